@@ -1,0 +1,53 @@
+# Thin: every target calls one script or one tool. `make` alone lists the targets.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup rack rack-up demo rack-status rack-down test replay bench-scheduler bench-ledger
+
+# Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
+HOSTS ?= 2
+FAKES ?= 4
+SLICES ?= 16
+RACK_DIR ?= $(CURDIR)/.rack
+RACK_PORT_BASE ?= 21000
+# Of the targets that measure.
+REQUESTS ?= 500
+PYTEST_ARGS ?=
+VENV ?= $(CURDIR)/.venv
+export HOSTS FAKES SLICES RACK_DIR RACK_PORT_BASE REQUESTS VENV
+
+PYTHON := $(VENV)/bin/python
+RACK := $(PYTHON) -m pondstack.rack
+option = $(if $($(2)),--$(1) $($(2)))
+
+help: ## Show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install what rack and tests need: Debian packages, a pinned venv in .venv
+	@tools/setup.sh
+
+rack: rack-up demo ## Start a small real cloud with a pool, boot a zNUMA guest and show it (HOSTS, FAKES, SLICES, RACK_DIR)
+
+rack-up: setup ## Start the rack without the demonstration
+	@$(RACK) up
+
+demo: ## Boot the zNUMA guest on the running rack and show it
+	@$(RACK) demo
+
+rack-status: ## Show which services of the rack run
+	@$(RACK) status
+
+rack-down: ## Stop the rack and remove all that it made
+	@if [ -x $(PYTHON) ]; then $(RACK) down; else echo "no rack: nothing was set up"; fi
+
+test: setup ## Run all tests (PYTEST_ARGS)
+	@$(PYTHON) -m pytest $(PYTEST_ARGS)
+
+replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP)
+	@$(PYTHON) -m bench.replay --requests $(REQUESTS) $(call option,trace,TRACE) $(call option,skip,SKIP) \
+		$(call option,in-flight,IN_FLIGHT) $(call option,speed,SPEED) $(call option,seed,SEED)
+
+bench-scheduler: setup ## Time of Nova's select_destinations with our plugins against without
+	@$(PYTHON) -m bench.scheduler $(call option,rounds,ROUNDS)
+
+bench-ledger: setup ## Assign and release against Placement's allocations on the same MariaDB
+	@$(PYTHON) -m bench.ledger $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) $(call option,threads,THREADS)

@@ -1,0 +1,74 @@
+"""Puts an agent together from its configuration and a controller; tests give a fake controller, clock and executor."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import futurist
+from oslo_config import cfg
+
+from pondstack_agent.attaching import Attaching
+from pondstack_agent.controller_link import Controller, ControllerLink
+from pondstack_agent.drivers import HostPools, load_drivers
+from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.manager import AgentManager
+from pondstack_agent.operations import Operations
+from pondstack_agent.records import Records
+from pondstack_agent.releases import Executor, Releases
+from pondstack_agent.reporting import Reporting
+from pondstack_agent.sequence import Sequence
+
+
+@dataclass(frozen=True)
+class Agent:
+    """The parts of an agent that its service runs."""
+
+    manager: AgentManager
+    reporting: Reporting
+
+
+def build_agent(
+    conf: cfg.ConfigOpts,
+    controller: Controller,
+    executor: Executor,
+    *,
+    calls: Any = None,
+    pools: HostPools | None = None,
+    clock: Callable[[], float] = time.time,
+) -> Agent:
+    """Return an agent over the state folder of the configuration; what a former one left there is found again.
+
+    `executor` runs what nobody waits for, `calls` the calls of the controller (None: in the caller's thread).
+    """
+    state_dir, host = Path(conf.agent.state_dir), conf.host
+    link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
+    pools = pools or load_drivers(conf)
+    marks = Records(state_dir / "marks")
+    epoch = EpochGuard(marks)
+    operations = Operations(Records(state_dir / "operations"), clock)
+    releases = Releases(
+        host=host,
+        records=Records(state_dir / "releases"),
+        pools=pools,
+        controller=link,
+        executor=executor,
+        clock=clock,
+    )
+    reporting = Reporting(
+        host=host, pools=pools, releases=releases, epoch=epoch, sequence=Sequence(marks), controller=link
+    )
+    attaching = Attaching(
+        host=host, operations=operations, releases=releases, pools=pools, controller=link, epoch=epoch
+    )
+    manager = AgentManager(
+        operations=operations,
+        releases=releases,
+        attaching=attaching,
+        reporting=reporting,
+        pools=pools,
+        epoch=epoch,
+        executor=executor,
+    )
+    return Agent(manager, reporting)

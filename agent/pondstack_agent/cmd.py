@@ -1,0 +1,38 @@
+"""`pondstack-agent --config-file FILE`: the agent of one host."""
+
+import os
+import sys
+
+from oslo_service import backend
+
+backend.init_backend(backend.BackendType.THREADING)
+
+from oslo_config import cfg  # noqa: E402 (threading first)
+from oslo_log import log  # noqa: E402
+from oslo_service import service  # noqa: E402
+
+from pondstack.conf import agent as agent_conf  # noqa: E402
+from pondstack_agent.service import AgentService  # noqa: E402
+
+LOG = log.getLogger(__name__)
+
+QUIET = ["oslo.messaging=INFO", "oslo_messaging=INFO", "amqp=WARNING", "futurist=WARNING", "oslo_service=WARNING"]
+
+
+def configure(arguments: list[str]) -> cfg.ConfigOpts:
+    """Read the configuration and set up logging; exits with a usage error when it is wrong."""
+    conf = cfg.ConfigOpts()
+    log.register_options(conf)
+    log.set_defaults(default_log_levels=log.get_default_log_levels() + QUIET)
+    agent_conf.register_opts(conf)
+    conf(arguments, project="pondstack", prog="pondstack-agent")
+    log.setup(conf, "pondstack-agent")
+    return conf
+
+
+def main() -> int:
+    """Run until SIGTERM, which lets requests under way end first."""
+    conf = configure(sys.argv[1:])
+    if os.geteuid() != 0:
+        LOG.warning("Not root: guests that run as another user are not seen on the slices")
+    return int(service.launch(conf, AgentService(conf)).wait() or 0)

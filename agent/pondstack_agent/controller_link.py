@@ -1,0 +1,110 @@
+"""The controller as the agent sees it: every failure is an error of pondstack's tree."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+import oslo_messaging
+from kombu.exceptions import OperationalError
+
+from pondstack.domain import errors
+from pondstack.rpc.wire import Grant, Report
+
+T = TypeVar("T")
+
+
+class Controller(Protocol):
+    """What the agent calls; pondstack.rpc.controller_api.ControllerAPI does it over RPC."""
+
+    def assign(
+        self,
+        *,
+        operation_id: str,
+        consumer_uuid: str,
+        host: str,
+        pool_uuid: str,
+        pool_mib: int,
+        guest_mib: int,
+        project_id: str = "",
+        user_id: str = "",
+        shape: Sequence[int] | None = None,
+    ) -> Grant:
+        """Take free slices."""
+
+    def acknowledge(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """The slices are online."""
+
+    def release(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """The slices are offline."""
+
+    def heartbeat(self, report: Report) -> dict[str, Any]:
+        """Tell what is attached."""
+
+
+class ControllerLink:
+    """Calls the controller; raises Unavailable when it does not answer in time, its own error when it refuses.
+
+    oslo.messaging waits for a lost broker without limit, whatever the call's time-out. So calls run in `executor`, and
+    one that misses the deadline is left to end there; its operation id makes a late effect harmless.
+    """
+
+    def __init__(self, controller: Controller, executor: Any, deadline_seconds: float) -> None:
+        self._controller = controller
+        self._executor = executor
+        self._deadline_seconds = deadline_seconds
+
+    def assign(self, **request: Any) -> Grant:
+        """Take free slices for a consumer."""
+        return self._call(self._controller.assign, **request)
+
+    def acknowledge(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """Tell that an allocation is online."""
+        self._call(self._controller.acknowledge, operation_id=operation_id, allocation_uuid=allocation_uuid, host=host)
+
+    def release(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """Tell that an allocation is offline."""
+        self._call(self._controller.release, operation_id=operation_id, allocation_uuid=allocation_uuid, host=host)
+
+    def heartbeat(self, report: Report) -> dict[str, Any]:
+        """Tell what is attached."""
+        return self._call(self._controller.heartbeat, report)
+
+    def _call(self, method: Callable[..., T], *arguments: Any, **named: Any) -> T:
+        with _translated(method.__name__):
+            future = self._executor.submit(method, *arguments, **named)
+            try:
+                answer: T = future.result(timeout=self._deadline_seconds)
+            except TimeoutError:
+                future.cancel()
+                raise oslo_messaging.MessagingTimeout("the message bus is away or slow") from None
+            return answer
+
+
+@contextmanager
+def _translated(method: str) -> Iterator[None]:
+    try:
+        yield
+    except errors.PondError as error:
+        raise local(error) from None
+    except oslo_messaging.MessagingTimeout as error:
+        raise errors.Unavailable(
+            f"the controller did not answer {method} in time; check pondstack-controller and the message bus, "
+            "then repeat with the same operation id"
+        ) from error
+    except (oslo_messaging.MessagingException, OperationalError, OSError) as error:
+        raise errors.Unavailable(
+            f"the controller could not do {method} ({type(error).__name__}: {_first_line(error)}); see its log and the "
+            "message bus, then repeat with the same operation id"
+        ) from error
+
+
+def local(error: errors.PondError) -> errors.PondError:
+    """Return an error that came over RPC as one of our own classes, so that it can cross RPC once more."""
+    kind: Callable[[str], errors.PondError] = next(
+        item for item in type(error).__mro__ if item.__module__ == errors.__name__
+    )
+    return kind(error.message)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]

@@ -1,0 +1,70 @@
+"""The pool drivers of this host as one: by stevedore, from [agent] drivers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from oslo_config import cfg
+from stevedore.named import NamedExtensionManager
+
+from pondstack.domain.errors import HostUnusable, NotFound
+from pondstack.rpc.wire import Attached, Backing, Grant
+from pondstack_agent.drivers.base import HostPoolDriver
+
+ENTRY_POINTS = "pondstack.host_pools"
+
+
+class HostPools:
+    """All pools of this host, whatever their drivers; the same verbs as one driver."""
+
+    def __init__(self, drivers: Sequence[HostPoolDriver]) -> None:
+        self._drivers = drivers
+
+    def pools(self) -> tuple[str, ...]:
+        """Return the UUIDs of all pools that answer."""
+        return tuple(pool for driver in self._drivers for pool in driver.pools())
+
+    def attach(self, grant: Grant) -> tuple[Backing, ...]:
+        """Online a grant by the driver that reaches its pool; raises HostUnusable, PermissionHeld, DeviceFailed."""
+        for driver in self._drivers:
+            if grant.pool_uuid in driver.pools():
+                return driver.attach(grant)
+        raise HostUnusable(
+            f"host {grant.host} does not reach pool {grant.pool_uuid}; check the drivers and devices in the agent's "
+            "configuration"
+        )
+
+    def detach(self, allocation_uuid: str) -> bool:
+        """Offline an allocation wherever it is; False when no driver holds it. Raises InUse."""
+        # Every driver is asked: one that does not hold it may still know of a process on its slices.
+        return any([driver.detach(allocation_uuid) for driver in self._drivers])
+
+    def attached(self) -> tuple[Attached, ...]:
+        """Return what is really attached."""
+        return tuple(item for driver in self._drivers for item in driver.attached())
+
+    def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
+        """Return the backings of an attached allocation; raises NotFound."""
+        for driver in self._drivers:
+            try:
+                return driver.backings(allocation_uuid)
+            except NotFound:
+                continue
+        raise NotFound(f"allocation {allocation_uuid} is not attached to this host; attach it first")
+
+
+def load_drivers(conf: cfg.ConfigOpts) -> HostPools:
+    """Build the drivers that the configuration names; an unknown or broken one stops the agent at its start."""
+    manager: NamedExtensionManager[Any] = NamedExtensionManager(
+        ENTRY_POINTS,
+        names=conf.agent.drivers,
+        name_order=True,
+        on_load_failure_callback=_raise,
+    )
+    missing = ", ".join(sorted(set(conf.agent.drivers) - set(manager.names())))
+    if missing:
+        raise ValueError(f"[agent] drivers names {missing}, which is no entry point of {ENTRY_POINTS}")
+    return HostPools([extension.plugin.from_conf(conf) for extension in manager])
+
+
+def _raise(_manager: object, _entry_point: object, error: BaseException) -> None:
+    raise error

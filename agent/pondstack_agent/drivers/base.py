@@ -1,0 +1,46 @@
+"""Host side of a pool: slices that the controller granted come online, are handed to a guest, go offline again.
+
+Drivers register under the entry point group `pondstack.host_pools`; each passes agent/tests/drivers contract tests.
+"""
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+from oslo_config import cfg
+
+from pondstack.rpc.wire import Attached, Backing, Grant
+
+
+class HostPoolDriver(ABC):
+    """All pool devices that one host reaches through one kind of hardware.
+
+    What is attached survives the agent: a new driver object finds it again. The host's own answer is the truth.
+    """
+
+    @classmethod
+    @abstractmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> Self:
+        """Build the driver from the agent's configuration (pondstack.conf.agent)."""
+
+    @abstractmethod
+    def pools(self) -> tuple[str, ...]:
+        """Return the UUIDs of the pools that this host reaches."""
+
+    @abstractmethod
+    def attach(self, grant: Grant) -> tuple[Backing, ...]:
+        """Online a grant: one backing per extent, in order. Idempotent by grant.allocation_uuid.
+
+        Raises PermissionHeld when the device does not let this host in, DeviceFailed.
+        """
+
+    @abstractmethod
+    def detach(self, allocation_uuid: str) -> bool:
+        """Offline an allocation; False when it was not there. Raises InUse while a process maps it."""
+
+    @abstractmethod
+    def attached(self) -> tuple[Attached, ...]:
+        """Return what is really attached, `in_use` included."""
+
+    @abstractmethod
+    def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
+        """Return the backings of an attached allocation; raises NotFound."""

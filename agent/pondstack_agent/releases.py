@@ -1,0 +1,126 @@
+"""Giving allocations back: offline first, then on disk, then told to the controller until it has settled it.
+
+A record per allocation: RELEASING (about to go offline) -> RELEASED (offline; the controller may not know) -> SETTLED
+(it knows; kept for a while so that a late grant of the same allocation is refused).
+"""
+
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
+
+from oslo_log import log
+
+from pondstack.devices import NAMESPACE
+from pondstack.domain.errors import Conflict, InUse, PondError, Unavailable
+from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.drivers import HostPools
+from pondstack_agent.records import Records
+
+LOG = log.getLogger(__name__)
+
+RELEASING, RELEASED, SETTLED = "releasing", "released", "settled"
+
+
+class Executor(Protocol):
+    """Where the controller is told, so that nobody waits for it."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
+        """Run a function later."""
+
+
+class Releases:
+    """The allocations that this host gave back."""
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        records: Records,
+        pools: HostPools,
+        controller: ControllerLink,
+        executor: Executor,
+        clock: Callable[[], float],
+    ) -> None:
+        self._host = host
+        self._records = records
+        self._pools = pools
+        self._controller = controller
+        self._executor = executor
+        self._clock = clock
+
+    def release(self, allocation_uuid: str) -> bool:
+        """Offline an allocation and see to it that the controller knows; False when it was not online.
+
+        Raises InUse while a process maps it; nothing has changed then.
+        """
+        had = self._offline(allocation_uuid)
+        self._executor.submit(self.tell, allocation_uuid)
+        return had
+
+    def offline(self, allocation_uuid: str) -> None:
+        """Offline an allocation on the controller's command; it knows by the answer. Raises InUse."""
+        self._offline(allocation_uuid)
+        self._put(allocation_uuid, SETTLED)
+
+    def refuse_released(self, allocation_uuid: str) -> None:
+        """Raise Conflict when an allocation was given back: it never comes online again."""
+        if self._records.get(allocation_uuid) is not None:
+            raise Conflict(
+                f"allocation {allocation_uuid} was already given back by host {self._host}; attach with a new "
+                "operation id"
+            )
+
+    def pending(self) -> tuple[str, ...]:
+        """Return the allocations whose release the controller has not settled yet."""
+        return tuple(key for key, record in self._records.all().items() if record["state"] == RELEASED)
+
+    def tell(self, allocation_uuid: str) -> None:
+        """Tell the controller; whatever it does not take now is repeated in each heartbeat."""
+        operation_id = str(uuid.uuid5(NAMESPACE, f"release:{allocation_uuid}"))
+        try:
+            self._controller.release(operation_id=operation_id, allocation_uuid=allocation_uuid, host=self._host)
+        except Unavailable as error:
+            LOG.debug("Release of allocation %s waits for the next heartbeat: %s", allocation_uuid, error)
+        except PondError as error:
+            LOG.warning("The controller refuses the release of allocation %s: %s", allocation_uuid, error)
+        else:
+            self.settle([allocation_uuid])
+
+    def settle(self, allocations: Iterable[str]) -> None:
+        """The controller knows of these releases."""
+        for allocation_uuid in allocations:
+            record = self._records.get(allocation_uuid)
+            if record is not None and record["state"] == RELEASED:
+                self._put(allocation_uuid, SETTLED)
+
+    def recover(self) -> None:
+        """Finish what a crash interrupted between "about to go offline" and "offline"."""
+        for allocation_uuid, record in self._records.all().items():
+            if record["state"] == RELEASING:
+                try:
+                    self._offline(allocation_uuid)
+                except InUse:
+                    LOG.warning("Allocation %s was to be released, but a guest runs on it: it stays", allocation_uuid)
+
+    def prune(self, keep_seconds: float) -> None:
+        """Forget what was settled longer ago than any message can live."""
+        for allocation_uuid, record in self._records.all().items():
+            if record["state"] == SETTLED and self._clock() - record["at"] > keep_seconds:
+                self._records.remove(allocation_uuid)
+
+    def _offline(self, allocation_uuid: str) -> bool:
+        before = self._records.get(allocation_uuid)
+        if before is None:
+            self._put(allocation_uuid, RELEASING)
+        try:
+            had = self._pools.detach(allocation_uuid)
+        except PondError:
+            if before is None or before["state"] == RELEASING:
+                self._records.remove(allocation_uuid)
+            raise
+        if before is None or before["state"] == RELEASING:
+            self._put(allocation_uuid, RELEASED)
+        return had
+
+    def _put(self, allocation_uuid: str, state: str) -> None:
+        self._records.put(allocation_uuid, {"state": state, "at": self._clock()})

@@ -1,0 +1,90 @@
+"""pondstack-agent as a service: RPC server and heartbeat, both started in the process that oslo.service gives it."""
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import futurist
+import oslo_messaging
+from futurist import periodics
+from oslo_config import cfg
+from oslo_log import log
+from oslo_service import service
+
+from pondstack.domain.errors import PondError
+from pondstack.rpc import transport as rpc
+from pondstack.rpc.controller_api import ControllerAPI
+from pondstack_agent.build import Agent, build_agent
+from pondstack_agent.endpoint import AgentEndpoint
+
+LOG = log.getLogger(__name__)
+
+_BACKGROUND_THREADS = 2
+
+
+class AgentService(service.ServiceBase):  # type: ignore[misc]
+    """One host's agent. Threads: [agent] rpc_threads for requests, two for the heartbeat, two that tell of releases,
+    and those in which calls of the controller wait.
+    """
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+        self._done: threading.Event | None = None
+        self._server: Any = None
+        self._heartbeat: Any = None
+        self._executor: Any = None
+
+    def start(self) -> None:
+        """Recover, then serve. Nothing is made before: oslo.service may have forked."""
+        conf = self._conf
+        Path(conf.agent.state_dir).mkdir(parents=True, exist_ok=True)
+        self._done = threading.Event()
+        transport = rpc.get_transport(conf)
+        self._executor = futurist.ThreadPoolExecutor(max_workers=_BACKGROUND_THREADS)
+        controller = ControllerAPI(transport, timeout_seconds=conf.agent.controller_timeout_seconds)
+        # As many as can be waiting at once: a call that the bus holds up must not keep others waiting.
+        calls = futurist.ThreadPoolExecutor(max_workers=conf.agent.rpc_threads + _BACKGROUND_THREADS + 1)
+        agent = build_agent(conf, controller, self._executor, calls=calls)
+        agent.manager.recover()
+        self._server = oslo_messaging.get_rpc_server(
+            transport, rpc.agent_target(conf.host), [AgentEndpoint(agent.manager)]
+        )
+        self._server.start(override_pool_size=conf.agent.rpc_threads)
+        self._heartbeat = _heartbeat(conf, agent)
+        thread = threading.Thread(target=self._heartbeat.start, name="heartbeat", daemon=True)
+        thread.start()
+        LOG.info("Agent of host %s serves", conf.host)
+
+    def stop(self, graceful: bool = True) -> None:
+        """Take no new request, finish those under way, tell of the last releases."""
+        if self._server is not None:
+            self._server.stop()
+            if graceful:
+                self._server.wait()
+        if self._heartbeat is not None:
+            self._heartbeat.stop()  # not waited for: what it does is on disk before and goes on after a restart
+        if self._executor is not None:
+            self._executor.shutdown(wait=graceful)
+        if self._done is not None:
+            self._done.set()
+
+    def wait(self) -> None:
+        """Wait until it was stopped."""
+        if self._done is not None:
+            self._done.wait()
+
+    def reset(self) -> None:
+        """SIGHUP: oslo.service has reloaded the configuration; nothing else keeps a copy."""
+
+
+def _heartbeat(conf: cfg.ConfigOpts, agent: Agent) -> Any:
+    @periodics.periodic(spacing=conf.agent.heartbeat_seconds, run_immediately=True)
+    def beat() -> None:
+        try:
+            agent.reporting.heartbeat()
+            agent.manager.tidy(conf.agent.unanswered_attach_seconds, conf.agent.operation_memory_seconds)
+        except (PondError, OSError) as error:
+            LOG.error("Heartbeat of host %s failed: %s", conf.host, error)
+
+    # In a thread of its own: the worker holds a lock while it runs something itself, and stop() would wait for that.
+    return periodics.PeriodicWorker([(beat, (), {})], executor_factory=lambda: futurist.ThreadPoolExecutor(1))

@@ -1,0 +1,234 @@
+"""What every HostPoolDriver does. A new driver adds one harness factory to HARNESSES and passes unchanged."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from pondstack.devices import pool_uuid
+from pondstack.devices.base import PoolDevice
+from pondstack.devices.emulated import create_device
+from pondstack.domain.errors import DeviceFailed, InUse, NotFound, PermissionHeld
+from pondstack.domain.model import Extent, indexes_of
+from pondstack.rpc.wire import Backing, Grant
+from pondstack_agent.drivers.base import HostPoolDriver
+from pondstack_agent.drivers.emulated import EmulatedHostPool
+
+SLICES, SLICE_MIB = 8, 1
+
+GUEST = """
+import mmap, sys
+path, offset, size, text = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4].encode()
+with open(path, "r+b") as file:
+    memory = mmap.mmap(file.fileno(), size, offset=offset)
+seen = bytes(memory[: len(text)])
+memory[: len(text)] = text
+print(seen.hex(), flush=True)
+sys.stdin.read()
+"""
+"""Stands for a guest: maps a backing, tells what it finds, writes, and stays until its input ends."""
+
+
+@dataclass
+class Harness:
+    """One device that two hosts reach. `open` makes a new driver object of a host: the restart of its agent."""
+
+    device: PoolDevice
+    open: Callable[[str], HostPoolDriver]
+
+    def grant(self, host: str, *extents: Extent, tag: str) -> Grant:
+        """Do what the controller does for an assignment."""
+        self.device.grant(host, extents, tag=tag, epoch=1)
+        return self.describe(host, *extents, tag=tag)
+
+    def describe(self, host: str, *extents: Extent, tag: str) -> Grant:
+        """Return a grant without the device's permission."""
+        info = self.device.info()
+        address = dict(info.address)
+        return Grant(tag, f"vm-of-{tag}", host, pool_uuid(info.serial), "pool0", address, SLICE_MIB, extents, 1)
+
+    def take_back(self, grant: Grant, *, sanitize: bool = True) -> None:
+        """Do what the controller does after a release."""
+        self.device.revoke(indexes_of(grant.extents), tag=grant.allocation_uuid, epoch=1)
+        for index in indexes_of(grant.extents) if sanitize else ():
+            self.device.sanitize(index, epoch=1)
+
+
+def emulated(folder: Path) -> Harness:
+    """The device that is a folder."""
+    path = folder / "device"
+    device = create_device(path, SLICES, slice_mib=SLICE_MIB, serial="contract")
+
+    def open_driver(host: str) -> HostPoolDriver:
+        return EmulatedHostPool(host=host, state_dir=folder / host, device_paths=[str(path)])
+
+    return Harness(device, open_driver)
+
+
+HARNESSES: list[Callable[[Path], Harness]] = [emulated]
+
+
+@pytest.fixture(params=HARNESSES, ids=lambda factory: factory.__name__)
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    made: Harness = request.param(tmp_path)
+    return made
+
+
+@contextmanager
+def guest(backing: Backing, text: str) -> Iterator[bytes]:
+    """Run a process that maps a backing; yields what it found there before it wrote `text`."""
+    command = [
+        sys.executable,
+        "-c",
+        GUEST,
+        backing.path,
+        str(backing.offset_bytes),
+        str(backing.size_mib * 2**20),
+        text,
+    ]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield bytes.fromhex(process.stdout.readline())
+        finally:
+            process.stdin.close()
+
+
+def test_pools_are_what_the_host_reaches(harness: Harness) -> None:
+    assert harness.open("host1").pools() == (pool_uuid(harness.device.info().serial),)
+
+
+def test_one_backing_per_extent_in_order(harness: Harness) -> None:
+    backings = harness.open("host1").attach(harness.grant("host1", Extent(4, 2), Extent(1, 1), tag="a"))
+    assert [backing.size_mib for backing in backings] == [2, 1]
+    assert all(backing.distance > 10 for backing in backings)
+
+
+def test_attach_twice_is_one_attachment(harness: Harness) -> None:
+    grant = harness.grant("host1", Extent(0, 1), tag="a")
+    driver = harness.open("host1")
+    backings = driver.attach(grant)
+    with guest(backings[0], "written meanwhile"):
+        assert driver.attach(grant) == backings
+    assert len(driver.attached()) == 1
+
+
+def test_what_is_attached_outlives_the_driver(harness: Harness) -> None:
+    grant = harness.grant("host1", Extent(0, 2), tag="a")
+    backings = harness.open("host1").attach(grant)
+    again = harness.open("host1")
+    [found] = again.attached()
+    assert (found.allocation_uuid, found.consumer_uuid, found.extents) == ("a", "vm-of-a", (Extent(0, 2),))
+    assert found.pool_uuid == grant.pool_uuid
+    assert not found.in_use
+    assert again.backings("a") == backings
+
+
+def test_attach_needs_the_permission_of_the_device(harness: Harness) -> None:
+    driver = harness.open("host1")
+    with pytest.raises(PermissionHeld, match="slice 0"):
+        driver.attach(harness.describe("host1", Extent(0, 1), tag="a"))
+    assert driver.attached() == ()
+
+
+@pytest.mark.parametrize(("host", "tag"), [("host2", "a"), ("host1", "b")])
+def test_attach_needs_the_permission_of_this_host_and_allocation(harness: Harness, host: str, tag: str) -> None:
+    harness.grant(host, Extent(1, 1), tag=tag)
+    harness.grant("host1", Extent(0, 1), tag="a")
+    with pytest.raises(PermissionHeld, match="slice 1"):
+        harness.open("host1").attach(harness.describe("host1", Extent(0, 2), tag="a"))
+
+
+def test_attach_of_an_unknown_pool_fails(harness: Harness) -> None:
+    grant = replace(harness.grant("host1", Extent(0, 1), tag="a"), pool_uuid=pool_uuid("elsewhere"))
+    with pytest.raises(DeviceFailed, match="does not reach"):
+        harness.open("host1").attach(grant)
+
+
+def test_detach_twice(harness: Harness) -> None:
+    driver = harness.open("host1")
+    driver.attach(harness.grant("host1", Extent(0, 1), tag="a"))
+    assert driver.detach("a") is True
+    assert driver.detach("a") is False
+    assert driver.attached() == ()
+    with pytest.raises(NotFound):
+        driver.backings("a")
+
+
+def test_detach_refuses_while_a_guest_maps_any_extent(harness: Harness) -> None:
+    driver = harness.open("host1")
+    backings = driver.attach(harness.grant("host1", Extent(0, 1), Extent(3, 2), tag="a"))
+    with guest(backings[1], "busy"):
+        assert [item.in_use for item in driver.attached()] == [True]
+        with pytest.raises(InUse, match="destroy the guest"):
+            harness.open("host1").detach("a")
+        assert [item.allocation_uuid for item in driver.attached()] == ["a"]
+    assert [item.in_use for item in driver.attached()] == [False]
+    assert driver.detach("a")
+
+
+def test_a_neighbour_is_not_in_use(harness: Harness) -> None:
+    driver = harness.open("host1")
+    mapped = driver.attach(harness.grant("host1", Extent(2, 2), tag="a"))
+    driver.attach(harness.grant("host1", Extent(1, 1), tag="before"))
+    driver.attach(harness.grant("host1", Extent(4, 1), tag="after"))
+    with guest(mapped[0], "busy"):
+        assert {item.allocation_uuid: item.in_use for item in driver.attached()} == {
+            "a": True,
+            "before": False,
+            "after": False,
+        }
+        assert driver.detach("before")
+        assert driver.detach("after")
+
+
+def test_hosts_see_only_their_own_attachments(harness: Harness) -> None:
+    harness.open("host1").attach(harness.grant("host1", Extent(0, 1), tag="a"))
+    assert harness.open("host2").attached() == ()
+    assert harness.open("host2").detach("a") is False
+
+
+def test_the_second_owner_never_sees_the_first_ones_bytes(harness: Harness) -> None:
+    first = harness.grant("host1", Extent(0, 1), tag="a")
+    [backing] = harness.open("host1").attach(first)
+    with guest(backing, "secret of the first tenant"):
+        pass
+    assert harness.open("host1").detach("a")
+    harness.take_back(first)
+    [backing] = harness.open("host2").attach(harness.grant("host2", Extent(0, 1), tag="b"))
+    with guest(backing, "what does the second one find") as found:
+        assert not any(found)
+
+
+def test_a_slice_that_was_not_sanitised_is_refused(harness: Harness) -> None:
+    first = harness.grant("host1", Extent(2, 1), tag="a")
+    [backing] = harness.open("host1").attach(first)
+    with guest(backing, "secret of the first tenant"):
+        pass
+    assert harness.open("host1").detach("a")
+    harness.take_back(first, sanitize=False)
+    second = harness.open("host2")
+    with pytest.raises(DeviceFailed, match=r"slice 2 .* not sanitised"):
+        second.attach(harness.grant("host2", Extent(1, 2), tag="b"))
+    assert second.attached() == ()
+
+
+def test_a_guest_that_is_not_on_record_is_reported(harness: Harness, tmp_path: Path) -> None:
+    """The agent's state folder was lost; the slices of the running guest must not look free."""
+    [backing] = harness.open("host1").attach(harness.grant("host1", Extent(0, 2), tag="a"))
+    with guest(backing, "still running"):
+        for record in (tmp_path / "host1").rglob("*.json"):
+            record.unlink()
+        driver = harness.open("host1")
+        [found] = driver.attached()
+        assert (found.allocation_uuid, found.consumer_uuid, found.in_use) == ("a", "", True)
+        assert found.extents == (Extent(0, 2),)
+        with pytest.raises(InUse, match="not on record"):
+            driver.detach("a")
+    assert driver.attached() == ()
+    assert driver.detach("a") is False

@@ -1,0 +1,43 @@
+"""Several drivers as one."""
+
+import pytest
+
+from pondstack.devices.emulated import create_device
+from pondstack.domain.errors import HostUnusable, NotFound
+from pondstack.domain.model import Extent
+from pondstack_agent.drivers import HostPools, load_drivers
+from pondstack_agent.drivers.emulated import EmulatedHostPool
+
+
+@pytest.fixture
+def two(tmp_path, driver) -> HostPools:
+    create_device(tmp_path / "second", 2, slice_mib=1, serial="second")
+    second = EmulatedHostPool(host="host1", state_dir=tmp_path / "state2", device_paths=[str(tmp_path / "second")])
+    return HostPools([second, driver])
+
+
+def test_the_driver_that_reaches_the_pool_attaches(two, driver, make_grant) -> None:
+    grant = make_grant(Extent(0, 1))
+    assert len(two.pools()) == 2
+    backings = two.attach(grant)
+    assert driver.attached() == two.attached()
+    assert two.backings(grant.allocation_uuid) == backings
+    assert two.detach(grant.allocation_uuid) is True
+    assert two.detach(grant.allocation_uuid) is False
+    with pytest.raises(NotFound):
+        two.backings(grant.allocation_uuid)
+
+
+def test_a_pool_that_no_driver_reaches(make_grant) -> None:
+    with pytest.raises(HostUnusable, match="does not reach"):
+        HostPools([]).attach(make_grant(Extent(0, 1)))
+
+
+def test_drivers_are_loaded_by_name(conf, rig) -> None:
+    assert load_drivers(conf).pools() == (rig.pool,)
+
+
+def test_an_unknown_driver_stops_the_agent(conf) -> None:
+    conf.set_override("drivers", ["emulated", "no-such"], group="agent")
+    with pytest.raises(ValueError, match="no-such"):
+        load_drivers(conf)

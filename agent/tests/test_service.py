@@ -1,0 +1,201 @@
+"""The agent over a message bus: in process on fake://, and as a real process on RabbitMQ, killed and restarted."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import oslo_messaging
+import pytest
+import tenacity
+from oslo_config import cfg
+
+from pondstack.devices import pool_uuid
+from pondstack.domain.errors import OperationMismatch, PondError, PoolShortage, StaleEpoch
+from pondstack.rpc import transport as rpc
+from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.wire import Report
+from pondstack.testing.fake_controller import FakeController
+from pondstack_agent.service import AgentService
+
+POOL = pool_uuid("agent-tests")
+expected = oslo_messaging.expected_exceptions(PondError)
+
+
+class ControllerEndpoint:
+    """A FakeController on the wire."""
+
+    target = oslo_messaging.Target(version=rpc.RPC_VERSION)
+
+    def __init__(self, fake: FakeController) -> None:
+        self.fake = fake
+        self.heard = threading.Event()
+
+    @expected
+    def assign(self, _context: Any, **arguments: Any) -> dict[str, Any]:
+        return self.fake.assign(**arguments).to_wire()
+
+    @expected
+    def acknowledge(self, _context: Any, **arguments: Any) -> None:
+        self.fake.acknowledge(**arguments)
+
+    @expected
+    def release(self, _context: Any, **arguments: Any) -> None:
+        self.fake.release(**arguments)
+
+    @expected
+    def heartbeat(self, _context: Any, report: dict[str, Any]) -> dict[str, Any]:
+        answer = self.fake.heartbeat(Report.from_wire(report))
+        self.heard.set()
+        return answer
+
+
+@contextmanager
+def serving(conf: cfg.ConfigOpts, url: str, fake: FakeController) -> Iterator[tuple[Any, ControllerEndpoint]]:
+    """A controller on the bus; yields a transport for clients too."""
+    transport = rpc.get_transport(conf, url)
+    endpoint = ControllerEndpoint(fake)
+    server = oslo_messaging.get_rpc_server(transport, rpc.controller_target("fake"), [endpoint])
+    server.start()
+    try:
+        yield transport, endpoint
+    finally:
+        server.stop()
+        server.wait()
+        transport.cleanup()
+
+
+def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for something that another thread or process does."""
+    deadline, pause = time.monotonic() + seconds, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        pause.wait(0.05)
+
+
+def insist(call: Callable[[], Any]) -> Any:
+    """Call again with the same operation id while there is no answer, as callers of the agent do."""
+    retry = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(oslo_messaging.MessagingTimeout),
+        stop=tenacity.stop_after_delay(60),
+        reraise=True,
+    )
+    return retry(call)
+
+
+def ids() -> dict[str, str]:
+    return {"operation_id": str(uuid.uuid4()), "consumer_uuid": str(uuid.uuid4())}
+
+
+def test_calls_and_errors_cross_the_bus(conf, device) -> None:
+    url = "fake://"
+    conf.set_override("heartbeat_seconds", 0.2, group="agent")
+    oslo_messaging.set_transport_defaults("openstack")
+    with serving(conf, url, FakeController({"pool0": device})) as (transport, endpoint):
+        conf.set_override("transport_url", url)
+        service = AgentService(conf)
+        service.start()
+        try:
+            assert endpoint.heard.wait(30)
+            api = AgentAPI(transport, timeout_seconds=30)
+            mine = ids()
+            answer = api.attach("host1", **mine, pool_uuid=POOL, pool_mib=2, guest_mib=4)
+            assert answer.pool_mib == 2
+            assert api.get_attachment("host1", consumer_uuid=mine["consumer_uuid"]) == answer
+            assert [item.allocation_uuid for item in api.report("host1", epoch=1).attached] == [answer.allocation_uuid]
+            with pytest.raises(OperationMismatch):
+                api.attach("host1", **mine, pool_uuid=POOL, pool_mib=1, guest_mib=4)
+            with pytest.raises(PoolShortage, match="7 slices asked for, 6 free"):
+                api.attach("host1", **ids(), pool_uuid=POOL, pool_mib=7, guest_mib=9)
+            with pytest.raises(StaleEpoch):
+                api.report("host1", epoch=0)
+            gone = {**ids(), "consumer_uuid": mine["consumer_uuid"]}
+            assert api.detach("host1", **gone) is True
+            assert api.get_attachment("host1", consumer_uuid=mine["consumer_uuid"]) is None
+            eventually(lambda: endpoint.fake.held == {})
+        finally:
+            service.stop()
+        service.wait()
+
+
+class AgentProcess:
+    """A real pondstack-agent."""
+
+    def __init__(self, folder: Path, transport_url: str, device_path: Path) -> None:
+        self.config = folder / "agent.conf"
+        self.log = folder / "agent.log"
+        self.config.write_text(
+            f"[DEFAULT]\ntransport_url = {transport_url}\nhost = host1\nlog_file = {self.log}\n"
+            f"[agent]\nstate_dir = {folder / 'state'}\nheartbeat_seconds = 0.3\ncontroller_timeout_seconds = 20\n"
+            f"[emulated]\ndevice_paths = {device_path}\n"
+            "[oslo_messaging_rabbit]\nrabbit_quorum_queue = true\nrabbit_transient_quorum_queue = true\n"
+        )
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        code = "import sys; from pondstack_agent.cmd import main; sys.exit(main())"
+        command = [sys.executable, "-c", code, "--config-file", str(self.config)]
+        self.process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+
+    def kill(self) -> None:
+        """kill -9, of the worker and its parent."""
+        if self.process is not None and self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait(30)
+
+    def terminate(self) -> int:
+        assert self.process is not None
+        self.process.terminate()
+        return self.process.wait(60)
+
+
+@pytest.mark.functional
+def test_a_real_agent_killed_in_mid_attach_goes_on(tmp_path, device, rabbitmq) -> None:
+    url = rabbitmq.transport_url("agent-service")
+    fake = FakeController({"pool0": device})
+    agent = AgentProcess(tmp_path, url, device.path)
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[str(agent.config)])
+    with serving(conf, url, fake) as (transport, endpoint):
+        api = AgentAPI(transport, timeout_seconds=60, monitor_seconds=3)
+        try:
+            agent.start()
+            assert endpoint.heard.wait(60), agent.log.read_text()
+            mine = ids()
+            request = {**mine, "pool_uuid": POOL, "pool_mib": 3, "guest_mib": 8}
+            # Killed when the controller has assigned and before the agent hears of it.
+            fake.after["assign"] = [lambda **_: agent.kill()]
+            with pytest.raises(oslo_messaging.MessagingTimeout):
+                api.attach("host1", **request)
+            [allocation] = fake.held
+            agent.start()
+            answer = insist(lambda: api.attach("host1", **request))
+            assert answer.allocation_uuid == allocation
+            assert fake.held == {allocation: "online"}
+            # Killed and restarted: what is attached is reported, with higher sequence numbers.
+            last = fake.reports[-1].sequence
+            agent.kill()
+            agent.start()
+            eventually(lambda: fake.reports[-1].sequence > last + 1)
+            assert [item.allocation_uuid for item in fake.reports[-1].attached] == [allocation]
+            # The controller is silent when the guest goes; it hears of it afterwards.
+            fake.before["release"] = [lambda **_: agent.kill()]
+            gone = {"operation_id": str(uuid.uuid4()), "consumer_uuid": mine["consumer_uuid"]}
+            with contextlib.suppress(oslo_messaging.MessagingTimeout):  # whichever comes first, its answer or its end
+                api.detach("host1", **gone)
+            eventually(lambda: agent.process is not None and agent.process.poll() is not None)
+            agent.start()
+            assert insist(lambda: api.detach("host1", **gone)) is True
+            eventually(lambda: fake.held == {})
+            assert agent.terminate() == 0
+            assert "Traceback" not in agent.log.read_text()
+        finally:
+            agent.kill()

@@ -1,0 +1,89 @@
+"""The controller as the API sees it: an answer, an error, or Unavailable in bounded time, whatever the broker does."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
+
+from oslo_config import cfg
+
+from pondstack.domain.errors import Unavailable
+from pondstack.rpc import transport
+from pondstack.rpc.controller_api import ControllerAPI
+
+T = TypeVar("T")
+
+HANGING_CALLS_MAX = 32
+AUDIT_SECONDS = 120.0
+"""What pondstack.rpc.controller_api.ControllerAPI.audit waits."""
+
+SILENT = (
+    "the controller did not answer in time. The change may still take effect: read the object again before you repeat "
+    "the request; if this lasts, look at /healthcheck and at the log of pondstack-controller"
+)
+
+
+class Controller(Protocol):
+    """The part of pondstack.rpc.controller_api.ControllerAPI that the API calls."""
+
+    def set_host(self, *, name: str, enabled: bool, reason: str, generation: int | None) -> dict[str, Any]:
+        """Enable or disable a host for new pool memory; raises GenerationConflict."""
+
+    def audit(self, *, repair: bool) -> dict[str, Any]:
+        """Compare ledger, Placement, agents and devices now."""
+
+
+class BoundedController:
+    """Calls a controller with a deadline of its own.
+
+    oslo.messaging's time-out counts from the moment that the broker took the message: without a broker a call waits
+    for ever. So each call has a thread, which may hang on; HANGING_CALLS_MAX of them, then calls are refused at once.
+    """
+
+    def __init__(self, controller: Controller, timeout_seconds: float, audit_seconds: float = AUDIT_SECONDS) -> None:
+        self._controller = controller
+        self._timeout = timeout_seconds
+        self._audit = audit_seconds
+        self._slots = threading.BoundedSemaphore(HANGING_CALLS_MAX)
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> "BoundedController":
+        """Connect by the configuration's transport_url; the connection is made at the first call."""
+        timeout = conf.api.controller_timeout_seconds
+        # The deadline of the thread is the later one: normally oslo.messaging times out, and cleans up.
+        return cls(ControllerAPI(transport.get_transport(conf), timeout), timeout + 1.0, AUDIT_SECONDS + 1.0)
+
+    def set_host(self, *, name: str, enabled: bool, reason: str, generation: int | None) -> dict[str, Any]:
+        """Enable or disable a host for new pool memory."""
+        return self._within(
+            self._timeout,
+            lambda: self._controller.set_host(name=name, enabled=enabled, reason=reason, generation=generation),
+        )
+
+    def audit(self, *, repair: bool) -> dict[str, Any]:
+        """Compare ledger, Placement, agents and devices now."""
+        return self._within(self._audit, lambda: self._controller.audit(repair=repair))
+
+    def _within(self, seconds: float, call: Callable[[], T]) -> T:
+        if not self._slots.acquire(blocking=False):
+            raise Unavailable(
+                f"{HANGING_CALLS_MAX} calls of the controller hang already, this one was not sent; look at /healthcheck"
+            )
+        answer: Future[T] = Future()
+        # A daemon: it must not keep a server that was told to stop.
+        threading.Thread(target=self._run, args=(answer, call), name="controller-call", daemon=True).start()
+        try:
+            return answer.result(seconds)
+        except TimeoutError:
+            raise Unavailable(SILENT) from None
+
+    def _run(self, answer: "Future[T]", call: Callable[[], T]) -> None:
+        # The slot is free before the caller knows the outcome: who goes on at once must find it.
+        try:
+            result = call()
+        except BaseException as error:  # noqa: BLE001 - carried over to the caller's thread
+            self._slots.release()
+            answer.set_exception(error)
+        else:
+            self._slots.release()
+            answer.set_result(result)

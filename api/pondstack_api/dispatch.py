@@ -1,0 +1,78 @@
+"""The application itself: find the route, ask the policy, validate, call the handler, render its reply."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import microversion_parse
+import routes as router
+import webob
+import webob.dec
+
+from pondstack.domain.errors import BadRequest
+from pondstack_api import errors, validation
+from pondstack_api.context import RequestContext
+from pondstack_api.microversion import SERVICE_TYPE
+from pondstack_api.request import Reply, Request
+from pondstack_api.routes import ROUTES, Route
+from pondstack_api.services import Services
+
+
+class Dispatcher:
+    """WSGI application; all its errors are exceptions that pondstack_api.middleware.faults renders."""
+
+    def __init__(self, services: Services, table: Mapping[str, Mapping[str, Route]] = ROUTES) -> None:
+        self._services = services
+        self._table = table
+        self._mapper = router.Mapper()
+        for path in table:
+            self._mapper.connect(path, action=path)
+
+    @webob.dec.wsgify
+    def __call__(self, req: webob.Request) -> webob.Response:
+        """Serve one request."""
+        route, args = self._match(req)
+        context: RequestContext = req.environ["pondstack.context"]
+        if route.policy is not None:
+            context.require(route.policy)
+        request = Request(
+            context=context,
+            services=self._services,
+            args=args,
+            query=validation.query(_params(req), route.query),
+            body=validation.body(req.body, req.content_type, route.body) if route.body is not None else None,
+            url=req.application_url,
+            version=_version(req),
+        )
+        return _render(route.handler(request))
+
+    def _match(self, req: webob.Request) -> tuple[Route, dict[str, str]]:
+        found = self._mapper.match(req.path_info or "/")
+        if found is None:
+            raise errors.RouteNotFound(f"no such path: {req.path_info}; GET /openapi.json lists all")
+        methods = self._table[found.pop("action")]
+        if req.method not in methods:
+            allowed = ", ".join(sorted(methods))
+            req.environ["pondstack.allow"] = allowed
+            raise errors.MethodNotAllowed(f"{req.method} is not possible on {req.path_info}; possible: {allowed}")
+        return methods[req.method], {key: value for key, value in found.items() if key != "controller"}
+
+
+def _params(req: webob.Request) -> Any:
+    try:
+        return req.GET
+    except UnicodeDecodeError:
+        raise BadRequest("the query string is not UTF-8") from None
+
+
+def _version(req: webob.Request) -> tuple[int, int]:
+    version: microversion_parse.Version = req.environ[f"{SERVICE_TYPE}.microversion"]
+    return version.major, version.minor
+
+
+def _render(reply: Reply) -> webob.Response:
+    response = webob.Response(status=reply.status, content_type="application/json", charset=None)
+    response.body = json.dumps(reply.body).encode()
+    response.headers.update(reply.headers)
+    response.cache_control.no_cache = True
+    return response

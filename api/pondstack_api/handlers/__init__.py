@@ -1,0 +1,1 @@
+"""Handlers, one file per noun: a validated request in, a reply out."""

@@ -1,0 +1,39 @@
+"""Pools: the pool devices of the rack."""
+
+from typing import Any
+
+from pondstack.db.views import PoolRecord
+from pondstack_api import render
+from pondstack_api.pagination import page
+from pondstack_api.request import Reply, Request
+
+
+def body(pool: PoolRecord) -> dict[str, Any]:
+    """Return a pool as the API shows it."""
+    return {
+        "uuid": pool.uuid,
+        "name": pool.name,
+        "serial": pool.serial,
+        "driver": pool.driver,
+        "state": pool.state,
+        "slice_mib": pool.slice_mib,
+        "slices_total": pool.slices_total,
+        "slices": dict(pool.slices),
+        "hosts": list(pool.hosts),
+        "generation": pool.generation,
+        "created_at": render.time(pool.created_at),
+    }
+
+
+def list_pools(request: Request) -> Reply:
+    """List the pools by uuid."""
+    marker = request.query.get("marker")
+    reader = request.services.reader
+    return page(
+        request, "pools", "/pools", lambda limit: reader.pools(limit=limit, marker=marker), lambda pool: pool.uuid, body
+    )
+
+
+def show_pool(request: Request) -> Reply:
+    """Show a pool, found by uuid or name."""
+    return Reply(body(request.services.reader.pool(request.args["pool"])))

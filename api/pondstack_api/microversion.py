@@ -1,0 +1,10 @@
+"""The microversions of the API: each entry says what it added. Header: `OpenStack-API-Version: memory X.Y`."""
+
+SERVICE_TYPE = "memory"
+
+VERSIONS: dict[str, str] = {
+    "1.0": "pools, slices, hosts, agents, allocations, audits, leader",
+}
+
+MINIMUM = next(iter(VERSIONS))
+MAXIMUM = list(VERSIONS)[-1]

@@ -1,0 +1,1 @@
+"""WSGI middleware; pondstack_api.deploy puts them in order and says why."""

@@ -1,0 +1,30 @@
+"""What a handler gets and gives back: validated values in, a plain document out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pondstack_api.context import RequestContext
+from pondstack_api.services import Services
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request whose caller is known and allowed, whose query and body fit the route's schemas."""
+
+    context: RequestContext
+    services: Services
+    args: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Any
+    url: str
+    version: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer of a handler; `body` is made of JSON types."""
+
+    body: dict[str, Any]
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)

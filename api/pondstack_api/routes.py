@@ -1,0 +1,101 @@
+"""Every URL of the API, in one table: who handles it, who may, what goes in, what comes out.
+
+No regular expressions in paths: a 404 of the router could not say what is wrong. To add a route: handler, policy,
+schemas, this table, api-ref (page and sample), a gabbi file; api/tests fails for each one that is missing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pondstack_api import policies, schemas
+from pondstack_api.handlers import agent, allocation, audit, host, leader, pool, root, slice
+from pondstack_api.request import Reply, Request
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one path. `policy` None: open to everybody, without a token."""
+
+    handler: Callable[[Request], Reply]
+    summary: str
+    policy: str | None
+    response: Schema
+    query: Schema = field(default_factory=schemas.base.query)
+    body: Schema | None = None
+
+
+ROUTES: dict[str, dict[str, Route]] = {
+    "/": {"GET": Route(root.versions, "Show the API's versions", None, schemas.root.VERSIONS)},
+    "/openapi.json": {"GET": Route(root.openapi, "Show this API as an OpenAPI document", None, schemas.root.OPENAPI)},
+    "/pools": {
+        "GET": Route(
+            pool.list_pools, "List pools", policies.pool.LIST, schemas.pool.POOLS, query=schemas.pool.LIST_QUERY
+        )
+    },
+    "/pools/{pool}": {"GET": Route(pool.show_pool, "Show a pool", policies.pool.SHOW, schemas.pool.POOL)},
+    "/pools/{pool}/slices": {
+        "GET": Route(
+            slice.list_slices,
+            "List the slices of a pool",
+            policies.slice.LIST,
+            schemas.slice.SLICES,
+            query=schemas.slice.LIST_QUERY,
+        )
+    },
+    "/pools/{pool}/slices/{index}": {
+        "GET": Route(slice.show_slice, "Show a slice", policies.slice.SHOW, schemas.slice.SLICE)
+    },
+    "/hosts": {
+        "GET": Route(
+            host.list_hosts, "List hosts", policies.host.LIST, schemas.host.HOSTS, query=schemas.host.LIST_QUERY
+        )
+    },
+    "/hosts/{name}": {
+        "GET": Route(host.show_host, "Show a host", policies.host.SHOW, schemas.host.HOST),
+        "PUT": Route(
+            host.update_host,
+            "Enable or disable a host",
+            policies.host.UPDATE,
+            schemas.host.HOST,
+            body=schemas.host.UPDATE,
+        ),
+    },
+    "/agents": {
+        "GET": Route(
+            agent.list_agents, "List agents", policies.agent.LIST, schemas.agent.AGENTS, query=schemas.agent.LIST_QUERY
+        )
+    },
+    "/agents/{host}": {
+        "GET": Route(agent.show_agent, "Show the agent of a host", policies.agent.SHOW, schemas.agent.AGENT)
+    },
+    "/allocations": {
+        "GET": Route(
+            allocation.list_allocations,
+            "List allocations",
+            policies.allocation.LIST,
+            schemas.allocation.ALLOCATIONS,
+            query=schemas.allocation.LIST_QUERY,
+        )
+    },
+    "/allocations/{uuid}": {
+        "GET": Route(
+            allocation.show_allocation, "Show an allocation", policies.allocation.SHOW, schemas.allocation.ALLOCATION
+        )
+    },
+    "/audits": {
+        "POST": Route(
+            audit.create_audit,
+            "Audit the ledger",
+            policies.audit.CREATE,
+            schemas.audit.AUDIT,
+            body=schemas.audit.CREATE,
+        )
+    },
+    "/leader": {"GET": Route(leader.show_leader, "Show the leader", policies.leader.SHOW, schemas.leader.LEADER)},
+}
+
+PUBLIC_PATHS = frozenset(path for path, methods in ROUTES.items() if any(r.policy is None for r in methods.values()))
+"""Paths that need no token."""

@@ -1,0 +1,48 @@
+"""What the handlers reach: the ledger's read side, the controller, the policy. Tests pass their own."""
+
+import threading
+
+from oslo_config import cfg
+from oslo_policy import policy as oslo_policy
+
+from pondstack.db.reader import Reader
+from pondstack.db.sql_reader import SqlReader
+from pondstack.domain.errors import Unavailable
+from pondstack_api import policy
+from pondstack_api.controller import BoundedController, Controller
+
+
+class Services:
+    """Built at the first use, after a pre-forking server forked: no connection is shared between processes."""
+
+    def __init__(
+        self, conf: cfg.ConfigOpts, reader: Reader | None = None, controller: Controller | None = None
+    ) -> None:
+        self.conf = conf
+        self.enforcer: oslo_policy.Enforcer = policy.make_enforcer(conf)
+        self._reader = reader
+        self._controller = controller
+        self._lock = threading.Lock()
+
+    @property
+    def reader(self) -> Reader:
+        """The ledger's read side."""
+        with self._lock:
+            if self._reader is None:
+                self._reader = _make_reader(self.conf)
+            return self._reader
+
+    @property
+    def controller(self) -> Controller:
+        """The controller, by RPC."""
+        with self._lock:
+            if self._controller is None:
+                self._controller = BoundedController.from_conf(self.conf)
+            return self._controller
+
+
+def _make_reader(conf: cfg.ConfigOpts) -> Reader:
+    try:
+        return SqlReader.from_conf(conf)
+    except cfg.RequiredOptError as error:
+        raise Unavailable(f"{error}: name the controller's database in the API's configuration") from None

@@ -1,0 +1,34 @@
+"""Fixtures of the API's tests."""
+
+import pytest
+import requests
+
+from pondstack.testing.api import URL, ApiFixture
+
+
+@pytest.fixture
+def api(tmp_path):
+    """An application with a rack of its own."""
+    fixture = ApiFixture(tmp_path)
+    yield fixture
+    fixture.close()
+
+
+@pytest.fixture
+def call(api):
+    """Send one request as the operator, or as `headers` say."""
+
+    def send(method, path, headers=None, **arguments) -> requests.Response:
+        headers = {"X-Auth-Token": "admin:ops"} if headers is None else headers
+        return api.session().request(method, URL + path, headers=headers, **arguments)
+
+    return send
+
+
+def error_of(response):
+    """Return the one error of an answer, checked for its form."""
+    (error,) = response.json()["errors"]
+    assert error["status"] == response.status_code
+    assert error["request_id"] == response.headers["x-openstack-request-id"]
+    assert {"code", "title", "detail"} <= set(error)
+    return error

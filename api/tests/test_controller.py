@@ -1,0 +1,78 @@
+"""Calls of the controller end, even when the broker swallows them."""
+
+import threading
+import time
+
+import pytest
+
+from pondstack.domain.errors import GenerationConflict, Unavailable
+from pondstack_api import controller
+from pondstack_api.controller import BoundedController
+
+
+class Hanging:
+    """A controller behind a broker that is gone."""
+
+    def __init__(self):
+        self.back = threading.Event()
+        self.calls = 0
+
+    def set_host(self, **_):
+        """Hang until the broker is back."""
+        self.calls += 1
+        self.back.wait(30)
+        return {"generation": 1}
+
+    def audit(self, *, repair):
+        """Refuse."""
+        raise GenerationConflict(f"repair {repair}")
+
+
+@pytest.fixture
+def hanging():
+    """Let all go at the end."""
+    made = Hanging()
+    yield made
+    made.back.set()
+
+
+def set_host(bounded):
+    return bounded.set_host(name="host-1", enabled=True, reason="", generation=0)
+
+
+def test_an_answer(hanging):
+    hanging.back.set()
+    assert set_host(BoundedController(hanging, 5.0)) == {"generation": 1}
+
+
+def test_an_error_is_the_controllers_own(hanging):
+    with pytest.raises(GenerationConflict, match="repair True"):
+        BoundedController(hanging, 5.0).audit(repair=True)
+
+
+def test_silence_is_unavailable_in_time(hanging):
+    started = time.monotonic()
+    with pytest.raises(Unavailable, match="may still take effect"):
+        set_host(BoundedController(hanging, 0.05))
+    assert time.monotonic() - started < 5
+
+
+def test_hanging_calls_are_counted_and_more_are_refused_unsent(hanging, monkeypatch):
+    monkeypatch.setattr(controller, "HANGING_CALLS_MAX", 2)
+    bounded = BoundedController(hanging, 0.05)
+    for _ in range(2):
+        with pytest.raises(Unavailable, match="may still take effect"):
+            set_host(bounded)
+    with pytest.raises(Unavailable, match="was not sent"):
+        set_host(bounded)
+    assert hanging.calls == 2
+
+
+def test_calls_that_ended_hold_nothing(hanging, monkeypatch):
+    monkeypatch.setattr(controller, "HANGING_CALLS_MAX", 1)
+    hanging.back.set()
+    bounded = BoundedController(hanging, 5.0)
+    for _ in range(3):
+        assert set_host(bounded) == {"generation": 1}
+        with pytest.raises(GenerationConflict):
+            bounded.audit(repair=False)

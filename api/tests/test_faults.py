@@ -1,0 +1,91 @@
+"""Bad days: the controller or the database is gone, the program has a fault, the operator's error is shown as it is."""
+
+import oslo_messaging
+import pytest
+
+from pondstack.domain import errors as domain_errors
+from pondstack.testing.api import URL, ApiFixture
+from pondstack_api import errors
+
+from .conftest import error_of
+
+DISABLE = {"enabled": False, "generation": 0}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        oslo_messaging.MessagingTimeout("no reply"),
+        oslo_messaging.MessageDeliveryFailure("no broker"),
+        domain_errors.Unavailable("no leader"),
+        domain_errors.NotLeader("another one leads"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error):
+    api.controller.error = error
+    response = call("PUT", "/hosts/host-1", json=DISABLE)
+    assert response.status_code == 503
+    assert response.headers["Retry-After"] == "5"
+    assert response.headers["openstack-api-version"] == "memory 1.0"
+    assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
+
+
+def test_the_wait_is_an_option(tmp_path):
+    api = ApiFixture(tmp_path, retry_after_seconds=17)
+    api.controller.error = domain_errors.Unavailable("no leader")
+    response = api.session().post(URL + "/audits", json={}, headers={"X-Auth-Token": "admin:ops"})
+    assert response.headers["Retry-After"] == "17"
+    api.close()
+
+
+@pytest.mark.parametrize("path", ["/pools", "/hosts/host-1", "/allocations", "/leader"])
+def test_no_schema_is_a_503_that_names_the_command(api, call, path):
+    with api.database.engine.begin() as connection:
+        for table in ("host_pools", "slices", "allocations", "hosts", "pools", "leadership"):
+            connection.exec_driver_sql(f"DROP TABLE {table}")
+    response = call("GET", path)
+    assert response.status_code == 503
+    assert response.headers["Retry-After"]
+    assert "pondstack-manage db sync" in error_of(response)["detail"]
+
+
+def test_no_database_in_the_configuration_is_a_503_that_names_the_option(api, call):
+    api.services._reader = None
+    response = call("GET", "/pools")
+    assert response.status_code == 503
+    assert "connection" in error_of(response)["detail"]
+
+
+def test_a_fault_is_logged_and_not_shown(api, call, caplog):
+    api.controller.error = RuntimeError("secret of the house")
+    response = call("POST", "/audits", json={})
+    assert response.status_code == 500
+    error = error_of(response)
+    assert error["code"] == "pondstack.error"
+    assert "secret" not in response.text
+    assert "secret of the house" in caplog.text
+
+
+def _tree(error):
+    return {error} | {leaf for child in error.__subclasses__() for leaf in _tree(child)}
+
+
+OURS = sorted(
+    (e for e in _tree(domain_errors.PondError) if e.__module__ in {domain_errors.__name__, errors.__name__}),
+    key=lambda error: error.code,
+)
+
+
+# 405 is made by the router, which knows the methods that are allowed.
+@pytest.mark.parametrize("error", [error for error in OURS if error.status != 405], ids=lambda error: error.code)
+def test_each_error_of_the_controller_keeps_code_status_and_text(api, call, error):
+    api.controller.error = error("turn the key first")
+    response = call("POST", "/audits", json={})
+    assert response.status_code == error.status
+    assert error_of(response)["code"] == error.code
+    assert error_of(response)["detail"] == "turn the key first"
+
+
+def test_codes_are_unique():
+    assert len({error.code for error in OURS}) == len(OURS)

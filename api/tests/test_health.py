@@ -1,0 +1,83 @@
+"""/healthcheck: 200 or 503, and what is wrong."""
+
+import pytest
+from oslo_config import cfg
+
+from pondstack.domain.errors import Unavailable
+from pondstack.testing.api import URL, ApiFixture
+from pondstack.testing.servers import free_port
+
+
+def health(api, accept="application/json"):
+    return api.session().get(URL + "/healthcheck", headers={"Accept": accept})
+
+
+def test_well_without_a_token(api):
+    response = health(api)
+    assert response.status_code == 200
+    assert sorted(response.json()["reasons"]) == ["broker: OK", "database: OK", "leader: OK"]
+    assert "database: OK" in health(api, "text/plain").text
+
+
+def test_no_database(api, monkeypatch):
+    def refuse():
+        raise Unavailable("connection refused")
+
+    monkeypatch.setattr(api.services.reader, "ping", refuse)
+    response = health(api)
+    assert response.status_code == 503
+    assert "database: connection refused" in response.json()["reasons"]
+
+
+def test_a_lease_that_nobody_renews(api):
+    with api.database.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE leadership SET renewed_at = renewed_at - 100")
+    response = health(api)
+    assert response.status_code == 503
+    assert any(reason.startswith("leader: lease is 1") for reason in response.json()["reasons"])
+
+
+def test_no_leader_yet(api):
+    with api.database.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE leadership SET holder = ''")
+    response = health(api)
+    assert response.status_code == 503
+    assert any("start pondstack-controller" in reason for reason in response.json()["reasons"])
+
+
+def test_no_broker(tmp_path):
+    port = free_port()
+    api = ApiFixture(tmp_path, transport_url=f"rabbit://guest:secret@127.0.0.1:{port}/")
+    response = health(api)
+    assert response.status_code == 503
+    assert "broker: not reachable (ConnectionRefusedError); look at transport_url" in response.json()["reasons"]
+    assert "127.0.0.1" not in response.text
+    api.close()
+
+
+@pytest.mark.functional
+def test_a_real_broker(tmp_path, rabbitmq):
+    api = ApiFixture(tmp_path, transport_url=rabbitmq.transport_url("api-health"))
+    assert health(api).status_code == 200
+    api.close()
+
+
+@pytest.mark.functional
+def test_a_real_broker_that_does_not_let_us_in(tmp_path, rabbitmq):
+    name, _, place = rabbitmq.transport_url().rpartition("@")
+    scheme, _, _ = name.rpartition(":")
+    api = ApiFixture(tmp_path, transport_url=f"{scheme}:wrong@{place}")
+    assert health(api).status_code == 503
+    api.close()
+
+
+def test_one_host_of_two_brokers_is_enough(tmp_path, rabbitmq):
+    place = rabbitmq.transport_url().removeprefix("rabbit://")
+    api = ApiFixture(tmp_path, transport_url=f"rabbit://guest:guest@127.0.0.1:{free_port()},{place}")
+    assert health(api).status_code == 200
+    api.close()
+
+
+def test_a_plugin_that_is_not_there_stops_the_server(tmp_path):
+    with pytest.raises(cfg.ConfigFileValueError, match="no plugin moon_phase"):
+        ApiFixture(tmp_path, healthcheck={"backends": "moon_phase"})

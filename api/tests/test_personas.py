@@ -1,0 +1,93 @@
+"""Walks every route as each persona: who gets an answer, who is refused."""
+
+import pytest
+
+from pondstack.testing import sample_rack
+from pondstack_api.routes import ROUTES
+
+from .conftest import error_of
+
+BLUE = sample_rack.BLUE
+SYSTEM = {"OpenStack-System-Scope": "all"}
+PERSONAS = {
+    "admin": {"X-Auth-Token": "root:ops", "X-Roles": "admin,manager,member,reader"},
+    "service": {"X-Auth-Token": "nova:service", "X-Roles": "service"},
+    "system-reader": {"X-Auth-Token": "auditor", "X-Roles": "reader", **SYSTEM},
+    "system-member": {"X-Auth-Token": "auditor", "X-Roles": "member,reader", **SYSTEM},
+    "manager": {"X-Auth-Token": f"boss:{BLUE}", "X-Roles": "manager,member,reader"},
+    "member": {"X-Auth-Token": f"joe:{BLUE}", "X-Roles": "member,reader"},
+    "reader": {"X-Auth-Token": f"eve:{BLUE}", "X-Roles": "reader"},
+    "no-role": {"X-Auth-Token": f"mallory:{BLUE}", "X-Roles": "gardener"},
+    "other-project": {"X-Auth-Token": "zoe:0123456789abcdef0123456789abcdef", "X-Roles": "member,reader"},
+    "no-token": {},
+}
+
+RACK = {"admin", "service", "system-reader", "system-member"}
+PROJECT = {"manager", "member", "reader"}
+EVERYBODY = set(PERSONAS)
+
+ALLOWED = {
+    ("GET", "/"): EVERYBODY,
+    ("GET", "/openapi.json"): EVERYBODY,
+    ("GET", "/pools"): RACK,
+    ("GET", "/pools/{pool}"): RACK,
+    ("GET", "/pools/{pool}/slices"): RACK,
+    ("GET", "/pools/{pool}/slices/{index}"): RACK,
+    ("GET", "/hosts"): RACK,
+    ("GET", "/hosts/{name}"): RACK,
+    ("PUT", "/hosts/{name}"): {"admin"},
+    ("GET", "/agents"): RACK,
+    ("GET", "/agents/{host}"): RACK,
+    ("GET", "/allocations"): RACK | PROJECT | {"other-project"},
+    ("GET", "/allocations/{uuid}"): RACK | PROJECT,
+    ("POST", "/audits"): {"admin", "service"},
+    ("GET", "/leader"): RACK,
+}
+BODIES = {("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0}, ("POST", "/audits"): {"repair": False}}
+
+
+def walk():
+    """Yield every (method, path) of the API."""
+    return [(method, path) for path, methods in ROUTES.items() for method in methods]
+
+
+def test_the_table_has_every_route():
+    assert set(walk()) == set(ALLOWED)
+
+
+@pytest.mark.parametrize("persona", PERSONAS)
+def test_each_route(api, call, persona):
+    for method, path in walk():
+        concrete = path.format(pool="pool0", index=0, name="host-1", host="host-1", uuid=api.allocations[0])
+        response = call(method, concrete, PERSONAS[persona], json=BODIES.get((method, path)))
+        where = f"{persona} {method} {path}: {response.text}"
+        if persona in ALLOWED[method, path]:
+            assert response.status_code == 200, where
+            continue
+        hidden = persona == "other-project" and path == "/allocations/{uuid}"
+        expected = 401 if persona == "no-token" else 404 if hidden else 403
+        assert response.status_code == expected, where
+        assert "pool0" not in response.text, where
+        assert error_of(response)["code"].startswith("pondstack."), where
+
+
+@pytest.mark.parametrize("persona", ["manager", "member", "reader", "other-project"])
+def test_a_project_never_learns_a_place_or_another_project(api, call, persona):
+    pages = [call("GET", "/allocations", PERSONAS[persona]).text]
+    pages += [call("GET", f"/allocations/{uuid}", PERSONAS[persona]).text for uuid in api.allocations]
+    for secret in ("host-1", "host-2", "pool0", sample_rack.POOL, "extents", sample_rack.GREEN):
+        assert not any(secret in page for page in pages)
+    assert (BLUE in pages[0]) == (persona != "other-project")
+
+
+def test_a_project_cannot_tell_a_foreign_allocation_from_none(api, call):
+    foreign = error_of(call("GET", f"/allocations/{api.allocations[2]}", PERSONAS["member"]))
+    nothing = error_of(call("GET", f"/allocations/{sample_rack.POOL}", PERSONAS["member"]))
+    assert foreign["detail"].replace(api.allocations[2], "") == nothing["detail"].replace(sample_rack.POOL, "")
+    assert foreign["code"] == nothing["code"]
+
+
+def test_the_operator_can_open_the_rack_to_readers_by_a_policy_file(call, tmp_path):
+    (tmp_path / "policy.yaml").write_text('"memory:pools:list": "role:reader"\n')
+    assert call("GET", "/pools", PERSONAS["reader"]).status_code == 200
+    assert call("GET", "/hosts", PERSONAS["reader"]).status_code == 403

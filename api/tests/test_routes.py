@@ -1,0 +1,71 @@
+"""Each route has its policy, its schemas, and answers that fit them."""
+
+import jsonschema
+import pytest
+from oslo_policy import policy
+
+from pondstack_api import policies
+from pondstack_api.routes import PUBLIC_PATHS, ROUTES
+
+ALL = [(method, path, route) for path, methods in ROUTES.items() for method, route in methods.items()]
+RULES = {rule.name: rule for rule in policies.list_rules()}
+IDS = [f"{method} {path}" for method, path, _ in ALL]
+
+
+def test_only_what_describes_the_api_is_public():
+    assert {"/", "/openapi.json"} == PUBLIC_PATHS
+
+
+@pytest.mark.parametrize(("method", "path", "route"), ALL, ids=IDS)
+def test_policy(method, path, route):
+    if path in PUBLIC_PATHS:
+        return
+    rule = RULES[route.policy]
+    assert isinstance(rule, policy.DocumentedRuleDefault)
+    assert {"method": method, "path": path} in rule.operations
+
+
+def test_every_rule_is_of_a_route():
+    routes = {(method, path) for method, path, _ in ALL}
+    for rule in RULES.values():
+        if isinstance(rule, policy.DocumentedRuleDefault):
+            assert {(operation["method"], operation["path"]) for operation in rule.operations} <= routes
+
+
+@pytest.mark.parametrize(("method", "path", "route"), ALL, ids=IDS)
+def test_schemas_are_schemas(method, path, route):
+    for schema in (route.response, route.query, route.body or {}):
+        jsonschema.Draft202012Validator.check_schema(schema)
+    assert route.query["additionalProperties"] is False
+    assert (route.body is not None) == (method in {"PUT", "POST", "PATCH"})
+    if route.body is not None:
+        assert route.body["additionalProperties"] is False
+    assert route.handler.__doc__, path
+
+
+@pytest.mark.parametrize(("method", "path", "route"), ALL, ids=IDS)
+def test_answers_fit_their_schema(api, call, method, path, route):
+    concrete = path.format(pool="pool0", index=4, name="host-1", host="host-3", uuid=api.allocations[0])
+    bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/audits": {}}
+    response = call(method, concrete, json=bodies.get(path) if route.body else None)
+    assert response.status_code == 200
+    jsonschema.validate(response.json(), route.response)
+
+
+def test_lists_have_pages():
+    for _, path, route in ALL:
+        items = [name for name, schema in route.response.get("properties", {}).items() if schema.get("type") == "array"]
+        if path.rpartition("/")[2] in items:
+            assert {"limit", "marker"} <= set(route.query["properties"]), path
+
+
+def test_the_openapi_document_has_every_route(call):
+    document = call("GET", "/openapi.json").json()
+    found = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    assert found == {(method, path) for method, path, _ in ALL}
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            names = {item["name"] for item in operation["parameters"] if item["in"] == "path"}
+            assert names == {part[1:-1] for part in path.split("/") if part.startswith("{")}
+    identifiers = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
+    assert len(identifiers) == len(set(identifiers))

@@ -1,0 +1,108 @@
+"""The API and a controller with a real RabbitMQ between them."""
+
+import time
+
+import oslo_messaging
+import pytest
+
+from pondstack.rpc import transport
+from pondstack.testing.api import URL, ApiFixture
+from pondstack.testing.servers import free_port
+
+from .conftest import error_of
+
+OPERATOR = {"X-Auth-Token": "admin:ops"}
+
+
+def disable(api, generation=0):
+    body = {"enabled": False, "generation": generation}
+    return api.session().put(URL + "/hosts/host-1", headers=OPERATOR, json=body)
+
+
+@pytest.fixture
+def api(tmp_path, rabbitmq):
+    """An application whose controller is at the other end of RabbitMQ, once one serves there."""
+    fixture = ApiFixture(tmp_path, transport_url=rabbitmq.transport_url("api-rpc"), controller_timeout_seconds=2)
+    fixture.stand_in, fixture.services._controller = fixture.controller, None
+    yield fixture
+    fixture.close()
+
+
+class Endpoint:
+    """Serves a stand-in as pondstack-controller does: errors of ours cross the wire without a trace in our log."""
+
+    target = oslo_messaging.Target(version=transport.RPC_VERSION)
+
+    def __init__(self, controller):
+        self.controller = controller
+
+    def set_host(self, _context, **arguments):
+        """Enable or disable a host."""
+        return self.controller.set_host(**arguments)
+
+    def audit(self, _context, **arguments):
+        """Audit."""
+        return self.controller.audit(**arguments)
+
+
+@pytest.fixture
+def controller(api):
+    """A controller that serves."""
+    server = oslo_messaging.get_rpc_server(
+        transport.get_transport(api.conf),
+        transport.controller_target("controller-1"),
+        [Endpoint(api.stand_in)],
+        executor="threading",
+    )
+    server.start()
+    yield api.stand_in
+    server.stop()
+    server.wait()
+
+
+@pytest.mark.functional
+@pytest.mark.usefixtures("controller")
+def test_a_change(api):
+    assert disable(api).json()["enabled"] is False
+
+
+@pytest.mark.functional
+@pytest.mark.usefixtures("controller")
+def test_an_error_of_the_controller_arrives_with_code_and_text_and_nothing_else(api):
+    response = disable(api, generation=7)
+    assert response.status_code == 409
+    error = error_of(response)
+    assert error["code"] == "pondstack.generation_conflict"
+    assert error["detail"] == "host host-1 is at generation 0, not 7; read it again"
+
+
+@pytest.mark.functional
+def test_a_fault_of_the_controller_is_not_shown(api, controller):
+    controller.error = RuntimeError("secret of the house")
+    response = disable(api)
+    assert response.status_code == 500
+    assert "secret" not in response.text
+
+
+@pytest.mark.functional
+def test_no_controller(api):
+    started = time.monotonic()
+    response = disable(api)
+    assert response.status_code == 503
+    assert response.headers["Retry-After"]
+    assert "may still take effect" in error_of(response)["detail"]
+    assert time.monotonic() - started < 15
+
+
+def test_no_broker(tmp_path):
+    """oslo.messaging would wait for it for ever; reads go on meanwhile."""
+    url = f"rabbit://guest:guest@127.0.0.1:{free_port()}/"
+    api = ApiFixture(tmp_path, transport_url=url, controller_timeout_seconds=1)
+    api.services._controller = None
+    started = time.monotonic()
+    response = disable(api)
+    assert response.status_code == 503
+    assert error_of(response)["code"] == "pondstack.unavailable"
+    assert time.monotonic() - started < 15
+    assert api.session().get(URL + "/hosts/host-1", headers=OPERATOR).status_code == 200
+    api.close()

@@ -1,0 +1,83 @@
+"""What a guest may use of a pool on this host, read from its Placement allocations. Pure.
+
+The pool's share is not read off the pool's own allocation: a sharing provider is kept once while an evacuated instance
+holds two hosts, so only the host's own MEMORY_MB says how the guest is split *here*.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pondstack.domain.errors import BadSpec, Conflict
+from pondstack.domain.model import Extent
+from pondstack.domain.sizing import NAMESPACE, Policy, parse_specs
+from pondstack.domain.units import RESOURCE_CLASS
+
+
+@dataclass(frozen=True, slots=True)
+class PoolClaim:
+    """Pool memory that Placement grants a guest on one host; `pools`: UUIDs of where it may come from, best first."""
+
+    pools: tuple[str, ...]
+    pool_mib: int
+
+
+def may_have_pool_memory(extra_specs: Mapping[str, str] | None) -> bool:
+    """Say whether a guest of such a flavor can have pool memory; everything else is none of our business."""
+    specs = extra_specs or {}
+    if not any(key.startswith(NAMESPACE) for key in specs):
+        return False
+    try:
+        parsed = parse_specs(specs)
+    except BadSpec:
+        return True
+    return parsed is not None and parsed.policy is not Policy.LOCAL
+
+
+def claim_of(allocations: Mapping[str, Any], provider_uuid: str, memory_mib: int) -> PoolClaim | None:
+    """Return the claim of a guest with `memory_mib` MiB in all on the host `provider_uuid`, None when it is all local.
+
+    `allocations` is Nova's form: {provider uuid: {"resources": {class: amount}}}. Raises Conflict when Placement holds
+    nothing for the guest on this host, or amounts that do not add up.
+    """
+    resources = {uuid: held.get("resources", {}) for uuid, held in allocations.items()}
+    if "MEMORY_MB" not in resources.get(provider_uuid, {}):
+        raise Conflict(
+            f"Placement holds no MEMORY_MB of this host ({provider_uuid}) for the guest; see `openstack "
+            f"resource provider allocation show`"
+        )
+    local_mib = int(resources[provider_uuid]["MEMORY_MB"])
+    pool_mib = memory_mib - local_mib
+    if pool_mib == 0:
+        return None
+    held = {uuid: int(has[RESOURCE_CLASS]) for uuid, has in resources.items() if int(has.get(RESOURCE_CLASS, 0)) > 0}
+    pools = sorted((uuid for uuid, mib in held.items() if mib >= pool_mib), key=lambda uuid: (held[uuid], uuid))
+    if pool_mib < 0 or not pools:
+        raise Conflict(
+            f"the guest has {memory_mib} MiB, but Placement holds {local_mib} MiB of this host and "
+            f"{sum(held.values())} MiB of pool memory for it; schedule it again, without forcing a host"
+        )
+    return PoolClaim(pools=tuple(pools), pool_mib=pool_mib)
+
+
+def shape_of(extents: Sequence[Extent]) -> tuple[int, ...]:
+    """Return slices per extent: the guest's CPU-less nodes, which a live migration must keep."""
+    return tuple(extent.count for extent in extents)
+
+
+def check_move(source_mib: int | None, claim: PoolClaim | None) -> None:
+    """Raise Conflict when a running guest cannot move live to a host where it has this claim.
+
+    A running guest's NUMA nodes cannot change: the destination must give it exactly as much pool memory.
+    """
+    claimed_mib = claim.pool_mib if claim else 0
+    if source_mib is None and claimed_mib:
+        raise Conflict(
+            f"the running guest has no CPU-less NUMA node, but the destination claims {claimed_mib} MiB of pool memory "
+            f"for it; migrate it cold, or restart it first"
+        )
+    if source_mib is not None and source_mib != claimed_mib:
+        raise Conflict(
+            f"the running guest has {source_mib} MiB of pool memory, but the destination claims {claimed_mib} MiB for "
+            f"it; let the scheduler choose the host while pondstack-controller answers, or migrate it cold"
+        )

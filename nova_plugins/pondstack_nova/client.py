@@ -1,0 +1,121 @@
+"""The plugins' way to pondstack-controller: one client per process, and a budget that holds whatever the broker does.
+
+oslo.messaging blocks on a dead broker for longer than a call's time-out. So each call runs in a thread of its own and
+the caller waits for its budget only; a bound and a breaker keep threads from piling up. They are daemon threads, and no
+futurist pool: that one joins its threads at exit, and nova-scheduler could not end while the broker is away.
+"""
+
+import functools
+import os
+import threading
+import time
+from collections.abc import Callable
+from concurrent import futures
+from typing import Any
+
+import nova.conf
+import oslo_messaging
+
+from pondstack.conf import scheduler as conf
+from pondstack.domain.errors import PondError, Unavailable
+from pondstack.rpc import transport as rpc
+from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.wire import SplitAnswer
+from pondstack_nova.breaker import Breaker
+
+CONF = nova.conf.CONF
+conf.register_opts(CONF)
+
+CALLS_AT_ONCE = 32
+
+
+class NoAnswer(Exception):
+    """The controller did not answer; `reason` is a short stable word for the counter."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason = reason
+
+
+def make_api() -> ControllerAPI:
+    """Return a client on pondstack's bus (nova's, unless [pondstack] transport_url says otherwise)."""
+    return ControllerAPI(rpc.get_transport(CONF, CONF.pondstack.transport_url))
+
+
+class BudgetedController:
+    """Calls of the controller that end within a budget. Thread-safe; must be made after the process has forked."""
+
+    def __init__(
+        self, api: Callable[[], ControllerAPI] = make_api, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._api = functools.cache(api)
+        self._breaker = Breaker(clock, lambda: float(CONF.pondstack.split_retry_seconds))
+        self._free = threading.BoundedSemaphore(CALLS_AT_ONCE)
+
+    def get_split(self, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
+        """Ask for a split.
+
+        Raises NoAnswer (time-out, transport, controller not ready) and the controller's own verdicts: PoolShortage,
+        BadRequest and other PondError.
+        """
+        if not self._breaker.admit():
+            raise NoAnswer("breaker_open", "the controller failed several times in a row and is left alone for a while")
+        try:
+            answer = self._call(features, timeout_seconds)
+        except NoAnswer:
+            self._breaker.failed()
+            raise
+        except PondError:
+            self._breaker.succeeded()
+            raise
+        self._breaker.succeeded()
+        return answer
+
+    def _call(self, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
+        future: futures.Future[SplitAnswer] = futures.Future()
+        if not self._free.acquire(blocking=False):
+            raise NoAnswer("busy", "too many calls of the controller hang already")
+        threading.Thread(
+            target=self._ask, args=(future, features, timeout_seconds), name="pondstack-split", daemon=True
+        ).start()
+        try:
+            return future.result(timeout=timeout_seconds)
+        except (futures.TimeoutError, oslo_messaging.MessagingTimeout) as error:
+            raise NoAnswer("timeout", f"no answer within {timeout_seconds:.3f} s") from error
+        except Unavailable as error:
+            raise NoAnswer("unavailable", error.message) from error
+        except PondError:
+            raise
+        except oslo_messaging.RemoteError as error:
+            raise NoAnswer("remote_error", f"{error.exc_type}: {error.value}") from error
+        except Exception as error:
+            # Any failure of the bus or of the answer means: place it all local.
+            raise NoAnswer("transport", f"{type(error).__name__}: {error}") from error
+
+    def _ask(self, future: "futures.Future[SplitAnswer]", features: dict[str, Any], timeout_seconds: float) -> None:
+        try:
+            future.set_result(self._api().get_split(features=features, timeout_seconds=timeout_seconds))
+        except Exception as error:  # noqa: BLE001 - whoever waits gets it
+            future.set_exception(error)
+        finally:
+            self._free.release()
+
+
+_lock = threading.Lock()
+_by_process: dict[int, BudgetedController] = {}
+
+
+def controller() -> BudgetedController:
+    """Return this process's client, made at first use: threads and connections do not survive a fork."""
+    pid = os.getpid()
+    with _lock:
+        if pid not in _by_process:
+            _by_process.clear()
+            _by_process[pid] = BudgetedController()
+        return _by_process[pid]
+
+
+def reset() -> None:
+    """Forget the client (tests, and a changed transport_url)."""
+    with _lock:
+        _by_process.clear()

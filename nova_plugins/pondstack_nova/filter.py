@@ -1,0 +1,90 @@
+"""PondFilter, for [filter_scheduler] enabled_filters (available_filters += pondstack_nova.filter.PondFilter).
+
+Loading this module checks Nova's internal hooks and appends the request filter.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import nova.conf
+from nova.scheduler import filters
+from oslo_log import log as logging
+
+from pondstack.domain.units import RESOURCE_CLASS
+from pondstack_nova import request_filter, self_check, snapshot
+from pondstack_nova.counters import HOST_REJECTS
+from pondstack_nova.rack import Rack
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+STALE = "no fresh snapshot from pondstack-controller; requests without pool memory pass"
+
+
+class PondFilter(filters.BaseHostFilter):
+    """Pass hosts that can really get the pool memory of a request: usable, and reaching a pool with enough free slices.
+
+    One cached snapshot serves all hosts. Requests without pool memory pass everywhere. When the service is down (the
+    snapshot is stale), hosts fail for requests with pool memory.
+    """
+
+    RUN_ON_REBUILD = False
+
+    def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any]:
+        """Return the hosts that pass; the reason of each reject is logged."""
+        need_mib = request_filter.pool_mib_of(spec_obj)
+        if need_mib == 0:
+            return filter_obj_list
+        hosts = list(filter_obj_list)
+        rack = snapshot.cache().current()
+        passed = _passing(hosts, rack, need_mib) if rack is not None else {}
+        if not passed and hosts:
+            # The view may be one interval old: wait for a newer one, once, before nobody is left.
+            rack = snapshot.cache().newer(CONF.pondstack.split_timeout_ms / 1000)
+            passed = _passing(hosts, rack, need_mib) if rack is not None else {}
+        return self._settle(hosts, passed, rack, need_mib, spec_obj)
+
+    def _settle(
+        self, hosts: list[Any], passed: dict[int, list[Any]], rack: Rack | None, need_mib: int, spec_obj: Any
+    ) -> list[Any]:
+        kept = []
+        for host in hosts:
+            if id(host) in passed:
+                host.allocation_candidates = passed[id(host)]
+                kept.append(host)
+                continue
+            reason = STALE if rack is None else rack.refusal(host.nodename, need_mib)
+            HOST_REJECTS.add("stale_snapshot" if rack is None else "no_room")
+            log = LOG.info if rack is None else LOG.debug
+            log("Host %s fails for instance %s: %s", host.nodename, spec_obj.instance_uuid, reason)
+        return kept
+
+
+def _passing(hosts: Iterable[Any], rack: Rack, need_mib: int) -> dict[int, list[Any]]:
+    """Return, by id of each passing host, its allocation candidates: fitting pools only, the most comfortable first."""
+    passed = {}
+    for host in hosts:
+        fitting = [pool.uuid for pool in rack.fitting(host.nodename, need_mib)]
+        if not fitting:
+            continue
+        if not host.allocation_candidates:  # Placement was not asked (a legacy caller): the pool alone decides
+            passed[id(host)] = host.allocation_candidates
+            continue
+        rank = {uuid: index for index, uuid in enumerate(fitting)}
+        ranked = [(rank.get(_pool_of(candidate), -1), candidate) for candidate in host.allocation_candidates]
+        keep = sorted((item for item in ranked if item[0] >= 0), key=lambda item: item[0])
+        if keep:
+            passed[id(host)] = [candidate for _, candidate in keep]
+    return passed
+
+
+def _pool_of(candidate: dict[str, Any]) -> str:
+    """Return the provider that an allocation candidate takes pool memory from, "" for none."""
+    for uuid, allocation in candidate["allocations"].items():
+        if RESOURCE_CLASS in allocation["resources"]:
+            return str(uuid)
+    return ""
+
+
+self_check.check_scheduler()
+request_filter.install()

@@ -1,0 +1,142 @@
+"""The internal hooks of nova-scheduler that pondstack relies on, each checked by behaviour on throw-away objects."""
+
+import inspect
+from typing import Any
+
+from nova import exception, objects
+from nova.compute import task_states
+from nova.scheduler import filters, host_manager, manager, request_filter, utils, weights
+from nova.scheduler.client import report
+from nova.scheduler.weights import ram
+
+from pondstack.domain.units import RESOURCE_CLASS
+from pondstack_nova.flavors import GROUP_SUFFIX, LOCAL_KEY, POOL_KEY
+from pondstack_nova.self_check import Check, expect, swapped
+
+UUID = "00000000-0000-0000-0000-000000000001"
+HOST_STATE_FIELDS = ("host", "nodename", "uuid", "free_ram_mb", "aggregates", "allocation_candidates", "instances")
+
+
+def request_filter_list() -> None:
+    """ALL_REQUEST_FILTERS is a list that process_reqspec walks, calling each with (context, spec)."""
+    seen: list[tuple[Any, ...]] = []
+
+    def probe(*args: Any) -> bool:
+        seen.append(args)
+        return False
+
+    expect(isinstance(request_filter.ALL_REQUEST_FILTERS, list), "it is no list")
+    with swapped(request_filter, "ALL_REQUEST_FILTERS", [probe]):
+        request_filter.process_reqspec("context", "spec")
+    expect(seen == [("context", "spec")], f"process_reqspec called our probe with {seen}")
+
+
+def request_filter_is_consulted() -> None:
+    """select_destinations consults process_reqspec and turns RequestFilterFailed into NoValidHost with its text."""
+
+    def refuse(*_: Any) -> None:
+        raise exception.RequestFilterFailed("pondstack self-check")
+
+    spec = objects.RequestSpec(scheduler_hints={})
+    scheduler = object.__new__(manager.SchedulerManager)
+    wrapped = inspect.unwrap(manager.SchedulerManager.select_destinations)
+    with swapped(request_filter, "process_reqspec", refuse):
+        try:
+            wrapped(scheduler, None, spec_obj=spec, instance_uuids=[])
+        except Exception as error:  # noqa: BLE001 - oslo.messaging wraps expected exceptions in its own class
+            cause = error.exc_info[1] if hasattr(error, "exc_info") else error
+            expect(isinstance(cause, exception.NoValidHost), f"it raised {type(cause).__name__}: {cause}")
+            expect("pondstack self-check" in str(cause), f"the reason is lost: {cause}")
+            return
+    raise RuntimeError("a failing request filter did not end the request")
+
+
+def suffixed_groups() -> None:
+    """Extra specs of a RequestSpec's flavor become request groups: ours suffixed, MEMORY_MB overridden."""
+    flavor = objects.Flavor(
+        name="self-check", vcpus=1, memory_mb=4096, root_gb=0, ephemeral_gb=0, swap=0, extra_specs={}
+    )
+    flavor.extra_specs = {LOCAL_KEY: "3072", POOL_KEY: "1024"}
+    spec = objects.RequestSpec(flavor=flavor, image=None, is_bfv=True, requested_resources=[])
+    groups = utils.ResourceRequest.from_request_spec(spec)._rg_by_id
+    own, ours = groups[None].resources, groups[GROUP_SUFFIX].resources
+    expect(own == {"VCPU": 1, "MEMORY_MB": 3072}, f"the un-suffixed group is {own}")
+    expect(ours == {RESOURCE_CLASS: 1024}, f"the suffixed group is {ours}")
+
+
+def filter_all_signature() -> None:
+    """The filter handler calls filter_all(hosts, spec), and goes on with what it returns."""
+
+    class Probe(filters.BaseHostFilter):
+        def filter_all(self, filter_obj_list: Any, spec_obj: Any) -> Any:
+            return [(host, spec_obj.instance_uuid) for host in filter_obj_list]
+
+    spec = objects.RequestSpec(instance_uuid=UUID)
+    kept = filters.HostFilterHandler().get_filtered_objects([Probe()], ["host"], spec)
+    expect(kept == [("host", UUID)], f"the handler went on with {kept}")
+
+
+def host_state_fields() -> None:
+    """HostState(host, node, cell) has the fields that filter and weighers read."""
+    state = host_manager.HostState("host", "node", None)
+    missing = [name for name in HOST_STATE_FIELDS if not hasattr(state, name)]
+    expect(not missing, f"it has no {', '.join(missing)}")
+    expect((state.host, state.nodename) == ("host", "node"), "it gave something else")
+
+
+def weigh_objects_call() -> None:
+    """The weight handler calls weigh_objects(weighed, spec) with .obj, honouring minval, maxval and the multiplier."""
+
+    class Probe(weights.BaseHostWeigher):
+        minval, maxval = 0.0, 1.0
+
+        def weight_multiplier(self, _host_state: Any) -> float:
+            return 2.0
+
+        def weigh_objects(self, weighed_obj_list: Any, _weight_properties: Any) -> list[float]:
+            return [0.5 if weighed.obj.host == "b" else 0.0 for weighed in weighed_obj_list]
+
+        def _weigh_object(self, *_: Any) -> float:
+            raise NotImplementedError
+
+    hosts = [host_manager.HostState(name, name, None) for name in "ab"]
+    result = weights.HostWeightHandler().get_weighed_objects([Probe()], hosts, None)
+    got = [(weighed.obj.host, weighed.weight) for weighed in result]
+    expect(got == [("b", 1.0), ("a", 0.0)], f"the handler weighed {got}")
+
+
+def ram_weigher() -> None:
+    """Nova's list of weighers holds RAMWeigher, which weighs free_ram_mb."""
+    expect(ram.RAMWeigher in weights.all_weighers(), "RAMWeigher is not in all_weighers()")
+    state = host_manager.HostState("host", "node", None)
+    state.free_ram_mb = 42
+    expect(ram.RAMWeigher()._weigh_object(state, None) == 42, "it does not weigh free_ram_mb")
+
+
+def weight_multiplier_helper() -> None:
+    """get_weight_multiplier(host_state, key, default) reads aggregates, else gives the default."""
+    state = host_manager.HostState("host", "node", None)
+    expect(utils.get_weight_multiplier(state, "pool_weight_multiplier", 1.5) == 1.5, "it gave something else")
+
+
+def live_migration_is_recognised() -> None:
+    """What tells a live migration: the destination's cell, the instance's task, the holder of its claim."""
+    expect("cell" in objects.Destination.fields, "a Destination has no cell")
+    expect({"task_state", "uuid"} <= set(objects.Instance.fields), "an Instance has no task_state")
+    expect({"id", "uuid", "status", "migration_type"} <= set(objects.Migration.fields), "a Migration lacks fields")
+    expect(task_states.MIGRATING == "migrating", f"the task is called {task_states.MIGRATING}")
+    parameters = list(inspect.signature(report.SchedulerReportClient.get_allocs_for_consumer).parameters)
+    expect(parameters == ["self", "context", "consumer"], f"get_allocs_for_consumer takes {parameters}")
+
+
+CHECKS: list[Check] = [
+    ("nova.scheduler.request_filter.ALL_REQUEST_FILTERS", request_filter_list),
+    ("nova.scheduler.manager.SchedulerManager.select_destinations", request_filter_is_consulted),
+    ("nova.scheduler.utils.ResourceRequest.from_request_spec", suffixed_groups),
+    ("nova.filters.BaseFilter.filter_all", filter_all_signature),
+    ("nova.scheduler.host_manager.HostState", host_state_fields),
+    ("nova.weights.BaseWeigher.weigh_objects", weigh_objects_call),
+    ("nova.scheduler.weights.ram.RAMWeigher", ram_weigher),
+    ("nova.scheduler.utils.get_weight_multiplier", weight_multiplier_helper),
+    ("nova.objects.Destination, Instance, Migration of a live migration", live_migration_is_recognised),
+]

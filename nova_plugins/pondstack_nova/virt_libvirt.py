@@ -1,0 +1,151 @@
+"""PondLibvirtDriver: Nova's libvirt driver, with pool memory as the guest's CPU-less NUMA nodes (zNUMA, Pond 4.2)."""
+
+import copy
+from typing import Any
+
+import nova.conf
+from nova import exception
+from nova.virt.libvirt import driver
+from oslo_log import log as logging
+
+from pondstack.domain.errors import PondError
+from pondstack.rpc.wire import Attachment
+from pondstack_nova import host_nodes, virt_checks, znuma
+from pondstack_nova.attachments import PoolMemoryUnavailable
+from pondstack_nova.lifecycle import PoolMemoryLifecycle, concerns_us
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+
+class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
+    """See PoolMemoryLifecycle for the guest's life; here is what only libvirt has: XML, host memory, moves."""
+
+    def init_host(self, host: str) -> None:
+        """Check Nova's hooks first; raises HookChanged."""
+        virt_checks.check_libvirt()
+        super().init_host(host)
+
+    # The guest's XML.
+
+    def _get_guest_config(self, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        guest = super()._get_guest_config(instance, *args, **kwargs)
+        attachment = self._pond_attachment(instance)
+        if attachment:
+            try:
+                znuma.apply(
+                    guest,
+                    attachment,
+                    instance.flavor.memory_mb,
+                    CONF.pondstack.emulator,
+                    self._pond_host_nodes().local if _on_host_nodes(attachment) else (),
+                )
+            except PondError as error:
+                raise PoolMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
+        return guest
+
+    def _pond_cell_pins(self, attachment: Attachment) -> dict[str, set[int]]:
+        if not _on_host_nodes(attachment):
+            return {}
+        return znuma.cell_pins(attachment.backings, self._pond_host_nodes().local)
+
+    # Hard reboot destroys and makes anew; start and resume on host boot come here too.
+
+    def _hard_reboot(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._pond_guest(context, instance, None), self._pond_kept(instance):
+            return super()._hard_reboot(context, instance, *args, **kwargs)
+
+    # Live migration, at the source.
+
+    def check_can_live_migrate_source(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Refuse to move a guest whose nodes are not what its agent holds; raises MigrationPreCheckError."""
+        if concerns_us(instance):
+            self._pond_check_running_guest(instance)
+        return super().check_can_live_migrate_source(context, instance, *args, **kwargs)
+
+    def _pond_check_running_guest(self, instance: Any) -> None:
+        cells_mib = znuma.pool_cells_mib(self._host.get_guest(instance).get_xml_desc())
+        try:
+            held = self.pool_memory.find(self._pond_node()[1], instance.uuid)
+        except PoolMemoryUnavailable as error:
+            raise exception.MigrationPreCheckError(reason=str(error)) from error
+        held_mib = tuple(backing.size_mib for backing in held.backings) if held else ()
+        if cells_mib != held_mib:
+            raise exception.MigrationPreCheckError(
+                reason=f"the running guest has CPU-less nodes of {list(cells_mib)} MiB, but pondstack-agent holds "
+                f"{list(held_mib)} MiB for it; hard reboot it, or migrate it cold"
+            )
+
+    def _live_migration_operation(
+        self,
+        context: Any,
+        instance: Any,
+        dest: Any,
+        block_migration: Any,
+        migrate_data: Any,
+        guest: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        if concerns_us(instance) and "dst_numa_info" in migrate_data and migrate_data.dst_numa_info:
+            guest = _ReboundGuest(guest, migrate_data.dst_numa_info.cell_pins)
+        return super()._live_migration_operation(
+            context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
+        )
+
+    # The host's memory: pool nodes are Placement's pool inventory, never the host's.
+
+    def _pond_host_nodes(self) -> host_nodes.HostNodes:
+        return host_nodes.parse(self._host.get_connection().getCapabilities())
+
+    def _pond_foreign_mib(self) -> int:
+        """Return the pool memory that getInfo counts as the host's, in MiB; none where the operator set the total."""
+        return 0 if CONF.libvirt.file_backed_memory > 0 else self._pond_host_nodes().pool_mib
+
+    def update_provider_tree(self, provider_tree: Any, nodename: str, allocations: Any = None) -> None:
+        """Keep the memory of CPU-less host nodes out of MEMORY_MB."""
+        super().update_provider_tree(provider_tree, nodename, allocations=allocations)
+        foreign_mib = self._pond_foreign_mib()
+        inventory = copy.deepcopy(provider_tree.data(nodename).inventory)
+        if foreign_mib and "MEMORY_MB" in inventory:
+            own_mib = max(1, inventory["MEMORY_MB"]["total"] - foreign_mib)
+            inventory["MEMORY_MB"].update(total=own_mib, max_unit=own_mib)
+            provider_tree.update_inventory(nodename, inventory)
+            self.provider_tree = copy.deepcopy(provider_tree)
+
+    def get_available_resource(self, nodename: str) -> Any:
+        """Keep the memory of CPU-less host nodes out of the hypervisor's figures."""
+        data = super().get_available_resource(nodename)
+        foreign_mib = self._pond_foreign_mib()
+        if foreign_mib:
+            data["memory_mb"] = max(1, data["memory_mb"] - foreign_mib)
+            data["memory_mb_used"] = min(data["memory_mb_used"], data["memory_mb"])
+        return data
+
+    def _get_host_numa_topology(self) -> Any:
+        """Leave CPU-less nodes out: no guest NUMA node of Nova's may be fitted to pool memory."""
+        topology = super()._get_host_numa_topology()
+        if topology is not None:
+            pool_nodes = self._pond_host_nodes().pool
+            topology.cells = [cell for cell in topology.cells if cell.id not in pool_nodes]
+        return topology
+
+
+class _ReboundGuest:
+    """A libvirt guest whose migrate() binds the destination's XML to the destination's host nodes."""
+
+    def __init__(self, guest: Any, pins: dict[str, set[int]]) -> None:
+        self._guest = guest
+        self._pins = pins
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._guest, name)
+
+    def migrate(self, *args: Any, destination_xml: str | None = None, **kwargs: Any) -> Any:
+        if destination_xml:
+            destination_xml = znuma.rebind(destination_xml, self._pins)
+        return self._guest.migrate(*args, destination_xml=destination_xml, **kwargs)
+
+
+def _on_host_nodes(attachment: Attachment) -> bool:
+    return any(backing.kind == znuma.NODE for backing in attachment.backings)

@@ -1,0 +1,71 @@
+"""Weighers, for [filter_scheduler] weight_classes = pondstack_nova.weigher.all_weighers."""
+
+from typing import Any
+
+import nova.conf
+from nova.scheduler import utils, weights
+from nova.scheduler.weights.ram import RAMWeigher
+
+from pondstack_nova import request_filter, snapshot
+from pondstack_nova.rack import Rack, comfort
+
+CONF = nova.conf.CONF
+
+TIE_BREAK = 0.01
+"""Weight of a host without a pool for a VM without pool memory: it only tells equal hosts apart."""
+
+
+class PondWeigher(weights.BaseHostWeigher):
+    """Prefer hosts whose best pool keeps a comfortable free buffer; others prefer hosts without a pool when equal.
+
+    Weights are absolute (0 to 1), so a small difference is not blown up by Nova's normalisation.
+    """
+
+    minval = 0.0
+    maxval = 1.0
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        """Return [pondstack] pool_weight_multiplier, or the aggregate's."""
+        return float(
+            utils.get_weight_multiplier(host_state, "pool_weight_multiplier", CONF.pondstack.pool_weight_multiplier)
+        )
+
+    def weigh_objects(self, weighed_obj_list: Any, weight_properties: Any) -> list[float]:
+        """Weigh all hosts with one snapshot; without one all are equal."""
+        rack = snapshot.cache().current()
+        if rack is None:
+            return [0.0] * len(weighed_obj_list)
+        need_mib = request_filter.pool_mib_of(weight_properties)
+        return [self._weigh(rack, weighed.obj.nodename, need_mib) for weighed in weighed_obj_list]
+
+    def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
+        rack = snapshot.cache().current()
+        return (
+            0.0
+            if rack is None
+            else self._weigh(rack, host_state.nodename, request_filter.pool_mib_of(weight_properties))
+        )
+
+    @staticmethod
+    def _weigh(rack: Rack, host: str, need_mib: int) -> float:
+        if need_mib == 0:
+            return 0.0 if rack.pools_of(host) else TIE_BREAK
+        return max((comfort(pool, need_mib) for pool in rack.fitting(host, need_mib)), default=0.0)
+
+
+class LocalRAMWeigher(RAMWeigher):
+    """Nova's RAMWeigher by local RAM: HostState.free_ram_mb has each guest's whole memory off, pool memory included.
+
+    The pool memory of the host's guests (from the snapshot) is added back; without a snapshot it is Nova's figure.
+    """
+
+    def weigh_objects(self, weighed_obj_list: Any, weight_properties: Any) -> list[float]:  # noqa: ARG002 - Nova's
+        """Weigh all hosts with one snapshot."""
+        rack = snapshot.cache().current()
+        pool_mib = rack.pool_mib_by_host if rack is not None else {}
+        return [max(0, weighed.obj.free_ram_mb + pool_mib.get(weighed.obj.nodename, 0)) for weighed in weighed_obj_list]
+
+
+def all_weighers() -> list[type]:
+    """Return Nova's weighers with RAMWeigher superseded by LocalRAMWeigher, and PondWeigher."""
+    return [cls for cls in weights.all_weighers() if cls is not RAMWeigher] + [LocalRAMWeigher, PondWeigher]

@@ -1,0 +1,144 @@
+"""A guest's zNUMA nodes as libvirt XML: local memory with all CPUs, then one CPU-less node per backing (Pond 4.2).
+
+Node 0, all local, is always first and private: QEMU under TCG loses guest writes of other first nodes in pre-copy, and
+a guest fills its own CPUs' node before it touches the others.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from lxml import etree
+from nova.virt import hardware
+from nova.virt.libvirt import config as vconfig
+
+from pondstack.domain.errors import BadRequest, Conflict
+from pondstack.rpc.wire import Attachment, Backing
+
+LOCAL_DISTANCE = 10
+KIB_PER_MIB = 1024
+FILE, NODE = "file", "node"
+
+
+class ZNumaCell(vconfig.LibvirtConfigGuestCPUNUMACell):
+    """A guest NUMA cell with <distances>, which Nova's own class does not write."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.distances: list[int] = []
+
+    def format_dom(self) -> Any:
+        """Return the <cell> element."""
+        cell = super().format_dom()
+        distances = etree.SubElement(cell, "distances")
+        for index, distance in enumerate(self.distances):
+            etree.SubElement(distances, "sibling", id=str(index), value=str(distance))
+        return cell
+
+
+class Emulator(vconfig.LibvirtConfigGuestDevice):
+    """<emulator>: which QEMU runs the guest."""
+
+    def __init__(self, path: str, **kwargs: Any) -> None:
+        super().__init__(root_name="emulator", **kwargs)
+        self.path = path
+
+    def format_dom(self) -> Any:
+        """Return the <emulator> element."""
+        element = super().format_dom()
+        element.text = self.path
+        return element
+
+
+def distances(backings: Sequence[Backing]) -> list[list[int]]:
+    """Return the SLIT: 10 on the diagonal only (else Linux drops it), a pool node's distance from all others."""
+    to_pool = [LOCAL_DISTANCE, *(backing.distance for backing in backings)]
+    size = range(len(to_pool))
+    return [[LOCAL_DISTANCE if a == b else max(to_pool[a], to_pool[b]) for b in size] for a in size]
+
+
+def cells(vcpus: int, local_mib: int, backings: Sequence[Backing]) -> list[ZNumaCell]:
+    """Return the guest's cells; raises BadRequest when no local memory is left."""
+    if local_mib <= 0:
+        raise BadRequest(f"the split leaves {local_mib} MiB of local memory; it must leave some")
+    table = distances(backings)
+    result = []
+    for index, size_mib in enumerate([local_mib, *(backing.size_mib for backing in backings)]):
+        cell = ZNumaCell()
+        cell.id = index
+        cell.memory = size_mib * KIB_PER_MIB
+        cell.cpus = set(range(vcpus)) if index == 0 else None
+        if index and backings[index - 1].kind == FILE:
+            cell.memAccess = "shared"
+        cell.distances = table[index]
+        result.append(cell)
+    return result
+
+
+def memnodes(backings: Sequence[Backing], local_nodes: Collection[int]) -> list[Any]:
+    """Return <memnode>s that bind pool cells to their host node, and then the local cell to the host's own DRAM."""
+    bound = [(index, {int(b.host_node)}) for index, b in enumerate(backings, 1) if b.host_node is not None]
+    if bound and local_nodes:
+        bound.insert(0, (0, set(local_nodes)))
+    result = []
+    for index, nodes in bound:
+        node = vconfig.LibvirtConfigGuestNUMATuneMemNode()
+        node.cellid, node.mode, node.nodeset = index, "strict", nodes
+        result.append(node)
+    return result
+
+
+def apply(guest: Any, attachment: Attachment, memory_mib: int, emulator: str, local_nodes: Collection[int]) -> None:
+    """Give a LibvirtConfigGuest its zNUMA nodes.
+
+    Raises Conflict when the guest has NUMA nodes or file-backed memory already, BadRequest when the host's
+    configuration lacks the emulator that file backings need, or the sizes do not add up.
+    """
+    if guest.numatune is not None or (guest.cpu is not None and guest.cpu.numa is not None):
+        raise Conflict("the guest has NUMA nodes of Nova's already; pond: specs go with none")
+    if guest.membacking is not None and guest.membacking.filesource:
+        raise Conflict("[libvirt] file_backed_memory is set on this host; it does not go with pool memory, unset it")
+    backings = attachment.backings
+    if any(backing.kind == FILE for backing in backings):
+        if not emulator:
+            raise BadRequest(
+                "[pondstack] emulator is not set in nova.conf of this host; set it to pondstack-qemu's path"
+            )
+        guest.add_device(Emulator(emulator))
+    if sum(backing.size_mib for backing in backings) != attachment.pool_mib:
+        raise BadRequest(f"the agent attached {attachment.pool_mib} MiB, but its backings do not add up to that")
+    if guest.cpu is None:
+        guest.cpu = vconfig.LibvirtConfigGuestCPU()
+    guest.cpu.numa = vconfig.LibvirtConfigGuestCPUNUMA()
+    guest.cpu.numa.cells = cells(guest.vcpus, memory_mib - attachment.pool_mib, backings)
+    nodes = memnodes(backings, local_nodes)
+    if nodes:
+        guest.numatune = vconfig.LibvirtConfigGuestNUMATune()
+        guest.numatune.memnodes = nodes
+
+
+def pool_cells_mib(xml: str) -> tuple[int, ...]:
+    """Return the MiB of a domain's CPU-less cells, in order."""
+    found = etree.fromstring(xml).findall("./cpu/numa/cell")
+    return tuple(_mib(cell) for cell in found if not cell.get("cpus"))
+
+
+def cell_pins(backings: Sequence[Backing], local_nodes: Collection[int]) -> dict[str, set[int]]:
+    """Return which host nodes each guest cell is bound to, in the form of Nova's LibvirtLiveMigrateNUMAInfo."""
+    return {str(node.cellid): set(node.nodeset) for node in memnodes(backings, local_nodes)}
+
+
+def rebind(xml: str, pins: Mapping[str, Collection[int]]) -> str:
+    """Return a domain's XML with its cells bound as another host wants it (a live migration's destination)."""
+    document = etree.fromstring(xml)
+    for node in document.findall("./numatune/memnode"):
+        nodes = pins.get(node.get("cellid"))
+        if nodes:
+            node.set("nodeset", hardware.format_cpu_spec(set(nodes)))
+        else:
+            node.getparent().remove(node)
+    return str(etree.tostring(document, encoding="unicode"))
+
+
+def _mib(cell: Any) -> int:
+    factor = {"b": 1 / 1024, "bytes": 1 / 1024, "KiB": 1, "MiB": 1024, "GiB": 1024 * 1024}[cell.get("unit", "KiB")]
+    return int(int(cell.get("memory")) * factor) // KIB_PER_MIB

@@ -1,0 +1,99 @@
+"""PondFilter: who passes, with which candidates, and what happens without a snapshot."""
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from nova.conf import CONF
+
+from pondstack.rpc.wire import Snapshot
+from pondstack_nova.counters import HOST_REJECTS
+from pondstack_nova.filter import PondFilter
+from pondstack_nova.flavors import POOL_KEY
+
+
+@pytest.fixture(autouse=True)
+def short_wait() -> Iterator[None]:
+    """Do not wait long for a snapshot that will not come."""
+    CONF.set_override("split_timeout_ms", 100, group="pondstack")
+    yield
+    CONF.clear_override("split_timeout_ms", group="pondstack")
+
+
+def host(name: str, *pools: str) -> Any:
+    """Return a HostState with one allocation candidate for each pool."""
+    candidates = [
+        {"allocations": {"c": {"resources": {"VCPU": 1}}, pool: {"resources": {"CUSTOM_POND_MEMORY_MB": 1024}}}}
+        for pool in pools
+    ]
+    return SimpleNamespace(host=name, nodename=name, allocation_candidates=candidates)
+
+
+def pools_of(state: Any) -> list[str]:
+    """Return the pools of a HostState's candidates in order."""
+    return [next(uuid for uuid in candidate["allocations"] if uuid != "c") for candidate in state.allocation_candidates]
+
+
+def names(hosts: Any) -> list[str]:
+    """Return host names."""
+    return [state.nodename for state in hosts]
+
+
+def test_only_hosts_with_a_fitting_pool_pass(make_pool, make_spec, use_rack) -> None:
+    """Unusable, pool-less and full ones fail."""
+    pools = (make_pool("p", 2, "a", "b"), make_pool("q", 0, "c"))
+    use_rack(Snapshot(1, pools, usable_hosts=("a", "c", "d"), unusable_hosts={"b": "disabled"}))
+    hosts = [host("a", "uuid-p"), host("b", "uuid-p"), host("c", "uuid-q"), host("d")]
+    assert names(PondFilter().filter_all(hosts, make_spec(**{POOL_KEY: "1024"}))) == ["a"]
+
+
+def test_candidates_are_narrowed_to_fitting_pools_best_first(make_pool, make_spec, use_rack) -> None:
+    """Nova claims the first candidate: it must be of a pool with room, the most comfortable one."""
+    pools = (make_pool("full", 0, "a"), make_pool("tight", 1, "a"), make_pool("roomy", 9, "a"))
+    use_rack(Snapshot(1, pools, usable_hosts=("a",)))
+    (passed,) = PondFilter().filter_all(
+        [host("a", "uuid-full", "uuid-tight", "uuid-roomy")], make_spec(**{POOL_KEY: "1024"})
+    )
+    assert pools_of(passed) == ["uuid-roomy", "uuid-tight"]
+
+
+def test_a_host_fails_when_placement_offers_another_pool(make_pool, make_spec, use_rack) -> None:
+    """The pool with room must be one that Placement has a candidate of."""
+    use_rack(Snapshot(1, (make_pool("p", 9, "a"),), usable_hosts=("a",)))
+    assert names(PondFilter().filter_all([host("a", "uuid-q")], make_spec(**{POOL_KEY: "1024"}))) == []
+
+
+def test_without_pool_memory_all_pass_untouched(make_spec, use_rack) -> None:
+    """The very same list, and no look at the snapshot."""
+    use_rack(ConnectionError("down"))
+    hosts = [host("a"), host("b")]
+    assert PondFilter().filter_all(hosts, make_spec()) is hosts
+
+
+def test_service_down(make_spec, use_rack, caplog: pytest.LogCaptureFixture) -> None:
+    """No snapshot: requests with pool memory fail on every host, and the log says why."""
+    use_rack(ConnectionError("down"))
+    before = HOST_REJECTS.counts().get("stale_snapshot", 0)
+    with caplog.at_level("INFO", logger="pondstack_nova.filter"):
+        assert names(PondFilter().filter_all([host("a", "uuid-p")], make_spec(**{POOL_KEY: "1024"}))) == []
+    assert "Host a fails" in caplog.text
+    assert "no fresh snapshot" in caplog.text
+    assert HOST_REJECTS.counts()["stale_snapshot"] == before + 1
+
+
+def test_a_newer_view_is_waited_for_before_all_fail(make_pool, make_spec, use_rack) -> None:
+    """Slices that came free since the last view count."""
+    full = Snapshot(1, (make_pool("p", 0, "a"),), usable_hosts=("a",))
+    free = Snapshot(1, (make_pool("p", 4, "a"),), usable_hosts=("a",))
+    use_rack(full, free)
+    assert names(PondFilter().filter_all([host("a", "uuid-p")], make_spec(**{POOL_KEY: "1024"}))) == ["a"]
+
+
+def test_rejects_are_logged_with_their_reason(make_pool, make_spec, use_rack, caplog) -> None:
+    """At debug: a rack of thousands of hosts must not fill the log."""
+    use_rack(Snapshot(1, (make_pool("p", 9, "a"),), usable_hosts=("a",)))
+    with caplog.at_level("DEBUG", logger="pondstack_nova.filter"):
+        list(PondFilter().filter_all([host("a", "uuid-p"), host("z")], make_spec(**{POOL_KEY: "1024"})))
+    assert "Host z fails" in caplog.text
+    assert "host has no pondstack-agent" in caplog.text

@@ -1,0 +1,73 @@
+"""What `pond:` specs may stand beside."""
+
+import pytest
+
+from pondstack.domain.errors import BadSpec
+from pondstack.domain.sizing import Policy
+from pondstack_nova import flavors
+
+FIXED = {"pond:policy": "fixed", "pond:pool_mb": "1024"}
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hw:numa_nodes", "1"),
+        ("hw:numa_cpus.0", "0,1"),
+        ("hw:numa_mem.1", "512"),
+        ("hw:cpu_policy", "dedicated"),
+        ("hw:cpu_policy", "mixed"),
+        ("hw:cpu_dedicated_mask", "^0"),
+        ("hw:cpu_realtime", "yes"),
+        ("hw:emulator_threads_policy", "share"),
+        ("hw:mem_page_size", "any"),
+        ("hw:mem_encryption", "true"),
+        ("hw:pmem", "6GB"),
+        ("resources:MEMORY_MB", "0"),
+        ("resources_POND:CUSTOM_POND_MEMORY_MB", "1024"),
+        ("resources1:CUSTOM_POND_REMOTE_MB", "1024"),
+    ],
+)
+def test_contradictions(key: str, value: str) -> None:
+    """Each names the spec and shows the legal form; policy=local and flavors without pond: specs go with all."""
+    with pytest.raises(BadSpec) as refusal:
+        flavors.check(FIXED | {key: value}, 4096)
+    assert refusal.value.message.startswith(f"{key}={value} contradicts pond:policy=fixed: ")
+    assert "pond:policy=local" in refusal.value.message
+    flavors.check({"pond:policy": "local", key: value}, 4096)
+    assert flavors.check({key: value}, 4096) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hw:cpu_policy", "shared"),
+        ("hw:cpu_realtime", "no"),
+        ("hw:mem_encryption", "False"),
+        ("hw:cpu_sockets", "1"),
+        ("hw:numa_nodes_hint", "1"),
+        ("resources:VGPU", "1"),
+        ("trait:HW_CPU_X86_AVX2", "required"),
+    ],
+)
+def test_what_goes_together(key: str, value: str) -> None:
+    """Specs that lay out no NUMA nodes are none of our business."""
+    specs = flavors.check(FIXED | {key: value}, 4096)
+    assert specs is not None
+    assert specs.pool_mib == 1024
+
+
+def test_no_local_memory_left() -> None:
+    """The share must be less than the flavor's RAM; without the RAM it cannot be judged."""
+    with pytest.raises(BadSpec, match="leaves no local memory in a flavor of 1024 MiB"):
+        flavors.check(FIXED, 1024)
+    assert flavors.check(FIXED) is not None
+
+
+def test_topology_of_image_or_flavor() -> None:
+    """A topology that Nova made contradicts pool memory, not policy=local."""
+    with pytest.raises(BadSpec, match="NUMA topology"):
+        flavors.check_numa(flavors.check(FIXED), object())
+    flavors.check_numa(flavors.check(FIXED), None)
+    flavors.check_numa(flavors.check({"pond:policy": Policy.LOCAL}), object())
+    flavors.check_numa(None, object())

@@ -1,0 +1,205 @@
+"""Placement, thin and typed. One retry policy: connections by keystoneauth, generation conflicts by reading again.
+
+Raises Unavailable when Placement does not answer or answers what it never should.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import tenacity
+from keystoneauth1 import adapter
+from keystoneauth1 import exceptions as ks_exc
+from oslo_config import cfg
+from oslo_log import log
+
+from pondstack.clients.keystone import load_adapter
+from pondstack.conf import placement as options
+from pondstack.domain.errors import Unavailable
+
+LOG = log.getLogger(__name__)
+MICROVERSION = "1.36"
+T = TypeVar("T")
+
+
+class _Conflict(Exception):
+    """Somebody changed the provider since it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inventory:
+    """One inventory record, in the resource class's own unit."""
+
+    total: int
+    reserved: int
+    step_size: int
+    min_unit: int
+    max_unit: int
+    allocation_ratio: float = 1.0
+
+
+class Placement:
+    """Calls to Placement's API; thread-safe."""
+
+    def __init__(self, http: adapter.Adapter, conflict_tries: int = 8) -> None:
+        self._http = http
+        self._tries = conflict_tries
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> "Placement":
+        """Open the Placement of the [placement] section."""
+        return cls(load_adapter(conf, options.GROUP, MICROVERSION), conf.placement.conflict_tries)
+
+    # Providers
+
+    def provider_by_name(self, name: str) -> str | None:
+        """Return the UUID of the provider with this name."""
+        found = self._get("/resource_providers", params={"name": name})["resource_providers"]
+        return str(found[0]["uuid"]) if found else None
+
+    def ensure_provider(self, uuid: str, name: str) -> None:
+        """Make the provider, or give it the name."""
+        present = self._call("GET", f"/resource_providers/{uuid}", allowed=(404,))
+        if present is None:
+            self._call("POST", "/resource_providers", {"uuid": uuid, "name": name})
+        elif present["name"] != name:
+            self._call("PUT", f"/resource_providers/{uuid}", {"name": name})
+
+    def ensure_resource_class(self, name: str) -> None:
+        """Make a custom resource class; idempotent."""
+        self._call("PUT", f"/resource_classes/{name}")
+
+    def ensure_trait(self, uuid: str, trait: str) -> None:
+        """Add a trait to a provider, which keeps its others."""
+
+        def change() -> None:
+            present = self._get(f"/resource_providers/{uuid}/traits")
+            if trait not in present["traits"]:
+                body = {
+                    "traits": [*present["traits"], trait],
+                    "resource_provider_generation": present["resource_provider_generation"],
+                }
+                self._put(f"/resource_providers/{uuid}/traits", body)
+
+        self._again(change)
+
+    def change_aggregates(self, uuid: str, decide: Callable[[set[str]], set[str]]) -> bool:
+        """Set a provider's aggregates to what `decide` makes of the present ones; returns whether that was a change."""
+
+        def change() -> bool:
+            present = self._get(f"/resource_providers/{uuid}/aggregates")
+            wanted = decide(set(present["aggregates"]))
+            if wanted == set(present["aggregates"]):
+                return False
+            generation = present["resource_provider_generation"]
+            body = {"aggregates": sorted(wanted), "resource_provider_generation": generation}
+            self._put(f"/resource_providers/{uuid}/aggregates", body)
+            return True
+
+        return self._again(change)
+
+    # Inventory
+
+    def inventory(self, uuid: str, resource_class: str) -> Inventory | None:
+        """Return one inventory record; None when the provider or the record is missing."""
+        present = self._call("GET", f"/resource_providers/{uuid}/inventories", allowed=(404,))
+        return _inventory(present["inventories"].get(resource_class)) if present else None
+
+    def set_inventory(self, uuid: str, resource_class: str, wanted: Inventory) -> bool:
+        """Write one inventory record; returns whether it was another before."""
+
+        def change() -> bool:
+            present = self._get(f"/resource_providers/{uuid}/inventories")
+            if _inventory(present["inventories"].get(resource_class)) == wanted:
+                return False
+            body = {
+                "resource_provider_generation": present["resource_provider_generation"],
+                "inventories": {**present["inventories"], resource_class: _record(wanted)},
+            }
+            self._put(f"/resource_providers/{uuid}/inventories", body)
+            return True
+
+        return self._again(change)
+
+    # Allocations
+
+    def allocations_of(self, uuid: str) -> dict[str, dict[str, int]] | None:
+        """Return what each consumer holds of one provider ({consumer: {class: amount}}), None without the provider."""
+        present = self._call("GET", f"/resource_providers/{uuid}/allocations", allowed=(404,))
+        if present is None:
+            return None
+        return {consumer: dict(held["resources"]) for consumer, held in present["allocations"].items()}
+
+    def _again(self, change: Callable[[], T]) -> T:
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(_Conflict),
+            stop=tenacity.stop_after_attempt(self._tries),
+            wait=tenacity.wait_random(0.0, 0.2),
+            reraise=True,
+        )
+        try:
+            return retrying(change)
+        except _Conflict as error:
+            raise Unavailable(f"Placement: {error}; somebody else keeps changing it, try again later") from error
+
+    def _get(self, path: str, **arguments: Any) -> dict[str, Any]:
+        answer = self._call("GET", path, **arguments)
+        assert answer is not None
+        return answer
+
+    def _put(self, path: str, body: Mapping[str, Any]) -> None:
+        self._call("PUT", path, body)
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        params: Mapping[str, str] | None = None,
+        allowed: tuple[int, ...] = (),
+    ) -> dict[str, Any] | None:
+        """Return the JSON answer, None for an empty one or one of the `allowed` error states."""
+        arguments: dict[str, Any] = {
+            "raise_exc": False,
+            "headers": {"OpenStack-API-Version": f"placement {MICROVERSION}"},
+        }
+        if body is not None:
+            arguments["json"] = body
+        if params is not None:
+            arguments["params"] = params
+        try:
+            answer = self._http.request(path, method, **arguments)
+        except ks_exc.ClientException as error:
+            raise Unavailable(f"Placement does not answer ({error}); look at its log") from error
+        if answer.status_code in allowed:
+            return None
+        if answer.status_code == 409 and "placement.concurrent_update" in answer.text:
+            raise _Conflict(f"{method} {path} met a newer generation")
+        if answer.status_code >= 400:
+            raise Unavailable(f"Placement refused {method} {path}: {answer.status_code} {answer.text[:300]}")
+        return dict(answer.json()) if answer.content else None
+
+
+def _inventory(record: Mapping[str, Any] | None) -> Inventory | None:
+    if record is None:
+        return None
+    return Inventory(
+        record["total"],
+        record["reserved"],
+        record["step_size"],
+        record["min_unit"],
+        record["max_unit"],
+        record["allocation_ratio"],
+    )
+
+
+def _record(wanted: Inventory) -> dict[str, Any]:
+    return {
+        "total": wanted.total,
+        "reserved": wanted.reserved,
+        "step_size": wanted.step_size,
+        "min_unit": wanted.min_unit,
+        "max_unit": wanted.max_unit,
+        "allocation_ratio": wanted.allocation_ratio,
+    }

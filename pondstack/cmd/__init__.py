@@ -1,0 +1,1 @@
+"""Entry points: one process each, oslo.service's threading backend first."""

@@ -1,0 +1,41 @@
+"""`pondstack-controller --config-file FILE`: the rack's memory controller."""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from oslo_service import backend
+
+backend.init_backend(backend.BackendType.THREADING)
+
+from oslo_config import cfg  # noqa: E402 (threading first)
+from oslo_log import log  # noqa: E402
+from oslo_service import service  # noqa: E402
+
+from pondstack.controller.service import ControllerService, register_opts  # noqa: E402
+
+QUIET = ["oslo.messaging=INFO", "oslo_messaging=INFO", "amqp=WARNING", "futurist=WARNING", "oslo_service=WARNING"]
+
+
+def configure(arguments: Sequence[str], program: str = "pondstack-controller") -> cfg.ConfigOpts:
+    """Read the configuration and set up logging; exits with a usage error when it is wrong."""
+    conf = cfg.ConfigOpts()
+    log.register_options(conf)
+    log.set_defaults(default_log_levels=[*log.get_default_log_levels(), *QUIET])
+    register_opts(conf)
+    conf(list(arguments), project="pondstack", prog=program)
+    log.setup(conf, program)
+    return conf
+
+
+def main() -> int:
+    """Run until SIGTERM, which lets requests under way end first; ends by itself when another controller leads."""
+    conf = configure(sys.argv[1:])
+    launcher = os.getpid()
+
+    def deposed() -> None:
+        os.kill(launcher, signal.SIGTERM)
+
+    launched = service.launch(conf, ControllerService(conf, deposed), restart_method="mutate")
+    return int(launched.wait() or 0)

@@ -1,0 +1,91 @@
+"""`pondstack-manage --config-file FILE db sync|version`, `pondstack-manage device create PATH --slices N`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from oslo_service import backend
+
+backend.init_backend(backend.BackendType.THREADING)
+
+from oslo_config import cfg  # noqa: E402 (threading first)
+
+from pondstack.conf import database as database_conf  # noqa: E402
+from pondstack.db import migration  # noqa: E402
+from pondstack.db.engine import Database  # noqa: E402
+from pondstack.devices.emulated import create_device  # noqa: E402
+from pondstack.devices.identity import pool_uuid  # noqa: E402
+from pondstack.domain.errors import PondError  # noqa: E402
+from pondstack.domain.units import DEFAULT_SLICE_MIB  # noqa: E402
+
+
+def db_sync(conf: cfg.ConfigOpts) -> str:
+    """Bring the schema up to date; returns its version."""
+    database = Database.from_conf(conf)
+    try:
+        return migration.sync(database, conf.command.revision) or "empty"
+    finally:
+        database.dispose()
+
+
+def db_version(conf: cfg.ConfigOpts) -> str:
+    """Return the schema's version and the newest that this program knows."""
+    database = Database.from_conf(conf)
+    try:
+        return f"{migration.version(database) or 'empty'} (newest: {migration.head()})"
+    finally:
+        database.dispose()
+
+
+def device_create(conf: cfg.ConfigOpts) -> str:
+    """Make an emulated pool device; returns what it is."""
+    command = conf.command
+    info = create_device(command.path, command.slices, command.slice_mib, command.serial).info()
+    return (
+        f"{command.path}: device {info.serial}, {info.slices_total} slices of {info.slice_mib} MiB, "
+        f"pool {pool_uuid(info.serial)}"
+    )
+
+
+def _add_commands(commands: Any) -> None:
+    nouns = {
+        noun: commands.add_parser(noun, help=text).add_subparsers(dest="verb", required=True)
+        for noun, text in (("db", "the ledger's schema"), ("device", "emulated pool devices"))
+    }
+    sync = nouns["db"].add_parser("sync", help="bring the schema up to date; may be repeated")
+    sync.add_argument("revision", nargs="?", default="head", help="schema version to reach (default: the newest)")
+    sync.set_defaults(function=db_sync)
+    nouns["db"].add_parser("version", help="show the schema's version").set_defaults(function=db_version)
+    create = nouns["device"].add_parser("create", help="make an emulated pool device; may be repeated")
+    create.add_argument("path", help="folder of the device; all its hosts must see it")
+    create.add_argument("--slices", type=_positive, required=True, help="number of slices")
+    create.add_argument("--slice-mib", type=_positive, default=DEFAULT_SLICE_MIB, help="size of a slice in MiB")
+    create.add_argument("--serial", help="serial number (default: a new one)")
+    create.set_defaults(function=device_create)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return value
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; 0 when it worked, 1 with the reason on stderr otherwise."""
+    conf = cfg.ConfigOpts()
+    conf.register_cli_opt(cfg.SubCommandOpt("command", title="commands", handler=_add_commands))
+    database_conf.register_opts(conf)
+    conf(list(arguments), project="pondstack", prog="pondstack-manage")
+    try:
+        print(conf.command.function(conf))
+    except (PondError, cfg.Error, OSError) as error:
+        print(f"pondstack-manage: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def main() -> int:
+    """Run the command of the command line."""
+    return run(sys.argv[1:])

@@ -1,0 +1,99 @@
+"""Options of pondstack-agent: who the host is, where the agent keeps its state, which pools the host reaches."""
+
+import socket
+from typing import Any
+
+from oslo_config import cfg
+
+AGENT, EMULATED = "agent", "emulated"
+
+DEFAULT_OPTS = [
+    cfg.HostDomainOpt(
+        "host",
+        default=socket.gethostname(),
+        sample_default="<hostname>",
+        help=(
+            "Name of this host: the hypervisor hostname that Nova shows, which is also the name of the host's "
+            "Placement provider and of the agent's message queue."
+        ),
+    ),
+]
+
+AGENT_OPTS = [
+    cfg.StrOpt(
+        "state_dir",
+        default="/var/lib/pondstack/agent",
+        help=(
+            "Folder where the agent keeps what must survive it: attachments, operations, pending releases, the highest "
+            "epoch. One folder per host; on a local, durable file system."
+        ),
+    ),
+    cfg.ListOpt(
+        "drivers",
+        default=["emulated"],
+        help="Pool drivers of this host: names of entry points of the group pondstack.host_pools.",
+    ),
+    cfg.FloatOpt(
+        "heartbeat_seconds",
+        default=5.0,
+        min=0.1,
+        max=300.0,
+        help="Time in seconds between two reports to the controller. Keep it well under its agent_down_seconds.",
+    ),
+    cfg.FloatOpt(
+        "controller_timeout_seconds",
+        default=20.0,
+        min=0.1,
+        max=600.0,
+        help="How long, in seconds, one call waits for the controller's answer before the agent answers Unavailable.",
+    ),
+    cfg.FloatOpt(
+        "unanswered_attach_seconds",
+        default=60.0,
+        min=1.0,
+        max=3600.0,
+        help=(
+            "An attach that a crash or a lost answer left half-way is undone after this many seconds, unless its "
+            "caller repeats it or detaches before."
+        ),
+    ),
+    cfg.IntOpt(
+        "operation_memory_seconds",
+        default=3600,
+        min=60,
+        max=7 * 24 * 3600,
+        help=(
+            "For how many seconds a finished operation is remembered, so that a late duplicate of it changes nothing. "
+            "Longer than any message can stay in the message bus."
+        ),
+    ),
+    cfg.IntOpt(
+        "rpc_threads",
+        default=16,
+        min=1,
+        max=1000,
+        help="Number of requests (a count of threads) that the agent serves at the same time.",
+    ),
+]
+
+EMULATED_OPTS = [
+    cfg.ListOpt(
+        "device_paths",
+        default=[],
+        help=(
+            "Folders of the emulated pool devices that this host reaches, made by `pondstack-manage device create`. "
+            "All hosts of a device must see the same folder."
+        ),
+    ),
+]
+
+
+def list_opts() -> list[tuple[str, list[Any]]]:
+    """Return the options by group, for the sample configuration."""
+    return [("DEFAULT", DEFAULT_OPTS), (AGENT, AGENT_OPTS), (EMULATED, EMULATED_OPTS)]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options of the agent."""
+    for group, options in list_opts():
+        conf.register_opts(options, group=None if group == "DEFAULT" else group)

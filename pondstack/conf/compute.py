@@ -1,0 +1,48 @@
+"""[pondstack] in nova.conf, compute's side: the virt driver. Shares group and transport_url with the scheduler."""
+
+from oslo_config import cfg
+
+from pondstack.conf import scheduler
+from pondstack.conf.scheduler import GROUP
+
+OPTS = [
+    cfg.IntOpt(
+        "attach_timeout_seconds",
+        default=60,
+        min=5,
+        max=600,
+        help=(
+            "How long, in seconds, a guest's start waits for its pool memory while the host's agent answers but the "
+            "controller does not. After that the build fails on this host and Nova tries another one."
+        ),
+    ),
+    cfg.IntOpt(
+        "agent_monitor_seconds",
+        default=10,
+        min=2,
+        max=120,
+        help=(
+            "How long, in seconds, the virt driver waits for a sign of life of pondstack-agent; then it counts as down "
+            "and the build fails on this host. Two tries of half this time each."
+        ),
+    ),
+    cfg.StrOpt(
+        "emulator",
+        default="",
+        help=(
+            "Path of the pondstack-qemu wrapper, the QEMU that guests with pool memory get; the same path on every "
+            "host. Empty: QEMU's own, which is right for pool memory that is a NUMA node of the host."
+        ),
+    ),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the group in nova's configuration; harmless when it is there already."""
+    scheduler.register_opts(conf)
+    conf.register_opts(OPTS, group=GROUP)
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """Return the options for oslo.config's sample generator."""
+    return [(GROUP, OPTS)]

@@ -1,0 +1,108 @@
+"""[controller]: which pool devices it owns, and its time limits. All times are judged by the database's clock."""
+
+import socket
+
+from oslo_config import cfg
+
+GROUP = "controller"
+
+OPTIONS: list[cfg.Opt] = [
+    cfg.StrOpt(
+        "name",
+        default=socket.gethostname(),
+        sample_default="<hostname>",
+        help="Name of this controller on the message bus and in the leadership row.",
+    ),
+    cfg.ListOpt(
+        "pool_devices",
+        default=[],
+        help="The pool devices of this rack, as a list of name=driver:address, for example "
+        "pool0=emulated:/srv/pond/pool0. Drivers are entry points of the group pondstack.pool_devices.",
+    ),
+    cfg.IntOpt(
+        "free_buffer_slices",
+        default=1,
+        min=0,
+        max=4096,
+        help="Free slices per pool that Placement does not offer, so that a VM start never waits for a release.",
+        mutable=True,
+    ),
+    cfg.FloatOpt(
+        "reconcile_interval_seconds",
+        default=10.0,
+        min=0.1,
+        max=3600.0,
+        help="Seconds between two comparisons of ledger, Placement, agents and devices.",
+    ),
+    cfg.FloatOpt(
+        "resync_interval_seconds",
+        default=300.0,
+        min=1.0,
+        max=86400.0,
+        help="Seconds after which providers, traits and aggregates in Placement are checked again without a reason.",
+    ),
+    cfg.FloatOpt(
+        "agent_down_seconds",
+        default=20.0,
+        min=0.5,
+        max=3600.0,
+        help="Seconds without a heartbeat after which a host's agent counts as down.",
+    ),
+    cfg.FloatOpt(
+        "unclaimed_grace_seconds",
+        default=30.0,
+        min=0.0,
+        max=3600.0,
+        help="Seconds that an allocation may be without a claim in Placement before it is released.",
+        mutable=True,
+    ),
+    cfg.FloatOpt(
+        "assign_timeout_seconds",
+        default=90.0,
+        min=1.0,
+        max=3600.0,
+        help="Seconds after which slices that were assigned and never acknowledged are looked into. Longer than Nova's "
+        "[pondstack] attach_timeout_seconds.",
+        mutable=True,
+    ),
+    cfg.FloatOpt(
+        "report_settle_seconds",
+        default=2.0,
+        min=0.0,
+        max=60.0,
+        help="Seconds by which an agent's report must be younger than a change of the ledger to contradict it.",
+        mutable=True,
+    ),
+    cfg.FloatOpt(
+        "agent_timeout_seconds",
+        default=10.0,
+        min=0.5,
+        max=300.0,
+        help="Seconds that a command of the controller waits for an agent.",
+    ),
+    cfg.IntOpt(
+        "agent_calls",
+        default=8,
+        min=1,
+        max=256,
+        help="How many agents (a count of threads) are commanded at the same time.",
+    ),
+    cfg.FloatOpt(
+        "operations_keep_seconds",
+        default=7 * 24 * 3600.0,
+        min=3600.0,
+        max=366 * 24 * 3600.0,
+        help="Seconds for which the journal remembers an operation; a repetition after that is a new operation.",
+        mutable=True,
+    ),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the group; idempotent."""
+    conf.register_opts(OPTIONS, group=GROUP)
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """Return the options for the sample generator."""
+    return [(GROUP, OPTIONS)]

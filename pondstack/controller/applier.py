@@ -1,0 +1,111 @@
+"""Executes the reconciler's actions. Each is idempotent; what fails is found again at the next round."""
+
+from typing import Any, Protocol, assert_never, cast
+from uuid import uuid4
+
+import oslo_messaging
+from oslo_log import log
+
+from pondstack.controller import findings as act
+from pondstack.controller.devices import DeviceRegistry
+from pondstack.controller.findings import Action, Finding
+from pondstack.db.ledger import Ledger
+from pondstack.db.sql_reader import SqlReader
+from pondstack.domain.errors import AgentUnavailable, InUse, NotFound, NotLeader, PondError
+from pondstack.domain.model import Extent
+
+LOG = log.getLogger(__name__)
+
+KNOWN = (
+    act.Offline
+    | act.Acknowledge
+    | act.BeginRelease
+    | act.QuarantineAllocation
+    | act.QuarantineSlices
+    | act.AuditSlices
+    | act.Regrant
+)
+
+
+class Agents(Protocol):
+    """The controller's commands to agents (pondstack.rpc.agent_api.AgentAPI)."""
+
+    def offline(self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
+        """Offline an allocation; True when the host holds none of it."""
+
+    def report(self, host: str, *, epoch: int) -> Any:
+        """Return what is really attached now."""
+
+
+class Applier:
+    """Carries findings' actions out."""
+
+    def __init__(self, ledger: Ledger, reader: SqlReader, devices: DeviceRegistry, agents: Agents) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self._devices = devices
+        self._agents = agents
+
+    def apply(self, finding: Finding) -> str:
+        """Execute the finding's action and return how it went, for people. Raises NotLeader."""
+        action = finding.action
+        if action is None:
+            return ""
+        try:
+            changed = self._execute(action)
+        except NotLeader:
+            raise
+        except InUse as error:
+            LOG.info("%s: %s; not done: %s", finding.code, finding.subject, error)
+            return f"not done ({action}): {error}"
+        except PondError as error:
+            LOG.warning("%s: %s; failed: %s", finding.code, finding.subject, error)
+            return f"failed ({action}): {error}"
+        if not changed:
+            return f"no longer needed: {action}"
+        LOG.info("%s: %s: %s; done: %s", finding.code, finding.subject, finding.detail, action)
+        return f"done: {action}"
+
+    def _execute(self, action: Action) -> bool:
+        """Return whether it changed anything."""
+        ledger = self._ledger
+        known = cast(KNOWN, action)
+        match known:
+            case act.Offline(host, allocation_uuid):
+                return self._offline(host, allocation_uuid)
+            case act.Acknowledge(host, allocation_uuid):
+                ledger.acknowledge(str(uuid4()), allocation_uuid, host)
+                return True
+            case act.BeginRelease(allocation_uuid, reason):
+                return ledger.begin_release(allocation_uuid, reason) > 0
+            case act.QuarantineAllocation(allocation_uuid, reason):
+                return ledger.quarantine_allocation(allocation_uuid, reason) > 0
+            case act.QuarantineSlices(pool_uuid, indexes, reason, host, allocation_uuid):
+                cause = {"host": host, "allocation_uuid": allocation_uuid}
+                return ledger.quarantine_slices(pool_uuid, indexes, reason, **cause) > 0
+            case act.AuditSlices(pool_uuid, indexes, reason):
+                return ledger.audit_slices(pool_uuid, indexes, reason) > 0
+            case act.Regrant(allocation_uuid):
+                return self._regrant(allocation_uuid)
+            case _:
+                assert_never(known)
+
+    def _offline(self, host: str, allocation_uuid: str) -> bool:
+        try:
+            gone = self._agents.offline(
+                host, epoch=self._ledger.epoch, operation_id=str(uuid4()), allocation_uuid=allocation_uuid
+            )
+        except oslo_messaging.MessagingException as error:
+            raise AgentUnavailable(f"the agent of {host} does not answer ({type(error).__name__})") from error
+        if gone:
+            self._ledger.release(str(uuid4()), allocation_uuid, host)
+        return gone
+
+    def _regrant(self, allocation_uuid: str) -> bool:
+        try:
+            item = self._reader.allocation(allocation_uuid)
+        except NotFound:
+            return False  # released meanwhile
+        extents = [Extent(extent["start"], extent["count"]) for extent in item.extents]
+        self._devices.get(item.pool_uuid).grant(item.host, extents, tag=item.uuid, epoch=self._ledger.epoch)
+        return True

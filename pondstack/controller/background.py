@@ -1,0 +1,64 @@
+"""A thread that does one task soon after it was woken; several wakes at once are one run."""
+
+import threading
+from collections.abc import Callable
+
+from oslo_log import log
+
+from pondstack.domain.errors import NotLeader, PondError
+
+LOG = log.getLogger(__name__)
+STOP_SECONDS = 60.0
+
+
+class Background:
+    """Runs `task` at start and after each wake(). What fails is logged and waits for the next wake."""
+
+    def __init__(self, name: str, task: Callable[[], object]) -> None:
+        self._task = task
+        self._wanted = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the task should end soon."""
+        return self._stopping.is_set()
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Start the thread; the first run is at once."""
+        self._wanted.set()
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have the task run soon."""
+        self._wanted.set()
+
+    def stop(self) -> None:
+        """End after the run in hand."""
+        self._stopping.set()
+        self._wanted.set()
+        if self._thread.is_alive():
+            self._thread.join(STOP_SECONDS)
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            if self._stopping.is_set():
+                return
+            try:
+                self._task()
+            except NotLeader as error:
+                LOG.error("The thread %s ends: %s", self._thread.name, error)
+                return
+            except PondError as error:
+                LOG.warning("The thread %s tries again at the next round: %s", self._thread.name, error)
+            except Exception:
+                # A bug must not end the thread: slices would wait for ever to be sanitised.
+                LOG.exception("The thread %s met an error that it does not know", self._thread.name)

@@ -1,0 +1,119 @@
+"""What a comparison found and what to do about it: typed actions that the applier executes."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """`info` is no fault: something under way or as configured."""
+
+    INFO = "info"
+    WARNING = "warning"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Base of all actions."""
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class Offline(Action):
+    """Have the agent offline an allocation; when it says that it holds none of it, the slices go to be sanitised."""
+
+    host: str
+    allocation_uuid: str
+
+    def __str__(self) -> str:
+        return f"have {self.host} offline it"
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge(Action):
+    """The agent reports what it could not acknowledge."""
+
+    host: str
+    allocation_uuid: str
+
+    def __str__(self) -> str:
+        return "take the report as the acknowledgement"
+
+
+@dataclass(frozen=True, slots=True)
+class BeginRelease(Action):
+    """Nobody claims it and its host is silent: RELEASING until the host confirms."""
+
+    allocation_uuid: str
+    reason: str
+
+    def __str__(self) -> str:
+        return "begin the release"
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineAllocation(Action):
+    """Set an allocation's slices aside."""
+
+    allocation_uuid: str
+    reason: str
+
+    def __str__(self) -> str:
+        return "quarantine its slices"
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineSlices(Action):
+    """Set slices aside that the ledger takes for free; `host` and `allocation_uuid` are the cause."""
+
+    pool_uuid: str
+    indexes: tuple[int, ...]
+    reason: str
+    host: str | None = None
+    allocation_uuid: str | None = None
+
+    def __str__(self) -> str:
+        return "quarantine them"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSlices(Action):
+    """It is proved that no host holds them: they go to be sanitised."""
+
+    pool_uuid: str
+    indexes: tuple[int, ...]
+    reason: str
+
+    def __str__(self) -> str:
+        return "sanitise them and set them free"
+
+
+@dataclass(frozen=True, slots=True)
+class Regrant(Action):
+    """Give the device's permission to the owner that the ledger names."""
+
+    allocation_uuid: str
+
+    def __str__(self) -> str:
+        return "grant it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One disagreement. `host`: its evidence is that host's report, which is asked for afresh before we act."""
+
+    code: str
+    severity: Severity
+    subject: str
+    detail: str
+    action: Action | None = None
+    host: str | None = None
+    operator: bool = False
+    """The action is applied only when an operator asks for a repair."""
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two findings the same one."""
+        return self.code, self.subject

@@ -1,0 +1,206 @@
+"""RPC endpoint of pondstack-controller: one method per method of pondstack.rpc.controller_api.ControllerAPI."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import NAMESPACE_OID, uuid4, uuid5
+
+import oslo_messaging
+from oslo_log import log
+
+from pondstack.controller.devices import DeviceRegistry
+from pondstack.controller.findings import Severity
+from pondstack.controller.reconciler import Reconciler
+from pondstack.controller.snapshot import make_snapshot
+from pondstack.controller.splitting import Splitting
+from pondstack.db.ledger import AssignRequest, Ledger
+from pondstack.db.rack_view import RackView
+from pondstack.db.sql_reader import SqlReader
+from pondstack.domain.errors import Conflict, PondError
+from pondstack.domain.model import Extent
+from pondstack.domain.states import SliceState
+from pondstack.rpc.wire import Grant, Report
+
+LOG = log.getLogger(__name__)
+
+_expected = oslo_messaging.expected_exceptions(PondError)
+
+
+class ControllerManager:
+    """What the controller answers. Errors are of pondstack.domain.errors; native threads, one request each.
+
+    `sanitize` and `publish` make the sanitiser and the writer of Placement look soon.
+    """
+
+    target = oslo_messaging.Target(version="1.0")
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        reader: SqlReader,
+        devices: DeviceRegistry,
+        splitting: Splitting,
+        buffer_slices: Callable[[], int],
+        down_seconds: float,
+        sanitize: Callable[[], None],
+        publish: Callable[[], None],
+    ) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self._devices = devices
+        self._splitting = splitting
+        self._buffer_slices = buffer_slices
+        self._down = down_seconds
+        self._sanitize = sanitize
+        self._publish = publish
+        self.reconciler: Reconciler | None = None
+
+    @_expected
+    def assign(
+        self,
+        _context: Any,
+        *,
+        operation_id: str,
+        consumer_uuid: str,
+        host: str,
+        pool_uuid: str,
+        pool_mib: int,
+        guest_mib: int,
+        project_id: str = "",
+        user_id: str = "",
+        shape: Sequence[int] | None = None,
+    ) -> dict[str, Any]:
+        """Take free slices and let the host in at the device; a repetition gets the same grant."""
+        request = AssignRequest(
+            consumer_uuid=consumer_uuid,
+            host=host,
+            pool_uuid=pool_uuid,
+            pool_mib=pool_mib,
+            guest_mib=guest_mib,
+            project_id=project_id,
+            user_id=user_id,
+            shape=tuple(shape) if shape else None,
+        )
+        effect = self._ledger.assign(operation_id, request)
+        extents = tuple(Extent(item["start"], item["count"]) for item in effect["extents"])
+        uuid = effect["allocation_uuid"]
+        try:
+            self._devices.get(pool_uuid).grant(host, extents, tag=uuid, epoch=self._ledger.epoch)
+        except PondError as error:
+            # The host has not heard of the slices yet, so its word is not needed: back through the pipeline.
+            LOG.error("Pool %s does not let host %s in, allocation %s is undone: %s", pool_uuid, host, uuid, error)
+            self._release(str(uuid4()), uuid, host)
+            raise
+        about = self._devices.about(pool_uuid)
+        return Grant(
+            allocation_uuid=uuid,
+            consumer_uuid=consumer_uuid,
+            host=host,
+            pool_uuid=pool_uuid,
+            pool_name=about.name,
+            device=dict(about.address),
+            slice_mib=about.slice_mib,
+            extents=extents,
+            epoch=self._ledger.epoch,
+        ).to_wire()
+
+    @_expected
+    def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """The host has onlined an allocation."""
+        self._ledger.acknowledge(operation_id, allocation_uuid, host)
+
+    @_expected
+    def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """The host has offlined an allocation; its slices are sanitised in the background."""
+        self._release(operation_id, allocation_uuid, host)
+
+    def _release(self, operation_id: str, allocation_uuid: str, host: str) -> None:
+        if self._ledger.release(operation_id, allocation_uuid, host) is not None:
+            self._sanitize()
+            self._publish()
+
+    @_expected
+    def heartbeat(self, _context: Any, *, report: dict[str, Any]) -> dict[str, Any]:
+        """Take a report over; see ControllerAPI.heartbeat for the answer."""
+        value = Report.from_wire(report)
+        forget = self.receive(value)
+        return {"epoch": self._ledger.epoch, "forget": forget, "pools": self._pools(value)}
+
+    def receive(self, report: Report) -> list[str]:
+        """Write a report down and settle the releases that it tells of; returns the settled allocations."""
+        if self._ledger.heartbeat(report.to_wire()).reach_changed:
+            self._publish()
+        for uuid in report.released:
+            try:
+                # One operation per release, however often the agent repeats it.
+                self._release(str(uuid5(NAMESPACE_OID, f"pondstack release {report.host} {uuid}")), uuid, report.host)
+            except Conflict as error:
+                LOG.warning("Host %s releases what is not its own, which changes nothing: %s", report.host, error)
+        return list(report.released)
+
+    def _pools(self, report: Report) -> dict[str, Any]:
+        found = {uuid: self._devices.about(uuid) for uuid in set(report.pools) & set(self._devices.uuids())}
+        return {
+            uuid: {
+                "name": about.name,
+                "device": dict(about.address),
+                "slice_mib": about.slice_mib,
+                "slices_total": about.slices_total,
+            }
+            for uuid, about in found.items()
+        }
+
+    @_expected
+    def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:
+        """Say how to split a VM."""
+        return self._splitting.split(features).to_wire()
+
+    @_expected
+    def snapshot(self, _context: Any) -> dict[str, Any]:
+        """Return the scheduler's view."""
+        return make_snapshot(
+            self._reader.rack(),
+            epoch=self._ledger.epoch,
+            buffer_slices=self._buffer_slices(),
+            down_seconds=self._down,
+        ).to_wire()
+
+    @_expected
+    def set_host(
+        self, _context: Any, *, name: str, enabled: bool, reason: str, generation: int | None
+    ) -> dict[str, Any]:
+        """Enable or disable a host for new pool memory."""
+        now = self._ledger.set_host(name, enabled, reason, generation)
+        return {
+            "name": name,
+            "enabled": enabled,
+            "disabled_reason": "" if enabled else reason,
+            "generation": now,
+        }
+
+    @_expected
+    def audit(self, _context: Any, *, repair: bool) -> dict[str, Any]:
+        """Compare everything now; see ControllerAPI.audit for the answer."""
+        assert self.reconciler is not None
+        findings = self.reconciler.audit(repair)
+        clean = all(item["severity"] == Severity.INFO for item in findings)
+        return {
+            "clean": clean,
+            "findings": findings,
+            "totals": totals(self._reader.rack(), self.reconciler.claimed_mib()),
+        }
+
+
+def totals(view: RackView, claimed_mib: int | None) -> dict[str, int | None]:
+    """Return an audit's counts; `claimed_mib` is what Placement holds, None when it was not asked."""
+    counts = {f"slices_{state}": 0 for state in SliceState}
+    for aged in view.slices:
+        counts[f"slices_{aged.item.state}"] += 1
+    return {
+        "pools": len(view.pools),
+        "hosts": len(view.hosts),
+        "allocations": len(view.allocations),
+        "slices": len(view.slices),
+        **counts,
+        "claimed_mib": claimed_mib,
+    }

@@ -1,0 +1,197 @@
+"""The reconciler: gathers ledger, claims, reports and device tables, decides (rules.py), applies (applier.py)."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+import oslo_messaging
+from oslo_log import log
+
+from pondstack.clients.placement import Placement
+from pondstack.controller.applier import Agents, Applier
+from pondstack.controller.claims import read_claims
+from pondstack.controller.devices import DeviceRegistry
+from pondstack.controller.findings import Finding, Severity
+from pondstack.controller.inventory import InventorySync
+from pondstack.controller.rules import decide
+from pondstack.controller.world import Claims, Limits, World
+from pondstack.db.ledger import Ledger
+from pondstack.db.rack_view import RackView
+from pondstack.db.sql_reader import SqlReader
+from pondstack.devices.base import Permission
+from pondstack.domain.errors import NotLeader, PondError, Unavailable
+from pondstack.rpc.wire import Report
+
+LOG = log.getLogger(__name__)
+
+
+class Reconciler:
+    """Compares and repairs. One comparison at a time; a hint about one consumer only notes whether it is claimed."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        reader: SqlReader,
+        devices: DeviceRegistry,
+        agents: Agents,
+        placement: Placement | None,
+        inventory: InventorySync | None,
+        receive: Callable[[Report], Any],
+        limits: Callable[[], Limits],
+        executor: Executor,
+        settled: Callable[[], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self._devices = devices
+        self._agents = agents
+        self._placement = placement
+        self._inventory = inventory
+        self._receive = receive
+        self._limits = limits
+        self._executor = executor
+        self._settled = settled
+        self._clock = clock
+        self._applier = Applier(ledger, reader, devices, agents)
+        self._lock = threading.Lock()
+        self._placement_trouble = ""
+
+    def run(self) -> list[Finding]:
+        """Do one round: find, confirm by fresh reports, repair; return the findings. Raises NotLeader, Unavailable."""
+        with self._lock:
+            self._ledger.renew()
+            self._devices.check({uuid: detail.pool.state for uuid, detail in self._reader.rack().pools.items()})
+            self._note_claims(self._reader.rack())
+            findings = decide(self._look())
+            if any(finding.action for finding in findings):
+                # A second look, at fresh reports: what was only under way is in order by now.
+                self._ask_reports({finding.host for finding in findings if finding.action and finding.host})
+                confirmed = {finding.key: finding for finding in decide(self._look())}
+                findings = [confirmed[finding.key] for finding in findings if finding.key in confirmed]
+            self._apply(findings)
+            self._settled()
+            return findings
+
+    def audit(self, repair: bool) -> list[dict[str, str]]:
+        """Compare with fresh reports of all live hosts; with `repair` apply everything, the operator's actions too."""
+        with self._lock:
+            view = self._reader.rack()
+            self._devices.check({uuid: detail.pool.state for uuid, detail in view.pools.items()})
+            world = World(view, limits=self._limits())
+            self._ask_reports([name for name in view.hosts if world.host_up(name)])
+            self._note_claims(self._reader.rack())
+            findings = [*decide(self._look()), *self._placement_findings()]
+            outcomes = self._apply(findings, operator=True) if repair else {}
+            self._settled()
+        return [_render(finding, outcomes.get(finding.key)) for finding in findings]
+
+    def claimed_mib(self) -> int | None:
+        """Return all that Placement's consumers hold of our pools, in MiB; None when Placement cannot tell."""
+        claims = self._claims(self._reader.rack())
+        return None if claims is None else sum(mib for held in claims.pools.values() for mib in held.values())
+
+    def hint(self, consumer_uuid: str) -> None:
+        """Somebody says that this consumer changed: note sooner whether it is still claimed. Raises NotLeader."""
+        view = self._reader.rack()
+        if any(aged.item.consumer_uuid == consumer_uuid for aged in view.allocations.values()):
+            self._note_claims(view, consumer_uuid)
+            self._settled()
+
+    def _look(self) -> World:
+        """Look at everything. The ledger comes last, so that all other sources are older than its ages tell."""
+        before = self._reader.rack()
+        claims = self._claims(before)
+        started = self._clock()
+        permissions = self._permissions(before)
+        view = self._reader.rack()
+        return World(view, claims, permissions, self._limits(), spread_seconds=self._clock() - started)
+
+    def _claims(self, view: RackView, consumer_uuid: str | None = None) -> Claims | None:
+        if self._placement is None:
+            return None
+        hosts = {
+            aged.item.host for aged in view.allocations.values() if consumer_uuid in (None, aged.item.consumer_uuid)
+        }
+        try:
+            claims = read_claims(self._placement, view, sorted(hosts))
+        except Unavailable as error:
+            if not self._placement_trouble:
+                LOG.warning("Nothing is taken for unclaimed until Placement answers: %s", error)
+            self._placement_trouble = str(error)
+            return None
+        if self._placement_trouble:
+            LOG.info("Placement answers again")
+        self._placement_trouble = ""
+        return claims
+
+    def _note_claims(self, view: RackView, consumer_uuid: str | None = None) -> None:
+        """Write down since when an allocation is unclaimed, only where that changes."""
+        world = World(view, self._claims(view, consumer_uuid), limits=self._limits())
+        if world.claims is None:
+            return
+        claimed, unclaimed = [], []
+        for uuid, aged in view.allocations.items():
+            if consumer_uuid not in (None, aged.item.consumer_uuid):
+                continue
+            if world.claimed[uuid] and aged.unclaimed_seconds is not None:
+                claimed.append(uuid)
+            elif not world.claimed[uuid] and aged.unclaimed_seconds is None:
+                unclaimed.append(uuid)
+        self._ledger.mark_claims(claimed, unclaimed)
+
+    def _permissions(self, view: RackView) -> Mapping[str, Mapping[int, Permission]]:
+        tables = {}
+        for uuid in view.pools:
+            try:
+                tables[uuid] = self._devices.get(uuid).permissions()
+            except PondError as error:
+                LOG.debug("No permission table of pool %s: %s", uuid, error)
+        return tables
+
+    def _ask_reports(self, hosts: Iterable[str]) -> None:
+        def ask(host: str) -> None:
+            try:
+                self._receive(self._agents.report(host, epoch=self._ledger.epoch))
+            except NotLeader:
+                raise
+            except (PondError, oslo_messaging.MessagingException) as error:
+                LOG.warning("The agent of %s gave no report: %s", host, error)
+
+        for future in [self._executor.submit(ask, host) for host in sorted(hosts)]:
+            future.result()
+
+    def _apply(self, findings: Iterable[Finding], operator: bool = False) -> dict[tuple[str, str], str]:
+        outcomes: dict[tuple[str, str], str] = {}
+        done = set()
+        for finding in findings:
+            if finding.action is None or (finding.operator and not operator):
+                continue
+            if finding.action not in done:
+                done.add(finding.action)
+                outcomes[finding.key] = self._applier.apply(finding)
+        return outcomes
+
+    def _placement_findings(self) -> Iterable[Finding]:
+        """Return whether Placement could be asked, and where its inventory differs."""
+        if self._placement is None:
+            detail = "[placement] enabled is off: claims are not checked, no inventory is kept"
+            yield Finding("placement_disabled", Severity.INFO, "placement", detail)
+        elif self._placement_trouble:
+            yield Finding("placement_unreachable", Severity.WARNING, "placement", self._placement_trouble)
+        elif self._inventory is not None:
+            for uuid, detail in self._inventory.differences(self._reader.rack()).items():
+                yield Finding("inventory_differs", Severity.WARNING, f"pool {uuid}", detail)
+
+
+def _render(finding: Finding, outcome: str | None) -> dict[str, str]:
+    return {
+        "code": finding.code,
+        "severity": str(finding.severity),
+        "subject": finding.subject,
+        "detail": finding.detail,
+        "action": outcome if outcome is not None else str(finding.action or ""),
+    }

@@ -1,0 +1,120 @@
+"""The reconciler's decision: ledger, Placement, agents and devices in, findings with typed actions out. Pure.
+
+Slices are set free on evidence only: the host's own word that it holds them no more, never a time-out.
+"""
+
+from collections.abc import Iterable
+
+from pondstack.controller import findings as act
+from pondstack.controller.findings import Finding, Severity
+from pondstack.controller.rules_devices import device_rules
+from pondstack.controller.rules_reports import report_rules
+from pondstack.controller.world import World
+from pondstack.db.rack_view import AgedAllocation
+from pondstack.domain import ledger
+from pondstack.domain.model import PoolState
+from pondstack.domain.states import SliceState
+
+HELD = (SliceState.ASSIGNING, SliceState.ONLINE)
+
+
+def decide(world: World) -> list[Finding]:
+    """Return all that disagrees, at most one action per allocation and slice."""
+    found = [
+        *_ledger_rules(world),
+        *(finding for aged in world.rack.allocations.values() for finding in _allocation_rules(world, aged)),
+        *report_rules(world),
+        *device_rules(world),
+        *_claim_rules(world),
+    ]
+    unique: dict[tuple[str, str], Finding] = {}
+    for finding in found:
+        unique.setdefault(finding.key, finding)
+    return list(unique.values())
+
+
+def _ledger_rules(world: World) -> Iterable[Finding]:
+    for broken in ledger.violations(world.rack.ledger()):
+        yield Finding(f"ledger_{broken.code}", Severity.CRITICAL, broken.subject, broken.detail)
+    for uuid, detail in world.rack.pools.items():
+        if detail.pool.state is PoolState.FAILED:
+            yield Finding("pool_failed", Severity.CRITICAL, f"pool {uuid}", "its device does not answer")
+    for name, report in world.rack.hosts.items():
+        if not world.host_up(name):
+            silence = f"its agent is silent for {report.age_seconds:.0f} s"
+            yield Finding("agent_down", Severity.WARNING, f"host {name}", silence)
+
+
+def _allocation_rules(world: World, aged: AgedAllocation) -> Iterable[Finding]:
+    """The life of one allocation: at most one finding."""
+    item, subject = aged.item, f"allocation {aged.item.uuid}"
+    states = {slice_.item.state for slice_ in world.slices_of.get(item.uuid, ())}
+    offline = act.Offline(item.host, item.uuid)
+    if SliceState.RELEASING in states:
+        yield _releasing(world, aged, offline)
+    elif states & set(HELD) and _overdue(world, aged):
+        held = world.attached.get(item.host, {}).get(item.uuid)
+        detail = f"nobody claims it for {aged.unclaimed_seconds or 0:.0f} s"
+        if not world.host_up(item.host):
+            reason = f"unclaimed: {detail} and the agent of {item.host} is silent"
+            action = act.BeginRelease(item.uuid, reason)
+            yield Finding("unclaimed_agent_down", Severity.WARNING, subject, reason, action)
+        elif held is not None and held.in_use:
+            yield Finding("unclaimed_in_use", Severity.INFO, subject, f"{detail}, its guest still runs")
+        else:
+            yield Finding("unclaimed", Severity.WARNING, subject, detail, offline, host=item.host)
+    elif SliceState.ASSIGNING in states and aged.age_seconds > world.limits.assign_timeout_seconds:
+        yield from _never_acknowledged(world, aged, offline)
+
+
+def _overdue(world: World, aged: AgedAllocation) -> bool:
+    if world.claims is None or world.claimed[aged.item.uuid] or aged.unclaimed_seconds is None:
+        return False
+    return aged.unclaimed_seconds >= world.limits.unclaimed_grace_seconds
+
+
+def _releasing(world: World, aged: AgedAllocation, offline: act.Offline) -> Finding:
+    subject, host = f"allocation {aged.item.uuid}", aged.item.host
+    if world.host_up(host):
+        detail = f"{host} has not confirmed its release"
+        return Finding("releasing", Severity.WARNING, subject, detail, offline, host=host)
+    reason = f"agent_down: {host} is silent and may still map it; it is kept until {host} reports"
+    return Finding(
+        "releasing_agent_down", Severity.WARNING, subject, reason, act.QuarantineAllocation(aged.item.uuid, reason)
+    )
+
+
+def _never_acknowledged(world: World, aged: AgedAllocation, offline: act.Offline) -> Iterable[Finding]:
+    item, subject = aged.item, f"allocation {aged.item.uuid}"
+    report = world.report_after(item.host, aged.age_seconds)
+    if report is None:
+        return
+    detail = f"it was assigned {aged.age_seconds:.0f} s ago and never acknowledged"
+    if item.uuid in world.attached[item.host]:
+        action = act.Acknowledge(item.host, item.uuid)
+        yield Finding("acknowledge_lost", Severity.WARNING, subject, detail, action, host=item.host)
+    else:
+        yield Finding("assign_abandoned", Severity.WARNING, subject, detail, offline, host=item.host)
+
+
+def _claim_rules(world: World) -> Iterable[Finding]:
+    """Placement's amounts against the ledger's, per pool and consumer."""
+    if world.claims is None:
+        return
+    ledger_mib: dict[tuple[str, str], int] = {}
+    for uuid, aged in world.rack.allocations.items():
+        if world.claimed[uuid]:
+            key = aged.item.pool_uuid, aged.item.consumer_uuid
+            ledger_mib[key] = ledger_mib.get(key, 0) + aged.item.pool_mib
+    for pool_uuid, consumers in world.claims.pools.items():
+        for consumer, claimed_mib in consumers.items():
+            held_mib = ledger_mib.get((pool_uuid, consumer))
+            subject = f"consumer {consumer}"
+            if held_mib is None:
+                detail = (
+                    f"it claims {claimed_mib} MiB of pool {pool_uuid} and holds no slices (starting, moving or off)"
+                )
+                yield Finding("claim_without_slices", Severity.INFO, subject, detail)
+            elif held_mib != claimed_mib:
+                detail = f"it claims {claimed_mib} MiB of pool {pool_uuid} and holds {held_mib} MiB"
+                yield Finding("claim_differs", Severity.WARNING, subject, detail)

@@ -1,0 +1,90 @@
+"""Engine and transactions: each goes through Database.write or Database.read, which carry the retry rules."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from oslo_config import cfg
+from oslo_db.sqlalchemy import engines
+from sqlalchemy import Engine, event, text
+from sqlalchemy.orm import Session
+
+from pondstack.conf import database as options
+from pondstack.db import retry
+
+T = TypeVar("T")
+WRITE = "pondstack_write"
+
+
+class Database:
+    """One database. Thread-safe: each transaction takes its own connection from the pool."""
+
+    def __init__(self, engine: Engine, retry_seconds: float = 15.0) -> None:
+        self.engine = engine
+        self._retry_seconds = retry_seconds
+        self._writer = engine.execution_options(**{WRITE: True})
+        self._reader = engine
+        if engine.dialect.name == "postgresql":
+            self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+
+    @classmethod
+    def from_url(cls, url: str, retry_seconds: float = 15.0, **arguments: Any) -> "Database":
+        """Open a database; it need not answer yet."""
+        engine = engines.create_engine(url, max_retries=0, sqlite_fk=True, **arguments)
+        if engine.dialect.name == "sqlite":
+            _tune_sqlite(engine)
+        return cls(engine, retry_seconds)
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> "Database":
+        """Open the database of the [database] section."""
+        options.register_opts(conf)
+        group = conf.database
+        if not group.connection:
+            raise cfg.RequiredOptError("connection", cfg.OptGroup(options.GROUP))
+        arguments = {
+            "connection_recycle_time": group.connection_recycle_time,
+            "max_pool_size": group.max_pool_size,
+            "max_overflow": group.max_overflow,
+            "pool_timeout": group.pool_timeout,
+            "mysql_sql_mode": group.mysql_sql_mode,
+            "mysql_wsrep_sync_wait": group.mysql_wsrep_sync_wait,
+            "connection_debug": group.connection_debug,
+            "connection_parameters": group.connection_parameters,
+        }
+        return cls.from_url(group.connection, group.transaction_retry_seconds, **arguments)
+
+    def write(self, work: Callable[[Session], T]) -> T:
+        """Run `work` in one transaction and commit it; it may run more than once. Raises Unavailable."""
+        return retry.run(lambda: self._once(self._writer, work), self._retry_seconds)
+
+    def read(self, work: Callable[[Session], T]) -> T:
+        """Run `work` in one read-only, consistent transaction. Raises Unavailable."""
+        return retry.run(lambda: self._once(self._reader, work), self._retry_seconds)
+
+    def ping(self) -> None:
+        """Raise Unavailable when the database does not answer at once."""
+        retry.run(lambda: self._once(self._reader, lambda session: session.execute(text("SELECT 1"))), 0.0)
+
+    def dispose(self) -> None:
+        """Close all idle connections."""
+        self.engine.dispose()
+
+    @staticmethod
+    def _once(engine: Engine, work: Callable[[Session], T]) -> T:
+        with Session(engine, expire_on_commit=False) as session, session.begin():
+            return work(session)
+
+
+def _tune_sqlite(engine: Engine) -> None:
+    """Readers do not block the writer (WAL); a writer takes its lock at the start and never has to upgrade."""
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: Any) -> None:
+        connection.execute("PRAGMA busy_timeout = 30000")
+        connection.execute("PRAGMA journal_mode = WAL")
+
+    @event.listens_for(engine, "begin", insert=True)
+    def _on_begin(connection: Any) -> None:
+        if connection.get_execution_options().get(WRITE) and "in_transaction" not in connection.info:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            connection.info["in_transaction"] = True

@@ -1,0 +1,348 @@
+"""The ledger's writer. Every method is one transaction that first checks the epoch; an operation id happens once.
+
+Raises NotLeader when a newer epoch was taken, Unavailable when the database does not answer in time.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, TypeVar, cast
+from uuid import NAMESPACE_OID, uuid4, uuid5
+
+from sqlalchemy import and_, insert, select, update
+from sqlalchemy.orm import Session
+
+from pondstack.db import journal, pools, slices, splits
+from pondstack.db.clock import now_seconds
+from pondstack.db.engine import Database
+from pondstack.db.leadership import check_epoch
+from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, PoolRow, table
+from pondstack.domain.allocator import choose_extents
+from pondstack.domain.errors import (
+    Conflict,
+    HostUnusable,
+    NotAligned,
+    NotFound,
+    PoolFragmented,
+    PoolShortage,
+    Unavailable,
+)
+from pondstack.domain.model import PoolState, Slice, indexes_of
+from pondstack.domain.sizing import Split
+from pondstack.domain.states import OWNED, SliceEvent, SliceState
+from pondstack.domain.units import slices_for
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class AssignRequest:
+    """What an assignment asks for; the same operation id with other values is a mistake."""
+
+    consumer_uuid: str
+    host: str
+    pool_uuid: str
+    pool_mib: int
+    guest_mib: int
+    project_id: str = ""
+    user_id: str = ""
+    shape: tuple[int, ...] | None = None
+
+
+class Ledger:
+    """Writes under one epoch. Thread-safe. `down_seconds`: silence after which a host's agent counts as gone."""
+
+    def __init__(self, database: Database, epoch: int, down_seconds: float = 20.0) -> None:
+        self.database = database
+        self.epoch = epoch
+        self._down = down_seconds
+
+    def _write(self, work: Callable[[Session], T]) -> T:
+        def guarded(session: Session) -> T:
+            check_epoch(session, self.epoch)
+            return work(session)
+
+        return self.database.write(guarded)
+
+    def _once(
+        self, operation_id: str, kind: str, arguments: dict[str, Any], work: Callable[[Session], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Run a journaled transaction: the first time `work` makes the effect, later the journal tells it."""
+        digest = journal.fingerprint(arguments)
+
+        def guarded(session: Session) -> dict[str, Any]:
+            effect = journal.recall(session, operation_id, kind, digest)
+            if effect is None:
+                effect = work(session)
+                journal.record(session, operation_id, kind, digest, self.epoch, effect)
+            return effect
+
+        return self._write(guarded)
+
+    # What agents ask for
+
+    def assign(self, operation_id: str, request: AssignRequest) -> dict[str, Any]:
+        """Take free slices for a consumer; returns {"allocation_uuid", "pool_uuid", "extents": [{"start", "count"}]}.
+
+        Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, and Conflict when
+        the operation's allocation has been released since.
+        """
+        uuid = str(uuid5(NAMESPACE_OID, f"pondstack allocation {operation_id}"))
+
+        def guarded(session: Session) -> dict[str, Any]:
+            digest = journal.fingerprint(asdict(request))
+            effect = journal.recall(session, operation_id, "assign", digest)
+            if effect is None:
+                effect = self._assign(session, operation_id, uuid, request)
+                journal.record(session, operation_id, "assign", digest, self.epoch, effect)
+            elif session.get(AllocationRow, uuid) is None:
+                raise Conflict(
+                    f"the allocation of operation {operation_id} was released already; make a new operation id"
+                )
+            return effect
+
+        return self._write(guarded)
+
+    def _assign(self, session: Session, operation_id: str, uuid: str, request: AssignRequest) -> dict[str, Any]:
+        pool = _usable_pool(session, request.pool_uuid, request.host)
+        try:
+            wanted = slices_for(request.pool_mib, pool.slice_mib)
+        except ValueError as error:
+            raise NotAligned(f"{error}; ask for whole slices") from None
+        if wanted < 1 or (request.shape is not None and sum(request.shape) != wanted):
+            raise NotAligned(f"{request.pool_mib} MiB in the shape {request.shape} is no whole number of slices")
+        try:
+            extents = choose_extents(slices.free_indexes(session, pool.uuid), wanted, request.shape)
+        except PoolFragmented as error:
+            raise PoolFragmented(f"pool {pool.name}: {error}") from None
+        except PoolShortage as error:
+            raise PoolShortage(f"pool {pool.name}: {error}") from None
+        slices.move(
+            session,
+            [Slice(pool.uuid, index) for index in indexes_of(extents)],
+            SliceEvent.ASSIGN,
+            epoch=self.epoch,
+            host=request.host,
+            allocation_uuid=uuid,
+        )
+        plain = [{"start": extent.start, "count": extent.count} for extent in extents]
+        session.execute(
+            insert(table(AllocationRow)).values(
+                uuid=uuid,
+                consumer_uuid=request.consumer_uuid,
+                host=request.host,
+                pool_uuid=pool.uuid,
+                extents=plain,
+                pool_mib=request.pool_mib,
+                guest_mib=request.guest_mib,
+                project_id=request.project_id,
+                user_id=request.user_id,
+                operation_id=operation_id,
+                generation=0,
+                created_at=now_seconds(),
+                unclaimed_since=None,
+            )
+        )
+        return {"allocation_uuid": uuid, "pool_uuid": pool.uuid, "extents": plain}
+
+    def acknowledge(self, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """ASSIGNING becomes ONLINE; raises NotFound or IllegalTransition when the allocation was released meanwhile."""
+
+        def work(session: Session) -> dict[str, Any]:
+            row = _allocation(session, allocation_uuid, host)
+            mine = slices.of_allocation(session, allocation_uuid)
+            waiting = [item for item in mine if item.state is not SliceState.ONLINE]
+            slices.move(session, waiting, SliceEvent.ACKNOWLEDGE, epoch=self.epoch)
+            row.generation += 1
+            return {"slices": [item.index for item in waiting]}
+
+        self._once(operation_id, "acknowledge", {"allocation_uuid": allocation_uuid, "host": host}, work)
+
+    def release(self, operation_id: str, allocation_uuid: str, host: str) -> str | None:
+        """The host does not hold the allocation any more: its slices go to SANITIZING, quarantined ones too.
+
+        Returns the pool with slices to sanitise; None when the allocation is unknown, which is settled. Raises Conflict
+        when the allocation belongs to another host.
+        """
+
+        def work(session: Session) -> dict[str, Any]:
+            row = session.get(AllocationRow, allocation_uuid)
+            if row is not None and row.host != host:
+                raise Conflict(f"allocation {allocation_uuid} belongs to host {row.host}, not to {host}")
+            mine = [item for item in slices.of_allocation(session, allocation_uuid) if item.host == host]
+            for state, events in _CONFIRMED.items():
+                slices.move(session, [item for item in mine if item.state is state], *events, epoch=self.epoch)
+            slices.drop_empty_allocations(session, [allocation_uuid])
+            return {"pool_uuid": mine[0].pool_uuid if mine else None, "slices": [item.index for item in mine]}
+
+        arguments = {"allocation_uuid": allocation_uuid, "host": host}
+        pool_uuid: str | None = self._once(operation_id, "release", arguments, work)["pool_uuid"]
+        return pool_uuid
+
+    def heartbeat(self, report: Mapping[str, Any]) -> pools.Receipt:
+        """Write a report (pondstack.rpc.wire.Report on the wire) down; a late one changes nothing."""
+        return self._write(lambda session: pools.write_report(session, report, self._down))
+
+    # What the controller itself does
+
+    def register_pool(self, **values: Any) -> None:
+        """Add or refresh a pool; arguments and errors of pondstack.db.pools.register_pool."""
+        self._write(lambda session: pools.register_pool(session, **values))
+
+    def set_pool_state(self, uuid: str, state: PoolState) -> bool:
+        """Write down a pool's health; returns whether it changed."""
+        return self._write(lambda session: pools.set_pool_state(session, uuid, state))
+
+    def set_host(self, name: str, enabled: bool, reason: str, generation: int | None) -> int:
+        """Enable or disable a host; returns its new generation. Raises NotFound, GenerationConflict."""
+        return self._write(lambda session: pools.set_host(session, name, enabled, reason, generation))
+
+    def set_provider(self, name: str, provider_uuid: str) -> None:
+        """Remember the UUID of a host's Placement provider."""
+        self._write(lambda session: pools.set_provider(session, name, provider_uuid))
+
+    def begin_release(self, allocation_uuid: str, reason: str) -> int:
+        """ASSIGNING and ONLINE become RELEASING: nobody claims them, their host has not confirmed. Returns how many."""
+
+        def work(session: Session) -> dict[str, Any]:
+            mine = slices.of_allocation(session, allocation_uuid)
+            held = [item for item in mine if item.state in (SliceState.ASSIGNING, SliceState.ONLINE)]
+            slices.move(session, held, SliceEvent.RELEASE, epoch=self.epoch, reason=reason)
+            return {"slices": [item.index for item in held]}
+
+        return self._count("begin_release", {"allocation_uuid": allocation_uuid}, work)
+
+    def quarantine_allocation(self, allocation_uuid: str, reason: str) -> int:
+        """Set all owned slices of an allocation aside; they keep their owner as the cause. Returns how many."""
+
+        def work(session: Session) -> dict[str, Any]:
+            held = [item for item in slices.of_allocation(session, allocation_uuid) if item.state in OWNED]
+            slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason)
+            return {"slices": [item.index for item in held]}
+
+        return self._count("quarantine", {"allocation_uuid": allocation_uuid}, work)
+
+    def quarantine_slices(
+        self,
+        pool_uuid: str,
+        indexes: Iterable[int],
+        reason: str,
+        *,
+        host: str | None = None,
+        allocation_uuid: str | None = None,
+    ) -> int:
+        """Set those slices aside that nobody owns; `host` and `allocation_uuid` name the cause. Returns how many."""
+        wanted = sorted(indexes)
+
+        def work(session: Session) -> dict[str, Any]:
+            loose = (SliceState.FREE, SliceState.SANITIZING)
+            found = [item for item in slices.at(session, pool_uuid, wanted) if item.state in loose]
+            cause = {"host": host, "allocation_uuid": allocation_uuid}
+            slices.move(session, found, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason, **cause)
+            return {"slices": [item.index for item in found]}
+
+        return self._count("quarantine", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
+
+    def audit_slices(self, pool_uuid: str, indexes: Iterable[int], reason: str) -> int:
+        """QUARANTINED becomes SANITIZING: it was proved that no host holds the slice. Returns how many."""
+        wanted = sorted(indexes)
+
+        def work(session: Session) -> dict[str, Any]:
+            found = [i for i in slices.at(session, pool_uuid, wanted) if i.state is SliceState.QUARANTINED]
+            slices.move(session, found, SliceEvent.AUDIT, epoch=self.epoch, reason=reason)
+            slices.drop_empty_allocations(session, {i.allocation_uuid for i in found if i.allocation_uuid})
+            return {"slices": [item.index for item in found]}
+
+        return self._count("audit", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
+
+    def sanitized(self, pool_uuid: str, indexes: Iterable[int]) -> int:
+        """SANITIZING becomes FREE: the device has zeroed and verified the slices. Returns how many."""
+        wanted = sorted(indexes)
+
+        def work(session: Session) -> dict[str, Any]:
+            found = [i for i in slices.at(session, pool_uuid, wanted) if i.state is SliceState.SANITIZING]
+            slices.move(session, found, SliceEvent.SANITIZED, epoch=self.epoch)
+            return {"slices": [item.index for item in found]}
+
+        return self._count("sanitized", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
+
+    def mark_claims(self, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
+        """Note which allocations Placement backs with a claim; an unclaimed one keeps the moment of its first note."""
+
+        def work(session: Session) -> None:
+            changes = (
+                (AllocationRow.unclaimed_since.is_not(None), claimed, None),
+                (AllocationRow.unclaimed_since.is_(None), unclaimed, now_seconds()),
+            )
+            for condition, uuids, value in changes:
+                if uuids:
+                    session.execute(
+                        update(AllocationRow)
+                        .where(AllocationRow.uuid.in_(uuids), condition)
+                        .values(unclaimed_since=value),
+                        execution_options={"synchronize_session": False},
+                    )
+
+        if claimed or unclaimed:
+            self._write(work)
+
+    def renew(self) -> None:
+        """Show that this writer lives, and notice when it no longer leads; raises NotLeader."""
+        self._write(lambda _session: None)
+
+    def remember_split(self, instance_uuid: str, flavor_key: str, split: Split) -> None:
+        """Keep the split of an instance for its moves, in place of an older one."""
+        self._write(lambda session: splits.remember(session, instance_uuid, flavor_key, split))
+
+    def prune(self, keep_seconds: float) -> int:
+        """Forget operations and splits that are older than `keep_seconds`; returns how many operations."""
+
+        def work(session: Session) -> int:
+            splits.prune(session, keep_seconds)
+            return journal.prune(session, keep_seconds)
+
+        return self._write(work)
+
+    def _count(self, kind: str, arguments: dict[str, Any], work: Callable[[Session], dict[str, Any]]) -> int:
+        """Journal a change of the controller's own under a fresh id: a retry after a lost commit is harmless."""
+        return len(self._once(str(uuid4()), kind, arguments, work)["slices"])
+
+
+_CONFIRMED = {
+    SliceState.ASSIGNING: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
+    SliceState.ONLINE: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
+    SliceState.RELEASING: (SliceEvent.CONFIRM,),
+    SliceState.QUARANTINED: (SliceEvent.AUDIT,),
+}
+"""What the host's word "I do not hold it" makes of a slice of the allocation."""
+
+
+def _usable_pool(session: Session, uuid: str, name: str) -> PoolRow:
+    """Return the pool if the host may have slices of it; raises NotFound, HostUnusable, Unavailable."""
+    found = session.execute(
+        select(PoolRow, HostRow, HostPoolRow)
+        .select_from(PoolRow)
+        .outerjoin(HostRow, HostRow.name == name)
+        .outerjoin(HostPoolRow, and_(HostPoolRow.host == HostRow.name, HostPoolRow.pool_uuid == PoolRow.uuid))
+        .where(PoolRow.uuid == uuid)
+    ).one_or_none()
+    if found is None:
+        raise NotFound(f"there is no pool {uuid}; list the pools")
+    pool, host, link = found
+    if host is None:
+        raise HostUnusable(f"host {name} is unknown: its agent has never reported; look at its log")
+    if not host.enabled:
+        raise HostUnusable(f"host {name} is disabled ({host.disabled_reason}); enable it first")
+    if link is None:
+        raise HostUnusable(f"host {name} does not reach pool {pool.name}; its agent reports other pools")
+    if pool.state != PoolState.UP:
+        raise Unavailable(f"pool {pool.name} has failed; look at the device")
+    return cast(PoolRow, pool)
+
+
+def _allocation(session: Session, uuid: str, host: str) -> AllocationRow:
+    row = session.execute(select(AllocationRow).where(AllocationRow.uuid == uuid)).scalar_one_or_none()
+    if row is None:
+        raise NotFound(f"there is no allocation {uuid}; it was released, attach again")
+    if row.host != host:
+        raise Conflict(f"allocation {uuid} belongs to host {row.host}, not to {host}")
+    return row

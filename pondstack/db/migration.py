@@ -1,0 +1,35 @@
+"""Schema versions: where a database stands, and how to bring it up to date."""
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from pondstack.db.engine import Database
+
+
+def _config(connection: Connection | None = None) -> Config:
+    config = Config()
+    config.set_main_option("script_location", "pondstack.db:migrations")
+    config.attributes["connection"] = connection
+    return config
+
+
+def head() -> str:
+    """Return the newest schema version that this code knows."""
+    return ScriptDirectory.from_config(_config()).get_current_head() or ""
+
+
+def version(database: Database) -> str | None:
+    """Return the schema version of the database, None when it is empty."""
+    with database.engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def sync(database: Database, revision: str = "head") -> str | None:
+    """Bring the schema up to `revision`; does nothing when it is there. Returns the version afterwards."""
+    with database.engine.connect() as connection:
+        command.upgrade(_config(connection), revision)
+        connection.commit()
+    return version(database)

@@ -1,0 +1,1 @@
+"""Alembic's script folder: env.py and versions/NNNN_<what>.py, walked up by `pondstack-manage db sync`."""

@@ -1,0 +1,138 @@
+"""Tables of the ledger. SQLite, MariaDB and PostgreSQL; times are the database's own clock, in seconds since the epoch.
+
+Only pondstack.db knows SQL. Every change of the ledger is one transaction that first checks the writer's epoch.
+"""
+
+from typing import Any, cast
+
+from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+UUID = String(36)
+NAME = String(255)
+
+
+class Base(DeclarativeBase):
+    """Declarative base; alembic compares against its metadata."""
+
+
+def table(model: type[Base]) -> Table:
+    """Return a model's table: statements on it skip the ORM, which doubles the cost of a small one."""
+    return cast(Table, model.__table__)
+
+
+class Leadership(Base):
+    """One row: who may write. `epoch` only grows."""
+
+    __tablename__ = "leadership"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    epoch: Mapped[int] = mapped_column(BigInteger, default=0)
+    holder: Mapped[str] = mapped_column(NAME, default="")
+    renewed_at: Mapped[float] = mapped_column(Float(53), default=0.0)
+
+
+class PoolRow(Base):
+    """One pool device; `uuid` is also its Placement provider's."""
+
+    __tablename__ = "pools"
+    uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    name: Mapped[str] = mapped_column(NAME, unique=True)
+    serial: Mapped[str] = mapped_column(NAME, unique=True)
+    driver: Mapped[str] = mapped_column(String(64))
+    address: Mapped[dict[str, Any]] = mapped_column(JSON)
+    slice_mib: Mapped[int] = mapped_column(Integer)
+    slices_total: Mapped[int] = mapped_column(Integer)
+    state: Mapped[str] = mapped_column(String(16))
+    generation: Mapped[int] = mapped_column(Integer, default=0)
+    created_at: Mapped[float] = mapped_column(Float(53))
+
+
+class HostRow(Base):
+    """One compute host with an agent. `sequence` and `attached` are those of its newest report."""
+
+    __tablename__ = "hosts"
+    name: Mapped[str] = mapped_column(NAME, primary_key=True)
+    enabled: Mapped[bool] = mapped_column(Boolean, default=True)
+    disabled_reason: Mapped[str] = mapped_column(NAME, default="")
+    generation: Mapped[int] = mapped_column(Integer, default=0)
+    provider_uuid: Mapped[str | None] = mapped_column(UUID)
+    agent_version: Mapped[str] = mapped_column(String(64), default="")
+    agent_epoch: Mapped[int] = mapped_column(BigInteger, default=0)
+    sequence: Mapped[int] = mapped_column(BigInteger, default=0)
+    attached: Mapped[list[Any]] = mapped_column(JSON)
+    last_heartbeat: Mapped[float] = mapped_column(Float(53))
+    created_at: Mapped[float] = mapped_column(Float(53))
+
+
+class HostPoolRow(Base):
+    """Which host reaches which pool, as its agent reported."""
+
+    __tablename__ = "host_pools"
+    host: Mapped[str] = mapped_column(ForeignKey("hosts.name"), primary_key=True)
+    pool_uuid: Mapped[str] = mapped_column(ForeignKey("pools.uuid"), primary_key=True)
+
+
+class AllocationRow(Base):
+    """Pool memory of one consumer on one host; gone when its host confirmed the release."""
+
+    __tablename__ = "allocations"
+    uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    consumer_uuid: Mapped[str] = mapped_column(UUID)
+    host: Mapped[str] = mapped_column(NAME)
+    pool_uuid: Mapped[str] = mapped_column(ForeignKey("pools.uuid"))
+    extents: Mapped[list[Any]] = mapped_column(JSON)
+    pool_mib: Mapped[int] = mapped_column(Integer)
+    guest_mib: Mapped[int] = mapped_column(Integer)
+    project_id: Mapped[str] = mapped_column(NAME, default="")
+    user_id: Mapped[str] = mapped_column(NAME, default="")
+    operation_id: Mapped[str] = mapped_column(UUID, unique=True)
+    generation: Mapped[int] = mapped_column(Integer, default=0)
+    created_at: Mapped[float] = mapped_column(Float(53))
+    unclaimed_since: Mapped[float | None] = mapped_column(Float(53))
+    __table_args__ = (Index("ix_allocations_consumer", "consumer_uuid"), Index("ix_allocations_host", "host"))
+
+
+class SliceRow(Base):
+    """One slice. `host` and `allocation_uuid` are set in the owned states, and kept in quarantine as its cause."""
+
+    __tablename__ = "slices"
+    pool_uuid: Mapped[str] = mapped_column(ForeignKey("pools.uuid"), primary_key=True)
+    index: Mapped[int] = mapped_column("slice_index", Integer, primary_key=True, autoincrement=False)
+    state: Mapped[str] = mapped_column(String(16))
+    host: Mapped[str | None] = mapped_column(NAME)
+    allocation_uuid: Mapped[str | None] = mapped_column(UUID)
+    epoch: Mapped[int] = mapped_column(BigInteger, default=0)
+    reason: Mapped[str] = mapped_column(Text, default="")
+    changed_at: Mapped[float] = mapped_column(Float(53))
+    __table_args__ = (
+        Index("ix_slices_state", "pool_uuid", "state"),
+        Index("ix_slices_allocation", "allocation_uuid"),
+    )
+
+
+class OperationRow(Base):
+    """The journal: each operation id took effect once, with this answer. `sequence` orders them for a follower."""
+
+    __tablename__ = "operations"
+    sequence: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+    operation_id: Mapped[str] = mapped_column(UUID)
+    kind: Mapped[str] = mapped_column(String(32))
+    fingerprint: Mapped[str] = mapped_column(String(64))
+    epoch: Mapped[int] = mapped_column(BigInteger)
+    effect: Mapped[dict[str, Any]] = mapped_column(JSON)
+    created_at: Mapped[float] = mapped_column(Float(53))
+    __table_args__ = (Index("uq_operations_id_kind", "operation_id", "kind", unique=True),)
+
+
+class SplitRow(Base):
+    """The split decided for an instance, kept for its moves; `flavor_key` changes on resize."""
+
+    __tablename__ = "splits"
+    instance_uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    flavor_key: Mapped[str] = mapped_column(String(64))
+    local_mib: Mapped[int] = mapped_column(Integer)
+    pool_mib: Mapped[int] = mapped_column(Integer)
+    source: Mapped[str] = mapped_column(String(32))
+    confidence: Mapped[float] = mapped_column(Float(53))
+    reason: Mapped[str] = mapped_column(Text)
+    created_at: Mapped[float] = mapped_column(Float(53))

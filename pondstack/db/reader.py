@@ -1,0 +1,56 @@
+"""Read side of the ledger, for the API and for audits. Implemented by pondstack.db.sql_reader.SqlReader."""
+
+from typing import Protocol
+
+from pondstack.db.views import AllocationRecord, HostRecord, LeaderRecord, PoolRecord, SliceRecord
+
+
+class Reader(Protocol):
+    """Consistent reads; lists are ordered by key, `marker` is exclusive, `limit` None means all."""
+
+    def ping(self) -> None:
+        """Raise Unavailable when the database does not answer."""
+
+    def leader(self) -> LeaderRecord:
+        """Return the leadership row."""
+
+    def pools(self, *, limit: int | None = None, marker: str | None = None) -> list[PoolRecord]:
+        """List pools by uuid."""
+
+    def pool(self, uuid_or_name: str) -> PoolRecord:
+        """Return one pool; raises NotFound."""
+
+    def slices(
+        self,
+        pool_uuid: str,
+        *,
+        state: str | None = None,
+        host: str | None = None,
+        limit: int | None = None,
+        marker: int | None = None,
+    ) -> list[SliceRecord]:
+        """List the slices of a pool by index; raises NotFound for an unknown pool or marker."""
+
+    def slice(self, pool_uuid: str, index: int) -> SliceRecord:
+        """Return one slice; raises NotFound."""
+
+    def hosts(self, *, limit: int | None = None, marker: str | None = None) -> list[HostRecord]:
+        """List hosts by name."""
+
+    def host(self, name: str) -> HostRecord:
+        """Return one host; raises NotFound."""
+
+    def allocations(
+        self,
+        *,
+        project_id: str | None = None,
+        consumer_uuid: str | None = None,
+        host: str | None = None,
+        pool_uuid: str | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[AllocationRecord]:
+        """List allocations by uuid; raises NotFound for an unknown marker."""
+
+    def allocation(self, uuid: str) -> AllocationRecord:
+        """Return one allocation; raises NotFound."""

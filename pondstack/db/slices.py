@@ -1,0 +1,102 @@
+"""Moves of slices in SQL. What a move means is pondstack.domain.ledger's; here it becomes a conditional UPDATE."""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import delete, exists, select, update
+from sqlalchemy.engine import CursorResult
+from sqlalchemy.orm import Session
+
+from pondstack.db.clock import now_seconds
+from pondstack.db.models import AllocationRow, SliceRow, table
+from pondstack.db.retry import CompareAndSetLost
+from pondstack.domain.ledger import transition
+from pondstack.domain.model import Slice
+from pondstack.domain.states import SliceEvent, SliceState
+
+
+def to_domain(row: SliceRow) -> Slice:
+    """Return the row as a value of the domain."""
+    return Slice(row.pool_uuid, row.index, SliceState(row.state), row.host, row.allocation_uuid, row.epoch, row.reason)
+
+
+def of_allocation(session: Session, allocation_uuid: str) -> list[Slice]:
+    """Return the slices that point at an allocation."""
+    query = select(SliceRow).where(SliceRow.allocation_uuid == allocation_uuid).order_by(SliceRow.index)
+    return [to_domain(row) for row in session.execute(query).scalars()]
+
+
+def at(session: Session, pool_uuid: str, indexes: Iterable[int]) -> list[Slice]:
+    """Return some slices of a pool."""
+    query = select(SliceRow).where(SliceRow.pool_uuid == pool_uuid, SliceRow.index.in_(sorted(indexes)))
+    return [to_domain(row) for row in session.execute(query.order_by(SliceRow.index)).scalars()]
+
+
+def free_indexes(session: Session, pool_uuid: str) -> list[int]:
+    """Return the indexes of the free slices of a pool."""
+    query = select(SliceRow.index).where(SliceRow.pool_uuid == pool_uuid, SliceRow.state == SliceState.FREE)
+    return list(session.execute(query).scalars())
+
+
+def move(
+    session: Session,
+    items: Sequence[Slice],
+    *events: SliceEvent,
+    epoch: int,
+    host: str | None = None,
+    allocation_uuid: str | None = None,
+    reason: str = "",
+) -> list[Slice]:
+    """Take slices of one pool through `events`, all or none.
+
+    Raises IllegalTransition, CompareAndSetLost (a slice is no longer as it was read).
+    """
+    groups: dict[tuple[str, SliceState, str | None, Slice], list[int]] = {}
+    moved = []
+    for item in items:
+        after = item
+        for event in events:
+            after = transition(
+                after, event, epoch=epoch, host=host, allocation_uuid=allocation_uuid, reason=reason[:1000]
+            )
+        moved.append(after)
+        pattern = Slice(after.pool_uuid, 0, after.state, after.host, after.allocation_uuid, epoch, after.reason)
+        groups.setdefault((item.pool_uuid, item.state, item.allocation_uuid, pattern), []).append(item.index)
+    for (pool_uuid, state, owner, after), indexes in groups.items():
+        _swap(session, pool_uuid, indexes, state, owner, after)
+    return moved
+
+
+def _swap(
+    session: Session, pool_uuid: str, indexes: list[int], state: SliceState, owner: str | None, after: Slice
+) -> None:
+    changed = session.execute(
+        update(table(SliceRow))
+        .where(
+            SliceRow.pool_uuid == pool_uuid,
+            SliceRow.index.in_(indexes),
+            SliceRow.state == state,
+            SliceRow.allocation_uuid.is_(None) if owner is None else SliceRow.allocation_uuid == owner,
+        )
+        .values(
+            state=after.state,
+            host=after.host,
+            allocation_uuid=after.allocation_uuid,
+            epoch=after.epoch,
+            reason=after.reason,
+            changed_at=now_seconds(),
+        )
+    )
+    assert isinstance(changed, CursorResult)
+    if changed.rowcount != len(indexes):
+        raise CompareAndSetLost(f"slices {indexes} of pool {pool_uuid} are no longer {state}")
+
+
+def drop_empty_allocations(session: Session, uuids: Iterable[str]) -> None:
+    """Delete those of the allocations that no slice points at any more."""
+    session.execute(
+        delete(AllocationRow).where(
+            AllocationRow.uuid.in_(sorted(uuids)),
+            ~exists().where(SliceRow.allocation_uuid == AllocationRow.uuid),
+        ),
+        execution_options={"synchronize_session": False},
+    )

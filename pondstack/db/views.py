@@ -1,0 +1,85 @@
+"""What readers of the ledger get: plain immutable values, one per noun. The API renders them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRecord:
+    """A pool with its slice counts by state (every SliceState value is a key)."""
+
+    uuid: str
+    name: str
+    serial: str
+    driver: str
+    slice_mib: int
+    slices_total: int
+    state: str
+    generation: int
+    created_at: float
+    hosts: tuple[str, ...] = ()
+    slices: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRecord:
+    """A slice with its consumer, when it has one."""
+
+    pool_uuid: str
+    pool_name: str
+    index: int
+    state: str
+    host: str | None
+    allocation_uuid: str | None
+    consumer_uuid: str | None
+    epoch: int
+    reason: str
+    changed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class HostRecord:
+    """A host and its agent. `up`: it was heard of within the time limit, judged by the database's clock."""
+
+    name: str
+    enabled: bool
+    disabled_reason: str
+    up: bool
+    generation: int
+    provider_uuid: str | None
+    agent_version: str
+    agent_epoch: int
+    last_heartbeat: float
+    heartbeat_age_seconds: float
+    created_at: float
+    pools: tuple[str, ...] = ()
+    pool_mib: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AllocationRecord:
+    """An allocation; `state` is the least advanced state of its slices."""
+
+    uuid: str
+    consumer_uuid: str
+    host: str
+    pool_uuid: str
+    pool_name: str
+    extents: tuple[dict[str, Any], ...]
+    slice_mib: int
+    pool_mib: int
+    guest_mib: int
+    project_id: str
+    user_id: str
+    state: str
+    generation: int
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderRecord:
+    """Who writes the ledger. `age_seconds`: since its last renewal, by the database's clock."""
+
+    epoch: int
+    holder: str
+    age_seconds: float

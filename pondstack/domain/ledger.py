@@ -1,0 +1,119 @@
+"""The ledger's rules as pure functions: what an event makes of a slice, and what must hold over the whole ledger.
+
+A slice has one owner at most; nothing is handed on before its release was confirmed and it was sanitised; totals are
+conserved; a VM's slices come from one device (Pond section 4.2).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
+from pondstack.domain.states import OWNED, SliceEvent, SliceState, next_state
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken invariant: a stable code, what it is about, and what was found."""
+
+    code: str
+    subject: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerView:
+    """The whole ledger at one moment."""
+
+    pools: Mapping[str, Pool]
+    slices: tuple[Slice, ...]
+    allocations: Mapping[str, Allocation]
+
+
+def transition(
+    item: Slice,
+    event: SliceEvent,
+    *,
+    epoch: int,
+    host: str | None = None,
+    allocation_uuid: str | None = None,
+    reason: str = "",
+) -> Slice:
+    """Return the slice after `event`. ASSIGN names the new owner; a quarantine may name the cause of a free slice.
+
+    Raises IllegalTransition, ValueError (an assignment without owner).
+    """
+    state = next_state(item.state, event)
+    if event is SliceEvent.ASSIGN:
+        if not host or not allocation_uuid:
+            raise ValueError("an assigned slice needs a host and an allocation")
+        return replace(item, state=state, host=host, allocation_uuid=allocation_uuid, epoch=epoch, reason="")
+    if event is SliceEvent.QUARANTINE:
+        owned = item.state in OWNED
+        return replace(
+            item,
+            state=state,
+            host=item.host if owned else host,
+            allocation_uuid=item.allocation_uuid if owned else allocation_uuid,
+            epoch=epoch,
+            reason=reason,
+        )
+    if state in OWNED:
+        return replace(item, state=state, epoch=epoch, reason=reason)
+    return replace(item, state=state, host=None, allocation_uuid=None, epoch=epoch, reason=reason)
+
+
+def violations(view: LedgerView) -> list[Violation]:
+    """Return every broken invariant; an empty list is a sound ledger."""
+    return [*_slice_violations(view), *_total_violations(view), *_allocation_violations(view)]
+
+
+def _slice_violations(view: LedgerView) -> Iterable[Violation]:
+    seen: set[tuple[str, int]] = set()
+    for item in view.slices:
+        subject = slice_name(item)
+        if (item.pool_uuid, item.index) in seen:
+            yield Violation("slice_twice", subject, "the ledger lists it twice")
+        seen.add((item.pool_uuid, item.index))
+        if item.state in OWNED and not (item.host and item.allocation_uuid):
+            yield Violation("owner_missing", subject, f"it is {item.state} without an owner")
+        if item.state in (SliceState.FREE, SliceState.SANITIZING) and (item.host or item.allocation_uuid):
+            yield Violation("owner_left", subject, f"it is {item.state} and still names {item.host}")
+        if item.state is SliceState.QUARANTINED and not item.reason:
+            yield Violation("reason_missing", subject, "it is quarantined without a reason")
+        if item.state in OWNED and item.allocation_uuid not in view.allocations:
+            yield Violation("owner_unknown", subject, f"its allocation {item.allocation_uuid} does not exist")
+
+
+def _total_violations(view: LedgerView) -> Iterable[Violation]:
+    indexes: dict[str, list[int]] = {uuid: [] for uuid in view.pools}
+    for item in view.slices:
+        if item.pool_uuid not in indexes:
+            yield Violation("pool_unknown", slice_name(item), "its pool does not exist")
+        else:
+            indexes[item.pool_uuid].append(item.index)
+    for uuid, found in indexes.items():
+        if sorted(set(found)) != list(range(view.pools[uuid].slices_total)):
+            detail = f"{len(found)} slices are listed of {view.pools[uuid].slices_total}"
+            yield Violation("total_changed", f"pool {uuid}", detail)
+
+
+def _allocation_violations(view: LedgerView) -> Iterable[Violation]:
+    pointing: dict[str, list[Slice]] = {}
+    for item in view.slices:
+        if item.allocation_uuid is not None:
+            pointing.setdefault(item.allocation_uuid, []).append(item)
+    for uuid, allocation in view.allocations.items():
+        subject = f"allocation {uuid}"
+        mine = pointing.get(uuid, [])
+        if {item.pool_uuid for item in mine} - {allocation.pool_uuid}:
+            yield Violation("several_devices", subject, "its slices come from more than one device")
+        if sorted(indexes_of(allocation.extents)) != sorted(item.index for item in mine):
+            detail = f"it says {sorted(indexes_of(allocation.extents))}, slices say {sorted(i.index for i in mine)}"
+            yield Violation("extents_differ", subject, detail)
+        if {item.host for item in mine} - {allocation.host}:
+            yield Violation("several_hosts", subject, "its slices name another host")
+
+
+def slice_name(item: Slice) -> str:
+    """Return how findings name a slice."""
+    return f"slice {item.pool_uuid}/{item.index}"

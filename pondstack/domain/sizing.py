@@ -1,0 +1,168 @@
+"""How a VM's memory is split between local DRAM and pool: features in, split and confidence out.
+
+The `pond:` extra specs are parsed here once, for the API's validators, the request filter and the service alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from pondstack.domain.errors import BadSpec, NotAligned
+from pondstack.domain.units import DEFAULT_SLICE_MIB
+
+NAMESPACE = "pond:"
+STATIC_AUTO_PERCENT = 15
+"""Pool share of the static `auto` policy (Pond section 6.5 compares with a static share of 15 % of every VM)."""
+
+
+class Policy(StrEnum):
+    """Who decides the split: the service, the flavor, or nobody (all local, guaranteed)."""
+
+    AUTO = "auto"
+    FIXED = "fixed"
+    LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class PondSpecs:
+    """The parsed `pond:` extra specs of a flavor. `pdm` is the tolerated slowdown in percent (Pond section 4.4)."""
+
+    policy: Policy = Policy.LOCAL
+    pool_mib: int = 0
+    max_pool_percent: int = 100
+    pdm_percent: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What is known of a VM before it starts. `history` fields come with prediction."""
+
+    instance_uuid: str
+    memory_mib: int
+    vcpus: int
+    project_id: str = ""
+    user_id: str = ""
+    flavor_name: str = ""
+    image_uuid: str = ""
+    specs: PondSpecs = PondSpecs()
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """A decision: `local_mib + pool_mib` is all of the VM's memory. `confidence` is 0 to 1; 1 for a rule."""
+
+    local_mib: int
+    pool_mib: int
+    source: str
+    confidence: float
+    reason: str
+
+
+class SplitPredictor(Protocol):
+    """What decides an `auto` split; the static rule now, models later."""
+
+    def predict(self, features: Features, slice_mib: int) -> Split:
+        """Return the split; pool_mib is a multiple of `slice_mib` and leaves local memory."""
+
+
+LEGAL = {
+    "policy": "one of auto, fixed, local",
+    "pool_mb": f"a positive multiple of {DEFAULT_SLICE_MIB} (MiB), less than the flavor's RAM; with policy fixed only",
+    "max_pool_percent": "an integer from 0 to 100; with policy auto only",
+    "pdm": "an integer from 1 to 100 (percent of slowdown that is tolerated); with policy auto only",
+}
+
+
+def parse_specs(extra_specs: Mapping[str, str]) -> PondSpecs | None:
+    """Return the parsed `pond:` specs, None when there are none.
+
+    Raises BadSpec (unknown key, malformed or contradictory value; the text shows the legal form).
+    """
+    mine = {key[len(NAMESPACE) :]: value for key, value in extra_specs.items() if key.startswith(NAMESPACE)}
+    if not mine:
+        return None
+    for key in mine:
+        if key not in LEGAL:
+            raise BadSpec(f"pond:{key} is unknown; legal: {', '.join('pond:' + name for name in LEGAL)}")
+    if "policy" not in mine:
+        raise BadSpec(f"pond:policy is missing beside pond:{min(mine)}; it must be {LEGAL['policy']}")
+    try:
+        policy = Policy(mine["policy"])
+    except ValueError:
+        raise BadSpec(f"pond:policy={mine['policy']!r} is wrong; it must be {LEGAL['policy']}") from None
+    _refuse_contradictions(policy, mine)
+    pool_mib = _integer(mine, "pool_mb", 0, low=1)
+    if pool_mib % DEFAULT_SLICE_MIB:
+        raise BadSpec(f"pond:pool_mb={pool_mib} is wrong; it must be {LEGAL['pool_mb']}")
+    return PondSpecs(
+        policy=policy,
+        pool_mib=pool_mib,
+        max_pool_percent=_integer(mine, "max_pool_percent", 100, low=0, high=100),
+        pdm_percent=_integer(mine, "pdm", 5, low=1, high=100),
+    )
+
+
+def _refuse_contradictions(policy: Policy, mine: Mapping[str, str]) -> None:
+    allowed = {Policy.FIXED: {"pool_mb"}, Policy.AUTO: {"max_pool_percent", "pdm"}, Policy.LOCAL: set()}[policy]
+    for key in sorted(set(mine) - {"policy"} - allowed):
+        raise BadSpec(f"pond:{key} contradicts pond:policy={policy}; pond:{key} must be {LEGAL[key]}")
+    if policy is Policy.FIXED and "pool_mb" not in mine:
+        raise BadSpec(f"pond:policy=fixed needs pond:pool_mb, {LEGAL['pool_mb']}")
+
+
+def _integer(mine: Mapping[str, str], key: str, default: int, *, low: int, high: int | None = None) -> int:
+    if key not in mine:
+        return default
+    text = mine[key]
+    if not (text.isascii() and text.isdigit()) or int(text) < low or (high is not None and int(text) > high):
+        raise BadSpec(f"pond:{key}={text!r} is wrong; it must be {LEGAL[key]}")
+    return int(text)
+
+
+class StaticShare:
+    """The documented static `auto` policy: a fixed share of every VM, rounded down to whole slices.
+
+    Pond section 6.5 uses it as its strawman. VMs too small for one slice stay all local.
+    """
+
+    def __init__(self, percent: int = STATIC_AUTO_PERCENT) -> None:
+        self._percent = percent
+
+    def predict(self, features: Features, slice_mib: int) -> Split:
+        """Return the static split."""
+        percent = min(self._percent, features.specs.max_pool_percent)
+        pool_mib = features.memory_mib * percent // 100 // slice_mib * slice_mib
+        return Split(
+            features.memory_mib - pool_mib,
+            pool_mib,
+            source="static",
+            confidence=1.0,
+            reason=f"static policy: {percent} % of {features.memory_mib} MiB, rounded down to {slice_mib} MiB slices",
+        )
+
+
+def decide(features: Features, predictor: SplitPredictor, slice_mib: int = DEFAULT_SLICE_MIB) -> Split:
+    """Return the split of a VM by its policy.
+
+    Raises BadSpec when a fixed share leaves no local memory, NotAligned when it is no whole number of slices.
+    """
+    specs, memory_mib = features.specs, features.memory_mib
+    if specs.policy is Policy.LOCAL:
+        return Split(memory_mib, 0, source="local", confidence=1.0, reason="pond:policy=local")
+    if specs.policy is Policy.AUTO:
+        return predictor.predict(features, slice_mib)
+    if specs.pool_mib % slice_mib:
+        raise NotAligned(f"pond:pool_mb={specs.pool_mib} is no multiple of the rack's slice size, {slice_mib} MiB")
+    if specs.pool_mib >= memory_mib:
+        raise BadSpec(
+            f"pond:pool_mb={specs.pool_mib} leaves no local memory in a flavor of {memory_mib} MiB; "
+            f"it must be {LEGAL['pool_mb']}"
+        )
+    return Split(
+        memory_mib - specs.pool_mib,
+        specs.pool_mib,
+        source="fixed",
+        confidence=1.0,
+        reason=f"the flavor fixes {specs.pool_mib} MiB of pool memory",
+    )

@@ -1,0 +1,61 @@
+"""The state machine of a slice, declared once; the docs draw it from this table and everything else raises.
+
+A slice leaves RELEASING only when its former owner's agent acknowledged the release or the host was fenced at the
+device, never on a time-out; it becomes FREE only through SANITIZING. Pond section 4.2 (pool memory ownership).
+"""
+
+from enum import StrEnum
+
+from pondstack.domain.errors import IllegalTransition
+
+
+class SliceState(StrEnum):
+    """Where a slice stands."""
+
+    FREE = "free"
+    ASSIGNING = "assigning"
+    ONLINE = "online"
+    RELEASING = "releasing"
+    SANITIZING = "sanitizing"
+    QUARANTINED = "quarantined"
+
+
+class SliceEvent(StrEnum):
+    """What may happen to a slice."""
+
+    ASSIGN = "assign"
+    ACKNOWLEDGE = "acknowledge"
+    RELEASE = "release"
+    CONFIRM = "confirm"
+    SANITIZED = "sanitized"
+    QUARANTINE = "quarantine"
+    AUDIT = "audit"
+
+
+_S, _E = SliceState, SliceEvent
+
+TRANSITIONS: dict[tuple[SliceState, SliceEvent], SliceState] = {
+    (_S.FREE, _E.ASSIGN): _S.ASSIGNING,
+    (_S.ASSIGNING, _E.ACKNOWLEDGE): _S.ONLINE,
+    (_S.ASSIGNING, _E.RELEASE): _S.RELEASING,
+    (_S.ONLINE, _E.RELEASE): _S.RELEASING,
+    (_S.RELEASING, _E.CONFIRM): _S.SANITIZING,
+    (_S.SANITIZING, _E.SANITIZED): _S.FREE,
+    # An audit has proved that no host holds the slice; it still has to be sanitised before anybody gets it.
+    (_S.QUARANTINED, _E.AUDIT): _S.SANITIZING,
+    **{(state, _E.QUARANTINE): _S.QUARANTINED for state in _S if state is not _S.QUARANTINED},
+}
+
+OWNED = frozenset({_S.ASSIGNING, _S.ONLINE, _S.RELEASING})
+"""States in which a slice has exactly one owner (host and allocation)."""
+
+UNAVAILABLE = frozenset({_S.RELEASING, _S.SANITIZING, _S.QUARANTINED})
+"""States that Placement sees as `reserved`: neither claimable nor backing a claim."""
+
+
+def next_state(state: SliceState, event: SliceEvent) -> SliceState:
+    """Return the state after `event`; raises IllegalTransition when the table has none."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise IllegalTransition(f"a slice that is {state} cannot take the event {event}") from None

@@ -1,0 +1,45 @@
+"""How values look to a person; -f json and the like get them as the API gave them."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from cliff.columns import FormattableColumn
+
+
+def span(start: int, count: int) -> str:
+    """Return an extent as a person reads it: `0-1`, `7`."""
+    return str(start) if count == 1 else f"{start}-{start + count - 1}"
+
+
+class Extents(FormattableColumn[Any]):
+    """A list of {start, count} as `0-1, 7`; None, what the caller may not see, as `-`."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        if self._value is None:
+            return "-"
+        return ", ".join(span(extent["start"], extent["count"]) for extent in self._value)
+
+
+class Maybe(FormattableColumn[Any]):
+    """A value that may be absent: `-`."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return "-" if self._value in (None, "") else str(self._value)
+
+
+class Names(FormattableColumn[Iterable[str]]):
+    """A list of names: `host-1, host-2`."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return ", ".join(self._value) or "-"
+
+
+class Counts(FormattableColumn[dict[str, int]]):
+    """Counts by name, without those that are zero: `free 12, online 4`."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return ", ".join(f"{name} {count}" for name, count in self._value.items() if count) or "-"

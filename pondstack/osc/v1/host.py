@@ -1,0 +1,71 @@
+"""openstack memory host ..."""
+
+import argparse
+from typing import Any
+
+from osc_lib import exceptions
+
+from pondstack.osc.v1 import base
+from pondstack.osc.v1.columns import Maybe, Names
+
+_LIST: base.Fields = {
+    "Name": ("name", None),
+    "Enabled": ("enabled", None),
+    "Up": ("up", None),
+    "Pool MiB": ("pool_mib", None),
+    "Pools": ("pools", Names),
+    "Disabled Reason": ("disabled_reason", Maybe),
+}
+_SHOW: base.Fields = {
+    **_LIST,
+    "Provider": ("provider_uuid", Maybe),
+    "Generation": ("generation", None),
+    "Created At": ("created_at", None),
+}
+
+
+class ListHost(base.ListCommand):
+    """List the hosts, the pool memory that they hold and whether they get more"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the rows."""
+        return base.table(self.client.list("hosts", limit=parsed_args.limit, marker=parsed_args.marker), _LIST)
+
+
+class _OneHost(base.ShowCommand):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the host."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("host", metavar="<host>", help="Name of the host (Nova's hypervisor hostname)")
+        return parser
+
+
+class ShowHost(_OneHost):
+    """Show a host"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the fields."""
+        return base.record(self.client.get("hosts", parsed_args.host), _SHOW)
+
+
+class SetHost(_OneHost):
+    """Enable or disable a host for new pool memory; what it holds stays with it"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the change."""
+        parser = super().get_parser(prog_name)
+        change = parser.add_mutually_exclusive_group(required=True)
+        change.add_argument("--enable", action="store_true", help="Let the host have new pool memory")
+        change.add_argument("--disable", action="store_true", help="Give the host no new pool memory")
+        parser.add_argument("--reason", metavar="<text>", help="Why the host is disabled")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Change the host as it was just read: another change in between is a conflict, and nothing is lost."""
+        if parsed_args.enable and parsed_args.reason:
+            raise exceptions.CommandError("--reason goes with --disable only")
+        generation = self.client.get("hosts", parsed_args.host)["generation"]
+        wanted = {"enabled": parsed_args.enable, "generation": generation}
+        if parsed_args.reason:
+            wanted["disabled_reason"] = parsed_args.reason
+        return base.record(self.client.put("hosts", parsed_args.host, body=wanted), _SHOW)

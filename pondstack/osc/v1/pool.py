@@ -1,0 +1,46 @@
+"""openstack memory pool ..."""
+
+import argparse
+from typing import Any
+
+from pondstack.osc.v1 import base
+from pondstack.osc.v1.columns import Counts, Names
+
+_LIST: base.Fields = {
+    "UUID": ("uuid", None),
+    "Name": ("name", None),
+    "State": ("state", None),
+    "Slice MiB": ("slice_mib", None),
+    "Total": ("slices_total", None),
+    "Slices": ("slices", Counts),
+    "Hosts": ("hosts", Names),
+}
+_SHOW: base.Fields = {
+    **_LIST,
+    "Serial": ("serial", None),
+    "Driver": ("driver", None),
+    "Generation": ("generation", None),
+    "Created At": ("created_at", None),
+}
+
+
+class ListPool(base.ListCommand):
+    """List the pool devices and how many of their slices are in which state"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the rows."""
+        return base.table(self.client.list("pools", limit=parsed_args.limit, marker=parsed_args.marker), _LIST)
+
+
+class ShowPool(base.ShowCommand):
+    """Show a pool device"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the pool."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("pool", metavar="<pool>", help="Name or UUID of the pool")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the fields."""
+        return base.record(self.client.get("pools", parsed_args.pool), _SHOW)

@@ -1,0 +1,103 @@
+"""`python -m pondstack.rack up|down|status|demo`: sizes come from options or from the variables of `make rack`."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from keystoneauth1.exceptions import ClientException
+from openstack.exceptions import SDKException
+
+from pondstack.rack.layout import Layout, RackError, Sizes
+from pondstack.testing.daemon import DaemonFailed
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command; 0 when it did what it says."""
+    options = _parser().parse_args(argv)
+    try:
+        return int(options.command(options))
+    except (RackError, DaemonFailed) as error:
+        print(f"\n{error}", file=sys.stderr)
+    except (ClientException, SDKException) as error:
+        print(f"\nthe cloud does not answer as it should: {error}", file=sys.stderr)
+        print(f"  `make rack` starts what does not run; logs: {options.directory}/log", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("\ninterrupted: `make rack` goes on from here, `make rack-down` removes what there is", file=sys.stderr)
+        return 130
+    return 1
+
+
+def _up(options: argparse.Namespace) -> int:
+    from pondstack.rack.rack import Rack
+
+    if os.geteuid() != 0:
+        raise RackError("the rack needs root (namespaces, libvirt): run as root")
+    sizes = Sizes(options.hosts, options.fakes, options.slices, options.port_base)
+    rack = Rack(options.directory, sizes)
+    if rack.up():
+        rack.progress.say(f"the rack is up: {_summary(rack.layout)}")
+    else:
+        rack.progress.say(f"the rack was up already and is well: {_summary(rack.layout)}")
+    return 0
+
+
+def _down(options: argparse.Namespace) -> int:
+    from pondstack.rack.rack import Rack
+
+    if not (options.directory / "rack.json").exists():
+        print(f"no rack in {options.directory}: nothing to do")
+        return 0
+    rack = Rack.open(options.directory)
+    rack.down()
+    rack.progress.say(f"stopped, and {rack.layout.root} removed")
+    return 0
+
+
+def _status(options: argparse.Namespace) -> int:
+    from pondstack.rack.rack import Rack
+
+    rack = Rack.open(options.directory)
+    states = {name: service.running for name, service in rack.services.items()}
+    for name, running in states.items():
+        print(f"{name:28} {'running' if running else 'STOPPED'}")
+    return 0 if all(states.values()) else 1
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from pondstack.rack import demo, demo_view, keystone
+    from pondstack.rack.rack import Rack
+
+    rack = Rack.open(options.directory)
+    facts = demo.run(rack.layout, rack.connection(), rack.connection(keystone.TENANT), rack.progress.say)
+    wrong = demo.check(facts)
+    demo_view.show(facts, wrong, rack.layout)
+    return 1 if wrong else 0
+
+
+def _summary(layout: Layout) -> str:
+    sizes = layout.sizes
+    return f"{sizes.hosts} libvirt hosts, {sizes.fakes} fake computes, a pool of {sizes.slices} slices"
+
+
+def _parser() -> argparse.ArgumentParser:
+    def number(name: str, default: int) -> int:
+        return int(os.environ.get(name) or default)
+
+    parser = argparse.ArgumentParser(
+        prog="python -m pondstack.rack", description="A small real cloud with pondstack in it."
+    )
+    directory = Path(os.environ.get("RACK_DIR") or ".rack")
+    parser.add_argument("--directory", type=Path, default=directory, help="where all of it lives (RACK_DIR, .rack)")
+    commands = parser.add_subparsers(required=True, metavar="up|down|status|demo")
+    up = commands.add_parser("up", help="start what does not run")
+    defaults = Sizes()
+    up.add_argument("--hosts", type=int, default=number("HOSTS", defaults.hosts), help="real libvirt hosts (HOSTS)")
+    up.add_argument("--fakes", type=int, default=number("FAKES", defaults.fakes), help="fake computes (FAKES)")
+    up.add_argument("--slices", type=int, default=number("SLICES", defaults.slices), help="GiB of the pool (SLICES)")
+    up.add_argument("--port-base", type=int, default=number("RACK_PORT_BASE", defaults.port_base), help="first port")
+    up.set_defaults(command=_up)
+    commands.add_parser("down", help="stop all of it and remove it").set_defaults(command=_down)
+    commands.add_parser("status", help="which services run").set_defaults(command=_status)
+    commands.add_parser("demo", help="boot a zNUMA guest and show it").set_defaults(command=_demo)
+    return parser

@@ -1,0 +1,127 @@
+"""pondstack's own part of the rack: the pool device, controller, API and agents."""
+
+import os
+import subprocess
+
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.exceptions import HttpError
+
+from pondstack.devices import pool_uuid
+from pondstack.domain.units import RESOURCE_CLASS
+from pondstack.rack import config, keystone, tcg_qemu
+from pondstack.rack.layout import Layout, RackError, program
+from pondstack.rack.processes import rpc, run, wsgi
+from pondstack.testing import daemon
+from pondstack.testing.daemon import Daemon
+
+ROOM_MIB = 16
+"""What the device keeps beside its memory."""
+SERIAL = "rack-pool0"
+POOL_SECONDS = 90.0
+UNMOUNT_SECONDS = 10.0
+
+
+def make_pool(layout: Layout) -> None:
+    """Mount the memory that stands for the pool device, and make the device in it."""
+    layout.pool.mkdir(exist_ok=True)
+    if not pool_is_mounted(layout):
+        size = f"size={layout.sizes.slices * 1024 + ROOM_MIB}m,mode=700"
+        _call("mount", "-t", "tmpfs", "-o", size, "pondstack-pool", str(layout.pool))
+    device = ["device", "create", str(layout.pool_device), "--slices", str(layout.sizes.slices), "--serial", SERIAL]
+    run(layout, "pool", [program("pondstack-manage"), *device])
+
+
+def pool_is_mounted(layout: Layout) -> bool:
+    """Whether the pool's memory is there; it is gone after a restart of the machine."""
+    return os.path.ismount(layout.pool)
+
+
+def unmount_pool(layout: Layout) -> None:
+    """Give the pool's memory back."""
+    if not daemon.wait_until(lambda: _unmounted(layout), UNMOUNT_SECONDS):
+        _call("umount", str(layout.pool))
+
+
+def _unmounted(layout: Layout) -> bool:
+    # The last process that had it open may still be dying.
+    return (
+        not pool_is_mounted(layout) or subprocess.run(["umount", str(layout.pool)], capture_output=True).returncode == 0
+    )
+
+
+def controller(layout: Layout) -> Daemon:
+    """Return the controller."""
+    argv = [program("pondstack-controller"), "--config-file", str(layout.etc / "pondstack.conf")]
+    return rpc(layout, "pondstack-controller", argv, "pondstack-controller.rack")
+
+
+def api(layout: Layout) -> Daemon:
+    """Return the REST API."""
+    env = {"PONDSTACK_CONF_FILE": str(layout.etc / "pondstack.conf")}
+    return wsgi(layout, "pondstack-api", "pondstack_api.wsgi:application", env)
+
+
+def agent(layout: Layout, host: str) -> Daemon:
+    """Return the agent of a host; one of a libvirt host runs in the host's namespaces."""
+    argv = [program("pondstack-agent"), "--config-file", str(layout.etc / f"pondstack-agent-{host}.conf")]
+    if host in layout.libvirt_hosts:
+        argv = [str(layout.bin / f"in-{host}"), *argv]
+    return rpc(layout, f"pondstack-agent-{host}", argv, f"pondstack-agent.{host}")
+
+
+def services(layout: Layout) -> dict[str, Daemon]:
+    """Return pondstack's services by name."""
+    agents = {f"pondstack-agent-{host}": agent(layout, host) for host in layout.all_hosts}
+    return {"pondstack-controller": controller(layout), "pondstack-api": api(layout)} | agents
+
+
+def configure(layout: Layout, values: dict[str, object]) -> None:
+    """Write pondstack's own configuration files and the emulator's script."""
+    programs = {"pondstack_qemu": program("pondstack-qemu"), "python": program("python"), "tcg_qemu": tcg_qemu.__file__}
+    values = {**values, **programs, "pool_device": layout.pool_device}
+    config.write(layout.etc / "pondstack.conf", config.render("pondstack.conf", values))
+    for host in layout.all_hosts:
+        own = {"host": host, "directory": layout.host(host)}
+        text = config.render("pondstack-agent.conf", {**values, **own})
+        config.write(layout.etc / f"pondstack-agent-{host}.conf", text)
+    for name in ("qemu-pond", "qemu-tcg"):
+        config.write(layout.bin / name, config.render(f"{name}.sh", values), mode=0o700)
+
+
+def wait_for_pool(layout: Layout) -> None:
+    """Wait until the pool and its hosts are in Placement and every agent reports: only then can a guest be placed."""
+    session = keystone.session(layout)
+    placement = Adapter(session, service_type="placement", region_name="RegionOne", default_microversion="1.39")
+    memory = Adapter(session, service_type="memory", region_name="RegionOne")
+    wanted = set(layout.all_hosts)
+    missing = ""
+
+    def complete() -> bool:
+        nonlocal missing
+        try:
+            missing = _missing(placement, memory, wanted)
+        except HttpError as error:
+            missing = str(error)
+        return not missing
+
+    if not daemon.wait_until(complete, POOL_SECONDS, poll_seconds=0.5):
+        logs = f"{layout.log}/pondstack-controller.log, pondstack-agent-*.log"
+        raise RackError(f"after {POOL_SECONDS:.0f} s the pool is not ready: {missing}; logs: {logs}")
+
+
+def _missing(placement: Adapter, memory: Adapter, wanted: set[str]) -> str:
+    provider = f"/resource_providers/{pool_uuid(SERIAL)}"
+    if RESOURCE_CLASS not in placement.get(f"{provider}/inventories").json()["inventories"]:
+        return "it has no inventory in Placement"
+    shared = ",".join(placement.get(f"{provider}/aggregates").json()["aggregates"])
+    members = placement.get(f"/resource_providers?member_of=in:{shared}").json()["resource_providers"] if shared else []
+    if outside := wanted - {entry["name"] for entry in members}:
+        return f"Placement does not share it with {', '.join(sorted(outside))}"
+    up = {host["name"] for host in memory.get("/hosts?limit=1000").json()["hosts"] if host["up"]}
+    return f"no word from the agents of {', '.join(sorted(wanted - up))}" if wanted - up else ""
+
+
+def _call(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RackError(f"{' '.join(argv)}: {done.stderr.strip()}")

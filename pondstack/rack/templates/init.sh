@@ -1,0 +1,44 @@
+#!/bin/busybox sh
+# The guest of the rack: tells its NUMA nodes on the console, then beats and checks a buffer in pool memory for ever.
+# Each line is `POND {json}`. The buffer is a tmpfs bound to the last node, so its pages are pool pages; the expected
+# sums are shell variables, in local memory. A live migration that loses a write shows as an error in the next beats.
+PATH=/bin
+/bin/busybox mkdir -p /bin /proc /sys /dev /pool
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev 2>/dev/null
+exec >/dev/console 2>&1 </dev/console
+echo 1 >/proc/sys/kernel/printk
+
+nodes=/sys/devices/system/node
+last=0
+echo
+for path in $(ls -d $nodes/node[0-9]* | sort -V); do
+    node=${path##*/node}
+    last=$node
+    kib=$(sed -n 's/.*MemTotal: *\([0-9]*\) kB/\1/p' $path/meminfo)
+    distance=$(sed 's/^ *//; s/ *$//; s/  */,/g' $path/distance)
+    echo "POND {\"kind\": \"node\", \"node\": $node, \"cpulist\": \"$(cat $path/cpulist)\", \"memtotal_kib\": $kib, \"distance\": [$distance]}"
+done
+echo "POND {\"kind\": \"memory\", \"total_kib\": $(sed -n 's/MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo), \"cpus\": $(nproc)}"
+
+SLOTS=16
+mount -t tmpfs -o size=32m,mpol=bind:$last pool /pool
+pattern() { yes "pond $1 $(cat /proc/sys/kernel/random/boot_id)" | head -c 1048576; }
+errors=0 count=0 checked=0
+while true; do
+    slot=$((count % SLOTS))
+    if [ $count -ge $SLOTS ]; then       # the oldest slot, written SLOTS beats ago, before it is written again
+        eval expected=\$sum_$slot
+        sum=$(md5sum </pool/$slot)
+        checked=$((checked + 1))
+        [ "$sum" = "$expected" ] || errors=$((errors + 1))
+    fi
+    pattern $count >/pool/$slot
+    eval sum_$slot='$(pattern $count | md5sum)'
+    pool_kib=$(sed -n 's/.*Shmem: *\([0-9]*\) kB/\1/p' $nodes/node$last/meminfo)
+    echo "POND {\"kind\": \"beat\", \"count\": $count, \"checked\": $checked, \"errors\": $errors, \"pool_node\": $last, \"pool_buffer_kib\": $pool_kib}"
+    count=$((count + 1))
+    sleep 2
+done

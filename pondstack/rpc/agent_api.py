@@ -1,0 +1,77 @@
+"""Client of the agents. The virt driver calls attach and detach; the controller calls the commands with its epoch."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import oslo_messaging
+
+from pondstack.rpc import transport as rpc
+from pondstack.rpc.wire import Attachment, Report
+
+
+class AgentAPI:
+    """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
+
+    def __init__(self, transport: Any, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:
+        self._transport = transport
+        self._timeout = timeout_seconds
+        self._monitor = monitor_seconds
+
+    def _call(self, host: str, method: str, **arguments: Any) -> Any:
+        client = oslo_messaging.get_rpc_client(self._transport, rpc.agent_target(host))
+        context = client.prepare(timeout=self._timeout, call_monitor_timeout=self._monitor)
+        return context.call({}, method, **arguments)
+
+    def attach(
+        self,
+        host: str,
+        *,
+        operation_id: str,
+        consumer_uuid: str,
+        pool_uuid: str,
+        pool_mib: int,
+        guest_mib: int,
+        project_id: str = "",
+        user_id: str = "",
+        shape: Sequence[int] | None = None,
+    ) -> Attachment:
+        """Have pool memory assigned and onlined for a guest that is about to be defined; idempotent by operation id."""
+        return Attachment.from_wire(
+            self._call(
+                host,
+                "attach",
+                operation_id=operation_id,
+                consumer_uuid=consumer_uuid,
+                pool_uuid=pool_uuid,
+                pool_mib=pool_mib,
+                guest_mib=guest_mib,
+                project_id=project_id,
+                user_id=user_id,
+                shape=list(shape) if shape else None,
+            )
+        )
+
+    def detach(self, host: str, *, operation_id: str, consumer_uuid: str) -> bool:
+        """Offline what a consumer holds on this host, once its guest is gone; True when there was something.
+
+        Raises InUse while a process still maps it. The agent tells the controller, again and again if need be.
+        """
+        return bool(self._call(host, "detach", operation_id=operation_id, consumer_uuid=consumer_uuid))
+
+    def get_attachment(self, host: str, *, consumer_uuid: str) -> Attachment | None:
+        """Return what a consumer holds on this host, None when nothing (hard reboot, restart of the guest)."""
+        answer = self._call(host, "get_attachment", consumer_uuid=consumer_uuid)
+        return Attachment.from_wire(answer) if answer else None
+
+    def offline(self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
+        """Controller's command: offline an allocation that nobody claims any more; True when the host holds none of it.
+
+        Raises StaleEpoch, InUse.
+        """
+        return bool(
+            self._call(host, "offline", epoch=epoch, operation_id=operation_id, allocation_uuid=allocation_uuid)
+        )
+
+    def report(self, host: str, *, epoch: int) -> Report:
+        """Return what is really attached now; raises StaleEpoch."""
+        return Report.from_wire(self._call(host, "report", epoch=epoch))

@@ -1,0 +1,166 @@
+"""What crosses RPC, as values: plain dicts of JSON types on the wire, frozen dataclasses on both ends.
+
+Version 1.x only adds fields that have a default, so that N and N-1 agents work with an N controller: a reader ignores
+fields that it does not know.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+from pondstack.domain.model import Extent
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """Base of all wire values."""
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return JSON types only."""
+        return asdict(self)
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> Self:
+        """Build the value; unknown fields (a newer sender's) are dropped."""
+        known = {item.name for item in fields(cls)}
+        return cls(**{key: cls._decode(key, value) for key, value in data.items() if key in known})
+
+    @classmethod
+    def _decode(cls, key: str, value: Any) -> Any:
+        if key == "extents":
+            return tuple(Extent(item["start"], item["count"]) for item in value)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Grant(Wire):
+    """Slices of one pool device that a host may use for one consumer. `device` is the driver's own address of it."""
+
+    allocation_uuid: str
+    consumer_uuid: str
+    host: str
+    pool_uuid: str
+    pool_name: str
+    device: dict[str, Any]
+    slice_mib: int
+    extents: tuple[Extent, ...]
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attached(Wire):
+    """One allocation that is really there on a host, as its agent sees it. `in_use`: mapped by a running process."""
+
+    allocation_uuid: str
+    consumer_uuid: str
+    pool_uuid: str
+    extents: tuple[Extent, ...]
+    in_use: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report(Wire):
+    """What an agent tells about its host. `released`: allocations whose release the controller has not confirmed yet.
+
+    `sequence` grows with each report of one agent, over its restarts too; a lower one is late and is dropped.
+    """
+
+    host: str
+    sequence: int
+    epoch: int
+    version: str
+    pools: tuple[str, ...] = ()
+    attached: tuple[Attached, ...] = ()
+    released: tuple[str, ...] = ()
+
+    @classmethod
+    def _decode(cls, key: str, value: Any) -> Any:
+        if key == "attached":
+            return tuple(Attached.from_wire(item) for item in value)
+        return tuple(value) if key in {"pools", "released"} else value
+
+
+@dataclass(frozen=True, slots=True)
+class Backing(Wire):
+    """Memory behind one CPU-less guest node: a range of a file (emulated device) or a node of the host (CXL).
+
+    One per extent, in extent order. `distance` is the SLIT distance from local memory.
+    """
+
+    kind: str
+    size_mib: int
+    distance: int = 20
+    path: str = ""
+    offset_bytes: int = 0
+    host_node: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment(Wire):
+    """Answer of agent.attach: the guest nodes to define."""
+
+    allocation_uuid: str
+    consumer_uuid: str
+    pool_uuid: str
+    pool_name: str
+    pool_mib: int
+    epoch: int
+    extents: tuple[Extent, ...]
+    backings: tuple[Backing, ...]
+
+    @classmethod
+    def _decode(cls, key: str, value: Any) -> Any:
+        if key == "backings":
+            return tuple(Backing.from_wire(item) for item in value)
+        return Wire._decode.__func__(cls, key, value)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitAnswer(Wire):
+    """Answer of controller.get_split (pondstack.domain.sizing.Split on the wire)."""
+
+    local_mib: int
+    pool_mib: int
+    source: str
+    confidence: float
+    reason: str
+    slice_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView(Wire):
+    """One pool in the scheduler's snapshot. `free_slices` counts FREE ones; `buffer_slices` of them are kept back."""
+
+    uuid: str
+    name: str
+    state: str
+    slice_mib: int
+    slices_total: int
+    free_slices: int
+    largest_extent: int
+    buffer_slices: int
+    hosts: tuple[str, ...] = ()
+
+    @classmethod
+    def _decode(cls, key: str, value: Any) -> Any:
+        return tuple(value) if key == "hosts" else value
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Wire):
+    """What PondFilter and PondWeigher know of the whole rack; `usable_hosts`: enabled, with a live agent.
+
+    `pool_mib_by_host`: pool memory that the guests of each host have; Nova counts it as if it were the host's own RAM.
+    """
+
+    epoch: int
+    pools: tuple[PoolView, ...] = ()
+    usable_hosts: tuple[str, ...] = ()
+    unusable_hosts: dict[str, str] = field(default_factory=dict)
+    pool_mib_by_host: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def _decode(cls, key: str, value: Any) -> Any:
+        if key == "pools":
+            return tuple(PoolView.from_wire(item) for item in value)
+        return tuple(value) if key == "usable_hosts" else value

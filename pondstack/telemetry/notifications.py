@@ -1,0 +1,64 @@
+"""Nova's versioned notifications as hints: an instance changed, so its claim is looked at sooner. Never as truth.
+
+Nova: [notifications] notification_format = versioned (or both), [oslo_messaging_notifications] driver = messagingv2.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import oslo_messaging
+from oslo_config import cfg
+from oslo_log import log
+
+from pondstack.domain.errors import PondError
+
+LOG = log.getLogger(__name__)
+TOPIC = "versioned_notifications"
+POOL = "pondstack"
+EVENTS = (
+    r"^instance\.(create\.error|delete\.end|shutdown\.end|power_off\.end|resize_\w+\.end|evacuate|rebuild\.error|"
+    r"live_migration_\w+\.(end|error)|shelve_offload\.end)$"
+)
+"""After these an instance may have no claim any more where it had one."""
+
+
+class HintEndpoint:
+    """Hands the UUID of an instance on; what fails is left to the reconciler's interval."""
+
+    filter_rule = oslo_messaging.NotificationFilter(event_type=EVENTS)
+
+    def __init__(self, hint: Callable[[str], None]) -> None:
+        self._hint = hint
+
+    def info(self, _context: Any, _publisher: str, event_type: str, payload: Mapping[str, Any], _meta: Any) -> None:
+        """Take a notification."""
+        data = payload.get("nova_object.data") if isinstance(payload, Mapping) else None
+        uuid = data.get("uuid") if isinstance(data, Mapping) else None
+        if not isinstance(uuid, str):
+            LOG.debug("A notification %s without an instance is dropped", event_type)
+            return
+        try:
+            self._hint(uuid)
+        except PondError as error:
+            LOG.debug("The hint %s of instance %s is dropped: %s", event_type, uuid, error)
+
+    error = info
+
+
+def start_listener(conf: cfg.ConfigOpts, hint: Callable[[str], None]) -> Any | None:
+    """Return a running listener, to be stopped by the caller; `hint` gets UUIDs of instances.
+
+    None when the broker refuses it, as it does when Nova's exchange is durable and ours would not be, or the other way
+    round: hints are worth a warning, not a controller.
+    """
+    transport = oslo_messaging.get_notification_transport(conf, url=conf.nova.notification_transport_url or None)
+    target = oslo_messaging.Target(topic=TOPIC, exchange=conf.nova.notification_exchange)
+    listener = oslo_messaging.get_notification_listener(
+        transport, [target], [HintEndpoint(hint)], executor="threading", pool=POOL
+    )
+    try:
+        listener.start()
+    except oslo_messaging.MessagingException as error:
+        LOG.warning("No hints from Nova; give [oslo_messaging_rabbit] the queue options of nova.conf: %s", error)
+        return None
+    return listener

@@ -1,0 +1,89 @@
+"""pytest fixtures with real servers; a plugin that the root conftest.py loads.
+
+Servers start at first use, once a session. `mariadb_url` and `postgresql_url` give each test a fresh, empty database.
+"""
+
+import itertools
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pondstack.testing.servers import MariaDBServer, PostgreSQLServer, RabbitMQServer
+
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def short_directory() -> Iterator[Callable[[str], Path]]:
+    """Make directories with paths short enough for unix sockets, reachable by other users; removed at the end."""
+    made: list[Path] = []
+
+    def make(name: str) -> Path:
+        path = Path(tempfile.mkdtemp(prefix=f"ps-{name}-", dir="/tmp"))
+        path.chmod(0o711)
+        made.append(path)
+        return path
+
+    yield make
+    for path in made:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def rabbitmq(short_directory: Callable[[str], Path]) -> Iterator[RabbitMQServer]:
+    """A RabbitMQ broker of this session."""
+    server = RabbitMQServer(short_directory("mq"))
+    with _started(server):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mariadb(short_directory: Callable[[str], Path]) -> Iterator[MariaDBServer]:
+    """A MariaDB server of this session."""
+    server = MariaDBServer(short_directory("db"))
+    with _started(server):
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgresql(short_directory: Callable[[str], Path]) -> Iterator[PostgreSQLServer]:
+    """A PostgreSQL server of this session."""
+    server = PostgreSQLServer(short_directory("pg"))
+    with _started(server):
+        yield server
+
+
+@pytest.fixture
+def mariadb_url(mariadb: MariaDBServer) -> Iterator[str]:
+    """The URL of a fresh MariaDB database, dropped after the test."""
+    with _database(mariadb) as url:
+        yield url
+
+
+@pytest.fixture
+def postgresql_url(postgresql: PostgreSQLServer) -> Iterator[str]:
+    """The URL of a fresh PostgreSQL database, dropped after the test."""
+    with _database(postgresql) as url:
+        yield url
+
+
+@contextmanager
+def _started(server: MariaDBServer | PostgreSQLServer | RabbitMQServer) -> Iterator[None]:
+    try:
+        server.start()
+        yield
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _database(server: MariaDBServer | PostgreSQLServer) -> Iterator[str]:
+    server.start()  # a test may have left it stopped
+    name = f"test_{next(_numbers)}"
+    yield server.database_url(name)
+    server.start()
+    server.drop_database(name)

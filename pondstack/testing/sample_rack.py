@@ -1,0 +1,104 @@
+"""A small rack in a real ledger: a pool of eight slices, two hosts and one that is gone, allocations of two projects.
+
+The API's tests and its reference show this rack, so its names and UUIDs are fixed.
+"""
+
+import functools
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import UUID, uuid5
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from pondstack.db import migration
+from pondstack.db.clock import now_seconds
+from pondstack.db.engine import Database
+from pondstack.db.leadership import SqlLeadership
+from pondstack.db.ledger import AssignRequest, Ledger
+from pondstack.db.models import HostRow, Leadership
+from pondstack.ha.lease import take_epoch
+
+_NAMES = UUID("5e1a5a3e-7d0b-4c8e-9c55-2d0f4a6b8c1d")
+
+POOL = str(uuid5(_NAMES, "pool"))
+BLUE, GREEN = uuid5(_NAMES, "blue").hex, uuid5(_NAMES, "green").hex
+CONSUMERS = tuple(str(uuid5(_NAMES, f"consumer {number}")) for number in range(3))
+EPOCH = 1
+HOSTS = ("host-1", "host-2", "host-3")
+SILENT_SECONDS = 3600.0
+"""How long the third host's agent has been silent."""
+DOWN_SECONDS = 600.0
+"""Silence after which a host is down: long, so that a slow test sees the same rack as a quick one."""
+
+
+@functools.cache
+def _template() -> tuple[bytes, tuple[str, ...]]:
+    """Return a SQLite file with the rack, and the allocations' UUIDs: made once in a process, as a test suite is."""
+    with TemporaryDirectory(prefix="pondstack-sample-") as folder:
+        file = Path(folder) / "ledger.sqlite"
+        database = Database.from_url(f"sqlite:///{file}", retry_seconds=0.0)
+        allocations = fill(database)
+        with database.engine.connect() as connection:
+            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        database.dispose()
+        return file.read_bytes(), allocations
+
+
+def open_copy(folder: Path) -> tuple[Database, Ledger, tuple[str, ...]]:
+    """Put a rack of one's own into `folder`, whose agents reported just now; returns its allocations' UUIDs too."""
+    content, allocations = _template()
+    file = folder / "ledger.sqlite"
+    file.write_bytes(content)
+    database = Database.from_url(f"sqlite:///{file}", retry_seconds=0.0)
+    database.write(_refresh)
+    return database, Ledger(database, EPOCH), allocations
+
+
+def _refresh(session: Session) -> None:
+    session.execute(update(Leadership).values(renewed_at=now_seconds()))
+    session.execute(update(HostRow).values(last_heartbeat=now_seconds()))
+    session.execute(
+        update(HostRow).where(HostRow.name == HOSTS[2]).values(last_heartbeat=now_seconds() - SILENT_SECONDS)
+    )
+
+
+def fill(database: Database) -> tuple[str, ...]:
+    """Make the schema and the rack; returns the allocations' UUIDs.
+
+    Blue holds slices 0-1 (online) and 2 (assigning) on the first host, green slice 3 (online) on the second; slice 4
+    is quarantined, the rest are free.
+    """
+    migration.sync(database)
+    ledger = Ledger(database, take_epoch(SqlLeadership(database), "controller-1"))
+    ledger.register_pool(
+        uuid=POOL, name="pool0", serial="emulated-0001", driver="emulated", address={}, slice_mib=1024, slices_total=8
+    )
+    for host in HOSTS:
+        ledger.heartbeat({"host": host, "sequence": 1, "epoch": 1, "version": "0.1.0", "pools": [POOL], "attached": []})
+        ledger.set_provider(host, str(uuid5(_NAMES, f"provider of {host}")))
+    allocations = (
+        _assign(ledger, 0, "host-1", BLUE, slices=2, online=True),
+        _assign(ledger, 1, "host-1", BLUE, slices=1, online=False),
+        _assign(ledger, 2, "host-2", GREEN, slices=1, online=True),
+    )
+    ledger.quarantine_slices(POOL, [4], "the agent of host-3 does not answer", host="host-3")
+    database.write(_refresh)
+    return allocations
+
+
+def _assign(ledger: Ledger, number: int, host: str, project: str, *, slices: int, online: bool) -> str:
+    operation = str(uuid5(_NAMES, f"operation {number}"))
+    request = AssignRequest(
+        consumer_uuid=CONSUMERS[number],
+        host=host,
+        pool_uuid=POOL,
+        pool_mib=1024 * slices,
+        guest_mib=4096,
+        project_id=project,
+        user_id=uuid5(_NAMES, f"user of {project}").hex,
+    )
+    uuid: str = ledger.assign(operation, request)["allocation_uuid"]
+    if online:
+        ledger.acknowledge(operation, uuid, host)
+    return uuid

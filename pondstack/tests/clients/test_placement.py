@@ -1,0 +1,131 @@
+"""The Placement client against real Placement."""
+
+from uuid import uuid4
+
+import pytest
+from keystoneauth1 import exceptions as ks_exc
+from keystoneauth1 import loading
+from oslo_config import cfg
+
+from pondstack.clients.placement import Inventory, Placement
+from pondstack.conf import placement as options
+from pondstack.domain.errors import Unavailable
+from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
+
+WANTED = Inventory(total=8192, reserved=1024, step_size=1024, min_unit=1024, max_unit=8192)
+
+
+@pytest.fixture
+def pool(placement):
+    uuid = str(uuid4())
+    placement.ensure_resource_class(RESOURCE_CLASS)
+    placement.ensure_provider(uuid, "pondstack-pool0")
+    return uuid
+
+
+def get(http, path):
+    return http.get(path, headers={"OpenStack-API-Version": "placement 1.36"}).json()
+
+
+def test_a_provider_is_made_once_and_renamed(placement, placement_http, pool):
+    placement.ensure_provider(pool, "pondstack-pool0")
+    placement.ensure_provider(pool, "pondstack-other")
+    assert get(placement_http, f"/resource_providers/{pool}")["name"] == "pondstack-other"
+    assert placement.provider_by_name("pondstack-other") == pool
+    assert placement.provider_by_name("nobody") is None
+
+
+def test_traits_keep_the_others(placement, placement_http, pool):
+    placement.ensure_trait(pool, "HW_CPU_X86_AVX")
+    placement.ensure_trait(pool, SHARING_TRAIT)
+    placement.ensure_trait(pool, SHARING_TRAIT)
+    assert sorted(get(placement_http, f"/resource_providers/{pool}/traits")["traits"]) == [
+        "HW_CPU_X86_AVX",
+        SHARING_TRAIT,
+    ]
+
+
+def test_inventory_is_written_when_it_differs_only(placement, pool):
+    assert placement.inventory(pool, RESOURCE_CLASS) is None
+    assert placement.set_inventory(pool, RESOURCE_CLASS, WANTED)
+    assert not placement.set_inventory(pool, RESOURCE_CLASS, WANTED)
+    assert placement.inventory(pool, RESOURCE_CLASS) == WANTED
+    assert placement.inventory(str(uuid4()), RESOURCE_CLASS) is None
+
+
+def test_aggregates_are_decided_on_what_is_there(placement, pool):
+    theirs, ours = str(uuid4()), str(uuid4())
+    assert placement.change_aggregates(pool, lambda present: present | {theirs})
+    assert placement.change_aggregates(pool, lambda present: present | {ours})
+    seen = []
+    assert not placement.change_aggregates(pool, lambda present: seen.append(present) or present)
+    assert seen == [{theirs, ours}]
+
+
+def test_a_generation_conflict_is_read_again_and_tried_again(placement, pool):
+    """Somebody else changes the provider between our read and our write, twice."""
+    tries = []
+
+    def decide(present):
+        tries.append(present)
+        if len(tries) <= 2:
+            placement.ensure_trait(pool, ["HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"][len(tries) - 1])
+        return present | {pool}
+
+    assert placement.change_aggregates(pool, decide)
+    assert len(tries) == 3
+
+
+def test_endless_conflicts_end(placement, placement_http, pool):
+    traits = iter(["HW_CPU_X86_AVX", "HW_CPU_X86_AVX2", "HW_CPU_X86_SSE"])
+
+    def decide(present):
+        placement.ensure_trait(pool, next(traits))
+        return present | {pool}
+
+    with pytest.raises(Unavailable, match="keeps changing"):
+        Placement(placement_http, conflict_tries=3).change_aggregates(pool, decide)
+
+
+def test_allocations_by_consumer(placement, placement_http, pool):
+    placement.set_inventory(pool, RESOURCE_CLASS, WANTED)
+    consumer = str(uuid4())
+    body = {
+        "allocations": {pool: {"resources": {RESOURCE_CLASS: 2048}}},
+        "consumer_generation": None,
+        "project_id": "p",
+        "user_id": "u",
+    }
+    answer = placement_http.put(
+        f"/allocations/{consumer}", json=body, headers={"OpenStack-API-Version": "placement 1.36"}
+    )
+    assert answer.status_code == 204
+    assert placement.allocations_of(pool) == {consumer: {RESOURCE_CLASS: 2048}}
+    assert placement.allocations_of(str(uuid4())) is None
+
+
+def test_a_refusal_and_silence_are_unavailable(placement, pool):
+    with pytest.raises(Unavailable, match="refused PUT"):
+        placement.set_inventory(pool, "CUSTOM_UNKNOWN", WANTED)
+
+    class Silent:
+        def request(self, *_args, **_kwargs):
+            raise ks_exc.ConnectFailure("no route")
+
+    with pytest.raises(Unavailable, match="does not answer"):
+        Placement(Silent()).provider_by_name("x")
+
+
+def test_from_the_configuration(placement_http):
+    """The section as an operator writes it, through keystoneauth's loading."""
+    conf = cfg.ConfigOpts()
+    conf([])
+    options.register_opts(conf)
+    loading.register_auth_conf_options(conf, "placement")
+    conf.set_override("auth_type", "admin_token", "placement")
+    conf.register_opts(loading.get_auth_plugin_conf_options("admin_token"), group="placement")
+    conf.set_override("endpoint", placement_http.endpoint_override, "placement")
+    conf.set_override("token", "admin", "placement")
+    made = Placement.from_conf(conf)
+    made.ensure_provider(str(uuid4()), "from-conf")
+    assert made.provider_by_name("from-conf")

@@ -1,0 +1,89 @@
+"""pondstack-manage and pondstack-status as an operator meets them."""
+
+import json
+
+import pytest
+
+from pondstack.cmd import manage, status
+from pondstack.db import migration
+from pondstack.db.engine import Database
+from pondstack.db.leadership import SqlLeadership
+from pondstack.db.ledger import Ledger
+from pondstack.ha.lease import take_epoch
+
+
+@pytest.fixture
+def configuration(tmp_path):
+    path = tmp_path / "pondstack.conf"
+    text = (
+        f"[database]\nconnection = sqlite:///{tmp_path}/ledger.db\n[controller]\npool_devices = pool0=emulated:/x\n"
+        "[placement]\nauth_type = none\n"
+    )
+    path.write_text(text)
+    return path
+
+
+def manage_(path, *words):
+    return manage.run(["--config-file", str(path), *words])
+
+
+def check(path):
+    return status.run(["--config-file", str(path), "upgrade", "check"])
+
+
+def test_db_sync_and_version(configuration, capsys):
+    assert manage_(configuration, "db", "version") == 0
+    assert capsys.readouterr().out == f"empty (newest: {migration.head()})\n"
+    assert manage_(configuration, "db", "sync") == 0
+    assert manage_(configuration, "db", "sync") == 0
+    assert manage_(configuration, "db", "version") == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"{migration.head()} (newest: {migration.head()})"
+
+
+def test_a_database_that_is_not_configured_is_told(tmp_path, capsys):
+    (tmp_path / "empty.conf").write_text("")
+    assert manage_(tmp_path / "empty.conf", "db", "version") == 1
+    assert "connection" in capsys.readouterr().err
+
+
+def test_device_create_may_be_repeated_and_refuses_another_shape(tmp_path, capsys):
+    words = ["device", "create", str(tmp_path / "pool0"), "--slices", "4", "--serial", "S1"]
+    assert manage.run(words) == 0
+    assert manage.run(words) == 0
+    assert "device S1, 4 slices of 1024 MiB, pool " in capsys.readouterr().out
+    assert json.loads((tmp_path / "pool0" / "device.json").read_text())["slices_total"] == 4
+    assert manage.run([*words[:-3], "8"]) == 1
+    assert "use another folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("slices", ["0", "-1", "x"])
+def test_device_create_refuses_nonsense(tmp_path, slices):
+    with pytest.raises(SystemExit):
+        manage.run(["device", "create", str(tmp_path / "pool0"), "--slices", slices])
+
+
+def test_upgrade_check_fails_without_a_schema(configuration, capsys):
+    assert check(configuration) == 2
+    assert "run pondstack-manage db sync" in capsys.readouterr().out
+
+
+def test_upgrade_check_succeeds_and_warns(configuration, tmp_path, capsys):
+    manage_(configuration, "db", "sync")
+    assert check(configuration) == 0
+    database = Database.from_url(f"sqlite:///{tmp_path}/ledger.db")
+    ledger = Ledger(database, take_epoch(SqlLeadership(database), "test"))
+    pool = {"uuid": "u", "name": "pool0", "serial": "S", "driver": "d", "address": {}, "slice_mib": 1024}
+    ledger.register_pool(**pool, slices_total=2)
+    ledger.quarantine_slices("u", [1], "sanitize_failed: EIO")
+    assert check(configuration) == 1
+    assert "quarantined slices: {'pool0': 1}" in capsys.readouterr().out
+
+
+def test_upgrade_check_reads_the_devices(configuration, capsys):
+    manage_(configuration, "db", "sync")
+    text = configuration.read_text()
+    configuration.write_text(text.replace("pool0=emulated:/x", "pool0"))
+    assert check(configuration) == 2
+    assert "name=driver:address" in capsys.readouterr().out
+    configuration.write_text(text.replace("pool0=emulated:/x", ""))
+    assert check(configuration) == 1

@@ -1,0 +1,83 @@
+"""Small worlds for tests of the reconciler's rules: one pool of eight slices, hosts h1 and h2."""
+
+from dataclasses import dataclass, field, replace
+
+from pondstack.controller.world import Claims, Limits, World
+from pondstack.db.rack_view import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
+from pondstack.devices.base import Permission
+from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice, indexes_of
+from pondstack.domain.states import OWNED, SliceState
+
+POOL = "11111111-1111-4111-8111-111111111111"
+OLD = 1000.0
+"""Age in seconds of everything that is long settled."""
+
+REPORT_AGE = 1.0
+DOWN = 100.0
+IDLE = Allocation("a1", "vm1", "h1", POOL, (Extent(0, 2),), guest_mib=4096)
+
+
+@dataclass
+class Builder:
+    """A world in which everything agrees; a test breaks one thing."""
+
+    slices: dict[int, AgedSlice] = field(
+        default_factory=lambda: {index: AgedSlice(Slice(POOL, index), OLD) for index in range(8)}
+    )
+    allocations: dict[str, AgedAllocation] = field(default_factory=dict)
+    ages: dict[str, float] = field(default_factory=lambda: {"h1": REPORT_AGE, "h2": REPORT_AGE})
+    attached: dict[str, list[dict]] = field(default_factory=lambda: {"h1": [], "h2": []})
+    permissions: dict[int, Permission] = field(default_factory=dict)
+    claims: dict[str, tuple[str, int]] = field(default_factory=dict)
+    placement: bool = True
+    pool_state: PoolState = PoolState.UP
+
+    def allocate(
+        self, item=IDLE, state=SliceState.ONLINE, *, age=OLD, unclaimed=None, attached=True, claimed=True, in_use=True
+    ):
+        """Add an allocation that all four sources agree on, unless told otherwise."""
+        self.allocations[item.uuid] = AgedAllocation(item, age, unclaimed)
+        for index in indexes_of(item.extents):
+            owner = (item.host, item.uuid)
+            self.slices[index] = AgedSlice(Slice(POOL, index, state, *owner, reason="for the test"), age)
+            if state in OWNED:
+                self.permissions[index] = Permission(item.host, item.uuid, 1)
+        if attached:
+            self.attach(item.host, item.uuid, item.extents, in_use=in_use)
+        if claimed and unclaimed is None:
+            self.claims[item.consumer_uuid] = (item.host, item.pool_mib)
+        return self
+
+    def attach(self, host, uuid, extents, *, in_use=True):
+        """Have a host report an allocation."""
+        runs = [{"start": extent.start, "count": extent.count} for extent in extents]
+        self.attached[host].append(
+            {"allocation_uuid": uuid, "consumer_uuid": "vm1", "pool_uuid": POOL, "extents": runs, "in_use": in_use}
+        )
+        return self
+
+    def put(self, index, state, *, age=OLD, host=None, allocation=None, reason="for the test"):
+        """Set one slice."""
+        self.slices[index] = AgedSlice(Slice(POOL, index, state, host, allocation, reason=reason), age)
+        return self
+
+    def silence(self, host="h1"):
+        """Have a host's agent go down."""
+        self.ages[host] = DOWN
+        return self
+
+    def world(self, **limits) -> World:
+        """Return the world."""
+        pool = replace(Pool(POOL, "pool0", 8), state=self.pool_state)
+        hosts = {
+            name: HostReport(name, True, "", f"provider-{name}", age, tuple(self.attached[name]), (POOL,))
+            for name, age in self.ages.items()
+        }
+        detail = PoolDetail(pool, "fake", "S1", {}, tuple(hosts))
+        view = RackView({POOL: detail}, tuple(self.slices.values()), self.allocations, hosts)
+        consumers = {
+            name: frozenset(consumer for consumer, (host, _) in self.claims.items() if host == name) for name in hosts
+        }
+        pools = {POOL: {consumer: mib for consumer, (_, mib) in self.claims.items()}}
+        claims = Claims(pools, consumers) if self.placement else None
+        return World(view, claims, {POOL: self.permissions}, Limits(**limits))

@@ -1,0 +1,211 @@
+"""A controller's parts joined in this process: SQLite, an emulated device, real Placement, agents as plain objects.
+
+Nothing runs by itself: a test calls the sanitiser, the reconciler and the writer of Placement when it wants them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import SimpleNamespace
+from uuid import uuid4
+
+import futurist
+import oslo_messaging
+import pytest
+
+from pondstack.clients.placement import Placement
+from pondstack.controller.devices import DeviceRegistry, DeviceSpec
+from pondstack.controller.inventory import InventorySync
+from pondstack.controller.manager import ControllerManager
+from pondstack.controller.reconciler import Reconciler
+from pondstack.controller.sanitizer import Sanitizer
+from pondstack.controller.splitting import Splitting
+from pondstack.controller.world import Limits
+from pondstack.db import migration
+from pondstack.db.engine import Database
+from pondstack.db.leadership import SqlLeadership
+from pondstack.db.ledger import Ledger
+from pondstack.db.sql_reader import SqlReader
+from pondstack.devices.emulated import create_device
+from pondstack.devices.identity import pool_uuid
+from pondstack.domain.errors import InUse
+from pondstack.domain.sizing import StaticShare
+from pondstack.ha.lease import take_epoch
+from pondstack.rpc.wire import Attached, Grant, Report
+
+SERIAL = "S1"
+POOL = pool_uuid(SERIAL)
+SLICES = 8
+
+
+class FakeAgent:
+    """What one host really holds, and what its agent answers."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.sequence = 0
+        self.attached: dict[str, Attached] = {}
+        self.released: list[str] = []
+        self.up = True
+
+    def report(self) -> Report:
+        self.sequence += 1
+        held = tuple(self.attached.values())
+        return Report(self.host, self.sequence, 1, "0.1.0", (POOL,), held, tuple(self.released))
+
+    def hold(self, grant: Grant, in_use: bool = True) -> None:
+        self.attached[grant.allocation_uuid] = Attached(
+            grant.allocation_uuid, grant.consumer_uuid, grant.pool_uuid, grant.extents, in_use
+        )
+
+    def idle(self) -> None:
+        self.attached = {uuid: replace(item, in_use=False) for uuid, item in self.attached.items()}
+
+    def offline(self, uuid: str) -> bool:
+        if uuid in self.attached and self.attached[uuid].in_use:
+            raise InUse("a process maps it")
+        self.attached.pop(uuid, None)
+        return True
+
+
+class FakeAgents(dict[str, FakeAgent]):
+    """The agents by host, as the controller calls them."""
+
+    def _get(self, host: str) -> FakeAgent:
+        if not self[host].up:
+            raise oslo_messaging.MessagingTimeout("no answer")
+        return self[host]
+
+    def offline(self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
+        del epoch, operation_id
+        return self._get(host).offline(allocation_uuid)
+
+    def report(self, host: str, *, epoch: int) -> Report:
+        del epoch
+        return self._get(host).report()
+
+
+class Rack(SimpleNamespace):
+    """The parts by name, and what tests do all the time."""
+
+    def assign(self, host="h1", slices=2, consumer=None, operation_id=None, **values) -> Grant:
+        request = {
+            "operation_id": operation_id or str(uuid4()),
+            "consumer_uuid": consumer or str(uuid4()),
+            "host": host,
+            "pool_uuid": POOL,
+            "pool_mib": slices * 1024,
+            "guest_mib": 8192,
+        }
+        return Grant.from_wire(call(self.manager.assign, **{**request, **values}))
+
+    def online(self, host="h1", slices=2, in_use=True, **values) -> Grant:
+        grant = self.assign(host, slices, **values)
+        self.agents[host].hold(grant, in_use)
+        call(self.manager.acknowledge, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=host)
+        return grant
+
+    def beat(self, *hosts):
+        return [
+            call(self.manager.heartbeat, report=self.agents[host].report().to_wire()) for host in hosts or self.agents
+        ]
+
+    def states(self):
+        return [item.state for item in self.reader.slices(POOL)]
+
+    def count(self, state):
+        return self.states().count(state)
+
+    def reconcile(self, **limits):
+        """One round with its own limits; returns the findings' codes."""
+        self.limits = Limits(**{"settle_seconds": -3600.0, **limits})
+        codes = [finding.code for finding in self.reconciler.run()]
+        self.sanitizer.drain()
+        return codes
+
+
+def call(method, **arguments):
+    """Call an RPC method as the dispatcher does: an expected error comes out as itself."""
+    try:
+        return method({}, **arguments)
+    except oslo_messaging.ExpectedException as wrapped:
+        raise wrapped.exc_info[1] from None
+
+
+@pytest.fixture
+def device(tmp_path):
+    return create_device(tmp_path / "pool0", SLICES, serial=SERIAL)
+
+
+@pytest.fixture
+def database(tmp_path) -> Iterator[Database]:
+    made = Database.from_url(f"sqlite:///{tmp_path}/ledger.db")
+    migration.sync(made)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def rack(database, device) -> Rack:
+    """A rack without Placement."""
+    return make_rack(database, device.path, None)
+
+
+@pytest.fixture
+def placed(database, device, placement) -> Rack:
+    """A rack with real Placement, which has the providers of both hosts and our pool."""
+    made = make_rack(database, device.path, placement)
+    for host in made.agents:
+        placement.ensure_provider(str(uuid4()), host)
+    made.sync.write(made.reader.rack())
+    return made
+
+
+def make_rack(database: Database, path, placement: Placement | None, down_seconds: float = 20.0) -> Rack:
+    reader = SqlReader(database, down_seconds)
+    ledger = Ledger(database, take_epoch(SqlLeadership(database), "test"), down_seconds)
+    devices = DeviceRegistry(ledger, [DeviceSpec("pool0", "emulated", str(path))])
+    devices.register()
+    rack = Rack(
+        database=database,
+        reader=reader,
+        ledger=ledger,
+        devices=devices,
+        placement=placement,
+        agents=FakeAgents({host: FakeAgent(host) for host in ("h1", "h2")}),
+        limits=Limits(settle_seconds=-3600.0),
+        published=[],
+    )
+    rack.sanitizer = Sanitizer(ledger, reader, devices, rack.published.append)
+    rack.sync = InventorySync(placement, ledger, lambda: 1) if placement else None
+    rack.splitting = Splitting(
+        database=database,
+        ledger=ledger,
+        view=reader.rack,
+        predictor=StaticShare,
+        buffer_slices=lambda: 1,
+        down_seconds=down_seconds,
+    )
+    rack.manager = ControllerManager(
+        ledger=ledger,
+        reader=reader,
+        devices=devices,
+        splitting=rack.splitting,
+        buffer_slices=lambda: 1,
+        down_seconds=down_seconds,
+        sanitize=lambda: None,
+        publish=lambda: rack.published.append("manager"),
+    )
+    rack.reconciler = rack.manager.reconciler = Reconciler(
+        ledger=ledger,
+        reader=reader,
+        devices=devices,
+        agents=rack.agents,
+        placement=placement,
+        inventory=rack.sync,
+        receive=rack.manager.receive,
+        limits=lambda: rack.limits,
+        executor=futurist.SynchronousExecutor(),
+        settled=lambda: None,
+    )
+    rack.beat()
+    return rack

@@ -1,0 +1,169 @@
+"""What every PoolDevice does. A new driver adds one harness factory to HARNESSES and passes unchanged."""
+
+import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pondstack.devices.base import Permission, PoolDevice
+from pondstack.devices.emulated import EmulatedDevice, create_device
+from pondstack.domain.errors import DeviceFailed, NotFound, PermissionHeld, StaleEpoch
+from pondstack.domain.model import Extent
+
+SLICES, SLICE_MIB = 4, 1
+
+
+@dataclass
+class Harness:
+    """A device of four slices of 1 MiB, and what a test does behind its back."""
+
+    device: PoolDevice
+    reopen: Callable[[], PoolDevice]
+    write: Callable[[int, bytes], None]
+    read: Callable[[int], bytes]
+    fail: Callable[[], None]
+
+
+def emulated(folder: Path) -> Harness:
+    """The device that is a folder."""
+    path = folder / "device"
+    device = create_device(path, SLICES, slice_mib=SLICE_MIB, serial="contract")
+
+    def write(index: int, data: bytes) -> None:
+        with open(path / "memory", "rb+") as memory:
+            memory.seek(index * SLICE_MIB * 2**20)
+            memory.write(data)
+
+    def read(index: int) -> bytes:
+        size = SLICE_MIB * 2**20
+        return (path / "memory").read_bytes()[index * size : (index + 1) * size]
+
+    return Harness(device, lambda: EmulatedDevice(path), write, read, lambda: shutil.rmtree(path))
+
+
+HARNESSES: list[Callable[[Path], Harness]] = [emulated]
+
+
+@pytest.fixture(params=HARNESSES, ids=lambda factory: factory.__name__)
+def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
+    made: Harness = request.param(tmp_path)
+    return made
+
+
+def test_info_tells_the_shape_and_an_address(harness: Harness) -> None:
+    info = harness.device.info()
+    assert (info.slices_total, info.slice_mib) == (SLICES, SLICE_MIB)
+    assert info.serial
+    assert info.address["driver"]
+    assert harness.reopen().info() == info
+
+
+def test_grant_is_seen_by_everybody(harness: Harness) -> None:
+    harness.device.grant("host1", [Extent(0, 2), Extent(3, 1)], tag="a", epoch=1)
+    assert harness.reopen().permissions() == {i: Permission("host1", "a", 1) for i in (0, 1, 3)}
+
+
+def test_grant_twice_is_one_grant(harness: Harness) -> None:
+    harness.device.grant("host1", [Extent(0, 2)], tag="a", epoch=1)
+    harness.device.grant("host1", [Extent(0, 2)], tag="a", epoch=2)
+    assert {p.tag for p in harness.device.permissions().values()} == {"a"}
+    assert len(harness.device.permissions()) == 2
+
+
+@pytest.mark.parametrize(("host", "tag"), [("host2", "a"), ("host1", "b"), ("host2", "b")])
+def test_grant_is_all_or_nothing(harness: Harness, host: str, tag: str) -> None:
+    harness.device.grant("host1", [Extent(1, 1)], tag="a", epoch=1)
+    with pytest.raises(PermissionHeld, match="slice 1"):
+        harness.device.grant(host, [Extent(0, 2)], tag=tag, epoch=1)
+    assert harness.device.permissions() == {1: Permission("host1", "a", 1)}
+
+
+def test_one_of_many_wins_a_slice(harness: Harness) -> None:
+    def claim(number: int) -> bool:
+        try:
+            harness.reopen().grant(f"host{number}", [Extent(0, SLICES)], tag=f"tag{number}", epoch=1)
+        except PermissionHeld:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(claim, range(16))) == 1
+    assert len({p.host for p in harness.device.permissions().values()}) == 1
+
+
+def test_revoke_takes_back_only_what_the_tag_holds(harness: Harness) -> None:
+    harness.device.grant("host1", [Extent(0, 1)], tag="a", epoch=1)
+    harness.device.grant("host2", [Extent(1, 1)], tag="b", epoch=1)
+    for _ in range(2):
+        harness.device.revoke([0, 1, 2], tag="a", epoch=1)
+    assert harness.device.permissions() == {1: Permission("host2", "b", 1)}
+
+
+OLD: dict[str, Callable[[PoolDevice], object]] = {
+    "grant": lambda device: device.grant("host1", [Extent(1, 1)], tag="b", epoch=4),
+    "revoke": lambda device: device.revoke([0], tag="a", epoch=4),
+    "sanitize": lambda device: device.sanitize(2, epoch=4),
+}
+
+
+@pytest.mark.parametrize("verb", OLD)
+def test_an_older_epoch_is_refused_for_ever(harness: Harness, verb: str) -> None:
+    harness.device.grant("host1", [Extent(0, 1)], tag="a", epoch=1)
+    harness.device.revoke([], tag="", epoch=5)
+    device = harness.reopen()
+    with pytest.raises(StaleEpoch, match="epoch 5"):
+        OLD[verb](device)
+    assert set(device.permissions()) == {0}
+
+
+@pytest.mark.parametrize("raise_epoch", ["grant", "sanitize"])
+def test_every_verb_teaches_the_epoch(harness: Harness, raise_epoch: str) -> None:
+    if raise_epoch == "grant":
+        harness.device.grant("host1", [Extent(0, 1)], tag="a", epoch=7)
+    else:
+        harness.device.sanitize(0, epoch=7)
+    with pytest.raises(StaleEpoch):
+        harness.reopen().grant("host1", [Extent(1, 1)], tag="b", epoch=6)
+
+
+def test_sanitize_zeroes_one_slice_only(harness: Harness) -> None:
+    harness.write(1, b"secret of one")
+    harness.write(2, b"kept")
+    for _ in range(2):
+        harness.device.sanitize(1, epoch=1)
+    assert not any(harness.read(1))
+    assert harness.read(2).startswith(b"kept")
+
+
+def test_sanitize_refuses_while_somebody_may_use_the_slice(harness: Harness) -> None:
+    harness.device.grant("host1", [Extent(1, 1)], tag="a", epoch=1)
+    harness.write(1, b"in use")
+    with pytest.raises(PermissionHeld, match="slice 1"):
+        harness.device.sanitize(1, epoch=1)
+    assert harness.read(1).startswith(b"in use")
+
+
+@pytest.mark.parametrize("index", [-1, SLICES])
+def test_no_such_slice(harness: Harness, index: int) -> None:
+    with pytest.raises(NotFound):
+        harness.device.sanitize(index, epoch=1)
+    with pytest.raises(NotFound):
+        harness.device.grant("host1", [Extent(SLICES - 1, 2)], tag="a", epoch=1)
+    assert harness.device.permissions() == {}
+
+
+def test_a_device_that_does_not_answer_says_so(harness: Harness) -> None:
+    harness.fail()
+    calls: list[Callable[[], object]] = [
+        harness.device.info,
+        harness.device.permissions,
+        lambda: harness.device.grant("host1", [Extent(0, 1)], tag="a", epoch=1),
+        lambda: harness.device.revoke([0], tag="a", epoch=1),
+        lambda: harness.device.sanitize(0, epoch=1),
+    ]
+    for call in calls:
+        with pytest.raises(DeviceFailed, match=r"\w"):
+            call()

@@ -1,0 +1,211 @@
+"""Each command through OpenStackClient's own shell against the real API in process."""
+
+import json
+import logging
+from contextlib import contextmanager
+
+import pytest
+from keystoneauth1 import session as keystone_session
+
+from pondstack.osc import plugin
+from pondstack.testing import sample_rack
+from pondstack.testing.api import URL, ApiFixture
+
+
+@contextmanager
+def kept_loggers():
+    """Take away the log handlers that a shell adds: they write to streams that are closed when the next one runs."""
+    before = list(logging.root.handlers)
+    try:
+        yield
+    finally:
+        logging.root.handlers[:] = before
+
+
+@pytest.fixture
+def api(tmp_path):
+    """An API whose pages are small, so that lists span several."""
+    fixture = ApiFixture(tmp_path, page_size=2)
+    yield fixture
+    fixture.close()
+
+
+@pytest.fixture
+def openstack(api, monkeypatch, capsys):
+    """Run one command line; returns (exit status, stdout, stderr)."""
+    shell = pytest.importorskip("openstackclient.shell", reason="python-openstackclient is of the extra rack")
+    from openstackclient.common import clientmanager
+    from osc_lib import clientmanager as base
+
+    monkeypatch.setattr(keystone_session, "_construct_session", lambda *_, **__: api.session())
+
+    def run(line, token="admin:ops"):
+        # A process has one command line; here the client of the one before must go.
+        clientmanager.ClientManager.memory = base.ClientCache(plugin.make_client)
+        words = line.split() if isinstance(line, str) else list(line)
+        account = ["--os-auth-type", "admin_token", "--os-endpoint", URL, "--os-token", token]
+        with kept_loggers():
+            status = shell.OpenStackShell().run([*account, *words])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+@pytest.fixture
+def json_of(openstack):
+    """Run one command line that must succeed; returns its JSON."""
+
+    def run(line, **arguments):
+        status, out, err = openstack(f"{line} -f json", **arguments)
+        assert status == 0, err
+        return json.loads(out)
+
+    return run
+
+
+COLUMNS = {
+    "memory pool list": ["UUID", "Name", "State", "Slice MiB", "Total", "Slices", "Hosts"],
+    "memory slice list pool0": ["Pool", "Slices", "State", "Host", "Consumer", "Allocation", "Reason"],
+    "memory host list": ["Name", "Enabled", "Up", "Pool MiB", "Pools", "Disabled Reason"],
+    "memory agent list": ["Host", "Up", "Version", "Epoch", "Last Heartbeat", "Heartbeat Age Seconds"],
+    "memory allocation list": ["UUID", "Consumer", "State", "Local MiB", "Pool MiB", "Host", "Pool", "Slices"],
+}
+
+
+@pytest.mark.parametrize("line", COLUMNS)
+def test_the_columns_of_a_list_are_stable(json_of, line):
+    rows = json_of(line)
+    assert rows
+    assert all(list(row) == COLUMNS[line] for row in rows)
+
+
+def test_lists_span_pages(json_of):
+    assert len(json_of("memory slice list pool0 --each")) == 8
+    assert len(json_of("memory host list")) == 3
+    assert [row["Name"] for row in json_of("memory host list --limit 1 --marker host-1")] == ["host-2"]
+
+
+def test_pool(json_of, openstack):
+    assert json_of("memory pool show pool0")["slices"]["free"] == 3
+    assert json_of(f"memory pool show {sample_rack.POOL}")["name"] == "pool0"
+    assert "free 3, assigning 1, online 3, quarantined 1" in openstack("memory pool list")[1]
+
+
+def test_slices_are_joined_to_extents(json_of):
+    rows = json_of("memory slice list pool0")
+    assert [row["Slices"] for row in rows] == ["0-1", "2", "3", "4", "5-7"]
+    assert [row["State"] for row in rows] == ["online", "assigning", "online", "quarantined", "free"]
+    assert [row["Slices"] for row in json_of("memory slice list pool0 --state free")] == ["5-7"]
+    assert [row["Slices"] for row in json_of("memory slice list pool0 --host host-1")] == ["0-1", "2"]
+
+
+def test_slice_show(json_of, openstack):
+    assert json_of("memory slice show pool0 4")["state"] == "quarantined"
+    status, _, err = openstack("memory slice show pool0 8")
+    assert status == 1
+    assert "pondstack.not_found" in err
+
+
+def test_host_set(json_of, openstack):
+    status, out, _ = openstack(["memory", "host", "set", "host-1", "--disable", "--reason", "new memory", "-f", "json"])
+    assert status == 0
+    host = json.loads(out)
+    assert (host["enabled"], host["disabled_reason"]) == (False, "new memory")
+    assert json_of("memory host set host-1 --enable")["enabled"] is True
+    assert json_of("memory host show host-1")["generation"] == 2
+
+
+def test_host_set_wants_one_direction(openstack):
+    for wrong in ("", "--enable --disable"):
+        with pytest.raises(SystemExit):
+            openstack(f"memory host set host-1 {wrong}")
+    status, _, err = openstack("memory host set host-1 --enable --reason because")
+    assert status == 1
+    assert "--disable only" in err
+
+
+def test_host_set_says_when_somebody_else_was_faster(api, openstack):
+    real = api.controller.set_host
+
+    def faster(**arguments):
+        api.ledger.set_host("host-1", False, "the other operator", None)
+        return real(**arguments)
+
+    api.controller.set_host = faster
+    status, _, err = openstack("memory host set host-1 --disable")
+    assert status == 1
+    assert "pondstack.generation_conflict" in err
+    assert "read it again" in err
+
+
+def test_allocation_of_an_instance_or_by_its_own_uuid(api, json_of, openstack):
+    by_instance = json_of(f"memory allocation show {sample_rack.CONSUMERS[0]}")
+    assert by_instance == json_of(f"memory allocation show {api.allocations[0]}")
+    assert by_instance["extents"] == [{"start": 0, "count": 2}]
+    assert (by_instance["local_mib"], by_instance["pool_mib"]) == (2048, 2048)
+    assert "| 0-1 " in openstack(f"memory allocation show {sample_rack.CONSUMERS[0]}")[1]
+
+
+def test_allocation_of_an_instance_that_migrates(api, openstack):
+    with api.database.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE allocations SET consumer_uuid = ?", (sample_rack.CONSUMERS[0],))
+    status, _, err = openstack(f"memory allocation show {sample_rack.CONSUMERS[0]}")
+    assert status == 1
+    assert all(uuid in err for uuid in api.allocations)
+    assert openstack(f"memory allocation show {api.allocations[0]}")[0] == 0
+
+
+def test_allocation_that_is_none(openstack):
+    status, _, err = openstack(f"memory allocation show {sample_rack.POOL}")
+    assert status == 1
+    assert "no allocation and no instance with pool memory" in err
+
+
+def test_allocation_filters(api, json_of):
+    assert [row["UUID"] for row in json_of("memory allocation list --host host-2")] == [api.allocations[2]]
+    assert len(json_of("memory allocation list --pool pool0")) == 3
+    assert len(json_of(f"memory allocation list --project-id {sample_rack.BLUE}")) == 2
+    assert [row["UUID"] for row in json_of(f"memory allocation list --consumer {sample_rack.CONSUMERS[1]}")] == [
+        api.allocations[1]
+    ]
+
+
+def test_a_project_sees_its_own_with_dashes_for_the_place(api, json_of, openstack):
+    token = f"joe:{sample_rack.GREEN}"
+    (row,) = json_of("memory allocation list", token=token)
+    assert list(row) == COLUMNS["memory allocation list"]
+    assert (row["UUID"], row["Host"], row["Pool"], row["Slices"]) == (api.allocations[2], None, None, None)
+    line = openstack("memory allocation list", token=token)[1].splitlines()[3]
+    assert [cell.strip() for cell in line.split("|")][6:9] == ["-", "-", "-"]
+    status, _, err = openstack("memory pool list", token=token)
+    assert status == 1
+    assert "pondstack.forbidden" in err
+
+
+def test_agent(json_of):
+    assert json_of("memory agent show host-3")["up"] is False
+
+
+def test_leader(json_of):
+    leader = json_of("memory leader show")
+    assert (leader["holder"], leader["epoch"], leader["fresh"]) == ("controller-1", 1, True)
+
+
+def test_audit_tells_by_its_exit_status(api, openstack):
+    status, out, err = openstack("memory audit -f json")
+    assert status == 1
+    assert json.loads(out)[0]["Code"] == "quarantined"
+    assert "Audit: 1 finding(s)" in err
+    status, out, err = openstack("memory audit --repair -f json")
+    assert status == 0
+    assert json.loads(out) == []
+    assert "Audit: clean" in err
+    assert api.controller.audits == [False, True]
+
+
+def test_the_version_can_be_chosen(openstack):
+    assert openstack("--os-memory-api-version 1 memory pool list")[0] == 0
+    status, _, err = openstack("--os-memory-api-version 1.9 memory pool list")
+    assert status == 1
+    assert "pondstack.version_not_supported" in err

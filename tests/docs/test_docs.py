@@ -1,0 +1,79 @@
+"""The docs follow the code: drawn pages are fresh, pages are reachable, links lead somewhere, notes are legal."""
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pondstack.domain.states import TRANSITIONS, SliceState
+
+ROOT = Path(__file__).resolve().parents[2]
+DOC = ROOT / "doc" / "source"
+
+
+@pytest.fixture(scope="module")
+def draw_states() -> ModuleType:
+    """tools/draw_states.py as a module."""
+    spec = importlib.util.spec_from_file_location("draw_states", ROOT / "tools" / "draw_states.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_drawn_state_machine_is_fresh() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools" / "draw_states.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_changed_table_makes_the_page_out_of_date(draw_states: ModuleType) -> None:
+    text = (DOC / "state-machine.md").read_text()
+    table = dict(TRANSITIONS)
+    table.popitem()
+    assert draw_states.page(text, draw_states.draw(table, SliceState.FREE)) != text
+    assert draw_states.page(text, draw_states.draw(dict(TRANSITIONS), SliceState.FREE)) == text
+
+
+def test_the_drawing_has_every_transition() -> None:
+    text = (DOC / "state-machine.md").read_text()
+    for (source, event), target in TRANSITIONS.items():
+        assert f"    {source.value} --> {target.value}: {event.value}\n" in text
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOC / "index.md").read_text()
+    missing = [path.name for path in sorted(DOC.glob("*.md")) if path.name != "index.md" and path.name not in index]
+    assert not missing, f"add to doc/source/index.md: {missing}"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    dead = [
+        f"{path.relative_to(ROOT)}: {link}"
+        for path in [ROOT / "README.md", *DOC.rglob("*.md")]
+        for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text())
+        if not (path.parent / link).exists()
+    ]
+    assert not dead
+
+
+def test_release_notes_are_legal() -> None:
+    reno = Path(sys.executable).with_name("reno")
+    done = subprocess.run([str(reno), "lint", str(ROOT)], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list((ROOT / "releasenotes" / "notes").glob("*.yaml"))
+
+
+def test_a_note_with_an_unknown_section_is_refused(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "releasenotes", tmp_path / "releasenotes")
+    (tmp_path / "releasenotes" / "notes" / "wrong-0123456789abcdef.yaml").write_text("novelties:\n  - x\n")
+    reno = Path(sys.executable).with_name("reno")
+    done = subprocess.run([str(reno), "lint", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode != 0

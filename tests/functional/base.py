@@ -1,0 +1,174 @@
+"""Base of the functional tests: nova-api, conductor, scheduler, computes and Placement in one process."""
+
+import sys
+import time
+import uuid
+from types import SimpleNamespace
+from typing import Any
+
+import nova.conf
+from nova.tests.functional import integrated_helpers
+
+from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
+from pondstack.rpc.wire import PoolView
+from pondstack_nova import client, snapshot
+from tests.functional.stand_in import StandInController, serve
+
+CONF = nova.conf.CONF
+INVENTORY_VERSION = "1.15"
+LOOK_SECONDS = 0.1
+"""Between two looks of Nova's helpers for a state; Nova's own half a second is most of a test's time."""
+WAITS = 600
+"""How often they look before a test fails."""
+SHORT = 50
+
+
+class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
+    """Nova with pondstack's scheduler side enabled, two fake hosts, and a stand-in for the controller.
+
+    One pool of `slices` slices is reached by both hosts; `self.pool` is its UUID.
+    """
+
+    compute_driver = "fake.MediumFakeDriver"
+    hosts = ("host1", "host2")
+    slices = 8
+    buffer_slices = 1
+
+    def setUp(self) -> None:
+        """Configure, start Nova, the stand-in and the computes."""
+        self.flags(api_paste_config=f"{sys.prefix}/etc/nova/api-paste.ini", group="wsgi")
+        self.flags(
+            available_filters=["nova.scheduler.filters.all_filters", "pondstack_nova.filter.PondFilter"],
+            enabled_filters=["ComputeFilter", "PondFilter"],
+            weight_classes=["pondstack_nova.weigher.all_weighers"],
+            group="filter_scheduler",
+        )
+        super().setUp()
+        pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
+        self.stub_out("nova.tests.functional.integrated_helpers.time", pause)
+        # A fixture's bus cannot be slow on purpose; a loaded test machine can.
+        self.flags(split_timeout_ms=5000, snapshot_interval_seconds=1.0, group="pondstack")
+        self.start_controller()
+        self.addCleanup(client.reset)
+        self.addCleanup(snapshot.reset)
+        for host in self.hosts:
+            self.start_service("compute", host=host)
+        self.pool = self.start_pool()
+
+    def start_pool(self) -> str:
+        """Make the pool that all hosts reach; returns its UUID."""
+        self.controller.hosts.extend(self.hosts)
+        return self.make_pool("pool0", self.slices, self.hosts)
+
+    def start_controller(self) -> None:
+        """Start the controller; it ends with the test at the latest."""
+        self.controller = StandInController()
+        self.controller_server = serve(self.controller, CONF)
+        self.addCleanup(self.stop_controller)
+
+    def stop_controller(self) -> None:
+        """Stop the controller: its calls go unanswered."""
+        self.controller.hold.set()
+        if self.controller_server is not None:
+            server, self.controller_server = self.controller_server, None
+            server.stop()
+            server.wait()
+
+    def make_pool(self, name: str, slices: int, hosts: tuple[str, ...]) -> str:
+        """Make a pool's provider in Placement, as the controller does, and show it in the snapshot."""
+        pool, aggregate = str(uuid.uuid4()), str(uuid.uuid4())
+        self._put_resource_class()
+        self._call("post", "/resource_providers", {"name": name, "uuid": pool}, "1.20")
+        inventory = {
+            "total": slices * DEFAULT_SLICE_MIB,
+            "reserved": self.buffer_slices * DEFAULT_SLICE_MIB,
+            "step_size": DEFAULT_SLICE_MIB,
+            "min_unit": DEFAULT_SLICE_MIB,
+            "max_unit": slices * DEFAULT_SLICE_MIB,
+            "allocation_ratio": 1.0,
+        }
+        url = f"/resource_providers/{pool}"
+        self._call(
+            "put",
+            f"{url}/inventories",
+            {"resource_provider_generation": 0, "inventories": {RESOURCE_CLASS: inventory}},
+            INVENTORY_VERSION,
+        )
+        self._call("put", f"{url}/traits", {"resource_provider_generation": 1, "traits": [SHARING_TRAIT]}, "1.6")
+        for provider in (pool, *(self._get_provider_uuid_by_name(host) for host in hosts)):
+            self._add_aggregate(provider, aggregate)
+        self.controller.pools.append(
+            PoolView(pool, name, "up", DEFAULT_SLICE_MIB, slices, slices, slices, self.buffer_slices, hosts)
+        )
+        return pool
+
+    def flavor(self, memory_mib: int = 4096, **specs: str) -> str:
+        """Make a flavor; keywords are `pond:` specs. Returns its id."""
+        extra_specs = {f"pond:{key}": value for key, value in specs.items()}
+        return str(self._create_flavor(memory_mb=memory_mib, vcpu=1, disk=1, ephemeral=0, extra_spec=extra_specs))
+
+    def boot(self, flavor: str, expected_state: str = "ACTIVE", **kwargs: Any) -> dict[str, Any]:
+        """Boot a server without networks; returns it in the expected state."""
+        server: dict[str, Any] = self._create_server(
+            flavor_id=flavor, networks="none", expected_state=expected_state, **kwargs
+        )
+        return server
+
+    def claim(self, consumer: str) -> dict[str, dict[str, int]]:
+        """Return what a consumer has in Placement: provider name to memory classes and their MiB."""
+        allocations = self.placement.get(f"/allocations/{consumer}").body["allocations"]
+        names = {provider["uuid"]: provider["name"] for provider in self._get_all_providers()}
+        return {
+            names[provider]: {
+                resource: amount
+                for resource, amount in allocation["resources"].items()
+                if resource in ("MEMORY_MB", RESOURCE_CLASS)
+            }
+            for provider, allocation in allocations.items()
+        }
+
+    def pool_used_mib(self) -> int:
+        """Return what is claimed of the pool in Placement."""
+        return int(self._get_provider_usages(self.pool)[RESOURCE_CLASS])
+
+    def log_text(self) -> str:
+        """Return all that was logged so far."""
+        return str(self.stdlog.logger.output)
+
+    def _wait_for_server_parameter(
+        self, server: dict[str, Any], expected_params: dict[str, Any], max_retries: int = WAITS, **kwargs: Any
+    ) -> Any:
+        """Wait longer than Nova's own tests, which expect an idle machine; but not for a server in ERROR."""
+        for _ in range(max(max_retries, WAITS) // SHORT):
+            try:
+                return super()._wait_for_server_parameter(server, expected_params, SHORT, **kwargs)
+            except AssertionError:
+                if self.api.get_server(server["id"])["status"] == "ERROR":
+                    break
+        return super()._wait_for_server_parameter(server, expected_params, SHORT, **kwargs)
+
+    def _wait_for_migration_status(self, server: dict[str, Any], expected_statuses: list[str]) -> Any:
+        """Wait longer than Nova's own tests, which expect an idle machine."""
+        look = super()._wait_for_migration_status
+        return self._wait_for_assert(lambda: look(server, expected_statuses), max_retries=WAITS // SHORT)
+
+    def _clear_attrs(self) -> None:
+        """Clear as Nova's base does, all but the attribute that pytest sets for the running method."""
+        for key in [key for key in vars(self) if not key.startswith("_") and key != self._testMethodName]:
+            delattr(self, key)
+
+    def _put_resource_class(self) -> None:
+        self.placement.put(f"/resource_classes/{RESOURCE_CLASS}", None, version="1.7")
+
+    def _add_aggregate(self, provider: str, aggregate: str) -> None:
+        url = f"/resource_providers/{provider}"
+        present = self.placement.get(f"{url}/aggregates", version="1.19").body
+        body = {
+            "aggregates": [*present["aggregates"], aggregate],
+            "resource_provider_generation": present["resource_provider_generation"],
+        }
+        self._call("put", f"{url}/aggregates", body, "1.19")
+
+    def _call(self, verb: str, url: str, body: dict[str, Any], version: str) -> None:
+        answer = getattr(self.placement, verb)(url, body, version=version)
+        assert answer.status < 300, f"{verb} {url}: {answer.body}"

@@ -1,0 +1,174 @@
+"""Nova in one process with pondstack's virt drivers and in-memory agents; libvirt itself is Nova's fake of it."""
+
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import fixtures
+from lxml import etree
+from nova.tests import fixtures as nova_fixtures
+from nova.tests.fixtures import libvirt as fakelibvirt
+from nova.tests.functional.libvirt import base as libvirt_base
+from oslo_utils.fixture import uuidsentinel as uuids
+
+from pondstack.testing.fake_agents import FakeAgents
+from pondstack_nova import virt_fake, znuma
+from tests.functional.base import CONF, NovaWithPondstack
+
+
+def _make_folder(_driver: Any, _context: Any, instance: Any, *_: Any, **__: Any) -> tuple[bool, bool]:
+    Path(CONF.instances_path, instance.uuid).mkdir(exist_ok=True)
+    return False, False
+
+
+class NovaWithAgents(NovaWithPondstack):
+    """Nova whose computes run one of our drivers; `self.agents` stands for all agents."""
+
+    hosts = ("host1", "host2", "host3")
+
+    def setUp(self) -> None:
+        """Have the agents there before the first compute starts."""
+        self.install_agents()
+        super().setUp()
+
+    def install_agents(self) -> None:
+        """Put agents in memory in the place of real ones."""
+        self.agents = FakeAgents()
+        patcher = mock.patch("pondstack_nova.attachments.make_api", return_value=self.agents)
+        patcher.start()
+        self.addCleanup(patcher.stop)
+
+    def boot_pond(self, pool_mib: int = 1024, memory_mib: int = 4096, **kwargs: Any) -> dict[str, Any]:
+        """Boot a guest with pool memory."""
+        return self.boot(self.flavor(memory_mib, policy="fixed", pool_mb=str(pool_mib)), **kwargs)
+
+    def host_of(self, server: dict[str, Any]) -> str:
+        """Return where a server is."""
+        return str(self.api.get_server(server["id"])["OS-EXT-SRV-ATTR:host"])
+
+    def held(self, server: dict[str, Any]) -> dict[str, int]:
+        """Return what the agents hold for a server: host to MiB."""
+        return self.agents.hosts_of(server["id"])
+
+    def driver(self, host: str) -> Any:
+        """Return the virt driver of a host."""
+        return self.computes[host].manager.driver
+
+
+class NovaWithFakes(NovaWithAgents):
+    """PondFakeDriver, several hosts in one process: each with a node UUID of its own, as separate processes have."""
+
+    compute_driver = "pond.PondFakeDriver"
+
+    def setUp(self) -> None:
+        """Tell the hosts apart."""
+
+        def resources(driver: Any, nodename: str) -> Any:
+            return super(virt_fake.fake.FakeDriverWithoutFakeNodes, driver).get_available_resource(nodename)
+
+        def nodes(driver: Any, refresh: bool = False) -> dict[str, str]:
+            del refresh
+            return {str(getattr(uuids, f"node_{driver._host}")): driver._host}
+
+        self.computes: dict[str, Any] = {}
+        for name, method in (("get_available_resource", resources), ("get_nodenames_by_uuid", nodes)):
+            patcher = mock.patch.object(virt_fake.PondFakeDriver, name, method)
+            patcher.start()
+            self.addCleanup(patcher.stop)
+        super().setUp()
+
+    def start_service(self, name: str, host: str | None = None, **kwargs: Any) -> Any:
+        """Keep the computes by host."""
+        service = super().start_service(name, host=host, **kwargs)
+        if name == "compute":
+            self.computes[str(host)] = service
+        return service
+
+
+class NovaWithLibvirt(NovaWithAgents):
+    """PondLibvirtDriver over Nova's fake libvirt; domains keep the XML that they were defined by."""
+
+    compute_driver = "pond.PondLibvirtDriver"
+    start_compute = libvirt_base.ServersTestBase.start_compute
+    _get_connection = libvirt_base.ServersTestBase._get_connection
+
+    def setUp(self) -> None:
+        """Install the fakes once Nova's base has set up, before the first compute."""
+        self.computes: dict[str, Any] = {}
+        self.compute_rp_uuids: dict[str, str] = {}
+        self.faked = False
+        self.fail_migration = False
+        self.flags(emulator="/usr/bin/pondstack-qemu", group="pondstack")
+        super().setUp()
+
+    def start_service(self, name: str, host: str | None = None, **kwargs: Any) -> Any:
+        """Start a compute with a libvirt connection of its own."""
+        if name != "compute" or "cell_name" in kwargs:
+            return super().start_service(name, host=host, **kwargs)
+        if not self.faked:
+            self._fake_libvirt()
+        self.start_compute(host)
+        return self.computes[str(host)]
+
+    def connection(self, host: str) -> Any:
+        """Return the fake libvirt of a host."""
+        return self.driver(host)._host.get_connection()
+
+    def cells(self, server: dict[str, Any], host: str) -> tuple[int, ...]:
+        """Return the MiB of a guest's CPU-less nodes, from its domain."""
+        return znuma.pool_cells_mib(self.connection(host).lookupByUUIDString(server["id"]).given_xml)
+
+    def _fake_libvirt(self) -> None:
+        self.faked = True
+        self.flags(instances_path=self.useFixture(fixtures.TempDir()).path)
+        self.useFixture(nova_fixtures.LibvirtImageBackendFixture())
+        self.useFixture(nova_fixtures.CGroupsFixture())
+        self.libvirt = self.useFixture(nova_fixtures.LibvirtFixture())
+        self.useFixture(nova_fixtures.OSBrickFixture())
+        self.useFixture(fixtures.MonkeyPatch("nova.virt.libvirt.LibvirtDriver._create_image", _make_folder))
+        self._patch(
+            "nova.virt.libvirt.LibvirtDriver._get_local_gb_info", return_value={"total": 128, "used": 44, "free": 84}
+        )
+        self._patch("nova.virt.libvirt.driver.libvirt_utils.is_valid_hostname", return_value=True)
+        self._patch("nova.virt.libvirt.host.Host.get_online_cpus", return_value=set(range(16)))
+        self._patch("nova.virt.libvirt.LibvirtDriver._get_instance_disk_info", return_value=[])
+        self._patch("nova.virt.libvirt.LibvirtDriver.get_instance_disk_info", return_value="[]")
+        self._patch("nova.virt.libvirt.LibvirtDriver._create_images_and_backing")
+        self._patch("nova.virt.libvirt.LibvirtDriver._is_path_shared_with", return_value=False)
+        self._patch("nova.virt.libvirt.volume.remotefs.RemoteFilesystem.create_dir")
+        self._patch("nova.virt.libvirt.utils.copy_image")
+        self._patch("nova.virt.libvirt.LibvirtDriver.snapshot")
+        self.mock_conn = self._patch("nova.virt.libvirt.host.Host.get_connection")
+        self._keep_given_xml()
+
+    def _patch(self, target: str, **kwargs: Any) -> Any:
+        return self.useFixture(fixtures.MockPatch(target, **kwargs)).mock
+
+    def _keep_given_xml(self) -> None:
+        real_parse, real_dump, test = fakelibvirt.Domain._parse_definition, fakelibvirt.Domain.XMLDesc, self
+
+        def parse(domain: Any, xml: str) -> Any:
+            domain.given_xml = xml
+            return real_parse(domain, xml)
+
+        def dump(domain: Any, flags: int) -> str:
+            document, given = etree.fromstring(real_dump(domain, flags)), etree.fromstring(domain.given_xml)
+            for tag in ("cpu", "numatune"):
+                for element in document.findall(tag):
+                    document.remove(element)
+                document.extend(given.findall(tag))
+            for emulator in given.findall("devices/emulator"):
+                document.find("devices/emulator").text = emulator.text
+            return str(etree.tostring(document, encoding="unicode"))
+
+        def migrate(domain: Any, destination: str, params: dict[str, Any], flags: int) -> None:
+            del flags
+            if test.fail_migration:
+                domain.fail_job()
+                return
+            target = next(host for host in test.hosts if host in destination)
+            test.connection(target).createXML(params["destination_xml"], "")
+            domain.complete_job()
+
+        for name, method in (("_parse_definition", parse), ("XMLDesc", dump), ("migrateToURI3", migrate)):
+            self.useFixture(fixtures.MonkeyPatch(f"nova.tests.fixtures.libvirt.Domain.{name}", method))

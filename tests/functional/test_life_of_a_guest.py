@@ -1,0 +1,283 @@
+"""The whole life of guests with pool memory in a real Nova: what the agents hold and what Placement grants agree."""
+
+from typing import Any
+
+from lxml import etree
+
+from pondstack.domain import errors
+from pondstack.testing.fake_agents import node_backing
+from tests.functional.drivers import NovaWithAgents, NovaWithFakes, NovaWithLibvirt
+
+POOL = "CUSTOM_POND_MEMORY_MB"
+
+
+class Life(NovaWithAgents):
+    """What holds for either driver. Not collected itself."""
+
+    __test__ = False
+    remembers: bool
+
+    def same_everywhere(self, server: dict[str, Any], pool_mib: int = 1024) -> None:
+        """The guest's host, and only it, has the slices; Placement grants as much."""
+        host = self.host_of(server)
+        assert self.held(server) == {host: pool_mib}
+        claim = self.claim(server["id"])
+        assert claim["pool0"] == {POOL: pool_mib}
+        assert set(claim) == {"pool0", host}
+
+    def test_on_one_host(self) -> None:
+        """Boot, reboot, stop, start, pause, suspend, rebuild: the same slices all the time; delete frees them."""
+        server = self.boot_pond()
+        self.same_everywhere(server)
+        slices = self.agents.held.copy()
+        self._reboot_server(server, hard=True)
+        self._stop_server(server)
+        self._start_server(server)
+        self._reboot_server(server)
+        for action, state in (("pause", "PAUSED"), ("unpause", "ACTIVE")):
+            self.api.post_server_action(server["id"], {action: None})
+            self._wait_for_state_change(server, state)
+        self._suspend_server(server)
+        self._resume_server(server)
+        self._rebuild_server(server, "a2459075-d96c-40d5-893e-577ff92e721c")
+        assert self.agents.held == slices
+        assert len(self.agents.attaches) == 1
+        self._delete_server(server)
+        assert self.agents.held == {}
+        assert self.pool_used_mib() == 0
+
+    def test_cold_migration(self) -> None:
+        """Confirmed, then another one reverted: the slices are where the guest is."""
+        server = self._migrate_server(self.boot_pond())
+        self.same_everywhere(server)
+        self._confirm_resize(server)
+        self.same_everywhere(server)
+        home = self.host_of(server)
+        server = self._migrate_server(server)
+        assert self.host_of(server) != home
+        self.same_everywhere(server)
+        self._revert_resize(server)
+        assert self.host_of(server) == home
+        self.same_everywhere(server)
+        assert self.pool_used_mib() == 1024
+
+    def test_resize(self) -> None:
+        """More pool memory, then back, then to a flavor without any."""
+        server = self.boot_pond()
+        bigger = self.flavor(8192, policy="fixed", pool_mb="2048")
+        server = self._resize_server(server, bigger)
+        self.same_everywhere(server, 2048)
+        self._revert_resize(server)
+        self.same_everywhere(server)
+        server = self._resize_server(server, self.flavor(2048))
+        self._confirm_resize(server)
+        assert self.held(server) == {}
+        assert self.pool_used_mib() == 0
+
+    def test_shelve(self) -> None:
+        """Offloaded: nothing held; unshelved: attached where it is now."""
+        server = self.boot_pond()
+        self._shelve_server(server)
+        assert self.agents.held == {}
+        assert self.pool_used_mib() == 0
+        server = self._unshelve_server(server)
+        self.same_everywhere(server)
+
+    def test_live_migration(self) -> None:
+        """As many slices per node as at the source; the source's are released."""
+        self.agents.shape = (2, 1)
+        server = self.boot_pond(3072)
+        source = self.host_of(server)
+        self.agents.shape = None
+        server = self._live_migrate(server)
+        assert self.host_of(server) != source
+        self.same_everywhere(server, 3072)
+        assert self.agents.attaches[-1]["shape"] == (2, 1)
+
+    def test_live_migration_without_slices_at_the_destination(self) -> None:
+        """The guest stays where it is, running, with its slices; the destination keeps nothing."""
+        server = self.boot_pond()
+        source = self.host_of(server)
+        self.agents.faults["attach"] = [errors.PoolFragmented("no such shape")]
+        self.api.post_server_action(server["id"], {"os-migrateLive": {"host": None, "block_migration": "auto"}})
+        self._wait_for_migration_status(server, ["error", "failed"])
+        server = self._wait_for_state_change(server, "ACTIVE")
+        assert self.host_of(server) == source
+        self.same_everywhere(server)
+
+    def test_live_migration_keeps_the_split(self) -> None:
+        """It takes what the guest runs with, not what the service would say now: no answer is no obstacle."""
+        server = self.boot_pond()
+        source = self.host_of(server)
+        self.controller.fault = errors.Unavailable("no")
+        server = self._live_migrate(server)
+        assert self.host_of(server) != source
+        self.same_everywhere(server)
+
+    def test_live_migration_of_a_guest_that_fell_back(self) -> None:
+        """All local for want of an answer: it stays all local while it runs, though the flavor says otherwise."""
+        self.controller.fault = errors.Unavailable("no")
+        server = self.boot_pond()
+        source = self.host_of(server)
+        assert self.claim(server["id"]) == {source: {"MEMORY_MB": 4096}}
+        self.controller.fault = None
+        server = self._live_migrate(server)
+        assert self.host_of(server) != source
+        assert self.claim(server["id"]) == {self.host_of(server): {"MEMORY_MB": 4096}}
+
+    def test_cold_migration_of_a_guest_that_fell_back(self) -> None:
+        """It starts anew, so it gets the share of its flavor."""
+        self.controller.fault = errors.Unavailable("no")
+        server = self.boot_pond()
+        assert self.held(server) == {}
+        self.controller.fault = None
+        server = self._migrate_server(server)
+        self.same_everywhere(server)
+
+    def test_evacuation(self) -> None:
+        """The new host attaches; the old one releases when it is back."""
+        server = self.boot_pond()
+        source = self.host_of(server)
+        self.computes[source].stop()
+        self.api.put_service_force_down(self.computes[source].service_ref.uuid, True)
+        server = self._evacuate_server(server)
+        target = self.host_of(server)
+        assert target != source
+        assert self.held(server) == {source: 1024, target: 1024}
+        self.comes_back(source)
+        if self.remembers:
+            self.same_everywhere(server)
+
+    def test_no_slices(self) -> None:
+        """An attach that fails moves the build to another host, and leaves nothing behind."""
+        self.agents.faults["attach"] = [errors.PoolShortage("pool0 has no free slice")]
+        server = self.boot_pond()
+        self.same_everywhere(server)
+        first, second = [line for line in self.agents.log if line.startswith("attach")]
+        assert first != second
+        assert "pool0 has no free slice" in self.log_text()
+
+    def test_dead_agent(self) -> None:
+        """A host whose agent is silent loses the build to another one; deleting does not wait for a dead agent."""
+        self.agents.down = {"host1", "host2"}
+        server = self.boot_pond()
+        assert self.host_of(server) == "host3"
+        self.same_everywhere(server)
+        self.agents.down = set(self.hosts)
+        self._delete_server(server)
+        assert self.pool_used_mib() == 0
+
+    def test_no_agent_at_all(self) -> None:
+        """Everybody silent: an error, nothing claimed; guests without pool memory do not care."""
+        self.agents.down = set(self.hosts)
+        server = self.boot_pond(expected_state="ERROR")
+        assert self.held(server) == {}
+        assert self.pool_used_mib() == 0
+        self.boot(self.flavor(2048))
+
+    def comes_back(self, host: str) -> None:
+        """Start a stopped compute again."""
+        raise NotImplementedError
+
+
+class TestFake(NovaWithFakes, Life):
+    """PondFakeDriver. Its guests do not outlive their compute, so that an evacuated host has none to destroy."""
+
+    __test__ = True
+    remembers = False
+
+    def comes_back(self, host: str) -> None:
+        """Start the compute on an empty hypervisor."""
+        self.restart_compute_service(self.computes[host])
+
+
+class TestLibvirt(NovaWithLibvirt, Life):
+    """PondLibvirtDriver."""
+
+    __test__ = True
+    remembers = True
+
+    def comes_back(self, host: str) -> None:
+        """Start the compute with the connection that it had."""
+        libvirt = self.connection(host)
+        self.computes.pop(host)
+        self.compute_rp_uuids.pop(host)
+        self.start_compute(host, connection=libvirt)
+
+    def domain(self, server: dict[str, Any]) -> Any:
+        """Return the XML that a guest's domain was made by."""
+        return etree.fromstring(self.connection(self.host_of(server)).lookupByUUIDString(server["id"]).given_xml)
+
+    def test_the_guest_has_its_node(self) -> None:
+        """The domain has the node, run by the head, before and after a hard reboot, rescued or not."""
+        self.agents.shape = (2, 1)
+        server = self.boot_pond(3072)
+
+        def has_its_nodes() -> None:
+            domain = self.domain(server)
+            assert self.cells(server, self.host_of(server)) == (2048, 1024)
+            assert domain.findtext("devices/emulator") == "/usr/bin/pondstack-qemu"
+            assert domain.findtext("memory") == str(4096 * 1024)
+
+        has_its_nodes()
+        self._reboot_server(server, hard=True)
+        has_its_nodes()
+        self._rescue_server(server)
+        has_its_nodes()
+        self._unrescue_server(server)
+        has_its_nodes()
+        assert len(self.agents.attaches) == 1
+
+    def test_a_plain_guest_is_as_nova_makes_it(self) -> None:
+        """No NUMA node, no head, no question to an agent."""
+        server = self.boot(self.flavor(2048))
+        assert self.domain(server).find("cpu/numa") is None
+        assert self.domain(server).find("devices/emulator") is None
+        assert self.agents.log == []
+
+    def test_host_restart(self) -> None:
+        """With resume_guests_state_on_host_boot the guest comes back on the slices that it had."""
+        self.flags(resume_guests_state_on_host_boot=True)
+        server = self.boot_pond()
+        host, slices = self.host_of(server), self.agents.held.copy()
+        self.computes[host].stop()
+        self.connection(host).lookupByUUIDString(server["id"]).destroy()
+        self.comes_back(host)
+        domain = self.connection(host).lookupByUUIDString(server["id"])
+        assert domain.isActive()
+        assert self.cells(server, host) == (1024,)
+        assert self.agents.held == slices
+
+    def test_moved_guests_are_bound_to_the_destinations_nodes(self) -> None:
+        """CXL: each host has its own number for the node of a slice."""
+        self.agents.backing = node_backing({"host1": 5, "host2": 6, "host3": 7})
+        server = self._live_migrate(self.boot_pond())
+        (node,) = self.domain(server).xpath("numatune/memnode[@cellid='1']")
+        assert node.get("nodeset") == {"host1": "5", "host2": "6", "host3": "7"}[self.host_of(server)]
+        self.same_everywhere(server)
+
+    def test_failed_live_migration(self) -> None:
+        """The destination gives its slices back, on shared storage too, where Nova has nothing else to clean up."""
+        server = self.boot_pond()
+        source = self.host_of(server)
+        self.fail_migration = True
+        self._live_migrate(server, "failed")
+        assert self.host_of(server) == source
+        self._wait_for_assert(lambda: self.same_everywhere(server))
+        assert len(self.agents.attaches) == 2
+
+    def test_a_guest_that_is_not_what_the_agent_holds_does_not_move(self) -> None:
+        """Its pages would go to memory that is not there."""
+        server = self.boot_pond()
+        self.agents.lose(self.host_of(server))
+        self.api.post_server_action(server["id"], {"os-migrateLive": {"host": None, "block_migration": "auto"}})
+        self._wait_for_migration_status(server, ["error"])
+        assert "the running guest has CPU-less nodes of [1024] MiB" in self.log_text()
+
+    def test_a_failed_boot_gives_the_slices_back(self) -> None:
+        """libvirt refuses to start the guest everywhere: an error, nothing held, nothing claimed."""
+        self._patch("nova.virt.libvirt.LibvirtDriver._create_guest", side_effect=RuntimeError("QEMU does not start"))
+        server = self.boot_pond(expected_state="ERROR")
+        assert len(self.agents.attaches) >= 1
+        assert self.held(server) == {}
+        assert self.pool_used_mib() == 0

@@ -1,0 +1,144 @@
+"""Nova with all of pondstack behind it: Placement, ledger, agents and device tell the same story after each move."""
+
+from typing import Any
+
+from pondstack_nova.counters import SPLIT_FALLBACKS
+from tests.functional.rack import NovaWithRack
+
+POOL = "CUSTOM_POND_MEMORY_MB"
+
+
+class TestRack(NovaWithRack):
+    """Moves and bad days of a guest with pool memory."""
+
+    def same_everywhere(self, server: dict[str, Any], pool_mib: int = 1024) -> None:
+        """The guest's host, and only it, has the slices, in the ledger and in Placement; then all agree."""
+        host = self.host_of(server)
+
+        def agree() -> None:
+            assert self.ledger_of(server) == {host: pool_mib}
+            claim = self.claim(server["id"])
+            assert claim[self.pool_name()] == {POOL: pool_mib}
+            assert set(claim) == {self.pool_name(), host}
+            free = self.slices - pool_mib // 1024
+            assert self.slices_by_state() == {"online": pool_mib // 1024, "free": free}
+
+        self.eventually(agree)
+        self.settled()
+
+    def all_free(self) -> None:
+        """Nothing is claimed, nothing is held, every slice is free and sanitised."""
+
+        def agree() -> None:
+            assert self.pool_used_mib() == 0
+            assert self.slices_by_state() == {"free": self.slices}
+
+        self.eventually(agree)
+        self.settled()
+
+    def pool_name(self) -> str:
+        """Return the name of the pool's provider."""
+        return str(self._get_resource_provider_by_uuid(self.pool)["name"])
+
+    def test_boot_resize_delete(self) -> None:
+        """Fixed and auto flavors; a resize changes the share; all is free in the end."""
+        server = self.boot_pond()
+        self.same_everywhere(server)
+        server = self._resize_server(server, self.flavor(8192, policy="fixed", pool_mb="3072"))
+        self._confirm_resize(server)
+        self.same_everywhere(server, 3072)
+        auto = self.boot(self.flavor(7168, policy="auto"))
+        self.eventually(lambda: self._is_online(auto, 1024))
+        self._delete_server(server)
+        self._delete_server(auto)
+        self.all_free()
+
+    def test_cold_migration(self) -> None:
+        """Confirmed, then another one reverted."""
+        server = self._migrate_server(self.boot_pond())
+        self._confirm_resize(server)
+        self.same_everywhere(server)
+        server = self._migrate_server(server)
+        self._revert_resize(server)
+        self.same_everywhere(server)
+        self._delete_server(server)
+        self.all_free()
+
+    def test_live_migration(self) -> None:
+        """New slices at the destination; the source's are released and sanitised."""
+        server = self.boot_pond(2048)
+        source = self.host_of(server)
+        server = self._live_migrate(server)
+        assert self.host_of(server) != source
+        self.same_everywhere(server, 2048)
+
+    def test_evacuation(self) -> None:
+        """The dead host's slices come back once its compute does."""
+        server = self.boot_pond()
+        source = self.host_of(server)
+        self.computes[source].stop()
+        self.api.put_service_force_down(self.computes[source].service_ref.uuid, True)
+        server = self._evacuate_server(server)
+        assert self.host_of(server) != source
+        self.restart_compute_service(self.computes[source])
+        self.same_everywhere(server)
+
+    def test_shelve(self) -> None:
+        """Offloaded guests hold nothing."""
+        server = self.boot_pond()
+        self._shelve_server(server)
+        self.all_free()
+        self.same_everywhere(self._unshelve_server(server))
+
+    def test_over_ask(self) -> None:
+        """The tenant's fault names pool and shortage; the buffer is not to be had."""
+        server = self.boot_pond(8192, 16384, expected_state="ERROR")
+        message = server["fault"]["message"]
+        assert message.startswith(
+            "No valid host was found. 8192 MiB of pool memory are wanted, pool pool0 has 7168 MiB"
+        )
+        assert "(1024 MiB short)" in message
+        self.all_free()
+
+    def test_disabled_host_gets_none(self) -> None:
+        """`openstack memory host set --disable`: guests with pool memory go elsewhere."""
+        for host in self.hosts[1:]:
+            self.api_of_controller.set_host(name=host, enabled=False, reason="test", generation=None)
+        for _ in range(2):
+            assert self.host_of(self.boot_pond()) == self.hosts[0]
+
+    def test_controller_down(self) -> None:
+        """All local within the budget; guests that run keep what they have; deleting works, and settles afterwards."""
+        server = self.boot_pond()
+        self.flags(split_timeout_ms=300, group="pondstack")
+        self.stop_controller()
+        before = sum(SPLIT_FALLBACKS.counts().values())
+        local = self.boot_pond()
+        assert self.claim(local["id"]) == {self.host_of(local): {"MEMORY_MB": 4096}}
+        assert sum(SPLIT_FALLBACKS.counts().values()) == before + 1
+        self._delete_server(server)
+        self.run_controller()
+        self.all_free()
+
+    def _is_online(self, server: dict[str, Any], pool_mib: int) -> None:
+        assert self.ledger_of(server) == {self.host_of(server): pool_mib}
+
+
+class TestSilentAgents(NovaWithRack):
+    """Agents that the controller has given up."""
+
+    agent_down_seconds = 3
+
+    def test_their_hosts_are_not_tried(self) -> None:
+        """PondFilter knows from the snapshot; guests without pool memory may still go there."""
+        for host in self.hosts[1:]:
+            self.stop_agent(host)
+
+        def noticed() -> None:
+            assert self.api_of_controller.snapshot(timeout_seconds=5).usable_hosts == self.hosts[:1]
+
+        self.eventually(noticed)
+        for _ in range(2):
+            assert self.host_of(self.boot_pond()) == self.hosts[0]
+        plain = {self.host_of(self.boot(self.flavor(2048), host=host)) for host in self.hosts}
+        assert plain == set(self.hosts)

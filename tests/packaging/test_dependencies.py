@@ -1,0 +1,68 @@
+"""What the code imports is what setup.cfg asks for: what one venv happens to have is missing in the next."""
+
+import ast
+import configparser
+import re
+import sys
+from functools import cache
+from importlib import metadata
+
+import pytest
+
+from .conftest import ROOT, Root
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _declared(*extras: str) -> set[str]:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    sections = [setup["options"]["install_requires"], *(setup["options.extras_require"][extra] for extra in extras)]
+    lines = [line for section in sections for line in section.splitlines() if line.strip() and line[0] != "#"]
+    return {_normal(re.split(r"[\s<>=!~\[;]", line.strip())[0]) for line in lines}
+
+
+@cache
+def _distributions() -> dict[str, list[str]]:
+    return dict(metadata.packages_distributions())
+
+
+def _undeclared(root: Root, allowed: set[str], within: str = "", besides: tuple[str, ...] = ()) -> set[str]:
+    """Return the imports of a component whose distribution `allowed` does not name, as `file: package`."""
+    own = {"pondstack", "pondstack_api", "pondstack_agent", "pondstack_nova"}
+    found: set[str] = set()
+    for path, inside in root.files():
+        if not inside.endswith(".py") or not inside.startswith(within) or inside.startswith(besides):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(), str(path))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names = [node.module]
+            for top in {name.partition(".")[0] for name in names} - own - sys.stdlib_module_names:
+                # A namespace package (neutron, paste) belongs to several distributions: one declared is enough.
+                if not {_normal(name) for name in _distributions().get(top, [top])} & allowed:
+                    found.add(f"{inside}: {top}")
+    return found
+
+
+@pytest.mark.parametrize("name", ["pondstack", "pondstack_agent", "pondstack_api"])
+def test_what_is_imported_is_required(roots: list[Root], name: str) -> None:
+    (root,) = (root for root in roots if root.name == name)
+    besides = ("pondstack/testing/", "pondstack/rack/")
+    assert _undeclared(root, _declared(), besides=besides) == set()
+
+
+@pytest.mark.parametrize("name", ["pondstack_nova", "nova.virt.pond"])
+def test_plugins_need_nova_and_what_is_required(roots: list[Root], name: str) -> None:
+    (root,) = (root for root in roots if root.name == name)
+    # They run in the venv of a Nova, which has what Nova itself asks for.
+    of_nova = {_normal(re.split(r"[^\w.-]", line)[0]) for line in metadata.requires("nova") or ()}
+    assert _undeclared(root, _declared() | of_nova | {"nova"}) == set()
+
+
+@pytest.mark.parametrize("within", ["pondstack/testing/", "pondstack/rack/"])
+def test_rack_and_fixtures_need_the_extras(roots: list[Root], within: str) -> None:
+    root = next(root for root in roots if root.name == "pondstack")
+    assert _undeclared(root, _declared("postgresql", "rack", "test"), within=within) == set()

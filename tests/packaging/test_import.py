@@ -1,0 +1,102 @@
+"""Every module of the wheel imports without eventlet, and only Nova's plugins need Nova."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import Root, Wheel
+
+EVENTLET = ("eventlet", "greenlet", "gevent")
+CLOUD = ("nova", "placement", "keystone", "glance", "neutron", "tempest", "libvirt", "pytest", "rich")
+"""What an agent's, a controller's or an operator's machine may lack: extras, never dependencies."""
+
+FOR_TESTS = ("pondstack.testing", "pondstack.rack")
+IN_NEUTRON = ("pondstack.rack.neutron_wsgi",)
+"""The rack's stand-in for a WSGI script of Neutron's own, which imports eventlet: not a part of pondstack."""
+
+IN_NOVA = ("pondstack_nova", "nova")
+NOVA_PRELOAD = ("nova.virt.libvirt.driver", "nova.virt.fake", "nova.scheduler.manager", "oslo_messaging")
+PRELOAD = (
+    "oslo_messaging",
+    "oslo_db.sqlalchemy.enginefacade",
+    "keystoneauth1.session",
+    "openstack",
+    "osc_lib.command.command",
+)
+
+
+def _load(names: list[str], wheel: Wheel, blocked: tuple[str, ...], preload: tuple[str, ...]) -> None:
+    lines = _failures(names, wheel, blocked, preload)
+    assert not lines, "\n".join(lines)
+
+
+def _failures(names: list[str], wheel: Wheel, blocked: tuple[str, ...], preload: tuple[str, ...]) -> list[str]:
+    runner = Path(__file__).with_name("import_each.py")
+    command = [sys.executable, str(runner), str(wheel.folder), ",".join(blocked), ",".join(preload)]
+    # Nova's services run our plugins with eventlet patching off; that is the only mode that we support.
+    environment = {**os.environ, "OS_NOVA_DISABLE_EVENTLET_PATCHING": "true", "PYTHONPATH": ""}
+    done = subprocess.run(
+        command, input="\n".join(names), capture_output=True, text=True, env=environment, timeout=300, check=False
+    )
+    lines = [line for line in done.stdout.splitlines() if line.startswith("FAILED ")]
+    assert lines or done.returncode == 0, done.stderr[-3000:]
+    return lines
+
+
+def _modules(roots: list[Root]) -> list[str]:
+    """Every module but those that are run, not imported: alembic runs its scripts, `python -m` runs __main__."""
+    return [
+        name
+        for root in roots
+        for name in root.modules()
+        if ".migrations." not in name and not name.endswith(".__main__")
+    ]
+
+
+def _belongs(name: str, packages: tuple[str, ...]) -> bool:
+    return name.partition(":")[0].partition(".")[0] in packages
+
+
+def test_modules_outside_nova_import_without_eventlet_and_without_the_rack(roots: list[Root], wheel: Wheel) -> None:
+    names = [name for name in _modules(roots) if not _belongs(name, IN_NOVA) and not name.startswith(FOR_TESTS)]
+    assert len(names) > 10
+    _load(names, wheel, EVENTLET + CLOUD, PRELOAD)
+
+
+def test_rack_and_shipped_fixtures_import_without_eventlet(roots: list[Root], wheel: Wheel) -> None:
+    names = [name for name in _modules(roots) if name.startswith(FOR_TESTS) and name not in IN_NEUTRON]
+    _load(names, wheel, EVENTLET, ("oslo_messaging", "pytest"))
+
+
+def test_plugins_of_nova_import_without_eventlet(roots: list[Root], wheel: Wheel) -> None:
+    """Nova 34 itself needs no eventlet: all its imports of it are conditional, so that it is blocked here as well."""
+    names = [name for name in _modules(roots) if _belongs(name, IN_NOVA)]
+    assert "nova.virt.pond" in names
+    _load(names, wheel, EVENTLET, NOVA_PRELOAD)
+
+
+@pytest.mark.parametrize("inside_nova", [False, True])
+def test_each_entry_point_loads(wheel: Wheel, inside_nova: bool) -> None:
+    values = [
+        value.partition("[")[0].strip()
+        for group in wheel.entry_points.values()
+        for value in group.values()
+        if _belongs(value, IN_NOVA) is inside_nova
+    ]
+    assert values
+    blocked, preload = (EVENTLET, NOVA_PRELOAD) if inside_nova else (EVENTLET + CLOUD, PRELOAD)
+    _load(values, wheel, blocked, preload)
+
+
+def test_the_block_holds(wheel: Wheel) -> None:
+    """The finder really refuses: a module that imports eventlet is reported, and a module outside the wheel too."""
+    (wheel.folder / "qa_probe_eventlet.py").write_text("import eventlet\n")
+    try:
+        lines = _failures(["qa_probe_eventlet", "email.mime"], wheel, EVENTLET, ("oslo_messaging",))
+    finally:
+        (wheel.folder / "qa_probe_eventlet.py").unlink()
+    assert "No module named 'eventlet'" in lines[0]
+    assert "not from the wheel" in lines[1]

@@ -1,0 +1,56 @@
+"""What is on disk is in the wheel, and nothing else is."""
+
+from pathlib import Path
+
+from .conftest import NOT_SHIPPED, ROOT, Root, Wheel
+
+NO_COMPONENTS = {"tests", "tools", "bench", "doc", "build", "dist"}
+
+
+def _import_packages() -> list[Path]:
+    """Every outermost folder with an __init__.py at most one level below a component folder."""
+    found: list[Path] = []
+    for init in sorted([*ROOT.glob("*/__init__.py"), *ROOT.glob("*/*/__init__.py")]):
+        parts = init.relative_to(ROOT).parts[:-1]
+        hidden = any(part.startswith(".") or part in NO_COMPONENTS | NOT_SHIPPED for part in parts)
+        if not hidden and not (init.parent.parent / "__init__.py").exists():
+            found.append(init.parent)
+    return found
+
+
+def test_each_import_package_of_the_tree_is_declared(roots: list[Root]) -> None:
+    declared = {root.folder for root in roots}
+    missing = [str(folder.relative_to(ROOT)) for folder in _import_packages() if folder not in declared]
+    assert not missing, f"add to package_dir in setup.cfg: {missing}"
+
+
+def test_each_file_of_a_package_is_in_the_wheel(roots: list[Root], wheel: Wheel) -> None:
+    missing = [
+        str(path.relative_to(ROOT)) for root in roots for path, inside in root.files() if inside not in wheel.names
+    ]
+    assert not missing, f"not in the wheel; add to packages or package_data in setup.cfg: {missing}"
+
+
+def test_no_folder_of_modules_lacks_its_init(roots: list[Root]) -> None:
+    """A folder without __init__.py is importable in the checkout, but no package that setup.cfg can list."""
+    bare = {
+        str(path.parent.relative_to(ROOT))
+        for root in roots
+        for path, _ in root.files()
+        # alembic reads its scripts by path
+        if path.suffix == ".py" and "migrations" not in path.parts and not (path.parent / "__init__.py").exists()
+    }
+    assert not bare
+
+
+def test_the_wheel_ships_neither_tests_nor_foreign_files(roots: list[Root], wheel: Wheel) -> None:
+    ours = {inside for root in roots for _, inside in root.files()}
+    foreign = sorted(name for name in wheel.names if name not in ours and ".dist-info/" not in name)
+    assert not foreign
+
+
+def test_the_wheel_does_not_replace_a_file_of_nova(wheel: Wheel) -> None:
+    """Nova loads drivers from nova.virt only: we put one package there and touch none of its own files."""
+    assert "nova/virt/pond/__init__.py" in wheel.names
+    strangers = [name for name in wheel.names if name.startswith("nova/") and not name.startswith("nova/virt/pond/")]
+    assert not strangers

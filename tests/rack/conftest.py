@@ -1,0 +1,41 @@
+"""The rack that the tests of this folder share: brought up once a session, in a short folder, on ports of its own.
+
+PONDSTACK_TEST_RACK=DIR uses the running rack of that folder instead, and leaves it running: for writing tests.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pondstack.rack import ports
+from pondstack.rack.layout import PORTS, Sizes
+from pondstack.rack.rack import Rack
+
+RUNNING = "PONDSTACK_TEST_RACK"
+HOSTS, FAKES, SLICES = 2, 4, 16
+
+
+@pytest.fixture(scope="session")
+def rack() -> Iterator[Rack]:
+    """A running rack: two libvirt hosts, four fake computes, a pool of 16 slices."""
+    if os.environ.get(RUNNING):
+        yield Rack.open(Path(os.environ[RUNNING]))
+        return
+    if os.geteuid() != 0:
+        pytest.skip("the rack needs root")
+    if shutil.which("libvirtd", path="/usr/sbin") is None:
+        pytest.skip("the rack needs the packages of tools/packages.txt: run tools/setup.sh")
+    folder = Path(tempfile.mkdtemp(prefix="rack-", dir="/tmp"))
+    rack = Rack(folder, Sizes(HOSTS, FAKES, SLICES, ports.free_base(PORTS)))
+    try:
+        rack.up()
+        yield rack
+    finally:
+        if os.environ.get("PONDSTACK_KEEP_RACK"):
+            print(f"kept: {folder}")
+        else:
+            rack.down()

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Draws api-ref/ from the table of routes, the schemas and the policies, so that it cannot fall behind.
+
+`tools/api_ref.py` rewrites the pages; `--check` only says which are out of date (exit code 1); `--samples` also takes
+new samples (JSON files in api-ref/samples/) from the real application over the sample rack.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from oslo_service import backend
+
+backend.init_backend(backend.BackendType.THREADING)
+
+from pondstack_api import microversion, policies  # noqa: E402
+from pondstack_api.routes import ROUTES, Route  # noqa: E402
+
+FOLDER = Path(__file__).resolve().parents[1] / "api-ref"
+SAMPLES = FOLDER / "samples"
+RULES = {rule.name: rule for rule in policies.list_rules()}
+BODIES: dict[str, Any] = {
+    "update_host": {"enabled": False, "disabled_reason": "memory is replaced", "generation": 0},
+    "create_audit": {"repair": False},
+}
+PATH_NAMES = {
+    "pool": "name or UUID of the pool",
+    "index": "index of the slice, from 0",
+    "name": "name of the host",
+    "host": "name of the agent's host",
+    "uuid": "UUID of the allocation",
+}
+QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1"}
+
+
+def noun_of(path: str) -> str:
+    """Return the page of a path."""
+    parts = [part for part in path.split("/") if part and not part.startswith("{")]
+    return parts[-1] if parts and "." not in parts[-1] else "root"
+
+
+def routes() -> Iterator[tuple[str, str, Route]]:
+    """Yield method, path, route."""
+    for path, methods in ROUTES.items():
+        for method, route in methods.items():
+            yield method, path, route
+
+
+def pages() -> dict[str, str]:
+    """Return every page by file name."""
+    nouns: dict[str, list[str]] = {}
+    for method, path, route in routes():
+        nouns.setdefault(noun_of(path), []).append(section(method, path, route))
+    found = {f"{noun}.md": f"# {noun.capitalize()}\n\n" + "\n".join(parts) for noun, parts in nouns.items()}
+    return {"index.md": index(), **found}
+
+
+def index() -> str:
+    """Return the table of all routes."""
+    lines = [
+        "# API reference",
+        "",
+        "Drawn by `tools/api_ref.py` from the routes, schemas and policies. How to serve it, and what all its paths",
+        "have in common: [api.md](../doc/source/api.md). Errors: [errors.md](../doc/source/errors.md).",
+        "",
+        "| request | what | policy |",
+        "|---|---|---|",
+    ]
+    for method, path, route in routes():
+        target = f"{noun_of(path)}.md"
+        lines.append(f"| [`{method} {path}`]({target}) | {route.summary} | {code(route.policy) or 'open to all'} |")
+    lines += ["", "## Microversions", "", "| version | what it added |", "|---|---|"]
+    lines += [f"| {version} | {text} |" for version, text in microversion.VERSIONS.items()]
+    return "\n".join(lines) + "\n"
+
+
+def code(text: str | None) -> str:
+    """Return a text set as code."""
+    return f"`{text}`" if text else ""
+
+
+def section(method: str, path: str, route: Route) -> str:
+    """Return the section of one route."""
+    lines = [f"## {method} {path}", "", (route.handler.__doc__ or "").strip(), ""]
+    lines += [access(route), ""]
+    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    rows = [(name, "path", "", PATH_NAMES[name]) for name in names]
+    rows += [(*field[:1], "query", *field[1:]) for field in fields(route.query)]
+    rows += [(*field[:1], "body", *field[1:]) for field in fields(route.body or {})]
+    if rows:
+        lines += ["| parameter | in | type | what |", "|---|---|---|---|"]
+        lines += [f"| `{name}` | {place} | {kind or 'string'} | {text} |" for name, place, kind, text in rows]
+        lines.append("")
+    lines += ["| field of the answer | type | what |", "|---|---|---|"]
+    lines += [f"| `{name}` | {kind} | {text} |" for name, kind, text in fields(route.response)]
+    lines += ["", f"Errors: {errors(route, bool(names))}.", ""]
+    lines += samples(route)
+    return "\n".join(lines)
+
+
+def access(route: Route) -> str:
+    """Return who may."""
+    if route.policy is None:
+        return "Open to everybody, without a token."
+    default = RULES[route.policy].check_str
+    return (
+        f"Policy {code(route.policy)}, by default {code(default)}: {RULES[default.removeprefix('rule:')].description}"
+    )
+
+
+def errors(route: Route, has_names: bool) -> str:
+    """Return the status codes that the route may answer beside 200."""
+    codes = [400, 406]
+    codes += [401, 403, 503] if route.policy else []
+    codes += [404] if has_names or "marker" in route.query["properties"] else []
+    codes += [413, 415] if route.body is not None else []
+    codes += [409] if "generation" in (route.body or {}).get("properties", {}) else []
+    return ", ".join(map(str, sorted(codes)))
+
+
+def fields(schema: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """Yield (dotted name, type, description) of every property; an array's items have `[]`."""
+    for name, item in schema.get("properties", {}).items():
+        plain = item.get("anyOf", [item])[0]
+        kind = plain["type"] + (" or null" if "anyOf" in item else "")
+        text = item.get("description", "")
+        if name not in schema.get("required", ()):
+            text += " (optional)"
+        yield prefix + name, kind, text
+        yield from fields(plain, f"{prefix}{name}.")
+        yield from fields(plain.get("items", {}), f"{prefix}{name}[].")
+
+
+def samples(route: Route) -> list[str]:
+    """Return the samples of a route as the page shows them."""
+    lines = []
+    for title, name in (("Request", f"{route.handler.__name__}-request"), ("Answer", route.handler.__name__)):
+        file = SAMPLES / f"{name}.json"
+        if file.exists():
+            lines += [f"{title} ([{file.name}](samples/{file.name})):", "", "```json", file.read_text().rstrip(), "```"]
+            lines.append("")
+    return lines
+
+
+def live_samples() -> dict[str, Any]:
+    """Return the samples by file name, answered by the real application over the sample rack."""
+    from pondstack.testing.api import URL, ApiFixture
+
+    found: dict[str, Any] = {}
+    for method, path, route in routes():
+        name = route.handler.__name__
+        if path == "/openapi.json":
+            continue
+        with TemporaryDirectory() as folder:
+            api = ApiFixture(Path(folder))
+            names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
+            url = URL + path.format(**names) + QUERIES.get(name, "")
+            body = BODIES.get(name)
+            answer = api.session().request(method, url, headers={"X-Auth-Token": "admin:ops"}, json=body)
+            answer.raise_for_status()
+            api.close()
+        found[f"{name}.json"] = answer.json()
+        if body is not None:
+            found[f"{name}-request.json"] = body
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    """Return 0, or 1 when `--check` finds a page out of date."""
+    if "--samples" in arguments:
+        SAMPLES.mkdir(exist_ok=True)
+        for name, sample in live_samples().items():
+            (SAMPLES / name).write_text(json.dumps(sample, indent=2) + "\n")
+    stale = []
+    fresh = pages()
+    for name, text in fresh.items():
+        file = FOLDER / name
+        if not file.exists() or file.read_text() != text:
+            stale.append(name)
+            if "--check" not in arguments:
+                file.write_text(text)
+    stale += [file.name for file in FOLDER.glob("*.md") if file.name not in fresh]
+    if "--check" in arguments and stale:
+        print(f"api-ref is out of date, run tools/api_ref.py: {', '.join(stale)}", file=sys.stderr)
+    return int("--check" in arguments and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
