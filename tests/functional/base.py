@@ -1,11 +1,14 @@
 """Base of the functional tests: nova-api, conductor, scheduler, computes and Placement in one process."""
 
+import importlib
+import sqlite3
 import sys
 import time
 import uuid
 from types import SimpleNamespace
 from typing import Any
 
+import fixtures
 import nova.conf
 from nova.tests.functional import integrated_helpers
 
@@ -21,6 +24,28 @@ LOOK_SECONDS = 0.1
 WAITS = 600
 """How often they look before a test fails."""
 SHORT = 50
+
+
+class OpenDatabases(fixtures.Fixture):
+    """Keeps one connection to each of Nova's SQLite files open.
+
+    Nova opens one per transaction. With the last one SQLite removes the write-ahead log, and whoever opens the file
+    at that moment gets "database is locked" at once, whatever the time-out.
+    """
+
+    def _setUp(self) -> None:
+        # The package's attribute of this name is the top package "nova", so it can't be imported by a statement.
+        nova_fixtures = importlib.import_module("nova.tests.fixtures.nova")
+        make = nova_fixtures._use_file_backed_sqlite_with_wal
+
+        def make_and_hold(name: str) -> tuple[str, str]:
+            url, path = make(name)
+            connection = sqlite3.connect(path, check_same_thread=False)
+            connection.execute("SELECT * FROM sqlite_master")
+            self.addCleanup(connection.close)
+            return url, path
+
+        self.useFixture(fixtures.MockPatchObject(nova_fixtures, "_use_file_backed_sqlite_with_wal", make_and_hold))
 
 
 class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
@@ -43,6 +68,7 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
             weight_classes=["pondstack_nova.weigher.all_weighers"],
             group="filter_scheduler",
         )
+        self.useFixture(OpenDatabases())
         super().setUp()
         pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
         self.stub_out("nova.tests.functional.integrated_helpers.time", pause)
