@@ -1,21 +1,48 @@
-"""Who leads: for now, whoever started last. The epoch is the fence: ledger, agents, devices refuse older ones."""
+"""The lease: one row says who may write and until when, judged by the database's clock alone.
 
+Its epoch only grows, by compare-and-swap. The end of a lease says when somebody else may stand; what keeps an old
+leader from writing is the epoch, which every ledger transaction, every agent and every device checks.
+"""
+
+from dataclasses import dataclass
 from typing import Protocol
 
 
-class LeadershipStore(Protocol):
-    """Where the epoch lives (pondstack.db.leadership.SqlLeadership)."""
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The row as it is now. `remaining_seconds` <= 0: the lease is over; `successor`: who alone may stand next."""
 
-    def read_epoch(self) -> int:
-        """Return the present epoch."""
+    epoch: int
+    holder: str
+    remaining_seconds: float
+    successor: str = ""
 
-    def compare_and_take(self, expected: int, holder: str) -> bool:
-        """Take epoch `expected` + 1 for `holder`, unique to this process, unless the epoch is no longer `expected`."""
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How long things take, in seconds; see [ha]. `margin_seconds`: so much earlier than the row does a leader end."""
+
+    lease_seconds: float = 1.5
+    renew_seconds: float = 0.4
+    margin_seconds: float = 0.1
+    succession_seconds: float = 5.0
 
 
-def take_epoch(store: LeadershipStore, holder: str) -> int:
-    """Return a new epoch, larger than all before; nobody else ever gets the same one."""
-    while True:
-        epoch = store.read_epoch()
-        if store.compare_and_take(epoch, holder):
-            return epoch + 1
+class LeaseStore(Protocol):
+    """Where the row lives (pondstack.db.leadership.SqlLeadership). Each call is one transaction; raises Unavailable."""
+
+    def look(self) -> Lease:
+        """Return the row."""
+
+    def take(self, expected: int, holder: str, lease_seconds: float) -> bool:
+        """Set epoch `expected` + 1, `holder` and a new end if the epoch is still `expected` and the lease is over.
+
+        Returns whether `holder` has epoch `expected` + 1 now: True also when an earlier try of this very call had
+        done it before its connection was lost. `holder` is unique to one process and life.
+        """
+
+    def renew(self, epoch: int, lease_seconds: float) -> None:
+        """Move the end of the lease away; raises NotLeader when `epoch` is no longer the present one."""
+
+    def hand_over(self, epoch: int, successor: str) -> None:
+        """End the lease now; `successor` ("": anybody) alone may stand for a while. Raises NotLeader."""
