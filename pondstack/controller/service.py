@@ -24,16 +24,19 @@ from pondstack.conf import nova as nova_conf
 from pondstack.conf import placement as placement_conf
 from pondstack.conf import sizing as sizing_conf
 from pondstack.controller.background import Background
+from pondstack.controller.claims import read_claims
 from pondstack.controller.devices import DeviceRegistry, parse_spec
 from pondstack.controller.inventory import InventorySync
 from pondstack.controller.manager import ControllerManager
 from pondstack.controller.reconciler import Reconciler
+from pondstack.controller.room import PoolClaims
 from pondstack.controller.sanitizer import Sanitizer
 from pondstack.controller.splitting import Splitting
 from pondstack.controller.world import Limits
 from pondstack.db.engine import Database
 from pondstack.db.leadership import SqlLeadership
 from pondstack.db.ledger import Ledger
+from pondstack.db.rack_view import RackView
 from pondstack.db.sql_reader import SqlReader
 from pondstack.domain.errors import NotLeader, PondError
 from pondstack.domain.sizing import StaticShare
@@ -95,6 +98,7 @@ class Controller:
             predictor=lambda: StaticShare(self._conf.sizing.static_pool_percent),
             buffer_slices=self._buffer_slices,
             down_seconds=down_seconds,
+            claims=self._claims,
         )
         return ControllerManager(
             ledger=self.ledger,
@@ -106,6 +110,10 @@ class Controller:
             sanitize=self.sanitizing.wake,
             publish=self._publish,
         )
+
+    def _claims(self, view: RackView) -> PoolClaims:
+        claims = None if self.placement is None else read_claims(self.placement, view, ())
+        return {} if claims is None else claims.pools
 
     def _make_reconciler(self) -> Reconciler:
         timeout = self._conf.controller.agent_timeout_seconds

@@ -46,3 +46,21 @@ class LeaseStore(Protocol):
 
     def hand_over(self, epoch: int, successor: str) -> None:
         """End the lease now; `successor` ("": anybody) alone may stand for a while. Raises NotLeader."""
+
+
+class LeadershipStore(Protocol):
+    """Where the epoch lives, without a lease."""
+
+    def read_epoch(self) -> int:
+        """Return the present epoch."""
+
+    def compare_and_take(self, expected: int, holder: str) -> bool:
+        """Take epoch `expected` + 1 for `holder`, unique to this process, unless the epoch is no longer `expected`."""
+
+
+def take_epoch(store: LeadershipStore, holder: str) -> int:
+    """Return a new epoch, larger than all before; nobody else ever gets the same one."""
+    while True:
+        epoch = store.read_epoch()
+        if store.compare_and_take(epoch, holder):
+            return epoch + 1

@@ -174,6 +174,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         agents=FakeAgents({host: FakeAgent(host) for host in ("h1", "h2")}),
         limits=Limits(settle_seconds=-3600.0),
         published=[],
+        claims={},
     )
     rack.sanitizer = Sanitizer(ledger, reader, devices, rack.published.append)
     rack.sync = InventorySync(placement, ledger, lambda: 1) if placement else None
@@ -184,6 +185,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         predictor=StaticShare,
         buffer_slices=lambda: 1,
         down_seconds=down_seconds,
+        claims=lambda _view: rack.claims,
     )
     rack.manager = ControllerManager(
         ledger=ledger,
