@@ -77,6 +77,24 @@ class AllocationRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerView:
+    """A controller. `role`: leader, standby, or down when it is silent; `seen_seconds`: since it was heard of.
+
+    `epoch`: the last one that it led with, 0: none yet; `followed_sequence`: the last operation of the journal that it
+    has followed; `lag`: how many there are behind that one.
+    """
+
+    name: str
+    holder: str
+    role: str
+    epoch: int
+    started_at: float
+    seen_seconds: float
+    followed_sequence: int
+    lag: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderRecord:
     """Who writes the ledger. `age_seconds`: since its last renewal, by the database's clock."""
 
