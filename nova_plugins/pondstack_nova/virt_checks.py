@@ -12,7 +12,7 @@ from nova.compute import manager, task_states
 from nova.scheduler.client import report
 
 from pondstack_nova import self_check
-from pondstack_nova.self_check import Check
+from pondstack_nova.self_check import Check, expect
 
 DRIVER_HOOKS: dict[str, tuple[str, ...]] = {
     "spawn": ("context", "instance", "image_meta", "injected_files", "admin_password", "allocations"),
@@ -65,14 +65,14 @@ def check_libvirt() -> None:
 def has_parameters(function: Callable[..., Any], expected: tuple[str, ...]) -> None:
     """Fail unless a method's first parameters after self are `expected`: Nova passes them by position."""
     names = tuple(inspect.signature(function).parameters)[1 : len(expected) + 1]
-    assert names == expected, f"its first parameters are {names}, not {expected}"
+    expect(names == expected, f"its first parameters are {names}, not {expected}")
 
 
 def uses(function: Callable[..., Any], *names: str) -> None:
     """Fail unless a function's code refers to all `names`: for what only runs inside a whole nova-compute."""
     code = inspect.unwrap(function).__code__
     missing = [name for name in names if name not in code.co_names]
-    assert not missing, f"it does not use {', '.join(missing)}"
+    expect(not missing, f"it does not use {', '.join(missing)}")
 
 
 def _signatures(driver: type, hooks: dict[str, tuple[str, ...]]) -> list[Check]:
@@ -83,7 +83,7 @@ def _signatures(driver: type, hooks: dict[str, tuple[str, ...]]) -> list[Check]:
 
 
 def _has_hook(driver: type, name: str, parameters: tuple[str, ...]) -> None:
-    assert hasattr(driver, name), "it is gone"
+    expect(hasattr(driver, name), "it is gone")
     has_parameters(getattr(driver, name), parameters)
 
 
@@ -92,26 +92,26 @@ def allocations_of_a_consumer() -> None:
     body = {"allocations": {"rp": {"resources": {"MEMORY_MB": 1}}}}
     client = Mock(get=Mock(return_value=Mock(json=Mock(return_value=body), __bool__=lambda _: True)))
     got = inspect.unwrap(report.SchedulerReportClient.get_allocs_for_consumer)(client, Mock(), "uuid")
-    assert got == body, f"it answered {got}"
+    expect(got == body, f"it answered {got}")
 
 
 def virtapi_has_a_report_client() -> None:
     """virtapi.reportclient is the compute manager's."""
     compute = SimpleNamespace(reportclient=object())
-    assert manager.ComputeVirtAPI(compute).reportclient is compute.reportclient
+    expect(manager.ComputeVirtAPI(compute).reportclient is compute.reportclient, "it gave something else")
 
 
 def reschedules_when_resources_are_missing() -> None:
     """A ComputeResourcesUnavailable from spawn becomes a RescheduledException."""
     uses(manager.ComputeManager._build_and_run_instance, "ComputeResourcesUnavailable", "RescheduledException", "spawn")
-    assert issubclass(exception.ComputeResourcesUnavailable, exception.NovaException)
+    expect(issubclass(exception.ComputeResourcesUnavailable, exception.NovaException), "it is no NovaException")
 
 
 def rebuild_announces_itself() -> None:
     """driver.rebuild is called before a rebuild's destroy and spawn, which it leaves to Nova by NotImplementedError."""
     uses(manager.ComputeManager._do_rebuild_instance, "rebuild", "NotImplementedError", "_rebuild_default_impl")
     uses(manager.ComputeManager._rebuild_default_impl, "destroy", "spawn")
-    assert task_states.REBUILDING == "rebuilding"
+    expect(task_states.REBUILDING == "rebuilding", f"the task is called {task_states.REBUILDING}")
 
 
 def cleans_up_a_failed_move() -> None:
@@ -122,7 +122,7 @@ def cleans_up_a_failed_move() -> None:
         dst_numa_info=objects.LibvirtLiveMigrateNUMAInfo(cpu_pins={}, cell_pins={"1": {2}}),
     )
     flags = manager.ComputeManager._live_migration_cleanup_flags(Mock(), data)
-    assert flags == (True, False), f"it answered {flags}"
+    expect(flags == (True, False), f"it answered {flags}")
 
 
 COMPUTE_CHECKS: list[Check] = [

@@ -10,7 +10,7 @@ from nova.virt.libvirt import driver, migration
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Attachment, Backing
 from pondstack_nova import host_nodes, virt_checks, znuma
-from pondstack_nova.self_check import Check
+from pondstack_nova.self_check import Check, expect
 
 Driver = driver.LibvirtDriver
 
@@ -22,9 +22,9 @@ def hard_reboot_is_the_way_back() -> None:
         this = Mock()
         this._host.get_guest.side_effect = exception.InstanceNotFound(instance_id="self-check")
         getattr(Driver, name)(this, context, instance, *extra)
-        assert this._hard_reboot.called, f"{name} does not call _hard_reboot"
+        expect(this._hard_reboot.called, f"{name} does not call _hard_reboot")
         got = this._hard_reboot.call_args.args[:2]
-        assert got == (context, instance), f"{name} calls _hard_reboot with {got}"
+        expect(got == (context, instance), f"{name} calls _hard_reboot with {got}")
     virt_checks.uses(Driver._hard_reboot, "destroy", "_get_guest_xml")
 
 
@@ -32,7 +32,7 @@ def destroy_and_release() -> None:
     """power_off does not call destroy, which would give a stopped guest's memory back."""
     this = Mock()
     Driver.power_off(this, Mock())
-    assert not this.destroy.called, "power_off calls destroy"
+    expect(not this.destroy.called, "power_off calls destroy")
     virt_checks.uses(Driver.migrate_disk_and_power_off, "power_off")
 
 
@@ -40,7 +40,7 @@ def guest_xml() -> None:
     """Every new XML comes from _get_guest_config's object; its cells, memnodes and devices are written as they are."""
     this = Mock()
     xml = Driver._get_guest_xml(this, Mock(), Mock(uuid="self-check"), [], {}, Mock())
-    assert xml is this._get_guest_config.return_value.to_xml.return_value, "_get_guest_xml does not use it"
+    expect(xml is this._get_guest_config.return_value.to_xml.return_value, "_get_guest_xml does not use it")
     guest = vconfig.LibvirtConfigGuest()
     guest.virt_type, guest.os_type, guest.name, guest.uuid, guest.vcpus = "qemu", "hvm", "self-check", "u", 2
     backings = (Backing("file", 1024), Backing("node", 2048, host_node=3))
@@ -48,10 +48,10 @@ def guest_xml() -> None:
     znuma.apply(guest, attachment, 4096, "/emulator", {0})
     document = etree.fromstring(guest.to_xml())
     cells = [(cell.get("cpus"), cell.get("memory")) for cell in document.findall("./cpu/numa/cell")]
-    assert cells == [("0-1", "1048576"), (None, "1048576"), (None, "2097152")], f"the cells are {cells}"
+    expect(cells == [("0-1", "1048576"), (None, "1048576"), (None, "2097152")], f"the cells are {cells}")
     nodes = [(node.get("cellid"), node.get("nodeset")) for node in document.findall("./numatune/memnode")]
-    assert nodes == [("0", "0"), ("2", "3")], f"the memnodes are {nodes}"
-    assert document.findtext("./devices/emulator") == "/emulator", "the emulator is missing"
+    expect(nodes == [("0", "0"), ("2", "3")], f"the memnodes are {nodes}")
+    expect(document.findtext("./devices/emulator") == "/emulator", "the emulator is missing")
 
 
 def numa_info_without_pins() -> None:
@@ -60,12 +60,12 @@ def numa_info_without_pins() -> None:
     info = objects.LibvirtLiveMigrateNUMAInfo(cpu_pins={}, cell_pins={"1": {3}})
     before = etree.tostring(document)
     after = etree.tostring(migration._update_numa_xml(document, objects.LibvirtLiveMigrateData(dst_numa_info=info)))
-    assert after == before, f"it made {after!r} of {before!r}"
+    expect(after == before, f"it made {after!r} of {before!r}")
 
 
 def migrate_takes_the_xml() -> None:
     """The destination's XML goes to guest.migrate(destination_xml=...)."""
-    assert "destination_xml" in str(Driver._live_migration_operation.__code__.co_consts), "it is not passed by name"
+    expect("destination_xml" in str(Driver._live_migration_operation.__code__.co_consts), "it is not passed by name")
     virt_checks.uses(Driver._live_migration_operation, "migrate", "get_updated_guest_xml")
 
 
@@ -78,7 +78,7 @@ def host_capabilities() -> None:
         "</cpus></cell><cell id='1'><memory unit='KiB'>2048</memory><cpus num='0'/></cell>"
         "</cells></topology></host></capabilities>"
     )
-    assert (nodes.local, nodes.pool, nodes.pool_mib) == ({0}, {1}, 2), f"they read {nodes}"
+    expect((nodes.local, nodes.pool, nodes.pool_mib) == ({0}, {1}, 2), f"they read {nodes}")
 
 
 CHECKS: list[Check] = [

@@ -1,5 +1,7 @@
 """Each hook of Nova's computes, changed away: refused, and named."""
 
+import ast
+import inspect
 from typing import Any
 from unittest.mock import patch
 
@@ -10,7 +12,15 @@ from nova.virt import fake
 from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import driver, migration
 
-from pondstack_nova import self_check, virt_checks, virt_checks_libvirt, virt_fake, virt_libvirt
+from pondstack_nova import (
+    api_hooks,
+    scheduler_hooks,
+    self_check,
+    virt_checks,
+    virt_checks_libvirt,
+    virt_fake,
+    virt_libvirt,
+)
 
 Change = tuple[Any, str, Any]
 LIBVIRT = "nova.virt.libvirt.driver.LibvirtDriver"
@@ -107,6 +117,13 @@ def test_changed_signature(name: str) -> None:
 def test_every_hook_has_a_test() -> None:
     assert {hook for hook, _ in virt_checks.COMPUTE_CHECKS} == {hook for hook, _ in COMPUTE}
     assert {hook for hook, _ in virt_checks_libvirt.CHECKS} == {hook for hook, _ in ONLY_LIBVIRT}
+
+
+def test_no_check_vanishes_under_python_O() -> None:
+    """Checks speak through self_check.expect: python -O drops assert statements."""
+    for module in (self_check, scheduler_hooks, api_hooks, virt_checks, virt_checks_libvirt):
+        nodes = ast.walk(ast.parse(inspect.getsource(module)))
+        assert not [node.lineno for node in nodes if isinstance(node, ast.Assert)], module.__name__
 
 
 def test_every_override_is_checked() -> None:
