@@ -1,0 +1,21 @@
+"""Real MariaDB, Galera, PostgreSQL and RabbitMQ servers of our own: Debian's packages, one directory, loopback only.
+
+They read no file of /etc and touch no server that the machine runs already. Run as root. PostgreSQL refuses root: it
+runs as the user postgres, which must be able to reach the directory.
+"""
+
+from pondstack.testing.servers.base import LOOPBACK, UNIX_SOCKET_MAX_BYTES, USER, Server, free_port
+from pondstack.testing.servers.mariadb import MariaDBServer
+from pondstack.testing.servers.postgresql import PostgreSQLServer
+from pondstack.testing.servers.rabbitmq import RabbitMQServer
+
+__all__ = [
+    "LOOPBACK",
+    "UNIX_SOCKET_MAX_BYTES",
+    "USER",
+    "MariaDBServer",
+    "PostgreSQLServer",
+    "RabbitMQServer",
+    "Server",
+    "free_port",
+]
