@@ -88,11 +88,15 @@ class Cloud:
         }
 
     def image(self) -> str:
-        """Return an image to boot from; raises NoRack when Glance has none."""
+        """Return an image that any compute boots; raises NoRack when Glance has none."""
         images = self.images.get("/v2/images").json()["images"]
-        usable = [item for item in images if item["status"] == "active" and item["disk_format"] not in {"aki", "ari"}]
+        usable = [
+            item
+            for item in images
+            if item["status"] == "active" and item["disk_format"] not in {"aki", "ari"} and "img_hv_type" not in item
+        ]
         if not usable:
-            raise NoRack("Glance has no active image to boot from: run `make rack` again")
+            raise NoRack("Glance has no active image that fake computes boot: run `make rack` again")
         return str(usable[0]["id"])
 
     def flavors(self, prefix: str) -> dict[str, str]:
