@@ -25,11 +25,12 @@ RULES = {rule.name: rule for rule in policies.list_rules()}
 BODIES: dict[str, Any] = {
     "update_host": {"enabled": False, "disabled_reason": "memory is replaced", "generation": 0},
     "create_audit": {"repair": False},
+    "fail_over": {"to": "controller-2"},
 }
 PATH_NAMES = {
     "pool": "name or UUID of the pool",
     "index": "index of the slice, from 0",
-    "name": "name of the host",
+    "name": "name of the {noun}",
     "host": "name of the agent's host",
     "uuid": "UUID of the allocation",
 }
@@ -37,9 +38,10 @@ QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1"}
 
 
 def noun_of(path: str) -> str:
-    """Return the page of a path."""
-    parts = [part for part in path.split("/") if part and not part.startswith("{")]
-    return parts[-1] if parts and "." not in parts[-1] else "root"
+    """Return the page of a path: its last noun; what follows a noun at once is a verb."""
+    parts = path.strip("/").split("/")
+    nouns = [part for before, part in zip(["{}", *parts], parts, strict=False) if before[0] == "{" and part[:1] != "{"]
+    return nouns[-1] if nouns[-1] and "." not in nouns[-1] else "root"
 
 
 def routes() -> Iterator[tuple[str, str, Route]]:
@@ -85,9 +87,9 @@ def code(text: str | None) -> str:
 def section(method: str, path: str, route: Route) -> str:
     """Return the section of one route."""
     lines = [f"## {method} {path}", "", (route.handler.__doc__ or "").strip(), ""]
-    lines += [access(route), ""]
+    lines += [f"{access(route)}{came_with(route)}", ""]
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    rows = [(name, "path", "", PATH_NAMES[name]) for name in names]
+    rows = [(name, "path", "", PATH_NAMES[name].format(noun=noun_of(path)[:-1])) for name in names]
     rows += [(*field[:1], "query", *field[1:]) for field in fields(route.query)]
     rows += [(*field[:1], "body", *field[1:]) for field in fields(route.body or {})]
     if rows:
@@ -111,14 +113,20 @@ def access(route: Route) -> str:
     )
 
 
+def came_with(route: Route) -> str:
+    """Return the microversion that a later route needs, and the status of an answer that is not 200."""
+    text = f" Since microversion {'.'.join(map(str, route.since))}." if route.since > (1, 0) else ""
+    return f"{text} Answers {route.status}." if route.status != 200 else text
+
+
 def errors(route: Route, has_names: bool) -> str:
-    """Return the status codes that the route may answer beside 200."""
+    """Return the status codes that the route may answer beside its own."""
     codes = [400, 406]
     codes += [401, 403, 503] if route.policy else []
     codes += [404] if has_names or "marker" in route.query["properties"] else []
     codes += [413, 415] if route.body is not None else []
     codes += [409] if "generation" in (route.body or {}).get("properties", {}) else []
-    return ", ".join(map(str, sorted(codes)))
+    return ", ".join(map(str, sorted({*codes, *route.errors})))
 
 
 def fields(schema: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, str, str]]:
@@ -157,9 +165,12 @@ def live_samples() -> dict[str, Any]:
         with TemporaryDirectory() as folder:
             api = ApiFixture(Path(folder))
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
+            if noun_of(path) == "controllers":
+                names["name"] = "controller-1"
             url = URL + path.format(**names) + QUERIES.get(name, "")
             body = BODIES.get(name)
-            answer = api.session().request(method, url, headers={"X-Auth-Token": "admin:ops"}, json=body)
+            headers = {"X-Auth-Token": "admin:ops", "OpenStack-API-Version": f"{microversion.SERVICE_TYPE} latest"}
+            answer = api.session().request(method, url, headers=headers, json=body)
             answer.raise_for_status()
             api.close()
         found[f"{name}.json"] = answer.json()

@@ -24,13 +24,16 @@ SILENT = (
 
 
 class Controller(Protocol):
-    """The part of pondstack.rpc.controller_api.ControllerAPI that the API calls."""
+    """The part of pondstack.rpc's clients that the API calls."""
 
     def set_host(self, *, name: str, enabled: bool, reason: str, generation: int | None) -> dict[str, Any]:
         """Enable or disable a host for new pool memory; raises GenerationConflict."""
 
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and devices now."""
+
+    def failover(self, *, leader: str, to: str | None) -> None:
+        """Have the leading controller hand over to `to` (None: whoever stands by); raises NotLeader, Unavailable."""
 
 
 class BoundedController:
@@ -63,6 +66,10 @@ class BoundedController:
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and devices now."""
         return self._within(self._audit, lambda: self._controller.audit(repair=repair))
+
+    def failover(self, *, leader: str, to: str | None) -> None:
+        """Have the leading controller hand over."""
+        self._within(self._timeout, lambda: self._controller.failover(leader=leader, to=to))
 
     def _within(self, seconds: float, call: Callable[[], T]) -> T:
         if not self._slots.acquire(blocking=False):

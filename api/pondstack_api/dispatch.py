@@ -32,6 +32,8 @@ class Dispatcher:
     def __call__(self, req: webob.Request) -> webob.Response:
         """Serve one request."""
         route, args = self._match(req)
+        version = _version(req)
+        _require_version(req, route, version)
         context: RequestContext = req.environ["pondstack.context"]
         if route.policy is not None:
             context.require(route.policy)
@@ -42,9 +44,9 @@ class Dispatcher:
             query=validation.query(_params(req), route.query),
             body=validation.body(req.body, req.content_type, route.body) if route.body is not None else None,
             url=req.application_url,
-            version=_version(req),
+            version=version,
         )
-        return _render(route.handler(request))
+        return _render(route.handler(request), route.status)
 
     def _match(self, req: webob.Request) -> tuple[Route, dict[str, str]]:
         found = self._mapper.match(req.path_info or "/")
@@ -70,8 +72,17 @@ def _version(req: webob.Request) -> tuple[int, int]:
     return version.major, version.minor
 
 
-def _render(reply: Reply) -> webob.Response:
-    response = webob.Response(status=reply.status, content_type="application/json", charset=None)
+def _require_version(req: webob.Request, route: Route, version: tuple[int, int]) -> None:
+    if version < route.since:
+        asked, since = (".".join(map(str, pair)) for pair in (version, route.since))
+        raise errors.RouteNotFound(
+            f"{req.method} {req.path_info} came with memory {since}, the request is of memory {asked}; "
+            f"send the header OpenStack-API-Version: {SERVICE_TYPE} {since}"
+        )
+
+
+def _render(reply: Reply, status: int) -> webob.Response:
+    response = webob.Response(status=status, content_type="application/json", charset=None)
     response.body = json.dumps(reply.body).encode()
     response.headers.update(reply.headers)
     response.cache_control.no_cache = True

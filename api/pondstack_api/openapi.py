@@ -1,6 +1,7 @@
 """The API as an OpenAPI 3.1 document, made from the same table and schemas that serve it."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from pondstack_api import microversion
@@ -64,10 +65,15 @@ def _operation(path: str, route: "Route") -> dict[str, Any]:
         "parameters": parameters,
         "security": [{"token": []}] if route.policy else [],
         "responses": {
-            "200": {"description": "OK", "content": {"application/json": {"schema": route.response}}},
+            str(route.status): {
+                "description": HTTPStatus(route.status).phrase,
+                "content": {"application/json": {"schema": route.response}},
+            },
             "default": _ERROR,
         },
     }
+    if route.since > (1, 0):
+        operation["x-since"] = ".".join(map(str, route.since))
     if route.policy:
         operation["x-policy"] = route.policy
     if route.body is not None:

@@ -26,5 +26,4 @@ class Reply:
     """The answer of a handler; `body` is made of JSON types."""
 
     body: dict[str, Any]
-    status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)

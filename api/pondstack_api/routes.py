@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pondstack_api import policies, schemas
-from pondstack_api.handlers import agent, allocation, audit, host, leader, pool, root, slice
+from pondstack_api.handlers import agent, allocation, audit, controller, host, leader, pool, root, slice
 from pondstack_api.request import Reply, Request
 
 Schema = dict[str, Any]
@@ -17,7 +17,11 @@ Schema = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One method of one path. `policy` None: open to everybody, without a token."""
+    """One method of one path. `policy` None: open to everybody, without a token.
+
+    `status`: of its answer; `since`: the microversion that it came with, before which the path does not exist;
+    `errors`: statuses beside those that its parameters imply.
+    """
 
     handler: Callable[[Request], Reply]
     summary: str
@@ -25,6 +29,9 @@ class Route:
     response: Schema
     query: Schema = field(default_factory=schemas.base.query)
     body: Schema | None = None
+    status: int = 200
+    since: tuple[int, int] = (1, 0)
+    errors: tuple[int, ...] = ()
 
 
 ROUTES: dict[str, dict[str, Route]] = {
@@ -95,6 +102,38 @@ ROUTES: dict[str, dict[str, Route]] = {
         )
     },
     "/leader": {"GET": Route(leader.show_leader, "Show the leader", policies.leader.SHOW, schemas.leader.LEADER)},
+    "/controllers": {
+        "GET": Route(
+            controller.list_controllers,
+            "List controllers",
+            policies.controller.LIST,
+            schemas.controller.CONTROLLERS,
+            query=schemas.controller.LIST_QUERY,
+            since=(1, 1),
+        )
+    },
+    # Before the path with a name: the first that fits is taken.
+    "/controllers/failover": {
+        "POST": Route(
+            controller.fail_over,
+            "Have another controller lead",
+            policies.controller.FAILOVER,
+            schemas.controller.FAILOVER_BEGUN,
+            body=schemas.controller.FAILOVER,
+            status=202,
+            since=(1, 1),
+            errors=(404, 409),
+        )
+    },
+    "/controllers/{name}": {
+        "GET": Route(
+            controller.show_controller,
+            "Show a controller",
+            policies.controller.SHOW,
+            schemas.controller.CONTROLLER,
+            since=(1, 1),
+        )
+    },
 }
 
 PUBLIC_PATHS = frozenset(path for path, methods in ROUTES.items() if any(r.policy is None for r in methods.values()))

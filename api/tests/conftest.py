@@ -16,10 +16,11 @@ def api(tmp_path):
 
 @pytest.fixture
 def call(api):
-    """Send one request as the operator, or as `headers` say."""
+    """Send one request of the newest microversion as the operator, or as `headers` say."""
 
-    def send(method, path, headers=None, **arguments) -> requests.Response:
-        headers = {"X-Auth-Token": "admin:ops"} if headers is None else headers
+    def send(method, path, headers=None, version="latest", **arguments) -> requests.Response:
+        headers = {"X-Auth-Token": "admin:ops"} if headers is None else dict(headers)
+        headers["OpenStack-API-Version"] = f"memory {version}"
         return api.session().request(method, URL + path, headers=headers, **arguments)
 
     return send

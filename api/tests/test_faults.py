@@ -1,17 +1,30 @@
 """Bad days: the controller or the database is gone, the program has a fault, the operator's error is shown as it is."""
 
+from dataclasses import replace
+
 import oslo_messaging
 import pytest
 
 from pondstack.domain import errors as domain_errors
 from pondstack.testing.api import URL, ApiFixture
 from pondstack_api import errors
+from pondstack_api.routes import ROUTES
 
 from .conftest import error_of
 
-DISABLE = {"enabled": False, "generation": 0}
+WRITES = {
+    ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
+    ("POST", "/audits"): {},
+    ("POST", "/controllers/failover"): {},
+}
 
 
+def test_the_table_has_every_write():
+    real = {(method, path) for path, methods in ROUTES.items() for method in methods if method != "GET"}
+    assert real == set(WRITES)
+
+
+@pytest.mark.parametrize(("method", "path"), WRITES)
 @pytest.mark.parametrize(
     "error",
     [
@@ -22,13 +35,30 @@ DISABLE = {"enabled": False, "generation": 0}
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error):
+def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, method, path):
     api.controller.error = error
-    response = call("PUT", "/hosts/host-1", json=DISABLE)
+    response = call(method, path.format(name="host-1"), json=WRITES[method, path])
     assert response.status_code == 503
-    assert response.headers["Retry-After"] == "5"
-    assert response.headers["openstack-api-version"] == "memory 1.0"
+    assert response.headers["Retry-After"] == "2"
+    assert response.headers["openstack-api-version"] == "memory 1.1"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
+
+
+def test_no_leader_is_a_503_of_a_fail_over(api, call):
+    api.reader.nodes["controller-1"] = replace(api.reader.nodes["controller-1"], role="down")
+    response = call("POST", "/controllers/failover", json={"to": "controller-2"})
+    assert response.status_code == 503
+    assert response.headers["Retry-After"] == "2"
+    assert error_of(response)["code"] == "pondstack.not_leader"
+    assert api.controller.failovers == []
+
+
+def test_a_fail_over_to_nobody_is_refused(api, call):
+    api.reader.nodes["controller-2"] = replace(api.reader.nodes["controller-2"], role="down")
+    response = call("POST", "/controllers/failover", json={})
+    assert response.status_code == 409
+    assert "controller-1 keeps the lead" in error_of(response)["detail"]
+    assert api.controller.failovers == []
 
 
 def test_the_wait_is_an_option(tmp_path):

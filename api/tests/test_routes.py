@@ -7,6 +7,8 @@ from oslo_policy import policy
 from pondstack_api import policies
 from pondstack_api.routes import PUBLIC_PATHS, ROUTES
 
+from .conftest import error_of
+
 ALL = [(method, path, route) for path, methods in ROUTES.items() for method, route in methods.items()]
 RULES = {rule.name: rule for rule in policies.list_rules()}
 IDS = [f"{method} {path}" for method, path, _ in ALL]
@@ -45,11 +47,26 @@ def test_schemas_are_schemas(method, path, route):
 
 @pytest.mark.parametrize(("method", "path", "route"), ALL, ids=IDS)
 def test_answers_fit_their_schema(api, call, method, path, route):
-    concrete = path.format(pool="pool0", index=4, name="host-1", host="host-3", uuid=api.allocations[0])
-    bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/audits": {}}
+    name = "controller-1" if path.startswith("/controllers") else "host-1"
+    concrete = path.format(pool="pool0", index=4, name=name, host="host-3", uuid=api.allocations[0])
+    bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/audits": {}, "/controllers/failover": {}}
     response = call(method, concrete, json=bodies.get(path) if route.body else None)
-    assert response.status_code == 200
+    assert response.status_code == route.status
     jsonschema.validate(response.json(), route.response)
+
+
+@pytest.mark.parametrize(("method", "path", "route"), ALL, ids=IDS)
+def test_before_its_microversion_a_route_does_not_exist(api, call, method, path, route):
+    if route.since == (1, 0):
+        return
+    body = {} if route.body else None
+    concrete = path.format(name="controller-1")
+    for header in ("1.0", f"{route.since[0]}.{route.since[1] - 1}"):
+        response = call(method, concrete, version=header, json=body)
+        assert response.status_code == 404
+        assert error_of(response)["code"] == "pondstack.route_not_found"
+        assert f"memory {route.since[0]}.{route.since[1]}" in error_of(response)["detail"]
+    assert api.controller.failovers == []
 
 
 def test_lists_have_pages():

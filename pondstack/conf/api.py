@@ -39,10 +39,11 @@ OPTIONS: list[cfg.Opt] = [
     ),
     cfg.IntOpt(
         "retry_after_seconds",
-        default=5,
+        default=2,
         min=1,
         max=3600,
-        help="Seconds that a 503 answer tells its client to wait (header Retry-After).",
+        help="Seconds that a 503 answer tells its client to wait (header Retry-After): about as long as a stand-by "
+        "controller needs to take over.",
     ),
     cfg.IntOpt(
         "leader_max_age_seconds",

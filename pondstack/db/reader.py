@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from pondstack.db.views import AllocationRecord, HostRecord, LeaderRecord, PoolRecord, SliceRecord
+from pondstack.db.views import AllocationRecord, ControllerView, HostRecord, LeaderRecord, PoolRecord, SliceRecord
 
 
 class Reader(Protocol):
@@ -13,6 +13,9 @@ class Reader(Protocol):
 
     def leader(self) -> LeaderRecord:
         """Return the leadership row."""
+
+    def controllers(self) -> list[ControllerView]:
+        """List the controllers by name, those that are down too."""
 
     def pools(self, *, limit: int | None = None, marker: str | None = None) -> list[PoolRecord]:
         """List pools by uuid."""

@@ -5,6 +5,7 @@ import requests
 from keystoneauth1 import session as keystone_session
 from keystoneauth1 import token_endpoint
 
+from pondstack.osc import plugin
 from pondstack.osc.client import ApiError, MemoryClient
 from pondstack.testing.api import URL, ApiFixture
 
@@ -17,7 +18,7 @@ def api(tmp_path):
     fixture.close()
 
 
-def client_of(api, token="admin:ops", version="1.0"):
+def client_of(api, token="admin:ops", version=plugin.DEFAULT_API_VERSION):
     session = keystone_session.Session(token_endpoint.Token(URL, token), session=api.session())
     return MemoryClient(session, version=version)
 
@@ -70,5 +71,5 @@ def test_an_answer_that_is_not_ours_names_the_address():
 
 
 def test_the_version_is_asked_for(api):
-    with pytest.raises(ApiError, match=r"memory 1\.0 to memory 1\.0"):
+    with pytest.raises(ApiError, match=r"memory 1\.0 to memory 1\.1"):
         client_of(api, version="1.9").get("pools")

@@ -3,10 +3,12 @@
 import json
 import logging
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from keystoneauth1 import session as keystone_session
 
+from pondstack.domain.errors import Unavailable
 from pondstack.osc import plugin
 from pondstack.testing import sample_rack
 from pondstack.testing.api import URL, ApiFixture
@@ -69,6 +71,7 @@ COLUMNS = {
     "memory slice list pool0": ["Pool", "Slices", "State", "Host", "Consumer", "Allocation", "Reason"],
     "memory host list": ["Name", "Enabled", "Up", "Pool MiB", "Pools", "Disabled Reason"],
     "memory agent list": ["Host", "Up", "Version", "Epoch", "Last Heartbeat", "Heartbeat Age Seconds"],
+    "memory controller list": ["Name", "Role", "Epoch", "Seen Seconds", "Lag"],
     "memory allocation list": ["UUID", "Consumer", "State", "Local MiB", "Pool MiB", "Host", "Pool", "Slices"],
 }
 
@@ -190,6 +193,61 @@ def test_agent(json_of):
 def test_leader(json_of):
     leader = json_of("memory leader show")
     assert (leader["holder"], leader["epoch"], leader["fresh"]) == ("controller-1", 1, True)
+
+
+def test_controllers(json_of):
+    rows = json_of("memory controller list")
+    assert [(row["Name"], row["Role"]) for row in rows] == [
+        ("controller-1", "leader"),
+        ("controller-2", "standby"),
+        ("controller-3", "down"),
+    ]
+    controller = json_of("memory controller show controller-3")
+    assert (controller["role"], controller["lag"], controller["holder"]) == ("down", 7, "controller-3:103:5f0a11b2")
+
+
+def test_failover(api, json_of, openstack):
+    assert json_of("memory controller failover --to controller-2") == {
+        "from": "controller-1",
+        "to": "controller-2",
+        "epoch": 1,
+    }
+    assert api.controller.failovers == [("controller-1", "controller-2")]
+    assert [row["Role"] for row in json_of("memory controller list")] == ["standby", "leader", "down"]
+    status, _, err = openstack("memory controller failover --to controller-3")
+    assert status == 1
+    assert "controller controller-3 is down" in err
+
+
+def test_failover_is_followed_until_another_one_leads(api, openstack, monkeypatch):
+    looks = []
+    read = api.reader.controllers
+
+    def slow():
+        """Show no leader, then a database that fails over, then the successor."""
+        if not api.controller.failovers:
+            return read()
+        looks.append(len(looks))
+        if len(looks) == 3:
+            raise Unavailable("the database does not answer")
+        return read() if len(looks) > 3 else [replace(node, role="standby") for node in read()]
+
+    monkeypatch.setattr(api.reader, "controllers", slow)
+    status, out, err = openstack("memory controller failover --wait -f json")
+    assert status == 0
+    done = json.loads(out)
+    assert (done["from"], done["to"], done["leader"]) == ("controller-1", None, "controller-2")
+    assert 0 <= done["away_seconds"] < 30
+    assert "controller-2 leads with epoch 2; changes had to wait for" in err
+    assert len(looks) > 3
+
+
+def test_failover_that_nobody_takes_up_fails_in_time(api, openstack, monkeypatch):
+    monkeypatch.setattr(api.controller, "failover", lambda **_: None)
+    status, _, err = openstack("memory controller failover --wait --timeout 0.1")
+    assert status == 1
+    assert "controller-1 has handed over, and no controller leads" in err
+    assert "openstack memory controller list" in err
 
 
 def test_audit_tells_by_its_exit_status(api, openstack):

@@ -1,0 +1,121 @@
+"""openstack memory controller ..."""
+
+import argparse
+import sys
+import threading
+import time
+from typing import Any
+
+from osc_lib import exceptions
+
+from pondstack.osc.client import ApiError, Document
+from pondstack.osc.v1 import base
+from pondstack.osc.v1.columns import Maybe
+
+POLL_SECONDS = 0.2
+WAIT_SECONDS = 60
+"""How long --wait follows a fail-over, unless --timeout says otherwise."""
+
+_LIST: base.Fields = {
+    "Name": ("name", None),
+    "Role": ("role", None),
+    "Epoch": ("epoch", None),
+    "Seen Seconds": ("seen_seconds", None),
+    "Lag": ("lag", None),
+}
+_SHOW: base.Fields = {
+    **_LIST,
+    "Holder": ("holder", None),
+    "Followed Sequence": ("followed_sequence", None),
+    "Started At": ("started_at", None),
+}
+_BEGUN: base.Fields = {"From": ("from", None), "To": ("to", Maybe), "Epoch": ("epoch", None)}
+_DONE: base.Fields = {**_BEGUN, "Leader": ("leader", None), "Away Seconds": ("away_seconds", None)}
+
+
+class ListController(base.ListCommand):
+    """List the controllers: which one leads, which ones stand by and how far they are behind"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the rows."""
+        return base.table(self.client.list("controllers", limit=parsed_args.limit, marker=parsed_args.marker), _LIST)
+
+
+class ShowController(base.ShowCommand):
+    """Show a controller"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the controller."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("controller", metavar="<controller>", help="Name of the controller")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the fields."""
+        return base.record(self.client.get("controllers", parsed_args.controller), _SHOW)
+
+
+class FailoverController(base.ShowCommand):
+    """Have another controller lead; running guests do not notice"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the successor and --wait."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--to", metavar="<controller>", help="The controller that shall lead (default: any)")
+        parser.add_argument("--wait", action="store_true", help="Follow until another controller leads")
+        parser.add_argument(
+            "--timeout",
+            metavar="<seconds>",
+            type=float,
+            default=WAIT_SECONDS,
+            help=f"Seconds after which --wait gives up (default {WAIT_SECONDS})",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return who has handed over; with --wait also who leads now, and for how long changes were impossible."""
+        started = time.monotonic()
+        begun = self.client.post("controllers", "failover", body={"to": parsed_args.to})
+        if not parsed_args.wait:
+            return base.record(begun, _BEGUN)
+        leader = self._follow(begun, started, parsed_args.timeout)
+        away = round(time.monotonic() - started, 1)
+        print(
+            f"{leader['name']} leads with epoch {leader['epoch']}; changes had to wait for {away} s or less",
+            file=sys.stderr,
+        )
+        return base.record({**begun, "leader": leader["name"], "away_seconds": away}, _DONE)
+
+    def _follow(self, begun: Document, started: float, timeout_seconds: float) -> Document:
+        """Return the controller that leads with a later epoch; CommandError when there is none in time."""
+        pause = threading.Event()
+        while True:
+            leader = self._leader()
+            if leader and leader["epoch"] > begun["epoch"]:
+                self._progress("")
+                return leader
+            seconds = time.monotonic() - started
+            if seconds >= timeout_seconds:
+                self._progress("")
+                raise exceptions.CommandError(
+                    f"{begun['from']} has handed over, and no controller leads after {seconds:.0f} s: "
+                    "look at `openstack memory controller list` and at the logs of pondstack-controller"
+                )
+            self._progress(f"{begun['from']} has handed over; no leader for {seconds:.1f} s")
+            pause.wait(POLL_SECONDS)
+
+    def _leader(self) -> Document | None:
+        """Return the controller that leads, None while there is none; a 503 of the database's own fail-over too."""
+        try:
+            controllers = list(self.client.list("controllers"))
+        except ApiError as error:
+            if error.status != 503:
+                raise
+            return None
+        return next((controller for controller in controllers if controller["role"] == "leader"), None)
+
+    @staticmethod
+    def _progress(text: str) -> None:
+        """Show a line that the next one replaces, where somebody looks."""
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
