@@ -1,5 +1,7 @@
 """/healthcheck: 200 or 503, and what is wrong."""
 
+import re
+
 import pytest
 from oslo_config import cfg
 
@@ -15,7 +17,9 @@ def health(api, accept="application/json"):
 def test_well_without_a_token(api):
     response = health(api)
     assert response.status_code == 200
-    assert sorted(response.json()["reasons"]) == ["broker: OK", "database: OK", "leader: OK"]
+    broker, database, leader = sorted(response.json()["reasons"])
+    assert (broker, database) == ("broker: OK", "database: OK")
+    assert re.fullmatch(r"leader: OK, epoch 1, renewed \d+\.\d s ago", leader)
     assert "database: OK" in health(api, "text/plain").text
 
 
@@ -35,6 +39,15 @@ def test_a_lease_that_nobody_renews(api):
     response = health(api)
     assert response.status_code == 503
     assert any(reason.startswith("leader: lease is 1") for reason in response.json()["reasons"])
+
+
+def test_who_leads_is_for_those_only_to_whom_the_operator_opens_the_details(api, tmp_path):
+    assert "controller-1" not in health(api).text
+    (tmp_path / "detailed").mkdir()
+    detailed = ApiFixture(tmp_path / "detailed", healthcheck={"detailed": "true"})
+    (shown,) = [reason for reason in health(detailed).json()["reasons"] if reason["reason"].startswith("leader")]
+    assert shown["details"] == "controller-1 leads with epoch 1"
+    detailed.close()
 
 
 def test_no_leader_yet(api):

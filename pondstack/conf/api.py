@@ -47,11 +47,11 @@ OPTIONS: list[cfg.Opt] = [
     ),
     cfg.IntOpt(
         "leader_max_age_seconds",
-        default=60,
+        default=10,
         min=1,
         max=3600,
-        help="Seconds since the leader wrote to the ledger after which /healthcheck reports it as lost. Several times "
-        "[controller] reconcile_interval_seconds, at which an idle leader writes.",
+        help="Seconds since the leader renewed its lease after which /healthcheck reports it as lost. Longer than a "
+        "fail-over takes, so that a load balancer keeps the API while a stand-by takes over.",
     ),
     cfg.IntOpt(
         "health_timeout_seconds",
