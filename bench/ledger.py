@@ -26,10 +26,10 @@ from oslo_service import backend
 
 from pondstack.db import migration
 from pondstack.db.engine import Database
-from pondstack.db.leadership import SqlLeadership
 from pondstack.db.ledger import AssignRequest, Ledger
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS
 from pondstack.rpc.wire import Report
+from pondstack.testing import lead
 from pondstack.testing.servers import MariaDBServer
 
 SLICES = 64
@@ -47,11 +47,8 @@ class OurLedger:
     def __init__(self, url: str, threads: int) -> None:
         database = Database.from_url(url, max_pool_size=threads + 1)
         migration.sync(database)
-        leadership = SqlLeadership(database)
-        epoch = leadership.read_epoch()
-        if not leadership.compare_and_take(epoch, "bench"):
-            raise RuntimeError("somebody else writes to the benchmark's database")
-        self.ledger = Ledger(database, epoch + 1, down_seconds=3600.0)
+        epoch = lead(database, "bench")
+        self.ledger = Ledger(database, epoch, down_seconds=3600.0)
         self.pools = [str(uuid.uuid4()) for _ in range(threads)]
         for number, pool in enumerate(self.pools):
             self.ledger.register_pool(
@@ -63,7 +60,7 @@ class OurLedger:
                 slice_mib=DEFAULT_SLICE_MIB,
                 slices_total=SLICES,
             )
-        report = Report(HOST, sequence=1, epoch=epoch + 1, version="bench", pools=tuple(self.pools))
+        report = Report(HOST, sequence=1, epoch=epoch, version="bench", pools=tuple(self.pools))
         self.ledger.heartbeat(report.to_wire())
 
     def cycle(self, thread: int) -> None:

@@ -1,4 +1,8 @@
-"""The journal: each (operation id, kind) takes effect once; asking again gets the first answer."""
+"""The journal: each (operation id, kind) takes effect once; asking again gets the first answer.
+
+It is also what a stand-by follows. All writers hold the leadership row until they commit, so sequences are committed in
+their order: whoever has read one has read all before it.
+"""
 
 import hashlib
 import json
@@ -47,6 +51,24 @@ def record(session: Session, operation_id: str, kind: str, digest: str, epoch: i
             created_at=now_seconds(),
         )
     )
+
+
+def after(session: Session, sequence: int, limit: int) -> list[OperationRow]:
+    """Return the operations that follow a sequence, at most `limit` of them, in order."""
+    query = select(OperationRow).where(OperationRow.sequence > sequence).order_by(OperationRow.sequence).limit(limit)
+    return list(session.execute(query).scalars())
+
+
+def newest(session: Session) -> int:
+    """Return the newest sequence, 0 before the first operation."""
+    return session.execute(select(func.max(OperationRow.sequence))).scalar() or 0
+
+
+def continues(session: Session, sequence: int) -> bool:
+    """Return whether nothing that follows `sequence` was pruned: it is still there itself, or is the start."""
+    if sequence == 0:
+        return True
+    return session.execute(select(OperationRow.sequence).where(OperationRow.sequence == sequence)).scalar() is not None
 
 
 def prune(session: Session, keep_seconds: float) -> int:

@@ -1,8 +1,10 @@
 """The ledger's writer. Every method is one transaction that first checks the epoch; an operation id happens once.
 
-Raises NotLeader when a newer epoch was taken, Unavailable when the database does not answer in time.
+Each of them renews the lease too. Raises NotLeader when the epoch is over, Unavailable when the database does not
+answer in time. What moves slices is in the journal, with its moves, so that a follower can replay it.
 """
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, TypeVar, cast
@@ -16,20 +18,22 @@ from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.leadership import check_epoch
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, PoolRow, table
+from pondstack.db.moves import MOVES, describe
 from pondstack.domain.allocator import choose_extents
 from pondstack.domain.errors import (
     Conflict,
+    DeviceFailed,
     HostUnusable,
     NotAligned,
     NotFound,
     PoolFragmented,
     PoolShortage,
-    Unavailable,
 )
 from pondstack.domain.model import PoolState, Slice, indexes_of
 from pondstack.domain.sizing import Split
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.domain.units import slices_for
+from pondstack.ha.lease import Terms
 
 T = TypeVar("T")
 
@@ -49,19 +53,41 @@ class AssignRequest:
 
 
 class Ledger:
-    """Writes under one epoch. Thread-safe. `down_seconds`: silence after which a host's agent counts as gone."""
+    """Writes under one epoch. Thread-safe. `down_seconds`: silence after which a host's agent counts as gone.
 
-    def __init__(self, database: Database, epoch: int, down_seconds: float = 20.0) -> None:
+    Each write moves the end of the lease `lease_seconds` away; `renewed(epoch, started)` hears of it, with the moment
+    by `clock` at which the transaction that was committed began (pondstack.ha.candidate.Candidate.renewed).
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        epoch: int,
+        down_seconds: float = 20.0,
+        *,
+        lease_seconds: float = Terms().lease_seconds,
+        clock: Callable[[], float] = time.monotonic,
+        renewed: Callable[[int, float], object] = lambda _epoch, _started: None,
+    ) -> None:
         self.database = database
         self.epoch = epoch
         self._down = down_seconds
+        self._lease = lease_seconds
+        self._clock = clock
+        self._renewed = renewed
 
     def _write(self, work: Callable[[Session], T]) -> T:
+        started = self._clock()
+
         def guarded(session: Session) -> T:
-            check_epoch(session, self.epoch)
+            nonlocal started
+            started = self._clock()
+            check_epoch(session, self.epoch, self._lease)
             return work(session)
 
-        return self.database.write(guarded)
+        answer = self.database.write(guarded)
+        self._renewed(self.epoch, started)
+        return answer
 
     def _once(
         self, operation_id: str, kind: str, arguments: dict[str, Any], work: Callable[[Session], dict[str, Any]]
@@ -83,6 +109,7 @@ class Ledger:
     def assign(self, operation_id: str, request: AssignRequest) -> dict[str, Any]:
         """Take free slices for a consumer; returns {"allocation_uuid", "pool_uuid", "extents": [{"start", "count"}]}.
 
+        The effect in the journal, which is the answer, has "asked" (what the allocation's row says) and "moves" too.
         Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, and Conflict when
         the operation's allocation has been released since.
         """
@@ -116,7 +143,7 @@ class Ledger:
             raise PoolFragmented(f"pool {pool.name}: {error}") from None
         except PoolShortage as error:
             raise PoolShortage(f"pool {pool.name}: {error}") from None
-        slices.move(
+        moves = slices.move(
             session,
             [Slice(pool.uuid, index) for index in indexes_of(extents)],
             SliceEvent.ASSIGN,
@@ -125,24 +152,20 @@ class Ledger:
             allocation_uuid=uuid,
         )
         plain = [{"start": extent.start, "count": extent.count} for extent in extents]
+        asked = {name: value for name, value in asdict(request).items() if name not in ("pool_uuid", "shape")}
         session.execute(
             insert(table(AllocationRow)).values(
                 uuid=uuid,
-                consumer_uuid=request.consumer_uuid,
-                host=request.host,
                 pool_uuid=pool.uuid,
                 extents=plain,
-                pool_mib=request.pool_mib,
-                guest_mib=request.guest_mib,
-                project_id=request.project_id,
-                user_id=request.user_id,
                 operation_id=operation_id,
                 generation=0,
                 created_at=now_seconds(),
                 unclaimed_since=None,
+                **asked,
             )
         )
-        return {"allocation_uuid": uuid, "pool_uuid": pool.uuid, "extents": plain}
+        return {"allocation_uuid": uuid, "pool_uuid": pool.uuid, "extents": plain, "asked": asked, MOVES: moves}
 
     def acknowledge(self, operation_id: str, allocation_uuid: str, host: str) -> None:
         """ASSIGNING becomes ONLINE; raises NotFound or IllegalTransition when the allocation was released meanwhile."""
@@ -151,9 +174,9 @@ class Ledger:
             row = _allocation(session, allocation_uuid, host)
             mine = slices.of_allocation(session, allocation_uuid)
             waiting = [item for item in mine if item.state is not SliceState.ONLINE]
-            slices.move(session, waiting, SliceEvent.ACKNOWLEDGE, epoch=self.epoch)
+            moves = slices.move(session, waiting, SliceEvent.ACKNOWLEDGE, epoch=self.epoch)
             row.generation += 1
-            return {"slices": [item.index for item in waiting]}
+            return {"slices": [item.index for item in waiting], MOVES: moves}
 
         self._once(operation_id, "acknowledge", {"allocation_uuid": allocation_uuid, "host": host}, work)
 
@@ -169,10 +192,12 @@ class Ledger:
             if row is not None and row.host != host:
                 raise Conflict(f"allocation {allocation_uuid} belongs to host {row.host}, not to {host}")
             mine = [item for item in slices.of_allocation(session, allocation_uuid) if item.host == host]
+            moves = []
             for state, events in _CONFIRMED.items():
-                slices.move(session, [item for item in mine if item.state is state], *events, epoch=self.epoch)
+                moves += slices.move(session, [item for item in mine if item.state is state], *events, epoch=self.epoch)
             slices.drop_empty_allocations(session, [allocation_uuid])
-            return {"pool_uuid": mine[0].pool_uuid if mine else None, "slices": [item.index for item in mine]}
+            pool_uuid = mine[0].pool_uuid if mine else None
+            return {"pool_uuid": pool_uuid, "slices": [item.index for item in mine], MOVES: moves}
 
         arguments = {"allocation_uuid": allocation_uuid, "host": host}
         pool_uuid: str | None = self._once(operation_id, "release", arguments, work)["pool_uuid"]
@@ -186,15 +211,34 @@ class Ledger:
 
     def register_pool(self, **values: Any) -> None:
         """Add or refresh a pool; arguments and errors of pondstack.db.pools.register_pool."""
-        self._write(lambda session: pools.register_pool(session, **values))
+
+        def work(session: Session) -> None:
+            new = pools.register_pool(session, **values)
+            if new:
+                moves = [describe(None, Slice(values["uuid"], 0), new)]
+                digest = journal.fingerprint({"pool_uuid": values["uuid"]})
+                journal.record(session, str(uuid4()), "register_pool", digest, self.epoch, {MOVES: moves})
+
+        self._write(work)
 
     def set_pool_state(self, uuid: str, state: PoolState) -> bool:
         """Write down a pool's health; returns whether it changed."""
         return self._write(lambda session: pools.set_pool_state(session, uuid, state))
 
-    def set_host(self, name: str, enabled: bool, reason: str, generation: int | None) -> int:
-        """Enable or disable a host; returns its new generation. Raises NotFound, GenerationConflict."""
-        return self._write(lambda session: pools.set_host(session, name, enabled, reason, generation))
+    def set_host(
+        self, name: str, enabled: bool, reason: str, generation: int | None, operation_id: str | None = None
+    ) -> int:
+        """Enable or disable a host; returns its new generation. Raises NotFound, GenerationConflict.
+
+        By its operation id (None: nobody will repeat it) a repetition gets the first answer, not a conflict with it.
+        """
+
+        def work(session: Session) -> dict[str, Any]:
+            return {"generation": pools.set_host(session, name, enabled, reason, generation), MOVES: []}
+
+        arguments = {"name": name, "enabled": enabled, "reason": reason, "generation": generation}
+        now: int = self._once(operation_id or str(uuid4()), "set_host", arguments, work)["generation"]
+        return now
 
     def set_provider(self, name: str, provider_uuid: str) -> None:
         """Remember the UUID of a host's Placement provider."""
@@ -206,8 +250,8 @@ class Ledger:
         def work(session: Session) -> dict[str, Any]:
             mine = slices.of_allocation(session, allocation_uuid)
             held = [item for item in mine if item.state in (SliceState.ASSIGNING, SliceState.ONLINE)]
-            slices.move(session, held, SliceEvent.RELEASE, epoch=self.epoch, reason=reason)
-            return {"slices": [item.index for item in held]}
+            moves = slices.move(session, held, SliceEvent.RELEASE, epoch=self.epoch, reason=reason)
+            return {"slices": [item.index for item in held], MOVES: moves}
 
         return self._count("begin_release", {"allocation_uuid": allocation_uuid}, work)
 
@@ -216,8 +260,8 @@ class Ledger:
 
         def work(session: Session) -> dict[str, Any]:
             held = [item for item in slices.of_allocation(session, allocation_uuid) if item.state in OWNED]
-            slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason)
-            return {"slices": [item.index for item in held]}
+            moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason)
+            return {"slices": [item.index for item in held], MOVES: moves}
 
         return self._count("quarantine", {"allocation_uuid": allocation_uuid}, work)
 
@@ -237,8 +281,8 @@ class Ledger:
             loose = (SliceState.FREE, SliceState.SANITIZING)
             found = [item for item in slices.at(session, pool_uuid, wanted) if item.state in loose]
             cause = {"host": host, "allocation_uuid": allocation_uuid}
-            slices.move(session, found, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason, **cause)
-            return {"slices": [item.index for item in found]}
+            moves = slices.move(session, found, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason, **cause)
+            return {"slices": [item.index for item in found], MOVES: moves}
 
         return self._count("quarantine", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
 
@@ -248,9 +292,9 @@ class Ledger:
 
         def work(session: Session) -> dict[str, Any]:
             found = [i for i in slices.at(session, pool_uuid, wanted) if i.state is SliceState.QUARANTINED]
-            slices.move(session, found, SliceEvent.AUDIT, epoch=self.epoch, reason=reason)
+            moves = slices.move(session, found, SliceEvent.AUDIT, epoch=self.epoch, reason=reason)
             slices.drop_empty_allocations(session, {i.allocation_uuid for i in found if i.allocation_uuid})
-            return {"slices": [item.index for item in found]}
+            return {"slices": [item.index for item in found], MOVES: moves}
 
         return self._count("audit", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
 
@@ -260,8 +304,8 @@ class Ledger:
 
         def work(session: Session) -> dict[str, Any]:
             found = [i for i in slices.at(session, pool_uuid, wanted) if i.state is SliceState.SANITIZING]
-            slices.move(session, found, SliceEvent.SANITIZED, epoch=self.epoch)
-            return {"slices": [item.index for item in found]}
+            moves = slices.move(session, found, SliceEvent.SANITIZED, epoch=self.epoch)
+            return {"slices": [item.index for item in found], MOVES: moves}
 
         return self._count("sanitized", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
 
@@ -317,7 +361,7 @@ _CONFIRMED = {
 
 
 def _usable_pool(session: Session, uuid: str, name: str) -> PoolRow:
-    """Return the pool if the host may have slices of it; raises NotFound, HostUnusable, Unavailable."""
+    """Return the pool if the host may have slices of it; raises NotFound, HostUnusable, DeviceFailed."""
     found = session.execute(
         select(PoolRow, HostRow, HostPoolRow)
         .select_from(PoolRow)
@@ -335,7 +379,7 @@ def _usable_pool(session: Session, uuid: str, name: str) -> PoolRow:
     if link is None:
         raise HostUnusable(f"host {name} does not reach pool {pool.name}; its agent reports other pools")
     if pool.state != PoolState.UP:
-        raise Unavailable(f"pool {pool.name} has failed; look at the device")
+        raise DeviceFailed(f"pool {pool.name} has failed; look at the device")
     return cast(PoolRow, pool)
 
 

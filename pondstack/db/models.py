@@ -22,13 +22,31 @@ def table(model: type[Base]) -> Table:
 
 
 class Leadership(Base):
-    """One row: who may write. `epoch` only grows."""
+    """One row: who may write, and until when nobody else may stand. `epoch` only grows.
+
+    `expires_at` 0: the lease was handed over, and not even its own holder writes any more; `successor` stands first.
+    """
 
     __tablename__ = "leadership"
     id: Mapped[int] = mapped_column(Integer, primary_key=True)
     epoch: Mapped[int] = mapped_column(BigInteger, default=0)
     holder: Mapped[str] = mapped_column(NAME, default="")
     renewed_at: Mapped[float] = mapped_column(Float(53), default=0.0)
+    expires_at: Mapped[float] = mapped_column(Float(53), default=0.0, server_default="0")
+    successor: Mapped[str] = mapped_column(NAME, default="", server_default="")
+
+
+class ControllerRow(Base):
+    """One controller that takes part, as it last said of itself; `holder` is unique to one process and life."""
+
+    __tablename__ = "controllers"
+    name: Mapped[str] = mapped_column(NAME, primary_key=True)
+    holder: Mapped[str] = mapped_column(NAME)
+    role: Mapped[str] = mapped_column(String(16))
+    epoch: Mapped[int] = mapped_column(BigInteger)
+    started_at: Mapped[float] = mapped_column(Float(53))
+    seen_at: Mapped[float] = mapped_column(Float(53))
+    followed_sequence: Mapped[int] = mapped_column(BigInteger)
 
 
 class PoolRow(Base):

@@ -34,10 +34,11 @@ def register_pool(
     address: Mapping[str, Any],
     slice_mib: int,
     slices_total: int,
-) -> None:
+) -> range:
     """Add a pool with all its slices free, or refresh name, driver and address of a known one.
 
-    Slices of a device that grew are added. Raises Conflict: it shrank, changed its slice size, or the name is taken.
+    Returns the indexes of the slices that are new to the ledger: all of them, or those of a device that grew. Raises
+    Conflict: it shrank, changed its slice size, or the name is taken.
     """
     other = session.execute(select(PoolRow.uuid).where(PoolRow.name == name, PoolRow.uuid != uuid)).scalar()
     if other is not None:
@@ -66,6 +67,7 @@ def register_pool(
         session.execute(update(PoolRow).where(PoolRow.uuid == uuid).values(state=PoolState.UP, **values))
     for start in range(known, slices_total, CHUNK):
         _insert_slices(session, uuid, range(start, min(start + CHUNK, slices_total)))
+    return range(known, slices_total)
 
 
 def _insert_slices(session: Session, pool_uuid: str, indexes: Iterable[int]) -> None:

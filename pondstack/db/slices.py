@@ -1,6 +1,7 @@
 """Moves of slices in SQL. What a move means is pondstack.domain.ledger's; here it becomes a conditional UPDATE."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sqlalchemy import delete, exists, select, update
 from sqlalchemy.engine import CursorResult
@@ -8,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from pondstack.db.clock import now_seconds
 from pondstack.db.models import AllocationRow, SliceRow, table
+from pondstack.db.moves import describe
 from pondstack.db.retry import CompareAndSetLost
 from pondstack.domain.ledger import transition
 from pondstack.domain.model import Slice
@@ -45,25 +47,23 @@ def move(
     host: str | None = None,
     allocation_uuid: str | None = None,
     reason: str = "",
-) -> list[Slice]:
-    """Take slices of one pool through `events`, all or none.
+) -> list[dict[str, Any]]:
+    """Take slices of one pool through `events`, all or none; returns the moves for the journal.
 
     Raises IllegalTransition, CompareAndSetLost (a slice is no longer as it was read).
     """
     groups: dict[tuple[str, SliceState, str | None, Slice], list[int]] = {}
-    moved = []
     for item in items:
         after = item
         for event in events:
             after = transition(
                 after, event, epoch=epoch, host=host, allocation_uuid=allocation_uuid, reason=reason[:1000]
             )
-        moved.append(after)
         pattern = Slice(after.pool_uuid, 0, after.state, after.host, after.allocation_uuid, epoch, after.reason)
         groups.setdefault((item.pool_uuid, item.state, item.allocation_uuid, pattern), []).append(item.index)
     for (pool_uuid, state, owner, after), indexes in groups.items():
         _swap(session, pool_uuid, indexes, state, owner, after)
-    return moved
+    return [describe(state, after, indexes) for (_pool, state, _owner, after), indexes in groups.items()]
 
 
 def _swap(

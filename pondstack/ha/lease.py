@@ -7,10 +7,16 @@ leader from writing is the epoch, which every ledger transaction, every agent an
 from dataclasses import dataclass
 from typing import Protocol
 
+LONGEST_LEASE_SECONDS = 30.0
+"""No lease lasts longer ([ha] lease_seconds is bound by it), so that one that seems to was written by another clock."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The row as it is now. `remaining_seconds` <= 0: the lease is over; `successor`: who alone may stand next."""
+    """The row as it is now. `remaining_seconds` <= 0: the lease is over; `successor`: who alone may stand next.
+
+    A lease that would last longer than LONGEST_LEASE_SECONDS is over too: the database's clock was set back.
+    """
 
     epoch: int
     holder: str
@@ -45,7 +51,10 @@ class LeaseStore(Protocol):
         """Move the end of the lease away; raises NotLeader when `epoch` is no longer the present one."""
 
     def hand_over(self, epoch: int, successor: str) -> None:
-        """End the lease now; `successor` ("": anybody) alone may stand for a while. Raises NotLeader."""
+        """End the lease now; `successor` ("": anybody) alone may stand for a while. Raises NotLeader.
+
+        From here on the epoch is over for its holder too: neither a renewal nor a write of the ledger brings it back.
+        """
 
 
 class LeadershipStore(Protocol):

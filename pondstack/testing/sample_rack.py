@@ -14,10 +14,9 @@ from sqlalchemy.orm import Session
 from pondstack.db import migration
 from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
-from pondstack.db.leadership import SqlLeadership
 from pondstack.db.ledger import AssignRequest, Ledger
 from pondstack.db.models import HostRow, Leadership
-from pondstack.ha.lease import take_epoch
+from pondstack.testing import lead
 
 _NAMES = UUID("5e1a5a3e-7d0b-4c8e-9c55-2d0f4a6b8c1d")
 
@@ -70,7 +69,7 @@ def fill(database: Database) -> tuple[str, ...]:
     is quarantined, the rest are free.
     """
     migration.sync(database)
-    ledger = Ledger(database, take_epoch(SqlLeadership(database), "controller-1"))
+    ledger = Ledger(database, lead(database, "controller-1"))
     ledger.register_pool(
         uuid=POOL, name="pool0", serial="emulated-0001", driver="emulated", address={}, slice_mib=1024, slices_total=8
     )

@@ -7,9 +7,8 @@ import pytest
 from pondstack.cmd import manage, status
 from pondstack.db import migration
 from pondstack.db.engine import Database
-from pondstack.db.leadership import SqlLeadership
 from pondstack.db.ledger import Ledger
-from pondstack.ha.lease import take_epoch
+from pondstack.testing import lead
 
 
 @pytest.fixture
@@ -71,7 +70,7 @@ def test_upgrade_check_succeeds_and_warns(configuration, tmp_path, capsys):
     manage_(configuration, "db", "sync")
     assert check(configuration) == 0
     database = Database.from_url(f"sqlite:///{tmp_path}/ledger.db")
-    ledger = Ledger(database, take_epoch(SqlLeadership(database), "test"))
+    ledger = Ledger(database, lead(database, "test"))
     pool = {"uuid": "u", "name": "pool0", "serial": "S", "driver": "d", "address": {}, "slice_mib": 1024}
     ledger.register_pool(**pool, slices_total=2)
     ledger.quarantine_slices("u", [1], "sanitize_failed: EIO")

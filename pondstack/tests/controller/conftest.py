@@ -22,15 +22,14 @@ from pondstack.controller.splitting import Splitting
 from pondstack.controller.world import Limits
 from pondstack.db import migration
 from pondstack.db.engine import Database
-from pondstack.db.leadership import SqlLeadership
 from pondstack.db.ledger import Ledger
 from pondstack.db.sql_reader import SqlReader
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import InUse
 from pondstack.domain.sizing import StaticShare
-from pondstack.ha.lease import take_epoch
 from pondstack.rpc.wire import Attached, Grant, Report
+from pondstack.testing import lead
 
 SERIAL = "S1"
 POOL = pool_uuid(SERIAL)
@@ -162,7 +161,7 @@ def placed(database, device, placement) -> Rack:
 
 def make_rack(database: Database, path, placement: Placement | None, down_seconds: float = 20.0) -> Rack:
     reader = SqlReader(database, down_seconds)
-    ledger = Ledger(database, take_epoch(SqlLeadership(database), "test"), down_seconds)
+    ledger = Ledger(database, lead(database, "test"), down_seconds)
     devices = DeviceRegistry(ledger, [DeviceSpec("pool0", "emulated", str(path))])
     devices.register()
     rack = Rack(

@@ -8,12 +8,11 @@ import pytest
 from pondstack.clients.placement import Inventory
 from pondstack.controller.inventory import aggregate_uuid, provider_name
 from pondstack.controller.world import Limits
-from pondstack.db.leadership import SqlLeadership
 from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.domain.model import Extent
 from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
-from pondstack.ha.lease import take_epoch
 from pondstack.rpc.wire import Attached
+from pondstack.testing import lead
 from pondstack.tests.controller.conftest import POOL, call, make_rack
 
 NOW = {"unclaimed_grace_seconds": 0.0}
@@ -278,7 +277,7 @@ def test_a_placement_that_lost_our_provider_proves_nothing(placed, nova, placeme
 
 
 def test_a_deposed_controller_stops(placed):
-    take_epoch(SqlLeadership(placed.database), "newer")
+    lead(placed.database, "newer")
     with pytest.raises(NotLeader):
         placed.reconcile()
 

@@ -6,10 +6,9 @@ import pytest
 
 from pondstack.db import migration
 from pondstack.db.engine import Database
-from pondstack.db.leadership import SqlLeadership
 from pondstack.db.ledger import Ledger
 from pondstack.db.sql_reader import SqlReader
-from pondstack.ha.lease import take_epoch
+from pondstack.testing import lead
 
 POOL = "11111111-1111-4111-8111-111111111111"
 
@@ -37,7 +36,7 @@ def database(empty) -> Database:
 @pytest.fixture
 def ledger(database) -> Ledger:
     """A ledger with one pool of four slices and two hosts that reach it."""
-    made = Ledger(database, take_epoch(SqlLeadership(database), "test"))
+    made = Ledger(database, lead(database, "test"))
     made.register_pool(
         uuid=POOL, name="pool0", serial="S1", driver="fake", address={"path": "/x"}, slice_mib=1024, slices_total=4
     )
