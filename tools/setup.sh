@@ -102,4 +102,13 @@ if [ ! -s "$kernel" ]; then
         die "apt-get download ${package:-linux-image-cloud-amd64}"
     install -D -m 644 "$work"/kernel/boot/vmlinuz-* "$kernel"
 fi
+# Galera's state transfer: two scripts of mariadb-server, whose service is not wanted; unpacked into the venv as well.
+wsrep=$VENV/share/pondstack/wsrep
+if [ ! -s "$wsrep/wsrep_sst_rsync" ] && ! command -v wsrep_sst_rsync >/dev/null; then
+    say galera "MariaDB's state transfer scripts, in ${wsrep/#$PWD\//}"
+    prepare_apt
+    (cd "$work" && apt-get "${apt_options[@]}" download mariadb-server && dpkg -x mariadb-server_*.deb mariadb) >>"$LOG" 2>&1 ||
+        die "apt-get download mariadb-server"
+    install -D -m 755 -t "$wsrep" "$work"/mariadb/usr/bin/wsrep_sst_common "$work"/mariadb/usr/bin/wsrep_sst_rsync
+fi
 say ready "$("$VENV/bin/python" --version), $(qemu-system-x86_64 --version | head -n1 | cut -d'(' -f1)"

@@ -1,6 +1,7 @@
 """pytest fixtures with real servers; a plugin that the root conftest.py loads.
 
 Servers start at first use, once a session. `mariadb_url` and `postgresql_url` give each test a fresh, empty database.
+`galera` and `postgresql_pair` come whole to each test, whatever the one before broke; a test makes its own database.
 """
 
 import itertools
@@ -12,7 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from pondstack.testing.servers import MariaDBServer, PostgreSQLServer, RabbitMQServer
+from pondstack.testing.servers import (
+    GaleraCluster,
+    MariaDBServer,
+    PostgresPair,
+    PostgreSQLServer,
+    RabbitMQServer,
+    Server,
+)
+from pondstack.testing.servers import galera as galera_cluster
+from pondstack.testing.servers import postgresql_pair as pair
 
 _numbers = itertools.count()
 
@@ -57,6 +67,38 @@ def postgresql(short_directory: Callable[[str], Path]) -> Iterator[PostgreSQLSer
         yield server
 
 
+@pytest.fixture(scope="session")
+def galera_session(short_directory: Callable[[str], Path]) -> Iterator[GaleraCluster]:
+    """A Galera cluster of three nodes of this session; use `galera`."""
+    if reason := galera_cluster.missing():
+        pytest.skip(reason)
+    cluster = GaleraCluster(short_directory("gc"))
+    with _started(cluster):
+        yield cluster
+
+
+@pytest.fixture
+def galera(galera_session: GaleraCluster) -> GaleraCluster:
+    """A Galera cluster whose nodes are all there."""
+    return galera_session.start()
+
+
+@pytest.fixture(scope="session")
+def postgresql_pair_session(short_directory: Callable[[str], Path]) -> Iterator[PostgresPair]:
+    """A PostgreSQL primary with a synchronous standby of this session; use `postgresql_pair`."""
+    if reason := pair.missing():
+        pytest.skip(reason)
+    servers = PostgresPair(short_directory("pp"))
+    with _started(servers):
+        yield servers
+
+
+@pytest.fixture
+def postgresql_pair(postgresql_pair_session: PostgresPair) -> PostgresPair:
+    """A PostgreSQL primary whose standby is there and confirms commits."""
+    return postgresql_pair_session.start()
+
+
 @pytest.fixture
 def mariadb_url(mariadb: MariaDBServer) -> Iterator[str]:
     """The URL of a fresh MariaDB database, dropped after the test."""
@@ -72,7 +114,9 @@ def postgresql_url(postgresql: PostgreSQLServer) -> Iterator[str]:
 
 
 @contextmanager
-def _started(server: MariaDBServer | PostgreSQLServer | RabbitMQServer) -> Iterator[None]:
+def _started(server: Server | GaleraCluster | PostgresPair) -> Iterator[None]:
+    server: MariaDBServer | PostgreSQLServer | RabbitMQServer | GaleraCluster | PostgresPair,
+) -> Iterator[None]:
     try:
         server.start()
         yield

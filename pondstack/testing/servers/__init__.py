@@ -5,16 +5,20 @@ runs as the user postgres, which must be able to reach the directory.
 """
 
 from pondstack.testing.servers.base import LOOPBACK, UNIX_SOCKET_MAX_BYTES, USER, Server, free_port
+from pondstack.testing.servers.galera import GaleraCluster
 from pondstack.testing.servers.mariadb import MariaDBServer
 from pondstack.testing.servers.postgresql import PostgreSQLServer
+from pondstack.testing.servers.postgresql_pair import PostgresPair
 from pondstack.testing.servers.rabbitmq import RabbitMQServer
 
 __all__ = [
     "LOOPBACK",
     "UNIX_SOCKET_MAX_BYTES",
     "USER",
+    "GaleraCluster",
     "MariaDBServer",
     "PostgreSQLServer",
+    "PostgresPair",
     "RabbitMQServer",
     "Server",
     "free_port",

@@ -9,22 +9,33 @@ import pymysql
 from pondstack.testing import daemon
 from pondstack.testing.servers.base import LOOPBACK, USER, Server
 
+MARIADBD = "/usr/sbin/mariadbd"
+
 
 class MariaDBServer(Server):
     """mariadbd; commits are durable (innodb_flush_log_at_trx_commit = 1), buffers are small."""
 
     name = "mariadb"
+    account = "root"
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.directory / "data"
 
     @property
     def _socket(self) -> Path:
         return self.directory / "sock"
 
     def _make_daemon(self) -> daemon.Daemon:
-        argv = [
-            "/usr/sbin/mariadbd",
-            "--no-defaults",
-            "--user=root",
-            f"--datadir={self.directory}/data",
+        return daemon.Daemon(self.name, self._argv(), self.directory, ready=self._is_ready)
+
+    def _program(self) -> list[str]:
+        return [MARIADBD, "--no-defaults", f"--user={self.account}", f"--datadir={self.data}"]
+
+    def _argv(self) -> list[str]:
+        return [
+            *self._program(),
             f"--socket={self._socket}",
             f"--pid-file={self.directory}/mariadbd.pid",
             f"--tmpdir={self.directory}/tmp",
@@ -42,22 +53,26 @@ class MariaDBServer(Server):
             "--aria-pagecache-buffer-size=8M",
             "--performance-schema=OFF",
         ]
-        return daemon.Daemon(self.name, argv, self.directory, ready=self._is_ready)
 
     def _prepare(self) -> None:
         self._check_socket(self._socket)
-        (self.directory / "tmp").mkdir(exist_ok=True)
+        for path in (self.directory, self.directory / "tmp"):
+            path.mkdir(exist_ok=True)
+            shutil.chown(path, self.account)
+        self._install()
+
+    def _install(self) -> None:
+        """Make the system tables, once."""
         done = self.directory / "installed"
         if done.exists():
             return
-        data = self.directory / "data"
-        shutil.rmtree(data, ignore_errors=True)
-        data.mkdir(mode=0o700)
+        shutil.rmtree(self.data, ignore_errors=True)
+        self.data.mkdir(mode=0o700)
+        shutil.chown(self.data, self.account)
         # What mariadb-install-db does, without the programs of the client package and the help tables.
         sql = "create database mysql;\nuse mysql;\nSET @auth_root_socket='root';\n"
         sql += "".join(path.read_text() for path in self._system_tables())
-        bootstrap = ["/usr/sbin/mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", "--bootstrap"]
-        self._run([*bootstrap, "--skip-log-bin", "--innodb-log-file-size=64M"], text=sql)
+        self._run([*self._program(), "--bootstrap", "--skip-log-bin", "--innodb-log-file-size=64M"], text=sql)
         done.touch()
 
     @staticmethod

@@ -18,11 +18,16 @@ class PostgreSQLServer(Server):
 
     name = "postgresql"
 
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.directory / "data"
+
     def _make_daemon(self) -> daemon.Daemon:
         argv = [
             *self._as_postgres(),
             str(POSTGRESQL_BIN / "postgres"),
-            *("-D", str(self.directory / "data")),
+            *("-D", str(self.data)),
             *("-h", LOOPBACK, "-p", str(self.port), "-k", str(self.directory / "run")),
             *("-c", "shared_buffers=32MB", "-c", "max_connections=300", "-c", "fsync=on"),
             *("-c", "dynamic_shared_memory_type=mmap", "-c", "logging_collector=off"),
@@ -41,16 +46,15 @@ class PostgreSQLServer(Server):
         done = self.directory / "installed"
         if done.exists():
             return
-        data = self.directory / "data"
-        shutil.rmtree(data, ignore_errors=True)
+        shutil.rmtree(self.data, ignore_errors=True)
         password_file = run / "password"
-        for path in (data, run):
+        for path in (self.data, run):
             path.mkdir(mode=0o700, exist_ok=True)
             shutil.chown(path, "postgres", "postgres")
         password_file.write_text(self._password)
         shutil.chown(password_file, "postgres", "postgres")
         options = ["-U", USER, "-E", "UTF8", "--no-locale", "-N"]
-        initdb: list[str | Path] = [POSTGRESQL_BIN / "initdb", "-D", data, *options]
+        initdb: list[str | Path] = [POSTGRESQL_BIN / "initdb", "-D", self.data, *options]
         self._run([*self._as_postgres(), *initdb, "-A", "scram-sha-256", "--pwfile", password_file], cwd="/")
         password_file.unlink()
         done.touch()

@@ -1,0 +1,49 @@
+"""The Galera cluster and the PostgreSQL pair lose a server, keep what was committed, and come back whole."""
+
+import psycopg2
+import pytest
+
+from pondstack.testing import daemon
+from pondstack.testing.servers import galera as galera_servers
+
+
+def test_galera_goes_on_without_a_node_and_takes_it_back(galera):
+    galera.execute("CREATE DATABASE IF NOT EXISTS one")
+    galera.execute("CREATE TABLE one.t (x INTEGER PRIMARY KEY)")
+    galera.kill(0)
+    galera.wait_size(2)
+    assert galera.nodes[1].primary
+    galera.execute("INSERT INTO one.t VALUES (1)", 1)
+    galera.restart(0)
+    assert galera.execute("SELECT x FROM one.t", 0) == [(1,)]
+    log = galera.nodes[0].log_file.read_text()
+    assert "Receiving IST" in log, "the node was copied as a whole instead of getting what it missed"
+    galera.drop_database("one")
+
+
+def test_postgresql_fails_over_and_takes_the_old_primary_back(postgresql_pair):
+    pair = postgresql_pair
+    old = pair.primary
+    pair.execute("CREATE TABLE t (x INTEGER PRIMARY KEY)")
+    with pytest.raises(daemon.DaemonFailed, match="two primaries"):
+        pair.promote()
+    assert pair.standby.in_recovery()
+    pair.kill_primary()
+    pair.promote()
+    assert pair.primary is not old
+    pair.execute("INSERT INTO t VALUES (1)")
+    pair.rejoin()
+    assert pair.standby is old
+    assert pair.synchronous()
+    with pytest.raises(psycopg2.errors.ReadOnlySqlTransaction):
+        old.execute("INSERT INTO t VALUES (2)")
+    pair.execute("DROP TABLE t")
+
+
+def test_what_is_missing_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(galera_servers, "PROVIDER", tmp_path / "libgalera_smm.so")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(galera_servers, "SCRIPTS", tmp_path)
+    assert "libgalera_smm.so" in galera_servers.missing()
+    assert "wsrep_sst_rsync" in galera_servers.missing()
+    assert "tools/setup.sh" in galera_servers.missing()
