@@ -115,8 +115,6 @@ def postgresql_url(postgresql: PostgreSQLServer) -> Iterator[str]:
 
 @contextmanager
 def _started(server: Server | GaleraCluster | PostgresPair) -> Iterator[None]:
-    server: MariaDBServer | PostgreSQLServer | RabbitMQServer | GaleraCluster | PostgresPair,
-) -> Iterator[None]:
     try:
         server.start()
         yield
