@@ -4,6 +4,7 @@ import argparse
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from osc_lib import exceptions
@@ -78,7 +79,8 @@ class FailoverController(base.ShowCommand):
         begun = self.client.post("controllers", "failover", body={"to": parsed_args.to})
         if not parsed_args.wait:
             return base.record(begun, _BEGUN)
-        leader = self._follow(begun, started, parsed_args.timeout)
+        leader = self._until(lambda: self._leader_after(begun["epoch"]), begun, started, parsed_args.timeout)
+        self._until(self._changes_work, begun, started, parsed_args.timeout)
         away = round(time.monotonic() - started, 1)
         print(
             f"{leader['name']} leads with epoch {leader['epoch']}; changes had to wait for {away} s or less",
@@ -86,33 +88,46 @@ class FailoverController(base.ShowCommand):
         )
         return base.record({**begun, "leader": leader["name"], "away_seconds": away}, _DONE)
 
-    def _follow(self, begun: Document, started: float, timeout_seconds: float) -> Document:
-        """Return the controller that leads with a later epoch; CommandError when there is none in time."""
+    def _until(self, look: Callable[[], Any], begun: Document, started: float, timeout_seconds: float) -> Any:
+        """Return the first true answer of `look`; a 503 is none. CommandError when there is none in time."""
         pause = threading.Event()
         while True:
-            leader = self._leader()
-            if leader and leader["epoch"] > begun["epoch"]:
-                self._progress("")
-                return leader
+            try:
+                found = look()
+            except ApiError as error:
+                if error.status != 503:
+                    raise
+                found = None
             seconds = time.monotonic() - started
-            if seconds >= timeout_seconds:
+            if found or seconds >= timeout_seconds:
                 self._progress("")
-                raise exceptions.CommandError(
-                    f"{begun['from']} has handed over, and no controller leads after {seconds:.0f} s: "
-                    "look at `openstack memory controller list` and at the logs of pondstack-controller"
-                )
+                break
             self._progress(f"{begun['from']} has handed over; no leader for {seconds:.1f} s")
             pause.wait(POLL_SECONDS)
+        if not found:
+            raise exceptions.CommandError(
+                f"{begun['from']} has handed over, and no controller leads after {seconds:.0f} s: "
+                "look at `openstack memory controller list` and at the logs of pondstack-controller"
+            )
+        return found
 
-    def _leader(self) -> Document | None:
-        """Return the controller that leads, None while there is none; a 503 of the database's own fail-over too."""
-        try:
-            controllers = list(self.client.list("controllers"))
-        except ApiError as error:
-            if error.status != 503:
-                raise
-            return None
-        return next((controller for controller in controllers if controller["role"] == "leader"), None)
+    def _leader_after(self, epoch: int) -> Document | None:
+        """Return the controller that leads with a later epoch, None while there is none."""
+        leading = [controller for controller in self.client.list("controllers") if controller["role"] == "leader"]
+        return next((controller for controller in leading if controller["epoch"] > epoch), None)
+
+    def _changes_work(self) -> bool:
+        """Set a host to what it is already, which changes nothing and needs a leader that is ready."""
+        for host in self.client.list("hosts", limit=1):
+            wanted = {"enabled": host["enabled"], "generation": host["generation"]}
+            if not host["enabled"]:
+                wanted["disabled_reason"] = host["disabled_reason"]
+            try:
+                self.client.put("hosts", host["name"], body=wanted)
+            except ApiError as error:
+                if error.status != 409:  # somebody else has changed the host, so changes work
+                    raise
+        return True
 
     @staticmethod
     def _progress(text: str) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from keystoneauth1 import session as keystone_session
 
-from pondstack.domain.errors import Unavailable
+from pondstack.domain.errors import GenerationConflict, NotLeader, Unavailable
 from pondstack.osc import plugin
 from pondstack.testing import sample_rack
 from pondstack.testing.api import URL, ApiFixture
@@ -240,6 +240,27 @@ def test_failover_is_followed_until_another_one_leads(api, openstack, monkeypatc
     assert 0 <= done["away_seconds"] < 30
     assert "controller-2 leads with epoch 2; changes had to wait for" in err
     assert len(looks) > 3
+    assert api.reader.host("host-1").generation == 0
+
+
+@pytest.mark.parametrize("trouble", [NotLeader("not yet"), GenerationConflict("the other operator was faster")])
+def test_failover_is_over_when_a_change_works(api, openstack, monkeypatch, trouble):
+    tried = []
+    real = api.controller.set_host
+
+    def not_ready(**arguments):
+        """Not work at first."""
+        tried.append(arguments["enabled"])
+        if len(tried) == 1:
+            raise trouble
+        return real(**arguments)
+
+    monkeypatch.setattr(api.controller, "set_host", not_ready)
+    api.ledger.set_host("host-1", False, "new memory", None)
+    status, _, err = openstack("memory controller failover --wait")
+    assert status == 0, err
+    assert tried == ([False, False] if isinstance(trouble, NotLeader) else [False])
+    assert api.reader.host("host-1").disabled_reason == "new memory"
 
 
 def test_failover_that_nobody_takes_up_fails_in_time(api, openstack, monkeypatch):
