@@ -21,8 +21,8 @@ from pondstack.domain.units import DEFAULT_SLICE_MIB  # noqa: E402
 
 
 def db_sync(conf: cfg.ConfigOpts) -> str:
-    """Bring the schema up to date; returns its version."""
-    database = Database.from_conf(conf)
+    """Bring the schema up to date; returns its version. A large table may take its time."""
+    database = Database.from_conf(conf, answer_seconds=None)
     try:
         return migration.sync(database, conf.command.revision) or "empty"
     finally:

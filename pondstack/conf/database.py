@@ -1,4 +1,4 @@
-"""[database]: oslo.db's own options and how long a transaction is tried again."""
+"""[database]: oslo.db's own options, the servers of a cluster, and how long each is waited for."""
 
 from oslo_config import cfg
 from oslo_db import options
@@ -6,6 +6,29 @@ from oslo_db import options
 GROUP = "database"
 
 OPTIONS: list[cfg.Opt] = [
+    cfg.ListOpt(
+        "hosts",
+        default=[],
+        help="Servers of one cluster (host:port, [IPv6]:port), tried in turn in place of the host and port in "
+        "connection: all Galera nodes, or a PostgreSQL primary and its standbys. One that fails, is read only, in "
+        "recovery or not ready is left for the next. Give each controller the same order. Empty: the server in "
+        "connection only.",
+    ),
+    cfg.FloatOpt(
+        "connect_seconds",
+        default=2.0,
+        min=0.1,
+        max=60.0,
+        help="Seconds that a server may take to accept a connection before the next one is tried.",
+    ),
+    cfg.FloatOpt(
+        "answer_seconds",
+        default=5.0,
+        min=0.1,
+        max=600.0,
+        help="Seconds that a server may take for each answer before it counts as frozen and its connections as lost. "
+        "Longer than Galera needs to notice a dead node.",
+    ),
     cfg.FloatOpt(
         "transaction_retry_seconds",
         default=15.0,

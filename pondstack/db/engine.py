@@ -1,6 +1,6 @@
 """Engine and transactions: each goes through Database.write or Database.read, which carry the retry rules."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from oslo_config import cfg
@@ -9,10 +9,12 @@ from sqlalchemy import Engine, event, text
 from sqlalchemy.orm import Session
 
 from pondstack.conf import database as options
-from pondstack.db import retry
+from pondstack.db import patience, retry, servers
 
 T = TypeVar("T")
 WRITE = "pondstack_write"
+IDLE_TRANSACTION_SECONDS = 1
+"""The least that MariaDB takes; our transactions wait for nobody between two statements."""
 
 
 class Database:
@@ -27,21 +29,47 @@ class Database:
             self._reader = engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
 
     @classmethod
-    def from_url(cls, url: str, retry_seconds: float = 15.0, **arguments: Any) -> "Database":
-        """Open a database; it need not answer yet."""
+    def from_url(
+        cls,
+        url: str,
+        retry_seconds: float = 15.0,
+        *,
+        hosts: Sequence[str] = (),
+        connect_seconds: float | None = None,
+        answer_seconds: float | None = None,
+        **arguments: Any,
+    ) -> "Database":
+        """Open a database; it need not answer yet. Raises ValueError for `hosts` that are none.
+
+        `hosts` are the servers of one cluster, in place of the URL's host and port. Without limits, a server that is
+        frozen is waited for as long as the driver does.
+        """
         engine = engines.create_engine(url, max_retries=0, sqlite_fk=True, **arguments)
-        if engine.dialect.name == "sqlite":
+        dialect = engine.dialect.name
+        chosen = servers.parse(hosts, dialect)
+        if dialect == "sqlite":
             _tune_sqlite(engine)
+        else:
+            servers.Servers(engine, chosen, patience.Limits(connect_seconds, answer_seconds))
+            _bound_idle_transactions(engine)
         return cls(engine, retry_seconds)
 
     @classmethod
-    def from_conf(cls, conf: cfg.ConfigOpts) -> "Database":
-        """Open the database of the [database] section."""
+    def from_conf(cls, conf: cfg.ConfigOpts, **limits: float | None) -> "Database":
+        """Open the database of the [database] section.
+
+        `retry_seconds`, `connect_seconds` and `answer_seconds` come in place of the section's, for work that has less
+        time, or more. Raises cfg.Error.
+        """
         options.register_opts(conf)
         group = conf.database
         if not group.connection:
             raise cfg.RequiredOptError("connection", cfg.OptGroup(options.GROUP))
         arguments = {
+            "retry_seconds": group.transaction_retry_seconds,
+            "hosts": group.hosts,
+            "connect_seconds": group.connect_seconds,
+            "answer_seconds": group.answer_seconds,
             "connection_recycle_time": group.connection_recycle_time,
             "max_pool_size": group.max_pool_size,
             "max_overflow": group.max_overflow,
@@ -51,7 +79,10 @@ class Database:
             "connection_debug": group.connection_debug,
             "connection_parameters": group.connection_parameters,
         }
-        return cls.from_url(group.connection, group.transaction_retry_seconds, **arguments)
+        try:
+            return cls.from_url(group.connection, **{**arguments, **limits})
+        except ValueError as error:
+            raise cfg.ConfigFileValueError(f"[database] hosts: {error}") from error
 
     def write(self, work: Callable[[Session], T]) -> T:
         """Run `work` in one transaction and commit it; it may run more than once. Raises Unavailable."""
@@ -73,6 +104,23 @@ class Database:
     def _once(engine: Engine, work: Callable[[Session], T]) -> T:
         with Session(engine, expire_on_commit=False) as session, session.begin():
             return work(session)
+
+
+def _bound_idle_transactions(engine: Engine) -> None:
+    """Have the server roll a transaction back whose process does not go on for IDLE_TRANSACTION_SECONDS.
+
+    A leader that is paused within a transaction holds the leadership row, for which its successor would wait.
+    """
+    statement = {
+        "mysql": f"SET SESSION idle_transaction_timeout = {IDLE_TRANSACTION_SECONDS}",
+        "postgresql": f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_SECONDS * 1000}",
+    }[engine.dialect.name]
+
+    @event.listens_for(engine, "connect")
+    def _on_connect(connection: Any, _record: Any) -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+        connection.commit()
 
 
 def _tune_sqlite(engine: Engine) -> None:

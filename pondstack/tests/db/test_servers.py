@@ -1,0 +1,117 @@
+"""Choosing among the servers of a database, and not waiting for ever for one of them."""
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+from oslo_config import cfg
+from sqlalchemy import make_url, text
+
+from pondstack.conf import database as options
+from pondstack.db import retry, servers
+from pondstack.db.engine import Database
+from pondstack.domain.errors import Unavailable
+from pondstack.testing.servers import LOOPBACK, free_port
+
+SLEEP = {"mysql": "SELECT SLEEP(20)", "postgresql": "SELECT pg_sleep(20)"}
+
+
+@pytest.fixture(params=["mariadb", "postgresql"])
+def url(request) -> str:
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A frozen server: it takes connections and says nothing."""
+    with socket.create_server((LOOPBACK, 0)) as listener:
+        yield f"{LOOPBACK}:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def live(url) -> str:
+    parsed = make_url(url)
+    return f"{parsed.host}:{parsed.port}"
+
+
+def one(database):
+    return database.read(lambda session: session.execute(text("SELECT 1")).scalar_one())
+
+
+def test_addresses():
+    parsed = servers.parse(["db1", " db2:3307", "[::1]:3308"], "mysql")
+    assert [str(item) for item in parsed] == ["db1:3306", "db2:3307", "[::1]:3308"]
+    assert [str(item) for item in servers.parse(["db1"], "postgresql")] == ["db1:5432"]
+    assert servers.parse([], "sqlite") == []
+    for wrong in (["db1:x"], [":3306"], ["db1:70000"]):
+        with pytest.raises(ValueError, match="is not host"):
+            servers.parse(wrong, "mysql")
+
+
+def test_sqlite_has_no_hosts(tmp_path):
+    conf = cfg.ConfigOpts()
+    options.register_opts(conf)
+    conf([], default_config_files=[], default_config_dirs=[])
+    conf.set_override("connection", f"sqlite:///{tmp_path}/x.db", "database")
+    conf.set_override("hosts", ["db1"], "database")
+    with pytest.raises(cfg.Error, match="leave hosts empty"):
+        Database.from_conf(conf)
+
+
+@pytest.mark.functional
+def test_a_dead_server_and_a_silent_one_are_passed_over(url, live, silent):
+    dead = f"{LOOPBACK}:{free_port()}"
+    limits = {"connect_seconds": 0.5, "answer_seconds": 0.5}
+    database = Database.from_url(url, 0, hosts=[dead, silent, live], **limits)
+    started = time.monotonic()
+    assert one(database) == 1
+    assert time.monotonic() - started < 3
+    # From now on the live one comes first: new connections do not wait for the others.
+    database.dispose()
+    started = time.monotonic()
+    assert one(database) == 1
+    assert time.monotonic() - started < 0.5
+    database.dispose()
+
+
+@pytest.mark.functional
+def test_no_server_at_all_is_unavailable_and_says_why(url, silent):
+    dead = f"{LOOPBACK}:{free_port()}"
+    database = Database.from_url(url, 0, hosts=[dead, silent], connect_seconds=0.3, answer_seconds=0.3)
+    with pytest.raises(Unavailable, match=f"no server of .*{dead}: .*efused.*{silent}: "):
+        one(database)
+
+
+@pytest.mark.functional
+def test_a_silent_server_is_not_waited_for(url, silent):
+    database = Database.from_url(
+        make_url(url).set(port=int(silent.rpartition(":")[2])).render_as_string(hide_password=False),
+        0,
+        connect_seconds=0.5,
+        answer_seconds=0.5,
+    )
+    started = time.monotonic()
+    with pytest.raises(Unavailable):
+        database.ping()
+    assert time.monotonic() - started < 2
+
+
+@pytest.mark.functional
+def test_an_answer_that_does_not_come_is_an_unknown_outcome(url):
+    database = Database.from_url(url, 0, connect_seconds=2, answer_seconds=0.5)
+    statement = text(SLEEP[database.engine.dialect.name])
+    started = time.monotonic()
+    with pytest.raises(Unavailable) as caught:
+        database.write(lambda session: session.execute(statement))
+    assert time.monotonic() - started < 3
+    assert retry.remedy(caught.value.__cause__) is retry.Remedy.UNKNOWN
+    assert one(database) == 1, "the connection that was given up is not used again"
+    database.dispose()
+
+
+@pytest.mark.functional
+def test_other_connections_of_the_process_wait_as_ever(postgresql, postgresql_url):
+    """psycopg2's wait function is the whole process's."""
+    Database.from_url(postgresql_url, 0, answer_seconds=0.1).dispose()
+    assert postgresql.execute("SELECT 1 FROM pg_sleep(0.5)") == [(1,)]
