@@ -27,6 +27,11 @@ class Hanging:
         """Refuse."""
         raise GenerationConflict(f"repair {repair}")
 
+    def failover(self, *, leader, to):
+        """Hang until the broker is back."""
+        self.back.wait(30)
+        self.handed_over = (leader, to)
+
 
 @pytest.fixture
 def hanging():
@@ -55,6 +60,14 @@ def test_silence_is_unavailable_in_time(hanging):
     with pytest.raises(Unavailable, match="may still take effect"):
         set_host(BoundedController(hanging, 0.05))
     assert time.monotonic() - started < 5
+
+
+def test_a_fail_over_is_bounded_too(hanging):
+    with pytest.raises(Unavailable, match="may still take effect"):
+        BoundedController(hanging, 0.05).failover(leader="controller-1", to=None)
+    hanging.back.set()
+    BoundedController(hanging, 5.0).failover(leader="controller-1", to="controller-2")
+    assert hanging.handed_over == ("controller-1", "controller-2")
 
 
 def test_hanging_calls_are_counted_and_more_are_refused_unsent(hanging, monkeypatch):

@@ -84,5 +84,9 @@ def test_the_openapi_document_has_every_route(call):
         for operation in methods.values():
             names = {item["name"] for item in operation["parameters"] if item["in"] == "path"}
             assert names == {part[1:-1] for part in path.split("/") if part.startswith("{")}
+    for method, path, route in ALL:
+        operation = document["paths"][path][method.lower()]
+        assert set(operation["responses"]) == {str(route.status), "default"}
+        assert operation.get("x-since", "1.0") == ".".join(map(str, route.since))
     identifiers = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
     assert len(identifiers) == len(set(identifiers))
