@@ -1,7 +1,5 @@
-"""`pondstack-controller --config-file FILE`: the rack's memory controller."""
+"""`pondstack-controller --config-file FILE`: the rack's memory controller. Run two, under two names, for fail-over."""
 
-import os
-import signal
 import sys
 from collections.abc import Sequence
 
@@ -30,12 +28,7 @@ def configure(arguments: Sequence[str], program: str = "pondstack-controller") -
 
 
 def main() -> int:
-    """Run until SIGTERM, which lets requests under way end first; ends by itself when another controller leads."""
+    """Run until SIGTERM, which hands the lead over and lets requests under way end first."""
     conf = configure(sys.argv[1:])
-    launcher = os.getpid()
-
-    def deposed() -> None:
-        os.kill(launcher, signal.SIGTERM)
-
-    launched = service.launch(conf, ControllerService(conf, deposed), restart_method="mutate")
+    launched = service.launch(conf, ControllerService(conf), restart_method="mutate")
     return int(launched.wait() or 0)

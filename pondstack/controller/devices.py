@@ -92,7 +92,10 @@ class DeviceRegistry:
         return tuple(self._devices)
 
     def register(self) -> tuple[str, ...]:
-        """Register the devices that answer for the first time; returns their pools' UUIDs."""
+        """Register the devices that answer for the first time; returns their pools' UUIDs.
+
+        From then on each refuses the commands of former leaders: before any slice of it is granted or zeroed.
+        """
         with self._lock:
             return tuple(uuid for spec in list(self._waiting) if (uuid := self._register(spec)))
 
@@ -100,6 +103,7 @@ class DeviceRegistry:
         device = self._waiting[spec]
         try:
             info = device.info()
+            device.raise_epoch(self._ledger.epoch)
             uuid = pool_uuid(info.serial)
             if uuid in self._devices:
                 raise Conflict(f"device {info.serial} is listed twice in [controller] pool_devices")

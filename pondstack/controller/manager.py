@@ -1,7 +1,8 @@
-"""RPC endpoint of pondstack-controller: one method per method of pondstack.rpc.controller_api.ControllerAPI."""
+"""RPC endpoint of the leading pondstack-controller: what pondstack.rpc.controller_api.ControllerAPI asks the leader."""
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 import oslo_messaging
@@ -9,6 +10,7 @@ from oslo_log import log
 
 from pondstack.controller.devices import DeviceRegistry
 from pondstack.controller.findings import Severity
+from pondstack.controller.gate import Gate
 from pondstack.controller.reconciler import Reconciler
 from pondstack.controller.snapshot import make_snapshot
 from pondstack.controller.splitting import Splitting
@@ -22,13 +24,25 @@ from pondstack.rpc.wire import Grant, Report
 
 LOG = log.getLogger(__name__)
 
-_expected = oslo_messaging.expected_exceptions(PondError)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _gated(method: Method) -> Method:
+    """Answer only as the sure leader, and with our own errors as answers."""
+
+    @functools.wraps(method)
+    def guarded(self: "ControllerManager", context: Any, **arguments: Any) -> Any:
+        with self.gate.passing():
+            return method(self, context, **arguments)
+
+    return oslo_messaging.expected_exceptions(PondError)(guarded)
 
 
 class ControllerManager:
-    """What the controller answers. Errors are of pondstack.domain.errors; native threads, one request each.
+    """What the leader answers. Errors are of pondstack.domain.errors; native threads, one request each.
 
-    `sanitize` and `publish` make the sanitiser and the writer of Placement look soon.
+    `sanitize` and `publish` make the sanitiser and the writer of Placement look soon; `gate` refuses requests once this
+    controller is not sure any more that it leads.
     """
 
     target = oslo_messaging.Target(version="1.0")
@@ -44,7 +58,9 @@ class ControllerManager:
         down_seconds: float,
         sanitize: Callable[[], None],
         publish: Callable[[], None],
+        gate: Gate | None = None,
     ) -> None:
+        self.gate = gate or Gate()
         self._ledger = ledger
         self._reader = reader
         self._devices = devices
@@ -55,7 +71,7 @@ class ControllerManager:
         self._publish = publish
         self.reconciler: Reconciler | None = None
 
-    @_expected
+    @_gated
     def assign(
         self,
         _context: Any,
@@ -104,12 +120,12 @@ class ControllerManager:
             epoch=self._ledger.epoch,
         ).to_wire()
 
-    @_expected
+    @_gated
     def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has onlined an allocation."""
         self._ledger.acknowledge(operation_id, allocation_uuid, host)
 
-    @_expected
+    @_gated
     def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has offlined an allocation; its slices are sanitised in the background."""
         self._release(operation_id, allocation_uuid, host)
@@ -119,7 +135,7 @@ class ControllerManager:
             self._sanitize()
             self._publish()
 
-    @_expected
+    @_gated
     def heartbeat(self, _context: Any, *, report: dict[str, Any]) -> dict[str, Any]:
         """Take a report over; see ControllerAPI.heartbeat for the answer."""
         value = Report.from_wire(report)
@@ -150,12 +166,12 @@ class ControllerManager:
             for uuid, about in found.items()
         }
 
-    @_expected
+    @_gated
     def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:
         """Say how to split a VM."""
         return self._splitting.split(features).to_wire()
 
-    @_expected
+    @_gated
     def snapshot(self, _context: Any) -> dict[str, Any]:
         """Return the scheduler's view."""
         return make_snapshot(
@@ -165,12 +181,19 @@ class ControllerManager:
             down_seconds=self._down,
         ).to_wire()
 
-    @_expected
+    @_gated
     def set_host(
-        self, _context: Any, *, name: str, enabled: bool, reason: str, generation: int | None
+        self,
+        _context: Any,
+        *,
+        name: str,
+        enabled: bool,
+        reason: str,
+        generation: int | None,
+        operation_id: str | None = None,
     ) -> dict[str, Any]:
-        """Enable or disable a host for new pool memory."""
-        now = self._ledger.set_host(name, enabled, reason, generation)
+        """Enable or disable a host for new pool memory; an N-1 client sends no operation id."""
+        now = self._ledger.set_host(name, enabled, reason, generation, operation_id)
         return {
             "name": name,
             "enabled": enabled,
@@ -178,7 +201,7 @@ class ControllerManager:
             "generation": now,
         }
 
-    @_expected
+    @_gated
     def audit(self, _context: Any, *, repair: bool) -> dict[str, Any]:
         """Compare everything now; see ControllerAPI.audit for the answer."""
         assert self.reconciler is not None

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from concurrent import futures
 from concurrent.futures import Executor
 from typing import Any
 
@@ -13,7 +14,7 @@ from pondstack.clients.placement import Placement
 from pondstack.controller.applier import Agents, Applier
 from pondstack.controller.claims import read_claims
 from pondstack.controller.devices import DeviceRegistry
-from pondstack.controller.findings import Finding, Severity
+from pondstack.controller.findings import Finding, Offline, Severity
 from pondstack.controller.inventory import InventorySync
 from pondstack.controller.rules import decide
 from pondstack.controller.world import Claims, Limits, World
@@ -60,18 +61,34 @@ class Reconciler:
         self._lock = threading.Lock()
         self._placement_trouble = ""
 
+    def welcome(self, report_of: Callable[[str], Report], seconds: float) -> list[Finding]:
+        """A new leader's first look: the live agents' reports against ledger and devices, in bounded time.
+
+        `report_of` asks one host, under the new epoch, which its agent remembers from then on. Who has not answered
+        after `seconds` is waited for no longer. Placement is not asked and no agent is commanded: that is for the
+        rounds that follow. Raises NotLeader, Unavailable.
+        """
+        with self._lock:
+            ends = self._clock() + seconds
+            view = self._reader.rack()
+            world = World(view, limits=self._limits())
+            self._ask([name for name in view.hosts if world.host_up(name)], report_of, seconds)
+
+            def look() -> list[Finding]:
+                found = decide(self._look(ask_placement=False))
+                return [finding for finding in found if not isinstance(finding.action, Offline)]
+
+            findings = self._confirmed(look, lambda hosts: self._ask(hosts, report_of, max(0.0, ends - self._clock())))
+            self._apply(findings)
+            return findings
+
     def run(self) -> list[Finding]:
         """Do one round: find, confirm by fresh reports, repair; return the findings. Raises NotLeader, Unavailable."""
         with self._lock:
             self._ledger.renew()
             self._devices.check({uuid: detail.pool.state for uuid, detail in self._reader.rack().pools.items()})
             self._note_claims(self._reader.rack())
-            findings = decide(self._look())
-            if any(finding.action for finding in findings):
-                # A second look, at fresh reports: what was only under way is in order by now.
-                self._ask_reports({finding.host for finding in findings if finding.action and finding.host})
-                confirmed = {finding.key: finding for finding in decide(self._look())}
-                findings = [confirmed[finding.key] for finding in findings if finding.key in confirmed]
+            findings = self._confirmed(lambda: decide(self._look()), self._ask_reports)
             self._apply(findings)
             self._settled()
             return findings
@@ -101,10 +118,20 @@ class Reconciler:
             self._note_claims(view, consumer_uuid)
             self._settled()
 
-    def _look(self) -> World:
+    @staticmethod
+    def _confirmed(look: Callable[[], list[Finding]], ask: Callable[[Iterable[str]], None]) -> list[Finding]:
+        """Return what is found twice, the second time at fresh reports: what was only under way is in order by then."""
+        findings = look()
+        if not any(finding.action for finding in findings):
+            return findings
+        ask({finding.host for finding in findings if finding.action and finding.host})
+        again = {finding.key: finding for finding in look()}
+        return [again[finding.key] for finding in findings if finding.key in again]
+
+    def _look(self, ask_placement: bool = True) -> World:
         """Look at everything. The ledger comes last, so that all other sources are older than its ages tell."""
         before = self._reader.rack()
-        claims = self._claims(before)
+        claims = self._claims(before) if ask_placement else None
         started = self._clock()
         permissions = self._permissions(before)
         view = self._reader.rack()
@@ -153,16 +180,24 @@ class Reconciler:
         return tables
 
     def _ask_reports(self, hosts: Iterable[str]) -> None:
+        self._ask(hosts, lambda host: self._agents.report(host, epoch=self._ledger.epoch), None)
+
+    def _ask(self, hosts: Iterable[str], report_of: Callable[[str], Report], seconds: float | None) -> None:
+        """Take over the reports of some hosts, as many as come within `seconds`."""
+
         def ask(host: str) -> None:
             try:
-                self._receive(self._agents.report(host, epoch=self._ledger.epoch))
+                self._receive(report_of(host))
             except NotLeader:
                 raise
             except (PondError, oslo_messaging.MessagingException) as error:
                 LOG.warning("The agent of %s gave no report: %s", host, error)
 
-        for future in [self._executor.submit(ask, host) for host in sorted(hosts)]:
+        done, late = futures.wait([self._executor.submit(ask, host) for host in sorted(hosts)], seconds)
+        for future in done:
             future.result()
+        if late:
+            LOG.warning("%d agents have not reported within %.3g s and are looked at later", len(late), seconds)
 
     def _apply(self, findings: Iterable[Finding], operator: bool = False) -> dict[tuple[str, str], str]:
         outcomes: dict[tuple[str, str], str] = {}

@@ -1,7 +1,7 @@
 """The whole ledger at one moment, with ages by the database's clock: what reconciler and scheduler see."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sqlalchemy import select
@@ -74,21 +74,27 @@ class RackView:
         )
 
 
-def read_rack(session: Session) -> RackView:
-    """Read everything in one transaction."""
+def read_rest(session: Session) -> RackView:
+    """Read pools and hosts only: the tables that stay small."""
     now = session.execute(select(now_seconds())).scalar_one()
     reach = [(link.host, link.pool_uuid) for link in session.execute(select(HostPoolRow)).scalars()]
     pools = {row.uuid: _pool(row, reach) for row in session.execute(select(PoolRow)).scalars()}
+    hosts = session.execute(select(HostRow).order_by(HostRow.name)).scalars()
+    return RackView(pools=pools, hosts={row.name: _host(row, reach, now) for row in hosts})
+
+
+def read_rack(session: Session) -> RackView:
+    """Read everything in one transaction."""
+    rest = read_rest(session)
+    now = session.execute(select(now_seconds())).scalar_one()
     slices = session.execute(select(SliceRow).order_by(SliceRow.pool_uuid, SliceRow.index)).scalars()
     allocations = session.execute(
         select(AllocationRow).order_by(AllocationRow.created_at, AllocationRow.uuid)
     ).scalars()
-    hosts = session.execute(select(HostRow).order_by(HostRow.name)).scalars()
-    return RackView(
-        pools=pools,
+    return replace(
+        rest,
         slices=tuple(AgedSlice(to_domain(row), now - row.changed_at) for row in slices),
-        allocations={row.uuid: _allocation(row, pools, now) for row in allocations},
-        hosts={row.name: _host(row, reach, now) for row in hosts},
+        allocations={row.uuid: _allocation(row, rest.pools, now) for row in allocations},
     )
 
 

@@ -7,12 +7,14 @@ from sqlalchemy import Select, func, select
 from sqlalchemy.orm import Session
 
 from pondstack.conf import controller as options
+from pondstack.conf import ha as ha_options
+from pondstack.db import controllers
 from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.leadership import ROW
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
 from pondstack.db.rack_view import RackView, read_rack
-from pondstack.db.views import AllocationRecord, HostRecord, LeaderRecord, PoolRecord, SliceRecord
+from pondstack.db.views import AllocationRecord, ControllerView, HostRecord, LeaderRecord, PoolRecord, SliceRecord
 from pondstack.domain.errors import NotFound
 from pondstack.domain.states import SliceState
 
@@ -20,17 +22,22 @@ LEAST_ADVANCED = tuple(SliceState)
 
 
 class SqlReader:
-    """Each method is one read-only transaction. `agent_down_seconds`: silence after which a host is not up."""
+    """Each method is one read-only transaction.
 
-    def __init__(self, database: Database, agent_down_seconds: float = 20.0) -> None:
+    `agent_down_seconds`, `node_down_seconds`: silence after which a host is not up, and a controller is down.
+    """
+
+    def __init__(self, database: Database, agent_down_seconds: float = 20.0, node_down_seconds: float = 5.0) -> None:
         self._database = database
         self._down = agent_down_seconds
+        self._node_down = node_down_seconds
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> "SqlReader":
         """Read the database of the [database] section; registers what it needs."""
         options.register_opts(conf)
-        return cls(Database.from_conf(conf), conf.controller.agent_down_seconds)
+        ha_options.register_opts(conf)
+        return cls(Database.from_conf(conf), conf.controller.agent_down_seconds, conf.ha.node_down_seconds)
 
     def rack(self) -> RackView:
         """Return the whole ledger at one moment."""
@@ -43,6 +50,10 @@ class SqlReader:
     def leader(self) -> LeaderRecord:
         """Return the leadership row."""
         return self._database.read(_leader)
+
+    def controllers(self) -> list[ControllerView]:
+        """List the controllers by name, those that are down too."""
+        return self._database.read(lambda session: controllers.views(session, self._node_down))
 
     def pools(self, *, limit: int | None = None, marker: str | None = None) -> list[PoolRecord]:
         """List pools by uuid; raises NotFound for an unknown marker."""

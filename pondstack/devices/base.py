@@ -54,6 +54,10 @@ class PoolDevice(ABC):
     def sanitize(self, index: int, *, epoch: int) -> None:
         """Zero a slice and verify it; raises PermissionHeld while anybody may use it, StaleEpoch, DeviceFailed."""
 
+    def raise_epoch(self, epoch: int) -> None:
+        """Refuse all older epochs from now on; a new leader's first command. Raises StaleEpoch."""
+        self.revoke((), tag="", epoch=epoch)
+
     @abstractmethod
     def permissions(self) -> Mapping[int, Permission]:
         """Return the permission table: slice index to permission."""

@@ -87,14 +87,21 @@ class Candidate:
         epoch = self._epoch
         if epoch is None:
             raise NotLeader(f"controller {self._name} does not lead; nothing to hand over")
-        self._store.hand_over(epoch, successor)
+        # Before the row says so: from then on a tick may find it over.
         self._rests_until = self._clock() + self._terms.succession_seconds
+        self._store.hand_over(epoch, successor)
         self.step_down(f"handed over to {successor or 'whoever stands next'}")
 
     def step_down(self, reason: str) -> None:
         """Stop acting now, whatever the row says; idempotent."""
+        epoch = self._epoch
+        if epoch is not None:
+            self.lost(epoch, reason)
+
+    def lost(self, epoch: int, reason: str) -> None:
+        """Step down if `epoch` is still the own one: a write under it was refused."""
         with self._lock:
-            if self._epoch is None:
+            if self._epoch != epoch:
                 return
             self._epoch = None
         self._deposed(reason)

@@ -1,27 +1,45 @@
-"""Client of the controller. Every method that changes something takes an operation id and is idempotent by it.
+"""Client of the controllers. Every method that changes something takes an operation id and is idempotent by it.
 
-A caller that got no answer (time-out, broker gone) calls again with the same operation id.
+It calls again by itself, with the same operation id, while nobody leads (pondstack.rpc.persisting). A caller whose time
+was over without an answer does the same when it comes back.
 """
 
 from collections.abc import Sequence
 from typing import Any
+from uuid import uuid4
 
 import oslo_messaging
 
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.persisting import Patience, Persisting
 from pondstack.rpc.wire import Grant, Report, Snapshot, SplitAnswer
+
+AUDIT_SECONDS = 120.0
+MONITOR_SECONDS = 4
+"""An audit takes as long as it takes; that its controller is gone is noticed after this many seconds."""
 
 
 class ControllerAPI:
-    """Calls to `pondstack-controller`. Times are in seconds."""
+    """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
 
-    def __init__(self, transport: Any, timeout_seconds: float = 30.0) -> None:
-        self._client = oslo_messaging.get_rpc_client(transport, rpc.controller_target())
+    `timeout_seconds` is for a whole call, with all its attempts, and `patience` for each of them.
+    """
+
+    def __init__(self, transport: Any, timeout_seconds: float = 30.0, patience: Patience | None = None) -> None:
+        self._leader = oslo_messaging.get_rpc_client(transport, rpc.controller_target())
+        self._nodes = oslo_messaging.get_rpc_client(transport, rpc.node_target())
+        self._transport = transport
         self._timeout = timeout_seconds
+        self._persisting = Persisting(patience or Patience())
 
     def _call(self, method: str, *, timeout_seconds: float | None = None, **arguments: Any) -> Any:
-        context = self._client.prepare(timeout=timeout_seconds or self._timeout)
-        return context.call({}, method, **arguments)
+        return self._persist(self._leader, method, timeout_seconds, arguments)
+
+    def _persist(self, client: Any, method: str, timeout_seconds: float | None, arguments: dict[str, Any]) -> Any:
+        def attempt(seconds: float) -> Any:
+            return client.prepare(timeout=seconds).call({}, method, **arguments)
+
+        return self._persisting.call(attempt, timeout_seconds or self._timeout)
 
     def assign(
         self,
@@ -78,13 +96,36 @@ class ControllerAPI:
         return SplitAnswer.from_wire(self._call("get_split", timeout_seconds=timeout_seconds, features=features))
 
     def snapshot(self, *, timeout_seconds: float) -> Snapshot:
-        """Return the scheduler's view of all pools and hosts."""
-        return Snapshot.from_wire(self._call("snapshot", timeout_seconds=timeout_seconds))
+        """Return the scheduler's view of all pools and hosts; any controller answers, a stand-by a moment behind."""
+        return Snapshot.from_wire(self._persist(self._nodes, "snapshot", timeout_seconds, {}))
 
-    def set_host(self, *, name: str, enabled: bool, reason: str, generation: int | None) -> dict[str, Any]:
-        """Enable or disable a host for new pool memory; raises GenerationConflict."""
+    def controllers(self) -> list[dict[str, Any]]:
+        """List the controllers (pondstack.db.views.ControllerView as dicts); any controller answers."""
+        answer: list[dict[str, Any]] = self._persist(self._nodes, "controllers", None, {})
+        return answer
+
+    def failover(self, *, leader: str, to: str | None) -> None:
+        """Have the controller `leader` hand over to `to` (None: whoever stands by); it is done soon after the answer.
+
+        Never repeated, so that one command is one hand-over. Raises NotLeader, NotFound, Conflict, MessagingTimeout.
+        """
+        client = oslo_messaging.get_rpc_client(self._transport, rpc.node_target(leader))
+        client.prepare(timeout=self._timeout).call({}, "failover", to=to)
+
+    def set_host(
+        self, *, name: str, enabled: bool, reason: str, generation: int | None, operation_id: str | None = None
+    ) -> dict[str, Any]:
+        """Enable or disable a host for new pool memory; raises GenerationConflict.
+
+        `operation_id` None: a fresh one for this call.
+        """
         answer: dict[str, Any] = self._call(
-            "set_host", name=name, enabled=enabled, reason=reason, generation=generation
+            "set_host",
+            name=name,
+            enabled=enabled,
+            reason=reason,
+            generation=generation,
+            operation_id=operation_id or str(uuid4()),
         )
         return answer
 
@@ -93,5 +134,10 @@ class ControllerAPI:
 
         Answers {"clean": bool, "findings": [{"code", "severity", "subject", "detail", "action"}], "totals": {...}}.
         """
-        answer: dict[str, Any] = self._call("audit", timeout_seconds=120.0, repair=repair)
+
+        def attempt(_seconds: float) -> Any:
+            context = self._leader.prepare(timeout=AUDIT_SECONDS, call_monitor_timeout=MONITOR_SECONDS)
+            return context.call({}, "audit", repair=repair)
+
+        answer: dict[str, Any] = self._persisting.call(attempt, AUDIT_SECONDS)
         return answer

@@ -7,12 +7,17 @@ from typing import Any
 
 import oslo_messaging
 from oslo_config import cfg
+from oslo_messaging import opts as oslo_messaging_opts
 from oslo_utils import importutils
 
 EXCHANGE = "pondstack"
 CONTROLLER_TOPIC = "pondstack-controller"
+"""Only the leading controller consumes it."""
+NODE_TOPIC = "pondstack-node"
+"""Every controller consumes it, for reads and, by its name, for commands to itself."""
 AGENT_TOPIC = "pondstack-agent"
 RPC_VERSION = "1.0"
+RABBIT = "oslo_messaging_rabbit"
 REMOTE_ERRORS = ["pondstack.domain.errors"]
 
 
@@ -24,6 +29,17 @@ def get_transport(conf: cfg.ConfigOpts, url: str | None = None) -> Any:
     """
     _register_own(conf)
     return oslo_messaging.get_rpc_transport(conf, url=url, allowed_remote_exmods=REMOTE_ERRORS)
+
+
+def get_controller_transport(conf: cfg.ConfigOpts) -> Any:
+    """Return a controller's transport: unless the file says otherwise it takes one request at a time from the broker.
+
+    What the broker has pushed to a process that is killed or paused waits there until its client calls again.
+    """
+    groups = dict(oslo_messaging_opts.list_opts())
+    conf.register_opts(groups[RABBIT], group=RABBIT)
+    conf.set_default("rabbit_qos_prefetch_count", 1, group=RABBIT)
+    return get_transport(conf)
 
 
 def _register_own(conf: cfg.ConfigOpts) -> None:
@@ -38,6 +54,11 @@ def _register_own(conf: cfg.ConfigOpts) -> None:
 def controller_target(server: str | None = None) -> Any:
     """Return the target of the controller; a server needs its own name."""
     return oslo_messaging.Target(exchange=EXCHANGE, topic=CONTROLLER_TOPIC, version=RPC_VERSION, server=server)
+
+
+def node_target(server: str | None = None) -> Any:
+    """Return the target of the controllers as such, or of one by its name."""
+    return oslo_messaging.Target(exchange=EXCHANGE, topic=NODE_TOPIC, version=RPC_VERSION, server=server)
 
 
 def agent_target(host: str) -> Any:

@@ -13,6 +13,7 @@ from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
 from pondstack.controller import service as controller_service
+from pondstack.controller.node import Node
 from pondstack.db import migration
 from pondstack.db.engine import Database
 from pondstack.devices.emulated import create_device
@@ -91,8 +92,9 @@ class NovaWithRack(NovaWithFakes):
 
     def run_controller(self) -> None:
         """Start a controller over the ledger and devices that are there."""
-        self.real_controller: Any = controller_service.Controller(self.controller_conf, lambda: None)
+        self.real_controller: Any = Node(self.controller_conf)
         self.real_controller.start()
+        assert self.real_controller.wait_until_leading(SETTLE_SECONDS)
 
     def stop_controller(self) -> None:
         """Stop the controller."""
@@ -132,12 +134,14 @@ class NovaWithRack(NovaWithFakes):
 
     def ledger_of(self, server: dict[str, Any]) -> dict[str, int]:
         """Return what the ledger holds for a server: host to MiB."""
-        records = self.real_controller.reader.allocations(consumer_uuid=server["id"])
+        records = self.real_controller.parts.reader.allocations(consumer_uuid=server["id"])
         return {record.host: record.pool_mib for record in records if record.state in ("online", "assigning")}
 
     def slices_by_state(self) -> dict[str, int]:
         """Return the pool's slice counts, states without slices left out."""
-        return {state: count for state, count in self.real_controller.reader.pool(self.pool).slices.items() if count}
+        return {
+            state: count for state, count in self.real_controller.parts.reader.pool(self.pool).slices.items() if count
+        }
 
     def settled(self) -> None:
         """Assert that ledger, Placement, agents and device agree, once what is under way has ended."""

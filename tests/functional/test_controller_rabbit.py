@@ -194,20 +194,6 @@ def test_a_restart_in_the_middle_is_answered_once(rack: Rack, server: str) -> No
     assert rack.api.audit(repair=False)["totals"]["allocations"] == 0
 
 
-def test_a_second_controller_deposes_the_first(rack: Rack, tmp_path: Path) -> None:
-    """The newer one answers, the older one ends by itself and can write nothing meanwhile."""
-    argv = rack.controller.argv
-    second = Daemon("second-controller", argv, tmp_path)
-    second.launch()
-    try:
-        assert wait_until(lambda: not rack.controller.running, 60)
-        grant = rack.assign(str(uuid4()), str(uuid4()))
-        assert grant.epoch >= 2
-        assert second.running
-    finally:
-        second.stop()
-
-
 def test_sigterm_ends_in_order(rack: Rack) -> None:
     """A graceful stop ends the process within its time and loses nothing."""
     grant = rack.assign(str(uuid4()), str(uuid4()))

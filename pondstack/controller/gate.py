@@ -1,0 +1,42 @@
+"""The gate before a leader's requests: open while the lease is sure, shut for good before the lease is handed over."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pondstack.domain.errors import NotLeader
+
+
+class Gate:
+    """Lets requests in and counts those under way; thread-safe. `check` raises NotLeader when the lease is not sure."""
+
+    def __init__(self, check: Callable[[], object] = lambda: None) -> None:
+        self._check = check
+        self._changed = threading.Condition()
+        self._shut = ""
+        self._inside = 0
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """Be inside for the length of a request; raises NotLeader, which its client answers by calling again."""
+        with self._changed:
+            if self._shut:
+                raise NotLeader(f"{self._shut}; call again, the leader answers")
+            self._check()
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    def shut(self, reason: str) -> None:
+        """Let nobody in any more; idempotent."""
+        with self._changed:
+            self._shut = self._shut or reason
+
+    def drained(self, seconds: float) -> bool:
+        """Wait until nobody is inside; returns whether that was within `seconds`."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._inside, seconds)

@@ -1,0 +1,236 @@
+"""A controller that leads: everything that one epoch's leader has and does, made at the promotion, torn down after it.
+
+Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one writer
+of Placement, [controller] agent_calls for commands to agents, one for Nova's notifications.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import futurist
+import oslo_messaging
+from futurist import periodics
+from oslo_log import log
+
+from pondstack.controller.background import Background
+from pondstack.controller.claims import read_claims
+from pondstack.controller.devices import DeviceRegistry
+from pondstack.controller.gate import Gate
+from pondstack.controller.inventory import InventorySync
+from pondstack.controller.manager import ControllerManager
+from pondstack.controller.parts import Parts
+from pondstack.controller.reconciler import Reconciler
+from pondstack.controller.room import PoolClaims
+from pondstack.controller.sanitizer import Sanitizer
+from pondstack.controller.splitting import Splitting
+from pondstack.controller.world import Limits
+from pondstack.db.ledger import Ledger
+from pondstack.db.rack_view import RackView
+from pondstack.domain.errors import NotLeader, PondError
+from pondstack.domain.sizing import StaticShare
+from pondstack.ha.candidate import Candidate
+from pondstack.rpc import transport as rpc
+from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.wire import Report
+from pondstack.telemetry.notifications import start_listener
+
+LOG = log.getLogger(__name__)
+
+PRUNE_SECONDS = 600.0
+
+
+class Leading:
+    """The leader's parts under one epoch, joined. Made by one thread; open() and close() may meet."""
+
+    def __init__(self, parts: Parts, candidate: Candidate, epoch: int) -> None:
+        self._conf = conf = parts.conf
+        self._parts = parts
+        self._candidate = candidate
+        self.epoch = epoch
+        self.reader = parts.reader
+        self.ledger = Ledger(
+            parts.database,
+            epoch,
+            conf.controller.agent_down_seconds,
+            lease_seconds=conf.ha.lease_seconds,
+            clock=parts.clock,
+            renewed=candidate.renewed,
+        )
+        self.gate = Gate(self._check)
+        self.devices = DeviceRegistry(self.ledger, parts.specs, parts.device)
+        self._executor = futurist.ThreadPoolExecutor(max_workers=conf.controller.agent_calls)
+        sanitizer = Sanitizer(
+            self.ledger, self.reader, self.devices, lambda _uuid: self._publish(), lambda: self.sanitizing.stopping
+        )
+        self.sanitizing = Background("sanitizer", sanitizer.drain)
+        self.publishing: Background | None = None
+        self._sync: InventorySync | None = None
+        if parts.placement is not None:
+            sync = self._sync = InventorySync(parts.placement, self.ledger, parts.buffer_slices)
+            self.publishing = Background("inventory", lambda: sync.write(self.reader.rack()))
+        self.manager = self._make_manager()
+        self.reconciler = self.manager.reconciler = self._make_reconciler()
+        self._closing = threading.Event()
+        self._servers: list[Any] = []
+        self._periodic: Any = None
+
+    def _check(self) -> None:
+        """Raise NotLeader unless the candidate leads, under this epoch, and is sure of it."""
+        self._candidate.check()
+        if self._candidate.epoch != self.epoch:
+            raise NotLeader(f"epoch {self.epoch} has ended; call again, the leader answers")
+
+    def _make_manager(self) -> ControllerManager:
+        parts, down_seconds = self._parts, self._conf.controller.agent_down_seconds
+        splitting = Splitting(
+            database=parts.database,
+            ledger=self.ledger,
+            view=self.reader.rack,
+            predictor=lambda: StaticShare(self._conf.sizing.static_pool_percent),
+            buffer_slices=parts.buffer_slices,
+            down_seconds=down_seconds,
+            claims=self._claims,
+        )
+        return ControllerManager(
+            ledger=self.ledger,
+            reader=self.reader,
+            devices=self.devices,
+            splitting=splitting,
+            buffer_slices=parts.buffer_slices,
+            down_seconds=down_seconds,
+            sanitize=self.sanitizing.wake,
+            publish=self._publish,
+            gate=self.gate,
+        )
+
+    def _claims(self, view: RackView) -> PoolClaims:
+        claims = None if self._parts.placement is None else read_claims(self._parts.placement, view, ())
+        return {} if claims is None else claims.pools
+
+    def _make_reconciler(self) -> Reconciler:
+        return Reconciler(
+            ledger=self.ledger,
+            reader=self.reader,
+            devices=self.devices,
+            agents=self._agents(self._conf.controller.agent_timeout_seconds),
+            placement=self._parts.placement,
+            inventory=self._sync,
+            receive=self.manager.receive,
+            limits=self._limits,
+            executor=self._executor,
+            settled=self._settled,
+        )
+
+    def _agents(self, timeout: float) -> AgentAPI:
+        return AgentAPI(self._parts.transport, timeout_seconds=timeout, monitor_seconds=max(1, int(timeout / 2)))
+
+    def _limits(self) -> Limits:
+        group = self._conf.controller
+        return Limits(
+            agent_down_seconds=group.agent_down_seconds,
+            unclaimed_grace_seconds=group.unclaimed_grace_seconds,
+            assign_timeout_seconds=group.assign_timeout_seconds,
+            settle_seconds=group.report_settle_seconds,
+        )
+
+    def _publish(self) -> None:
+        if self.publishing is not None:
+            self.publishing.wake()
+
+    def _settled(self) -> None:
+        self.sanitizing.wake()
+        self._publish()
+
+    def open(self) -> None:
+        """Be promoted: fence devices and agents by the epoch, settle with what agents report, then answer requests.
+
+        Raises NotLeader when the lead is lost meanwhile, Unavailable.
+        """
+        started = time.monotonic()
+        self.devices.register()
+        self._check()
+        seconds = self._conf.ha.promotion_report_seconds
+        agents = self._agents(seconds)
+
+        def report_of(host: str) -> Report:
+            return agents.report(host, epoch=self.epoch)
+
+        self.reconciler.welcome(report_of, seconds)
+        self._check()
+        target = rpc.controller_target(self._conf.controller.name)
+        self._serve(oslo_messaging.get_rpc_server(self._parts.transport, target, [self.manager], executor="threading"))
+        LOG.info(
+            "Epoch %d: serving %d pool(s), %.0f ms after the election",
+            self.epoch,
+            len(self.devices.uuids()),
+            (time.monotonic() - started) * 1000,
+        )
+        self._start_background()
+
+    def _serve(self, server: Any) -> None:
+        self._servers.append(server)
+        server.start()
+
+    def _start_background(self) -> None:
+        if self._closing.is_set():
+            return
+        self.sanitizing.start()
+        if self.publishing is not None:
+            self.publishing.start()
+        self._periodic = self._make_periodic()
+        threading.Thread(target=self._periodic.start, name="reconciler", daemon=True).start()
+        if self._conf.nova.notifications:
+            listener = start_listener(self._conf, self.reconciler.hint)
+            if listener is not None:
+                self._servers.append(listener)
+
+    def _make_periodic(self) -> Any:
+        group = self._conf.controller
+
+        @periodics.periodic(spacing=group.reconcile_interval_seconds, run_immediately=True)
+        def reconcile() -> None:
+            self._guarded(self.reconciler.run)
+
+        @periodics.periodic(spacing=group.resync_interval_seconds)
+        def resync() -> None:
+            if self._sync is not None:
+                self._sync.forget()
+                self._publish()
+
+        @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
+        def prune() -> None:
+            self._guarded(lambda: self.ledger.prune(group.operations_keep_seconds))
+
+        return periodics.PeriodicWorker([(task, (), {}) for task in (reconcile, resync, prune)])
+
+    def _guarded(self, task: Callable[[], Any]) -> None:
+        if self._closing.is_set():
+            return
+        try:
+            task()
+        except NotLeader as error:
+            LOG.info("A round ends with the epoch: %s", error)
+            self._candidate.lost(self.epoch, error.message)
+        except PondError as error:
+            LOG.warning("A round is left out: %s", error)
+
+    def close(self) -> None:
+        """Take no request any more, let those under way end, end the threads; idempotent."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self.gate.shut(f"epoch {self.epoch} of controller {self._conf.controller.name} has ended")
+        for server in self._servers:
+            server.stop()
+        for server in self._servers:
+            server.wait()
+        if self._periodic is not None:
+            self._periodic.stop()
+            self._periodic.wait()
+        self.sanitizing.stop()
+        if self.publishing is not None:
+            self.publishing.stop()
+        self._executor.shutdown()
+        LOG.info("Epoch %d: all parts have ended", self.epoch)

@@ -1,0 +1,237 @@
+"""One controller process: it takes part in the election, stands by with a warm view, and leads when it is elected.
+
+Threads of every controller: `lease` looks at the lease and renews it, `follower` follows the journal, `report` tells of
+this controller in the list of controllers; oslo.messaging's for reads. A promotion and a tear-down each have a thread,
+so that the lease goes on being renewed meanwhile. What a leader runs besides is in pondstack.controller.leading.
+"""
+
+import threading
+from typing import Any
+
+import oslo_messaging
+from oslo_config import cfg
+from oslo_log import log
+
+from pondstack.controller.follower import Follower
+from pondstack.controller.leading import Leading
+from pondstack.controller.node_manager import NodeManager
+from pondstack.controller.parts import Parts
+from pondstack.controller.repeating import Repeating
+from pondstack.db import controllers
+from pondstack.db.rack_view import RackView
+from pondstack.domain.errors import Conflict, NotFound, NotLeader, PondError
+from pondstack.ha.candidate import Candidate, Role
+from pondstack.rpc import transport as rpc
+
+LOG = log.getLogger(__name__)
+
+STOP_SECONDS = 5.0
+"""How long a stop waits for each thread; the lease was handed over before."""
+
+RETRY_SECONDS = 0.2
+
+
+class Node:
+    """A controller. start() returns at once; wait_until_leading() is for those who need a leader."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self.parts = parts = Parts(conf)
+        self._conf = conf
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._leading: Leading | None = None
+        self._stopping = threading.Event()
+        self._children: list[threading.Thread] = []
+        self._listed = False
+        self.candidate = Candidate(
+            parts.leadership,
+            name=parts.name,
+            holder=parts.holder,
+            terms=parts.terms,
+            clock=parts.clock,
+            elected=self._elected,
+            deposed=self._deposed,
+        )
+        self.follower = Follower(parts.database, conf.ha.node_down_seconds, parts.clock)
+        self._lease = Repeating("lease", conf.ha.poll_seconds, self.candidate.tick)
+        self._following = Repeating("follower", conf.ha.follow_seconds, self.follower.poll)
+        self._reporting = Repeating("report", conf.ha.node_report_seconds, self._report)
+        self._server: Any = None
+
+    @property
+    def leading(self) -> Leading | None:
+        """The parts of the leader, None while this controller does not answer as one."""
+        return self._leading
+
+    def start(self) -> None:
+        """Serve reads, then take part in the election: without the bus a controller is no use as leader."""
+        manager = NodeManager(
+            view=self._view,
+            controllers=self.parts.reader.controllers,
+            failover=self.failover,
+            buffer_slices=self.parts.buffer_slices,
+            down_seconds=self._conf.controller.agent_down_seconds,
+        )
+        target = rpc.node_target(self.parts.name)
+        self._server = oslo_messaging.get_rpc_server(self.parts.transport, target, [manager], executor="threading")
+        self._server.start()
+        self._following.start()
+        self._reporting.start()
+        self._lease.start()
+        LOG.info("Controller %s stands by as %s", self.parts.name, self.parts.holder)
+
+    def wait_until_leading(self, seconds: float) -> bool:
+        """Wait until this controller answers as the leader; returns whether it does."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._leading is not None, seconds)
+
+    def failover(self, to: str | None) -> None:
+        """Hand over to `to` (None: whoever stands by), in the background.
+
+        Raises NotLeader, NotFound (no such controller), Conflict (it cannot lead now).
+        """
+        self.candidate.check()
+        leading = self._leading
+        if leading is None:
+            raise NotLeader(f"controller {self.parts.name} is being promoted; call again")
+        successor = self._successor(to)
+        LOG.info("Handing over to %s by command", successor)
+        self._spawn("hand-over", lambda: self._hand_over(leading, successor))
+
+    def _successor(self, to: str | None) -> str:
+        others = {item.name: item for item in self.parts.reader.controllers() if item.name != self.parts.name}
+        standing = sorted(
+            (item for item in others.values() if item.role == controllers.STANDBY), key=lambda item: item.lag
+        )
+        if to is None:
+            if not standing:
+                raise Conflict("no other controller stands by; start one first")
+            return standing[0].name
+        if to == self.parts.name:
+            raise Conflict(f"controller {to} leads already")
+        if to not in others:
+            raise NotFound(f"there is no controller {to}; list the controllers")
+        if others[to] not in standing:
+            raise Conflict(f"controller {to} is {others[to].role}; choose one that stands by")
+        return to
+
+    def _hand_over(self, leading: Leading, successor: str) -> None:
+        """Refuse new requests, let those under way end, end the lease."""
+        leading.gate.shut(f"controller {self.parts.name} hands over")
+        if not leading.gate.drained(self._conf.ha.drain_seconds):
+            LOG.warning("Handing over with requests under way; their clients repeat them")
+        try:
+            self.candidate.hand_over(successor)
+        except PondError as error:
+            # Whether it happened or not: this leader has shut its gate and is none any more.
+            self.candidate.step_down(f"the hand-over failed: {error.message}")
+
+    def _elected(self, epoch: int) -> None:
+        LOG.info("Elected: epoch %d, holder %s", epoch, self.parts.holder)
+        self._spawn(f"promotion-{epoch}", lambda: self._promote(epoch))
+        self._reporting.wake()
+
+    def _promote(self, epoch: int) -> None:
+        while self.candidate.epoch == epoch and not self._stopping.is_set():
+            leading = Leading(self.parts, self.candidate, epoch)
+            try:
+                leading.open()
+            except NotLeader as error:
+                LOG.warning("Promotion to epoch %d ends: %s", epoch, error)
+                leading.close()
+                self.candidate.lost(epoch, error.message)
+                return
+            except PondError as error:
+                LOG.warning("Promotion to epoch %d is tried again: %s", epoch, error)
+            except Exception:
+                LOG.exception("Promotion to epoch %d failed; somebody else may try", epoch)
+                leading.close()
+                self._give_up(epoch)
+                return
+            else:
+                if not self._take_up(leading):
+                    leading.close()
+                return
+            leading.close()
+            self._stopping.wait(RETRY_SECONDS)
+
+    def _take_up(self, leading: Leading) -> bool:
+        with self._changed:
+            if self.candidate.epoch != leading.epoch or self._stopping.is_set():
+                return False
+            self._leading = leading
+            self._changed.notify_all()
+            return True
+
+    def _give_up(self, epoch: int) -> None:
+        if self.candidate.epoch == epoch:
+            try:
+                self.candidate.hand_over("")
+            except PondError as error:
+                self.candidate.step_down(error.message)
+
+    def _deposed(self, reason: str) -> None:
+        with self._changed:
+            leading, self._leading = self._leading, None
+        LOG.warning("Standing by again: %s", reason)
+        if leading is not None:
+            self._spawn(f"tear-down-{leading.epoch}", leading.close)
+        self._reporting.wake()
+
+    def _view(self) -> tuple[RackView, int]:
+        """Return the rack and the leader's epoch: the leader reads what it has just written, the others follow."""
+        leading = self._leading
+        if leading is not None:
+            return leading.reader.rack(), leading.epoch
+        return self.follower.view()
+
+    def _report(self) -> None:
+        role = controllers.LEADER if self.candidate.role is Role.LEADER else controllers.STANDBY
+        before = self.parts.database.write(
+            lambda session: controllers.say(
+                session,
+                self.parts.name,
+                self.parts.holder,
+                role=role,
+                epoch=self.candidate.epoch or 0,
+                followed_sequence=self.follower.sequence,
+            )
+        )
+        self._note_duplicate(before)
+
+    def _note_duplicate(self, before: str) -> None:
+        """Say so when another live process has this one's name: messages for one of them would reach the other."""
+        if self._listed and before != self.parts.holder:
+            LOG.error("%s is named %s too: give each controller its own [controller] name", before, self.parts.name)
+        self._listed = True
+
+    def _spawn(self, name: str, task: Any) -> None:
+        thread = threading.Thread(target=task, name=name, daemon=True)
+        with self._lock:
+            self._children = [child for child in self._children if child.is_alive()] + [thread]
+        thread.start()
+
+    def stop(self) -> None:
+        """Hand the lead over at once, then end: a planned restart costs the others one look at the lease."""
+        self._stopping.set()
+        leading = self._leading
+        if leading is not None:
+            self._hand_over(leading, "")
+        elif self.candidate.epoch is not None:
+            self._give_up(self.candidate.epoch)
+        self._lease.stop(STOP_SECONDS)
+        self._following.stop(STOP_SECONDS)
+        self._reporting.stop(STOP_SECONDS)
+        if self._server is not None:
+            self._server.stop()
+            self._server.wait()
+        for child in list(self._children):
+            child.join(STOP_SECONDS)
+        self._leave()
+        self.parts.close()
+
+    def _leave(self) -> None:
+        try:
+            self.parts.database.write(lambda session: controllers.leave(session, self.parts.name, self.parts.holder))
+        except PondError as error:
+            LOG.info("The list of controllers does not say that this one ends: %s", error)

@@ -1,0 +1,51 @@
+"""RPC endpoint of every controller, leading or not: reads of the rack, and the leader's hand-over."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import oslo_messaging
+
+from pondstack.controller.snapshot import make_snapshot
+from pondstack.db.rack_view import RackView
+from pondstack.db.views import ControllerView
+from pondstack.domain.errors import PondError
+
+_expected = oslo_messaging.expected_exceptions(PondError)
+
+
+class NodeManager:
+    """What each controller answers on the topic pondstack-node. `view` gives the rack and the leader's epoch."""
+
+    target = oslo_messaging.Target(version="1.0")
+
+    def __init__(
+        self,
+        *,
+        view: Callable[[], tuple[RackView, int]],
+        controllers: Callable[[], list[ControllerView]],
+        failover: Callable[[str | None], None],
+        buffer_slices: Callable[[], int],
+        down_seconds: float,
+    ) -> None:
+        self._view = view
+        self._controllers = controllers
+        self._failover = failover
+        self._buffer_slices = buffer_slices
+        self._down = down_seconds
+
+    @_expected
+    def snapshot(self, _context: Any) -> dict[str, Any]:
+        """Return the scheduler's view; a stand-by's is at most a few operations old."""
+        view, epoch = self._view()
+        return make_snapshot(view, epoch=epoch, buffer_slices=self._buffer_slices(), down_seconds=self._down).to_wire()
+
+    @_expected
+    def controllers(self, _context: Any) -> list[dict[str, Any]]:
+        """List the controllers."""
+        return [asdict(item) for item in self._controllers()]
+
+    @_expected
+    def failover(self, _context: Any, *, to: str | None) -> None:
+        """Hand the lead over; answered before it is done. Raises NotLeader, NotFound, Conflict."""
+        self._failover(to)
