@@ -1,7 +1,5 @@
 """Bad days: the controller or the database is gone, the program has a fault, the operator's error is shown as it is."""
 
-from dataclasses import replace
-
 import oslo_messaging
 import pytest
 
@@ -45,7 +43,7 @@ def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, me
 
 
 def test_no_leader_is_a_503_of_a_fail_over(api, call):
-    api.reader.nodes["controller-1"] = replace(api.reader.nodes["controller-1"], role="down")
+    api.silence("controller-1")
     response = call("POST", "/controllers/failover", json={"to": "controller-2"})
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
@@ -54,7 +52,7 @@ def test_no_leader_is_a_503_of_a_fail_over(api, call):
 
 
 def test_a_fail_over_to_nobody_is_refused(api, call):
-    api.reader.nodes["controller-2"] = replace(api.reader.nodes["controller-2"], role="down")
+    api.silence("controller-2")
     response = call("POST", "/controllers/failover", json={})
     assert response.status_code == 409
     assert "controller-1 keeps the lead" in error_of(response)["detail"]
@@ -69,10 +67,10 @@ def test_the_wait_is_an_option(tmp_path):
     api.close()
 
 
-@pytest.mark.parametrize("path", ["/pools", "/hosts/host-1", "/allocations", "/leader"])
+@pytest.mark.parametrize("path", ["/pools", "/hosts/host-1", "/allocations", "/leader", "/controllers"])
 def test_no_schema_is_a_503_that_names_the_command(api, call, path):
     with api.database.engine.begin() as connection:
-        for table in ("host_pools", "slices", "allocations", "hosts", "pools", "leadership"):
+        for table in ("host_pools", "slices", "allocations", "hosts", "pools", "leadership", "controllers"):
             connection.exec_driver_sql(f"DROP TABLE {table}")
     response = call("GET", path)
     assert response.status_code == 503

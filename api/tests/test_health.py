@@ -46,7 +46,7 @@ def test_who_leads_is_for_those_only_to_whom_the_operator_opens_the_details(api,
     (tmp_path / "detailed").mkdir()
     detailed = ApiFixture(tmp_path / "detailed", healthcheck={"detailed": "true"})
     (shown,) = [reason for reason in health(detailed).json()["reasons"] if reason["reason"].startswith("leader")]
-    assert shown["details"] == "controller-1 leads with epoch 1"
+    assert shown["details"] == "controller-1:101:5f0a11b2 leads with epoch 1"
     detailed.close()
 
 

@@ -28,6 +28,19 @@ def api(tmp_path, rabbitmq):
     fixture.close()
 
 
+class NodeEndpoint:
+    """Serves what each controller answers by its name."""
+
+    target = oslo_messaging.Target(version=transport.RPC_VERSION)
+
+    def __init__(self, controller):
+        self.controller = controller
+
+    def failover(self, _context, *, to):
+        """Hand over."""
+        self.controller.failover(leader="controller-1", to=to)
+
+
 class Endpoint:
     """Serves a stand-in as pondstack-controller does: errors of ours cross the wire without a trace in our log."""
 
@@ -82,6 +95,28 @@ def test_a_fault_of_the_controller_is_not_shown(api, controller):
     response = disable(api)
     assert response.status_code == 500
     assert "secret" not in response.text
+
+
+@pytest.mark.functional
+def test_a_fail_over_reaches_the_leader_by_its_name(api):
+    server = oslo_messaging.get_rpc_server(
+        transport.get_transport(api.conf),
+        transport.node_target("controller-1"),
+        [NodeEndpoint(api.stand_in)],
+        executor="threading",
+    )
+    server.start()
+    try:
+        response = api.session().post(
+            URL + "/controllers/failover",
+            headers={**OPERATOR, "OpenStack-API-Version": "memory 1.1"},
+            json={"to": "controller-2"},
+        )
+    finally:
+        server.stop()
+        server.wait()
+    assert response.status_code == 202
+    assert api.stand_in.failovers == [("controller-1", "controller-2")]
 
 
 @pytest.mark.functional

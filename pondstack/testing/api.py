@@ -1,8 +1,6 @@
 """The REST API in process over the sample rack, without Keystone: tokens `user:project`, roles in header X-Roles."""
 
-import time
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +8,8 @@ import requests
 from requests.adapters import BaseAdapter
 from webob import Request
 
-from pondstack.db.engine import Database
 from pondstack.db.ledger import Ledger
 from pondstack.db.sql_reader import SqlReader
-from pondstack.db.views import ControllerView
 from pondstack.testing import sample_rack
 from pondstack_api import config, deploy
 from pondstack_api.services import Services
@@ -21,45 +17,20 @@ from pondstack_api.services import Services
 URL = "http://memory.test"
 
 
-class SampleReader(SqlReader):
-    """Reads the sample rack, whose three controllers are in `nodes`: one leads, one stands by, one is down."""
-
-    def __init__(self, database: Database, agent_down_seconds: float) -> None:
-        super().__init__(database, agent_down_seconds)
-        names = {"controller-1": "leader", "controller-2": "standby", "controller-3": "down"}
-        self.nodes = {name: self._view(name, role) for name, role in names.items()}
-
-    @staticmethod
-    def _view(name: str, role: str) -> ControllerView:
-        down = role == "down"
-        return ControllerView(
-            name=name,
-            holder=f"{name}:{100 + int(name[-1])}:5f0a11b2",
-            role=role,
-            epoch=sample_rack.EPOCH if role == "leader" else 0,
-            started_at=time.time() - sample_rack.SILENT_SECONDS,
-            seen_seconds=sample_rack.SILENT_SECONDS if down else 0.3,
-            followed_sequence=2 if down else 9,
-            lag=7 if down else 0,
-        )
-
-    def controllers(self) -> list[ControllerView]:
-        """List the controllers by name."""
-        return [self.nodes[name] for name in sorted(self.nodes)]
-
-
 class ControllerStandIn:
     """Answers what the API asks of a controller; hosts change in the real ledger. With `error` set, calls raise it."""
 
-    def __init__(self, ledger: Ledger, reader: SampleReader) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._reader = reader
         self.error: Exception | None = None
         self.audits: list[bool] = []
         self.failovers: list[tuple[str, str | None]] = []
 
-    def set_host(self, *, name: str, enabled: bool, reason: str, generation: int | None) -> dict[str, Any]:
+    def set_host(
+        self, *, name: str, enabled: bool, reason: str, generation: int | None, operation_id: str | None = None
+    ) -> dict[str, Any]:
         """Enable or disable a host."""
+        del operation_id
         self._check()
         return {"name": name, "generation": self._ledger.set_host(name, enabled, reason, generation)}
 
@@ -84,11 +55,8 @@ class ControllerStandIn:
         """Let another controller lead at once."""
         self._check()
         self.failovers.append((leader, to))
-        nodes = self._reader.nodes
-        successor = to or next(name for name, node in nodes.items() if node.role == "standby")
-        epoch = nodes[leader].epoch + 1
-        nodes[leader] = replace(nodes[leader], role="standby")
-        nodes[successor] = replace(nodes[successor], role="leader", epoch=epoch)
+        others = [name for name in sample_rack.CONTROLLERS if name != leader]
+        self._ledger = sample_rack.hand_over(self._ledger.database, to or others[0])
 
     def _check(self) -> None:
         if self.error is not None:
@@ -107,8 +75,8 @@ class ApiFixture:
         file.write_text("".join(_section(name, values) for name, values in groups.items()))
         self.conf = config.load({config.VARIABLE: str(file)})
         self.database, self.ledger, self.allocations = sample_rack.open_copy(folder)
-        self.reader = SampleReader(self.database, sample_rack.DOWN_SECONDS)
-        self.controller = ControllerStandIn(self.ledger, self.reader)
+        self.reader = SqlReader(self.database, sample_rack.DOWN_SECONDS, sample_rack.DOWN_SECONDS)
+        self.controller = ControllerStandIn(self.ledger)
         self.services = Services(self.conf, self.reader, self.controller)
         self.application = deploy.deploy(self.conf, self.services)
 
@@ -117,6 +85,13 @@ class ApiFixture:
         session = requests.Session()
         session.mount("http://", _WsgiAdapter(self.application))
         return session
+
+    def silence(self, name: str) -> None:
+        """Let a controller have ended, whether it led or not."""
+        with self.database.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE controllers SET role = 'down' WHERE name = ?", (name,))
+            holder = (sample_rack.HOLDERS[name],)
+            connection.exec_driver_sql("UPDATE leadership SET expires_at = 0 WHERE holder = ?", holder)
 
     def close(self) -> None:
         """Close the database."""

@@ -11,12 +11,13 @@ from uuid import UUID, uuid5
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from pondstack.db import migration
+from pondstack.db import controllers, journal, migration
 from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.ledger import AssignRequest, Ledger
-from pondstack.db.models import HostRow, Leadership
-from pondstack.testing import lead
+from pondstack.db.models import ControllerRow, HostRow, Leadership
+from pondstack.ha.lease import LONGEST_LEASE_SECONDS
+from pondstack.testing.leading import take_over
 
 _NAMES = UUID("5e1a5a3e-7d0b-4c8e-9c55-2d0f4a6b8c1d")
 
@@ -25,10 +26,14 @@ BLUE, GREEN = uuid5(_NAMES, "blue").hex, uuid5(_NAMES, "green").hex
 CONSUMERS = tuple(str(uuid5(_NAMES, f"consumer {number}")) for number in range(3))
 EPOCH = 1
 HOSTS = ("host-1", "host-2", "host-3")
+CONTROLLERS = ("controller-1", "controller-2", "controller-3")
+"""The first leads, the second stands by, the third is down and some operations behind."""
+HOLDERS = {name: f"{name}:{100 + number}:5f0a11b2" for number, name in enumerate(CONTROLLERS, 1)}
+BEHIND = 4
 SILENT_SECONDS = 3600.0
-"""How long the third host's agent has been silent."""
+"""How long the third host's agent and the third controller have been silent."""
 DOWN_SECONDS = 600.0
-"""Silence after which a host is down: long, so that a slow test sees the same rack as a quick one."""
+"""Silence after which a host or a controller is down: long, so that a slow test sees the same rack as a quick one."""
 
 
 @functools.cache
@@ -51,11 +56,25 @@ def open_copy(folder: Path) -> tuple[Database, Ledger, tuple[str, ...]]:
     file.write_bytes(content)
     database = Database.from_url(f"sqlite:///{file}", retry_seconds=0.0)
     database.write(_refresh)
-    return database, Ledger(database, EPOCH), allocations
+    return database, ledger_of(database, EPOCH), allocations
+
+
+def ledger_of(database: Database, epoch: int) -> Ledger:
+    """Return the ledger of a leader whose lease lasts as long as a lease may: a slow test sees it lead too."""
+    return Ledger(database, epoch, lease_seconds=LONGEST_LEASE_SECONDS)
+
+
+def hand_over(database: Database, name: str) -> Ledger:
+    """Let another controller lead; returns its ledger."""
+    return ledger_of(database, take_over(database, HOLDERS[name], LONGEST_LEASE_SECONDS))
 
 
 def _refresh(session: Session) -> None:
-    session.execute(update(Leadership).values(renewed_at=now_seconds()))
+    end = now_seconds() + LONGEST_LEASE_SECONDS
+    session.execute(update(Leadership).values(renewed_at=now_seconds(), expires_at=end))
+    session.execute(update(ControllerRow).values(seen_at=now_seconds()))
+    silent = ControllerRow.name == CONTROLLERS[2]
+    session.execute(update(ControllerRow).where(silent).values(seen_at=now_seconds() - SILENT_SECONDS))
     session.execute(update(HostRow).values(last_heartbeat=now_seconds()))
     session.execute(
         update(HostRow).where(HostRow.name == HOSTS[2]).values(last_heartbeat=now_seconds() - SILENT_SECONDS)
@@ -69,7 +88,7 @@ def fill(database: Database) -> tuple[str, ...]:
     is quarantined, the rest are free.
     """
     migration.sync(database)
-    ledger = Ledger(database, lead(database, "controller-1"))
+    ledger = hand_over(database, CONTROLLERS[0])
     ledger.register_pool(
         uuid=POOL, name="pool0", serial="emulated-0001", driver="emulated", address={}, slice_mib=1024, slices_total=8
     )
@@ -82,8 +101,17 @@ def fill(database: Database) -> tuple[str, ...]:
         _assign(ledger, 2, "host-2", GREEN, slices=1, online=True),
     )
     ledger.quarantine_slices(POOL, [4], "the agent of host-3 does not answer", host="host-3")
+    database.write(_say)
     database.write(_refresh)
     return allocations
+
+
+def _say(session: Session) -> None:
+    newest = journal.newest(session)
+    for name, role in zip(CONTROLLERS, ("leader", "standby", "standby"), strict=True):
+        followed = newest - BEHIND if name == CONTROLLERS[2] else newest
+        epoch = EPOCH if role == "leader" else 0
+        controllers.say(session, name, HOLDERS[name], role=role, epoch=epoch, followed_sequence=followed)
 
 
 def _assign(ledger: Ledger, number: int, host: str, project: str, *, slices: int, online: bool) -> str:

@@ -42,7 +42,7 @@ def show_controller(request: Request) -> Reply:
 
 
 def fail_over(request: Request) -> Reply:
-    """Have the leader hand over to another controller; it has given up the lead when this is answered."""
+    """Have the leader hand over to another controller; it does so soon after this is answered."""
     to = request.body.get("to")
     controllers = request.services.reader.controllers()
     leader = next((controller for controller in controllers if controller.role == "leader"), None)

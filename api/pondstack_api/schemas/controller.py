@@ -23,15 +23,15 @@ LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the 
 FAILOVER = base.closed(
     {
         "to": base.nullable(
-            base.described(base.NAME, "name of the controller that shall lead; null or left out: whichever is first")
+            base.described(base.NAME, "name of the controller that shall lead; null or left out: who is least behind")
         )
     },
     optional=("to",),
 )
 FAILOVER_BEGUN = base.closed(
     {
-        "from": base.described(base.NAME, "name of the controller that has led"),
-        "to": base.nullable(base.described(base.NAME, "name of the one that shall lead; null: whichever is first")),
-        "epoch": base.described(base.COUNT, "the epoch that ends; the new leader's is higher"),
+        "from": base.described(base.NAME, "name of the controller that hands over"),
+        "to": base.nullable(base.described(base.NAME, "name of the one that shall lead; null: who is least behind")),
+        "epoch": base.described(base.COUNT, "the epoch that it ends; the new leader's is higher"),
     }
 )

@@ -74,7 +74,7 @@ class FailoverController(base.ShowCommand):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        """Return who has handed over; with --wait also who leads now, and for how long changes were impossible."""
+        """Return who hands over; with --wait also who leads now, and for how long changes were impossible."""
         started = time.monotonic()
         begun = self.client.post("controllers", "failover", body={"to": parsed_args.to})
         if not parsed_args.wait:
@@ -102,11 +102,11 @@ class FailoverController(base.ShowCommand):
             if found or seconds >= timeout_seconds:
                 self._progress("")
                 break
-            self._progress(f"{begun['from']} has handed over; no leader for {seconds:.1f} s")
+            self._progress(f"{begun['from']} hands over, for {seconds:.1f} s")
             pause.wait(POLL_SECONDS)
         if not found:
             raise exceptions.CommandError(
-                f"{begun['from']} has handed over, and no controller leads after {seconds:.0f} s: "
+                f"{begun['from']} hands over, and no other controller leads after {seconds:.0f} s: "
                 "look at `openstack memory controller list` and at the logs of pondstack-controller"
             )
         return found

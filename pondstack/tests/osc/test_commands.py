@@ -192,7 +192,7 @@ def test_agent(json_of):
 
 def test_leader(json_of):
     leader = json_of("memory leader show")
-    assert (leader["holder"], leader["epoch"], leader["fresh"]) == ("controller-1", 1, True)
+    assert (leader["holder"], leader["epoch"], leader["fresh"]) == ("controller-1:101:5f0a11b2", 1, True)
 
 
 def test_controllers(json_of):
@@ -203,7 +203,7 @@ def test_controllers(json_of):
         ("controller-3", "down"),
     ]
     controller = json_of("memory controller show controller-3")
-    assert (controller["role"], controller["lag"], controller["holder"]) == ("down", 7, "controller-3:103:5f0a11b2")
+    assert (controller["role"], controller["lag"], controller["holder"]) == ("down", 4, "controller-3:103:5f0a11b2")
 
 
 def test_failover(api, json_of, openstack):
@@ -267,7 +267,7 @@ def test_failover_that_nobody_takes_up_fails_in_time(api, openstack, monkeypatch
     monkeypatch.setattr(api.controller, "failover", lambda **_: None)
     status, _, err = openstack("memory controller failover --wait --timeout 0.1")
     assert status == 1
-    assert "controller-1 has handed over, and no controller leads" in err
+    assert "controller-1 hands over, and no other controller leads" in err
     assert "openstack memory controller list" in err
 
 
