@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup rack rack-up demo rack-status rack-down test replay bench-scheduler bench-ledger
+.PHONY: help setup rack rack-up demo failover rack-status rack-down test replay bench-scheduler bench-ledger
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -9,6 +9,7 @@ FAKES ?= 4
 SLICES ?= 16
 RACK_DIR ?= $(CURDIR)/.rack
 RACK_PORT_BASE ?= 21000
+KILL ?= 1
 # Of the targets that measure.
 REQUESTS ?= 500
 PYTEST_ARGS ?=
@@ -32,6 +33,9 @@ rack-up: setup ## Start the rack without the demonstration
 
 demo: ## Boot the zNUMA guest on the running rack and show it
 	@$(RACK) demo
+
+failover: ## Kill the running rack's leading controller and watch the other one take over (KILL=0: hand over)
+	@$(RACK) failover $(if $(filter-out 0,$(KILL)),--kill)
 
 rack-status: ## Show which services of the rack run
 	@$(RACK) status

@@ -13,6 +13,7 @@ from keystoneauth1.identity import v3
 
 NOVA_MICROVERSION = "2.90"
 PLACEMENT_MICROVERSION = "1.38"
+MEMORY_MICROVERSION = "1.1"
 DELETION_SECONDS = 30.0
 ATTEMPTS = 3
 """Reads and idempotent writes are repeated when a connection breaks or a service says 503."""
@@ -64,7 +65,7 @@ class Cloud:
 
         self.nova = service("compute", NOVA_MICROVERSION)
         self.placement = service("placement", PLACEMENT_MICROVERSION)
-        self.memory = service("memory")
+        self.memory = service("memory", MEMORY_MICROVERSION)
         self.images = service("image")
 
     @classmethod

@@ -1,4 +1,4 @@
-"""`python -m pondstack.rack up|down|status|demo`: sizes come from options or from the variables of `make rack`."""
+"""`python -m pondstack.rack up|down|status|demo|failover`: sizes are options, or the variables of `make rack`."""
 
 import argparse
 import os
@@ -75,6 +75,21 @@ def _demo(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def _failover(options: argparse.Namespace) -> int:
+    from pondstack.rack import failover
+    from pondstack.rack.rack import Rack
+
+    rack = Rack.open(options.directory)
+    with rack.locked():
+        outcome = failover.run(rack, kill=options.kill, say=rack.progress.say)
+    wrong = failover.check(outcome)
+    for text in wrong:
+        print(f"not as it should be: {text}", file=sys.stderr)
+    if not wrong:
+        rack.progress.say(failover.summary(outcome))
+    return 1 if wrong else 0
+
+
 def _summary(layout: Layout) -> str:
     sizes = layout.sizes
     return f"{sizes.hosts} libvirt hosts, {sizes.fakes} fake computes, a pool of {sizes.slices} slices"
@@ -89,7 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     directory = Path(os.environ.get("RACK_DIR") or ".rack")
     parser.add_argument("--directory", type=Path, default=directory, help="where all of it lives (RACK_DIR, .rack)")
-    commands = parser.add_subparsers(required=True, metavar="up|down|status|demo")
+    commands = parser.add_subparsers(required=True, metavar="up|down|status|demo|failover")
     up = commands.add_parser("up", help="start what does not run")
     defaults = Sizes()
     up.add_argument("--hosts", type=int, default=number("HOSTS", defaults.hosts), help="real libvirt hosts (HOSTS)")
@@ -100,4 +115,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="stop all of it and remove it").set_defaults(command=_down)
     commands.add_parser("status", help="which services run").set_defaults(command=_status)
     commands.add_parser("demo", help="boot a zNUMA guest and show it").set_defaults(command=_demo)
+    failover = commands.add_parser("failover", help="have the other controller lead, and watch it")
+    failover.add_argument("--kill", action="store_true", help="kill -9 the leader instead of asking it to hand over")
+    failover.set_defaults(command=_failover)
     return parser

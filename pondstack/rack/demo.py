@@ -92,7 +92,7 @@ def _wait_active(layout: Layout, tenant: Any, server: Any) -> Any:
         fault = (server.fault or {}).get("message", "no fault given")
         raise RackError(
             f"the guest is {server.status}: {fault}\n  logs: {layout.log}/nova-scheduler.log, nova-conductor.log, "
-            "nova-compute-*.log, pondstack-controller.log, pondstack-agent-*.log"
+            "nova-compute-*.log, pondstack-controller*.log, pondstack-agent-*.log"
         )
     return server
 
@@ -119,7 +119,7 @@ def _collect(layout: Layout, connection: Any, memory: Adapter, server: str, fact
     found = memory.get(f"/allocations?consumer_uuid={server}").json()["allocations"]
     if len(found) != 1:
         raise RackError(
-            f"the ledger holds {len(found)} allocations of {server}; log: {layout.log}/pondstack-controller.log"
+            f"the ledger holds {len(found)} allocations of {server}; log: {layout.log}/pondstack-controller*.log"
         )
     facts.ledger = found[0]
     facts.pool_after = _pool(memory)

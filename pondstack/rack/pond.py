@@ -18,6 +18,8 @@ ROOM_MIB = 16
 """What the device keeps beside its memory."""
 SERIAL = "rack-pool0"
 POOL_SECONDS = 90.0
+CONTROLLERS = ("controller1", "controller2")
+"""Names of the controllers: on one database and one broker, one leads and the other stands by."""
 UNMOUNT_SECONDS = 10.0
 
 
@@ -49,10 +51,17 @@ def _unmounted(layout: Layout) -> bool:
     )
 
 
-def controller(layout: Layout) -> Daemon:
-    """Return the controller."""
-    argv = [program("pondstack-controller"), "--config-file", str(layout.etc / "pondstack.conf")]
-    return rpc(layout, "pondstack-controller", argv, "pondstack-controller.rack")
+def controller_service(name: str) -> str:
+    """Return the name of a controller's service."""
+    return f"pondstack-{name}"
+
+
+def controller(layout: Layout, name: str) -> Daemon:
+    """Return a controller. It is ready when it answers reads, whether it leads or stands by."""
+    service = controller_service(name)
+    files = (layout.etc / "pondstack.conf", layout.etc / f"{service}.conf")
+    argv = [program("pondstack-controller"), *(word for file in files for word in ("--config-file", str(file)))]
+    return rpc(layout, service, argv, f"pondstack-node.{name}")
 
 
 def api(layout: Layout) -> Daemon:
@@ -72,7 +81,8 @@ def agent(layout: Layout, host: str) -> Daemon:
 def services(layout: Layout) -> dict[str, Daemon]:
     """Return pondstack's services by name."""
     agents = {f"pondstack-agent-{host}": agent(layout, host) for host in layout.all_hosts}
-    return {"pondstack-controller": controller(layout), "pondstack-api": api(layout)} | agents
+    controllers = {controller_service(name): controller(layout, name) for name in CONTROLLERS}
+    return controllers | {"pondstack-api": api(layout)} | agents
 
 
 def configure(layout: Layout, values: dict[str, object]) -> None:
@@ -80,6 +90,9 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
     programs = {"pondstack_qemu": program("pondstack-qemu"), "python": program("python"), "tcg_qemu": tcg_qemu.__file__}
     values = {**values, **programs, "pool_device": layout.pool_device}
     config.write(layout.etc / "pondstack.conf", config.render("pondstack.conf", values))
+    for name in CONTROLLERS:
+        text = config.render("pondstack-controller.conf", {"name": name})
+        config.write(layout.etc / f"{controller_service(name)}.conf", text)
     for host in layout.all_hosts:
         own = {"host": host, "directory": layout.host(host)}
         text = config.render("pondstack-agent.conf", {**values, **own})
@@ -105,7 +118,7 @@ def wait_for_pool(layout: Layout) -> None:
         return not missing
 
     if not daemon.wait_until(complete, POOL_SECONDS, poll_seconds=0.5):
-        logs = f"{layout.log}/pondstack-controller.log, pondstack-agent-*.log"
+        logs = f"{layout.log}/pondstack-controller*.log, pondstack-agent-*.log"
         raise RackError(f"after {POOL_SECONDS:.0f} s the pool is not ready: {missing}; logs: {logs}")
 
 

@@ -102,7 +102,7 @@ class Rack:
 
     def up(self) -> bool:
         """Start what does not run and check what does; return False when all ran already."""
-        with self._locked():
+        with self.locked():
             stopped = [name for name, service in self._services.items() if not service.running]
             finished = (self.layout.done / "rack").exists()
             if finished and not pond.pool_is_mounted(self.layout):
@@ -114,7 +114,7 @@ class Rack:
 
     def down(self) -> None:
         """Stop everything by recorded pids, unmount, and remove the folder."""
-        with self._locked():
+        with self.locked():
             (self.layout.done / "rack").unlink(missing_ok=True)
             # Nothing is kept, so nothing is asked to finish its work first.
             self._end(lambda name: self._services[name].kill())
@@ -147,7 +147,8 @@ class Rack:
                 yield from ("epmd", "rabbitmq-dist")
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def locked(self) -> Iterator[None]:
+        """Keep other commands away from this rack; RackError when one works on it."""
         with (self.layout.root / "lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -214,16 +215,18 @@ class Rack:
                 self._start(f"libvirtd-{host}", host),
             ]
         steps += [
-            self._start("pondstack-controller", "pondstack schema", "catalogue", "rabbitmq", "placement", "pool"),
             self._start("pondstack-api", "pondstack schema", "catalogue", "rabbitmq"),
         ]
+        controllers = [pond.controller_service(name) for name in pond.CONTROLLERS]
+        needs = ("pondstack schema", "catalogue", "rabbitmq", "placement", "pool")
+        steps += [self._start(name, *needs) for name in controllers]
         computes = [f"nova-compute-{host}" for host in layout.all_hosts]
         for host, compute in zip(layout.all_hosts, computes, strict=True):
             libvirtd = (f"libvirtd-{host}",) if host in layout.libvirt_hosts else ()
             agent = f"pondstack-agent-{host}"
             steps.append(self._start(agent, "configuration", "rabbitmq", "pool"))
             steps.append(self._start(compute, "nova-conductor", "placement", agent, *libvirtd))
-        everything = ("cell", "pondstack-controller", "pondstack-api", "flavors", "images", "neutron", "nova-scheduler")
+        everything = ("cell", *controllers, "pondstack-api", "flavors", "images", "neutron", "nova-scheduler")
         steps.append(Step("pool in placement", lambda: pond.wait_for_pool(layout), everything))
         steps.append(Step("cell", lambda: cloud.discover_hosts(layout), tuple(computes), once=True))
         return steps

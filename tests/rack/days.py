@@ -14,6 +14,7 @@ from bench import proof
 from bench.cloud import Cloud, gone
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.units import GIB_MIB, RESOURCE_CLASS
+from pondstack.rack import pond
 from pondstack.rack.rack import Rack
 from pondstack.rpc.transport import get_transport
 from pondstack.testing.daemon import Daemon, signal_process, wait_until
@@ -79,9 +80,23 @@ class Days:
         return self.daemon(f"pondstack-agent-{host}")
 
     @property
-    def controller(self) -> Daemon:
-        """The controller."""
-        return self.daemon("pondstack-controller")
+    def controllers(self) -> list[Daemon]:
+        """The controllers."""
+        return [self.daemon(pond.controller_service(name)) for name in pond.CONTROLLERS]
+
+    def kill_controllers(self) -> None:
+        """Leave nobody who could take over."""
+        for controller in self.controllers:
+            controller.kill()
+
+    def start_controllers(self) -> None:
+        """Start those that were killed, and wait until one leads."""
+        for controller in self.controllers:
+            controller.start()
+        self.until(self._somebody_leads, SETTLE_SECONDS, "no controller leads")
+
+    def _somebody_leads(self) -> bool:
+        return any(controller["role"] == "leader" for controller in self.cloud.memory_list("controllers"))
 
     @contextmanager
     def paused(self, daemon: Daemon) -> Iterator[None]:

@@ -84,21 +84,21 @@ def test_controller_down_at_attach(days: Days) -> None:
     with days.paused(days.agent(host)):
         server = days.boot(flavor, host)
         days.until_spawning(server)
-        days.controller.kill()
+        days.kill_controllers()
     assert days.until_built(server) == "ERROR"
     assert days.claimed_mib(server) == 0
-    days.controller.start()
+    days.start_controllers()
     days.delete(server)
     days.assert_nothing_leaked()
     assert days.until_built(days.boot(flavor, host)) == "ACTIVE"
 
 
 def test_controller_down_at_scheduling_gives_an_all_local_guest(days: Days) -> None:
-    days.controller.kill()
+    days.kill_controllers()
     server = days.boot(days.flavor())
     assert days.until_built(server) == "ACTIVE"
     assert days.claimed_mib(server) == 0
-    days.controller.start()
+    days.start_controllers()
     assert days.allocations(server) == []
     days.delete(server)
     days.assert_nothing_leaked()
