@@ -20,7 +20,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pondstack.devices.emulated_files import PERMISSIONS, read_json
+from pondstack.devices.emulated_files import read_table
 from pondstack.domain.errors import DeviceFailed
 from pondstack_agent.attachments import FOLDER, hold
 
@@ -110,7 +110,7 @@ def find_attachment(state_dir: Path, instance_uuid: str) -> tuple[Path, dict[str
 def check_permission(record: dict[str, Any], host: str) -> None:
     """Raise Refused unless the device lets this host use every slice of the attachment."""
     device = Path(record["device_path"])
-    table = read_json(device / PERMISSIONS, device)["permissions"]
+    table = read_table(device)[1]["permissions"]
     for extent in record["extents"]:
         for index in range(extent["start"], extent["start"] + extent["count"]):
             entry = table.get(str(index)) or {}

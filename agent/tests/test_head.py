@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -114,7 +115,7 @@ def test_another_host_is_refused(tmp_path: Path, driver, make_grant) -> None:
 
 def test_a_device_that_does_not_answer_refuses(tmp_path: Path, device, driver, make_grant) -> None:
     driver.attach(make_grant(Extent(0, 1), consumer=VM))
-    (device.path / "permissions.json").unlink()
+    shutil.rmtree(device.path / "permissions")
     with pytest.raises(DeviceFailed):
         head.prepare(guest_arguments(1), tmp_path / "state", "host1")
 

@@ -11,7 +11,7 @@ from pondstack.controller.devices import DeviceRegistry
 from pondstack.db.ledger import Ledger
 from pondstack.db.sql_reader import SqlReader
 from pondstack.devices.base import PoolDevice
-from pondstack.domain.errors import DeviceFailed, PermissionHeld, PondError, StaleEpoch
+from pondstack.domain.errors import DeviceFailed, InUse, PermissionHeld, PondError, StaleEpoch
 from pondstack.domain.states import SliceState
 
 LOG = log.getLogger(__name__)
@@ -65,6 +65,8 @@ class Sanitizer:
                 done.append(index)
             except StaleEpoch:
                 raise
+            except InUse as error:
+                LOG.warning("Sanitising of slice %d of pool %s waits: %s", index, uuid, error)
             except PondError as error:
                 device.info()  # a device that does not answer at all raises here: its slices go on waiting
                 failed[index] = error

@@ -43,7 +43,8 @@ class PoolDevice(ABC):
     def grant(self, host: str, extents: Sequence[Extent], *, tag: str, epoch: int) -> None:
         """Let `host` use the slices for allocation `tag`: all of them or none.
 
-        Raises PermissionHeld when a slice is granted to somebody else, StaleEpoch when a newer epoch was seen.
+        Raises PermissionHeld when a slice is granted to somebody else, StaleEpoch when a newer epoch was seen, InUse
+        while another controller zeroes a slice.
         """
 
     @abstractmethod
@@ -52,7 +53,11 @@ class PoolDevice(ABC):
 
     @abstractmethod
     def sanitize(self, index: int, *, epoch: int) -> None:
-        """Zero a slice and verify it; raises PermissionHeld while anybody may use it, StaleEpoch, DeviceFailed."""
+        """Zero a slice and verify it; raises PermissionHeld while anybody may use it, StaleEpoch, DeviceFailed.
+
+        Epoch and permission hold from the check to the last zero: nobody is let in meanwhile. Raises InUse while
+        another controller does something with the slice.
+        """
 
     def raise_epoch(self, epoch: int) -> None:
         """Refuse all older epochs from now on; a new leader's first command. Raises StaleEpoch."""

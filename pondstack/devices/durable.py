@@ -4,23 +4,30 @@ import contextlib
 import json
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 
-def write_json(path: Path, data: Any) -> None:
-    """Replace a JSON file atomically: after a crash there is the old content or the new, on disk."""
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+@contextlib.contextmanager
+def temporary_json(folder: Path, data: Any) -> Iterator[str]:
+    """Write a JSON file to disk under a name of its own, for as long as the block lasts or until it is renamed."""
+    handle, temporary = tempfile.mkstemp(prefix=".", dir=folder)
     try:
         with os.fdopen(handle, "w") as file:
             json.dump(data, file, sort_keys=True)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
+        yield temporary
+    finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(temporary)
-        raise
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Replace a JSON file atomically: after a crash there is the old content or the new, on disk."""
+    with temporary_json(path.parent, data) as temporary:
+        os.replace(temporary, path)
     sync_folder(path.parent)
 
 

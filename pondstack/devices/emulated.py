@@ -6,7 +6,7 @@ It stands for a CXL multi-headed device with its permission table (Pond section 
 import ctypes
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from pondstack.domain.model import Extent, indexes_of
 from pondstack.domain.units import DEFAULT_SLICE_MIB, MIB
 
 DRIVER = "emulated"
+Table = dict[str, Any]
+"""Slice index, as text, to its permission."""
+
 _KEEP_SIZE, _PUNCH_HOLE = 0x1, 0x2  # linux/falloc.h
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -25,7 +28,7 @@ _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c
 
 
 class EmulatedDevice(PoolDevice):
-    """One device folder. Any number of objects, threads and processes may use the same one."""
+    """One device folder. Any number of objects, threads and processes may use the same one, paused ones among them."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
@@ -42,45 +45,50 @@ class EmulatedDevice(PoolDevice):
         return DeviceInfo(serial=serial, slice_mib=slice_mib, slices_total=slices_total, address=address)
 
     def grant(self, host: str, extents: Sequence[Extent], *, tag: str, epoch: int) -> None:
-        """Let `host` use the slices; raises PermissionHeld, StaleEpoch, NotFound, DeviceFailed."""
+        """Let `host` use the slices; raises PermissionHeld, StaleEpoch, NotFound, InUse, DeviceFailed."""
         indexes = indexes_of(extents)
         self._check_indexes(indexes)
-        with files.locked(self.path):
-            table = self._table()
-            self._check_epoch(table, epoch)
+
+        def change(table: Table) -> None:
             for index in indexes:
-                holder = table["permissions"].get(str(index))
+                holder = table.get(str(index))
                 if holder and (holder["host"], holder["tag"]) != (host, tag):
                     raise PermissionHeld(
                         f"slice {index} of {self.path} belongs to allocation {holder['tag']} of host {holder['host']}; "
                         "release that one first, or audit the ledger"
                     )
-            table["permissions"].update({str(i): {"host": host, "tag": tag, "epoch": epoch} for i in indexes})
-            self._store(table, epoch)
+            table.update({str(index): {"host": host, "tag": tag, "epoch": epoch} for index in indexes})
+
+        # Nobody is let into a slice that somebody else, perhaps in a pause, is about to zero.
+        with files.slices_locked(self.path, indexes, to_zero=False):
+            self._change(epoch, change)
 
     def revoke(self, indexes: Iterable[int], *, tag: str, epoch: int) -> None:
         """Take the slices of `tag` back; raises StaleEpoch, DeviceFailed."""
-        with files.locked(self.path):
-            table = self._table()
-            self._check_epoch(table, epoch)
-            for index in indexes:
-                if table["permissions"].get(str(index), {}).get("tag") == tag:
-                    del table["permissions"][str(index)]
-            self._store(table, epoch)
+        wanted = [str(index) for index in indexes]
+
+        def change(table: Table) -> None:
+            for index in wanted:
+                if table.get(index, {}).get("tag") == tag:
+                    del table[index]
+
+        self._change(epoch, change)
 
     def sanitize(self, index: int, *, epoch: int) -> None:
-        """Zero a slice and verify it; raises PermissionHeld, StaleEpoch, NotFound, DeviceFailed."""
+        """Zero a slice and verify it; raises PermissionHeld, StaleEpoch, NotFound, InUse, DeviceFailed."""
         size_bytes = self._check_indexes([index]).slice_mib * MIB
-        with files.locked(self.path):
-            table = self._table()
-            self._check_epoch(table, epoch)
-            holder = table["permissions"].get(str(index))
+
+        def check(table: Table) -> None:
+            holder = table.get(str(index))
             if holder:
                 raise PermissionHeld(
                     f"slice {index} of {self.path} is still granted to host {holder['host']} (allocation "
                     f"{holder['tag']}); revoke it before sanitising"
                 )
-            self._store(table, epoch)
+
+        # From the look at the table to the last zero nobody else can grant this slice.
+        with files.slices_locked(self.path, [index], to_zero=True):
+            self._change(epoch, check)
             self._punch(index * size_bytes, size_bytes)
             left = files.first_written_byte(self.path, index * size_bytes, (index + 1) * size_bytes)
             if left is not None:
@@ -90,7 +98,7 @@ class EmulatedDevice(PoolDevice):
 
     def permissions(self) -> Mapping[int, Permission]:
         """Return the permission table."""
-        table = self._table()
+        _version, table = files.read_table(self.path)
         with files.device_errors(self.path):
             return {int(index): Permission(**entry) for index, entry in table["permissions"].items()}
 
@@ -101,20 +109,21 @@ class EmulatedDevice(PoolDevice):
                 raise NotFound(f"{self.path} has slices 0 to {info.slices_total - 1}, not {index}; audit the ledger")
         return info
 
-    def _table(self) -> dict[str, Any]:
-        table = files.read_json(self.path / files.PERMISSIONS, self.path)
-        with files.device_errors(self.path):
-            return {"epoch": int(table["epoch"]), "permissions": dict(table["permissions"])}
-
-    def _check_epoch(self, table: Mapping[str, Any], epoch: int) -> None:
-        if epoch < table["epoch"]:
-            raise StaleEpoch(
-                f"{self.path} has seen epoch {table['epoch']} and refuses epoch {epoch}; another controller leads now"
-            )
-
-    def _store(self, table: dict[str, Any], epoch: int) -> None:
-        with files.device_errors(self.path):
-            write_json(self.path / files.PERMISSIONS, {**table, "epoch": epoch})
+    def _change(self, epoch: int, change: Callable[[Table], None]) -> None:
+        """Change the table under `epoch`, as one step: a newer epoch or another change in between starts it again."""
+        while True:
+            version, present = files.read_table(self.path)
+            if epoch < present["epoch"]:
+                raise StaleEpoch(
+                    f"{self.path} has seen epoch {present['epoch']} and refuses epoch {epoch}; another controller "
+                    "leads now"
+                )
+            table = dict(present["permissions"])
+            with files.device_errors(self.path):
+                change(table)
+            after = {"epoch": epoch, "permissions": table}
+            if after == present or files.swap_table(self.path, version, after):
+                return
 
     def _punch(self, start_bytes: int, size_bytes: int) -> None:
         with files.device_errors(self.path), open(self.path / files.MEMORY, "rb+", buffering=0) as memory:
@@ -143,7 +152,7 @@ def create_device(
         with files.device_errors(folder):
             with open(folder / files.MEMORY, "wb") as memory:
                 memory.truncate(slices * slice_mib * MIB)
-            write_json(folder / files.PERMISSIONS, {"epoch": 0, "permissions": {}})
+            files.write_first_table(folder)
             # Last: a folder with device.json is a whole device.
             description = {
                 "serial": serial or f"emulated-{uuid.uuid4()}",

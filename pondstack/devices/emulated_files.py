@@ -1,9 +1,14 @@
 """Files of an emulated device, for its controller side, its hosts and the head of a guest. Standard library only.
 
-device.json        {"serial", "slice_mib", "slices_total"}, written once
-memory             one sparse file; slice i starts at i * slice_mib MiB
-permissions.json   {"epoch": highest seen, "permissions": {"<slice>": {"host", "tag", "epoch"}}}
-lock               flock(2) around every change of permissions.json
+device.json            {"serial", "slice_mib", "slices_total"}, written once
+memory                 one sparse file; slice i starts at i * slice_mib MiB
+permissions/<n>.json   {"epoch": highest seen, "permissions": {"<slice>": {"host", "tag", "epoch"}}}; highest n counts
+slices                 byte i is locked: for writing while slice i is being zeroed, for reading while it is granted
+lock                   flock(2) around the making of the device
+
+No process takes the table with it into a pause: it changes by compare-and-swap. The next version is linked into place
+only if it is not there yet, so that whoever read an older one, and slept, changes nothing. Zeroing cannot be undone, so
+that it excludes the granting of its own slice, and of no other. (At first the table was one file, permissions.json.)
 """
 
 import contextlib
@@ -11,13 +16,22 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+import struct
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pondstack.domain.errors import DeviceFailed
+from pondstack.devices.durable import sync_folder, temporary_json, write_json
+from pondstack.domain.errors import DeviceFailed, InUse
 
-DEVICE, MEMORY, PERMISSIONS, LOCK = "device.json", "memory", "permissions.json", "lock"
+DEVICE, MEMORY, PERMISSIONS, SLICES, LOCK = "device.json", "memory", "permissions", "slices", "lock"
+FORMER_PERMISSIONS = "permissions.json"
+KEPT_VERSIONS = 4
+"""So many old tables stay, for readers that are about to open the one that was the newest."""
+
+LOCK_SECONDS = 2.0
+_POLL_SECONDS = 0.01
 _CHUNK_BYTES = 1024 * 1024
 _ZEROS = bytes(_CHUNK_BYTES)
 
@@ -50,6 +64,99 @@ def locked(device: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def read_table(device: Path) -> tuple[int, dict[str, Any]]:
+    """Return the permission table and its version; raises DeviceFailed."""
+    while True:
+        with device_errors(device):
+            version = max(_versions(device), default=0)
+            path = _version_path(device, version) if version else device / FORMER_PERMISSIONS
+            try:
+                table = json.loads(path.read_text())
+            except FileNotFoundError:
+                if max(_versions(device), default=0) > version:
+                    continue  # it was replaced and swept away meanwhile
+                raise
+            return version, {"epoch": int(table["epoch"]), "permissions": dict(table["permissions"])}
+
+
+def swap_table(device: Path, version: int, table: Mapping[str, Any]) -> bool:
+    """Put the table that follows `version` into place, durably; False when somebody else's is there already."""
+    with device_errors(device):
+        folder = device / PERMISSIONS
+        folder.mkdir(exist_ok=True)
+        with temporary_json(folder, table) as temporary:
+            try:
+                os.link(temporary, _version_path(device, version + 1))
+            except FileExistsError:
+                return False
+        sync_folder(folder)
+        # One that lost its place long ago may have linked a version that was swept away: it is below the newest.
+        if max(_versions(device)) != version + 1:
+            return False
+        _sweep(device, version + 1)
+        return True
+
+
+def write_first_table(device: Path) -> None:
+    """Make the table of a new device."""
+    (device / PERMISSIONS).mkdir(exist_ok=True)
+    write_json(_version_path(device, 1), {"epoch": 0, "permissions": {}})
+
+
+def _versions(device: Path) -> list[int]:
+    try:
+        names = os.listdir(device / PERMISSIONS)
+    except FileNotFoundError:
+        return []
+    return [int(name[: -len(".json")]) for name in names if name[0] != "." and name.endswith(".json")]
+
+
+def _version_path(device: Path, version: int) -> Path:
+    return device / PERMISSIONS / f"{version}.json"
+
+
+def _sweep(device: Path, newest: int) -> None:
+    for version in _versions(device):
+        if version <= newest - KEPT_VERSIONS:
+            _version_path(device, version).unlink(missing_ok=True)
+    (device / FORMER_PERMISSIONS).unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def slices_locked(device: Path, indexes: Iterable[int], *, to_zero: bool) -> Iterator[None]:
+    """Keep others from zeroing some slices and, `to_zero`, from granting them; raises InUse, DeviceFailed.
+
+    It holds between threads and processes alike, and ends with its process. One that is paused keeps it: InUse after
+    LOCK_SECONDS.
+    """
+    ends = time.monotonic() + LOCK_SECONDS
+    with device_errors(device):
+        handle = os.open(device / SLICES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        for index in sorted(set(indexes)):
+            while not _lock_byte(handle, index, to_zero):
+                if time.monotonic() >= ends:
+                    raise InUse(
+                        f"slice {index} of {device} is being zeroed or granted by another controller that does not "
+                        "go on; its turn comes again when that process runs or ends"
+                    )
+                time.sleep(_POLL_SECONDS)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _lock_byte(handle: int, index: int, exclusive: bool) -> bool:
+    """Lock one byte for this open file (F_OFD_SETLK, struct flock); False when another one is in the way."""
+    kind = fcntl.F_WRLCK if exclusive else fcntl.F_RDLCK
+    wanted = struct.pack("@hhqqi4x", kind, os.SEEK_SET, index, 1, 0)
+    try:
+        fcntl.fcntl(handle, fcntl.F_OFD_SETLK, wanted)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
 
 
 def first_written_byte(device: Path, start_bytes: int, end_bytes: int) -> int | None:

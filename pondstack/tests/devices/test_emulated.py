@@ -58,7 +58,7 @@ def test_pool_uuid_never_changes() -> None:
     assert pool_uuid("pool-serial-0") == "0f21c06b-2e03-57a7-a5c6-d4018835f2d5"
 
 
-@pytest.mark.parametrize("name", ["device.json", "permissions.json"])
+@pytest.mark.parametrize("name", ["device.json", "permissions/1.json"])
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"epoch": null}'])
 def test_a_damaged_file_is_a_failed_device(tmp_path: Path, name: str, content: str) -> None:
     device = create_device(tmp_path, 1, slice_mib=1)
