@@ -1,0 +1,110 @@
+"""The faults: each does something to the rack at a seeded moment and says what makes the rack whole again."""
+
+import random
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pondstack.testing.daemon import signal_process
+from tests.robustness.rack import Rack, alive, pause, resume
+
+LEASE_SECONDS = 1.5
+"""The default of [ha] lease_seconds; a pause is longer."""
+
+Mend = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One kind of fault. `strike` does it and returns the mending; `host`: it concerns that one host's agent only."""
+
+    name: str
+    strike: Callable[[Rack, random.Random], Mend]
+    host: str = ""
+
+
+def kill_leader(rack: Rack, _rng: random.Random) -> Mend:
+    """SIGKILL the leading controller; mended, it is the stand-by."""
+    name = rack.leader()
+    rack.controllers[name].kill()
+    return lambda: rack.relaunch(name)
+
+
+def stop_leader(rack: Rack, _rng: random.Random) -> Mend:
+    """SIGTERM the leading controller, which ends in order in its own time."""
+    name = rack.leader()
+    signal_process(alive(rack.controllers[name]), signal.SIGTERM)
+
+    def mend() -> None:
+        rack.controllers[name].stop()
+        rack.relaunch(name)
+
+    return mend
+
+
+def pause_leader(rack: Rack, rng: random.Random) -> Mend:
+    """SIGSTOP the leading controller for longer than its lease, in the middle of whatever it does, then SIGCONT."""
+    process = alive(rack.controllers[rack.leader()])
+    until = time.monotonic() + LEASE_SECONDS * rng.uniform(1.1, 3.0)
+    pause(process)
+
+    def mend() -> None:
+        threading.Event().wait(max(0.0, until - time.monotonic()))
+        resume(process)
+
+    return mend
+
+
+def hand_over(rack: Rack, _rng: random.Random) -> Mend:
+    """Ask the leader to hand over to the other one."""
+    other = next(name for name in rack.controllers if name != rack.leader())
+    rack.client().failover(to=other)
+    return lambda: None
+
+
+def kill_store(rack: Rack, rng: random.Random) -> Mend:
+    """SIGKILL a database server."""
+    return rack.store.kill(rng)
+
+
+def kill_leader_and_store(rack: Rack, rng: random.Random) -> Mend:
+    """SIGKILL the leading controller, and a database server with it."""
+    mend_leader = kill_leader(rack, rng)
+    mend_store = rack.store.kill(rng)
+
+    def mend() -> None:
+        mend_store()
+        mend_leader()
+
+    return mend
+
+
+def restart_broker(rack: Rack, _rng: random.Random) -> Mend:
+    """Stop RabbitMQ in order and start it again."""
+    rack.broker.restart()
+    return lambda: None
+
+
+def kill_agent(host: str) -> Fault:
+    """SIGKILL the agent of a host and start it again, as its service manager does."""
+
+    def strike(rack: Rack, _rng: random.Random) -> Mend:
+        rack.agents[host].kill()
+        rack.relaunch(host)
+        return lambda: None
+
+    return Fault("kill -9 agent, start it again", strike, host)
+
+
+KILL_LEADER = Fault("kill -9 leader", kill_leader)
+PAUSE_LEADER = Fault("SIGSTOP leader past its lease", pause_leader)
+STOP_LEADER = Fault("SIGTERM leader", stop_leader)
+HAND_OVER = Fault("hand over to the stand-by", hand_over)
+RESTART_BROKER = Fault("restart RabbitMQ", restart_broker)
+
+
+def of_store(casualty: str) -> tuple[Fault, Fault]:
+    """Return the faults of a database: a server alone, and together with the leader."""
+    return Fault(casualty, kill_store), Fault(f"kill -9 leader, and {casualty}", kill_leader_and_store)

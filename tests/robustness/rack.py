@@ -1,0 +1,187 @@
+"""The system under test as real processes: broker, database, controllers, agents, one emulated pool device."""
+
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psutil
+from oslo_config import cfg
+
+from pondstack.cmd import manage
+from pondstack.conf import database as database_conf
+from pondstack.db.engine import Database
+from pondstack.db.sql_reader import SqlReader
+from pondstack.devices.emulated import create_device
+from pondstack.devices.identity import pool_uuid
+from pondstack.rpc import transport
+from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.testing.daemon import Daemon, DaemonFailed, recorded, signal_process, wait_until
+from pondstack.testing.servers import RabbitMQServer
+from tests.robustness.stores import Store
+
+SLICES = 96
+CONTROLLERS = ("ctl-a", "ctl-b")
+AGENTS = ("host-a", "host-b")
+HEALTHY_SECONDS = 90.0
+PROGRAMS = Path(sys.executable).parent
+
+RABBIT = """
+[oslo_messaging_rabbit]
+rabbit_quorum_queue = true
+rabbit_transient_quorum_queue = true
+"""
+CONTROLLER = """
+[DEFAULT]
+transport_url = {bus}
+[database]
+connection = {url}
+{hosts}
+[placement]
+enabled = false
+[controller]
+name = {name}
+pool_devices = pool0=emulated:{device}
+"""
+AGENT = """
+[DEFAULT]
+transport_url = {bus}
+host = {name}
+[agent]
+state_dir = {state}
+drivers = emulated
+[emulated]
+device_paths = {device}
+"""
+
+
+class Rack:
+    """Two controllers with default options, two agents; `launcher` goes before a controller's argv (a namespace)."""
+
+    def __init__(self, folder: Path, broker: RabbitMQServer, store: Store, slices: int = SLICES) -> None:
+        self.folder = folder
+        self.broker = broker
+        self.store = store
+        self.device = create_device(folder / "pool0", slices)
+        self.pool = pool_uuid(self.device.info().serial)
+        self.slices = slices
+        self._bus_url = broker.transport_url(f"rack-{uuid4().hex[:8]}")
+        self._url = store.url()
+        self.controllers = {name: self._daemon("controller", name, CONTROLLER) for name in CONTROLLERS}
+        self.agents = {name: self._daemon("agent", name, AGENT) for name in AGENTS}
+        own = self._write(
+            "own", f"[DEFAULT]\ntransport_url = {self._bus_url}\n[database]\n{self._database()}\n{RABBIT}"
+        )
+        self._conf = cfg.ConfigOpts()
+        database_conf.register_opts(self._conf)
+        self._conf(["--config-file", str(own)], project="pondstack")
+        self.bus = transport.get_transport(self._conf)
+        self.database = Database.from_conf(self._conf)
+        self.reader = SqlReader(self.database)
+
+    def _database(self) -> str:
+        return f"connection = {self._url}\n{self._hosts()}"
+
+    def _hosts(self) -> str:
+        return f"hosts = {','.join(self.store.hosts)}" if self.store.hosts else ""
+
+    def _write(self, name: str, text: str) -> Path:
+        path = self.folder / f"{name}.conf"
+        path.write_text(text)
+        return path
+
+    def _daemon(self, program: str, name: str, template: str) -> Daemon:
+        values = {"bus": self._bus_url, "url": self._url, "hosts": self._hosts(), "name": name}
+        values |= {"device": str(self.device.path), "state": str(self.folder / f"state-{name}")}
+        path = self._write(name, template.format(**values) + RABBIT)
+        argv = [str(PROGRAMS / f"pondstack-{program}"), "--config-file", str(path)]
+        return Daemon(name, argv, self.folder)
+
+    def client(self) -> ControllerAPI:
+        """Return a client of the controllers, as agents have it."""
+        return ControllerAPI(self.bus)
+
+    def agent_client(self) -> AgentAPI:
+        """Return a client of the agents, as Nova has it."""
+        return AgentAPI(self.bus)
+
+    def start(self) -> None:
+        """Make the schema, start everything and wait until a controller leads and the other one follows."""
+        if manage.run(["--config-file", str(self.folder / f"{CONTROLLERS[0]}.conf"), "db", "sync"]):
+            raise RuntimeError("pondstack-manage db sync failed")
+        for process in (*self.controllers.values(), *self.agents.values()):
+            process.launch()
+        self.wait_healthy()
+        if not wait_until(lambda: {host.name for host in self.reader.hosts()} >= set(AGENTS), HEALTHY_SECONDS):
+            raise DaemonFailed("the agents do not report; see their logs")
+
+    def stop(self) -> None:
+        """Stop all processes of the rack, not the servers."""
+        for process in (*self.agents.values(), *self.controllers.values()):
+            if process.process is not None:
+                resume(process.process)
+            process.stop()
+        self.database.dispose()
+        self.bus.cleanup()
+
+    def leader(self) -> str:
+        """Return the name of the controller that has the lease."""
+        return self.reader.leader().holder.partition(":")[0]
+
+    def wait_healthy(self) -> None:
+        """Wait until one controller leads and every other one follows, all in their present lives; or DaemonFailed."""
+        if not wait_until(self._healthy, HEALTHY_SECONDS):
+            seen = [(view.name, view.role, view.seen_seconds) for view in self.reader.controllers()]
+            raise DaemonFailed(f"no leader with a stand-by within {HEALTHY_SECONDS:.0f} s: {seen}; logs: {self.folder}")
+
+    def _healthy(self) -> bool:
+        alive = {name: process.pid for name, process in self.controllers.items()}
+        roles = {view.name: view.role for view in self.reader.controllers() if _life(view.holder) == alive[view.name]}
+        return (
+            sorted(roles.values()) == ["leader", *["standby"] * (len(alive) - 1)] and roles[self.leader()] == "leader"
+        )
+
+    def relaunch(self, name: str) -> None:
+        """Start a controller or an agent that ended; it comes back on its own time."""
+        {**self.controllers, **self.agents}[name].launch()
+
+
+def _life(holder: str) -> int:
+    """Return the pid in a holder, which is name:pid:random."""
+    return int(holder.split(":")[1])
+
+
+def family(process: psutil.Process) -> list[psutil.Process]:
+    """Return a process and all that it started, the parent first."""
+    try:
+        return [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def family_of(process: Daemon) -> list[psutil.Process]:
+    """Return the live processes of a daemon; none when it has ended."""
+    found = process.process
+    return [] if found is None else family(found)
+
+
+def pause(process: psutil.Process) -> None:
+    """SIGSTOP a process and all that it started."""
+    for member in family(process):
+        signal_process(member, signal.SIGSTOP)
+
+
+def resume(process: psutil.Process) -> None:
+    """SIGCONT a process and all that it started."""
+    for member in family(process):
+        signal_process(member, signal.SIGCONT)
+
+
+def alive(process: Daemon) -> psutil.Process:
+    """Return the live process of a daemon; raises DaemonFailed when it ended by itself."""
+    found: Any = recorded(process.pid_file)
+    if found is None:
+        raise DaemonFailed(f"{process.name} ended by itself; log: {process.log_file}")
+    return found

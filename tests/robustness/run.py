@@ -1,0 +1,123 @@
+"""One run: a rack on one database under traffic, struck by a plan of faults, its history judged at the end."""
+
+import random
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pondstack.testing.servers import RabbitMQServer
+from tests.robustness.ending import read_journal, settled
+from tests.robustness.history import History, Injected, Recorder
+from tests.robustness.model import Broken
+from tests.robustness.plan import Counts, Step, make_plan
+from tests.robustness.rack import Rack
+from tests.robustness.stores import STORES, Store
+from tests.robustness.traffic import Pace, Traffic
+from tests.robustness.validate import validate
+
+RESUME_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a run is: the seed and these give the same plan and the same choices of every worker."""
+
+    seed: int
+    counts: Counts
+    database: str = "mariadb"
+    pace: Pace = field(default_factory=Pace)
+
+    def plan(self) -> list[Step]:
+        """Return the faults of the run."""
+        return make_plan(self.seed, self.counts, self.database, STORES[self.database].casualty)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a run. `seconds`: how long the faults took in all."""
+
+    options: Options
+    history: History
+    broken: list[Broken]
+    seconds: float
+
+
+Show = Callable[[int, str], None]
+
+
+def run(options: Options, folder: Path, show: Show = lambda _done, _note: None) -> Result:
+    """Run in `folder`, which keeps the logs; `show` hears of each step. Raises what keeps the rack from healing."""
+    with servers(options.database) as (broker, store):
+        plan = options.plan()
+        rack = Rack(folder, broker, store)
+        recorder = Recorder()
+        try:
+            rack.start()
+            traffic = Traffic(rack, recorder, options.seed, options.pace)
+            begun = time.monotonic()
+            traffic.start()
+            if recorder.wait_for_write_after(begun, RESUME_SECONDS) is None:
+                raise RuntimeError("no write succeeds before the first fault")
+            for done, step in enumerate(plan):
+                show(done, step.fault.name)
+                strike(rack, recorder, traffic, step)
+            rack.wait_healthy()
+            seconds = time.monotonic() - begun
+            history = _finish(rack, recorder, traffic)
+        finally:
+            rack.stop()
+    return Result(options, history, validate(history), seconds)
+
+
+def strike(rack: Rack, recorder: Recorder, traffic: Traffic, step: Step) -> None:
+    """Let one fault happen, wait for writes to resume, mend."""
+    rack.wait_healthy()
+    threading.Event().wait(step.after_seconds)
+    fault = Injected(step.fault.name, time.monotonic(), step.fault.host, f"leader {rack.leader()}")
+    recorder.fault(fault)
+    mending: list[Callable[[], None]] = []
+    striking = threading.Thread(
+        target=lambda: mending.append(step.fault.strike(rack, random.Random(step.seed))), name="fault"
+    )
+    striking.start()
+    traffic.probe(fault.host)
+    resumed = recorder.wait_for_write_after(fault.at, RESUME_SECONDS, fault.host)
+    striking.join()
+    if not mending:
+        raise RuntimeError(f"{fault.name} could not be done; see the traceback above")
+    mending[0]()
+    if resumed is None:
+        raise RuntimeError(f"no write succeeds {RESUME_SECONDS:.0f} s after {fault.name}")
+
+
+def _finish(rack: Rack, recorder: Recorder, traffic: Traffic) -> History:
+    traffic.quiet()
+    held = settled(rack, traffic.host, free=False)
+    traffic.drop()
+    drained = settled(rack, traffic.host, free=True)
+    traffic.end()
+    history = recorder.history()
+    history.journal = read_journal(rack)
+    history.held, history.drained = held, drained
+    return history
+
+
+@contextmanager
+def servers(database: str) -> Iterator[tuple[RabbitMQServer, Store]]:
+    """Start broker and database in folders of their own (short paths for their sockets), gone at the end."""
+    place = Path(tempfile.mkdtemp(prefix="ps-rob-", dir="/tmp"))
+    place.chmod(0o711)
+    broker, store = RabbitMQServer(place / "mq"), STORES[database](place / "db")
+    try:
+        broker.start()
+        store.start()
+        yield broker, store
+    finally:
+        store.stop()
+        broker.stop()
+        shutil.rmtree(place, ignore_errors=True)
