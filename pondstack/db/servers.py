@@ -118,10 +118,13 @@ class Servers:
     def _leave(self, _connection: Any, record: Any, error: BaseException | None) -> None:
         """Turn to the next server, unless another thread did so already."""
         with self._lock:
-            if error is not None and self._servers and record.info.get("server") == self._chosen:
-                left = self._servers[self._chosen]
-                self._chosen = (self._chosen + 1) % len(self._servers)
-                LOG.warning("Database server %s fails (%s); trying %s", left, _text(error), self._servers[self._chosen])
+            if error is None or len(self._servers) < 2 or record.info.get("server") != self._chosen:
+                return
+            left = self._servers[self._chosen]
+            self._chosen = (self._chosen + 1) % len(self._servers)
+        # The pool's own exception, after a ping without an answer, has no text.
+        reason = _text(error) if error.args else "it did not answer a ping"
+        LOG.warning("Database server %s fails (%s); trying %s", left, reason, self.chosen)
 
 
 def _unfit_mysql(cursor: Any) -> str:

@@ -11,6 +11,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -93,19 +95,12 @@ class GaleraNode(MariaDBServer):
             "--wsrep-provider-options=" + ";".join(f"{key}={value}" for key, value in provider.items()),
         ]
 
-    def launch(self, bootstrap: bool = False) -> None:
-        """Start without waiting; `bootstrap` begins a new cluster with this node."""
+    def start(self, bootstrap: bool = False) -> Self:
+        """Start and wait until the node is synced; `bootstrap` begins a new cluster with it."""
         if not self.running:
             self._bootstrap = bootstrap
-            self._prepare()
             self.daemon.argv = self._argv() + (["--wsrep-new-cluster"] if bootstrap else self._position())
-            self.daemon.launch()
-
-    def start(self, bootstrap: bool = False) -> Self:
-        """Start and wait until the node is synced."""
-        self.launch(bootstrap)
-        self.daemon.wait_ready()
-        return self
+        return super().start()
 
     def _install(self) -> None:
         if self._bootstrap:
@@ -134,6 +129,16 @@ class GaleraNode(MariaDBServer):
             return dict(self.execute("SHOW STATUS LIKE 'wsrep\\_%'"))
         except pymysql.err.OperationalError:
             return {}
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Let the node answer reads and apply nothing of what the others commit."""
+        with self._connect() as connection, connection.cursor() as cursor:
+            cursor.execute("FLUSH TABLES WITH READ LOCK")
+            try:
+                yield
+            finally:
+                cursor.execute("UNLOCK TABLES")
 
     @property
     def primary(self) -> bool:
@@ -171,13 +176,14 @@ class GaleraCluster:
         return [f"{LOOPBACK}:{node.port}" for node in self.nodes]
 
     def start(self) -> Self:
-        """Start the nodes that do not run and wait until all are synced; idempotent."""
+        """Start the nodes that do not run and wait until all are synced; idempotent.
+
+        One after the other: two that join at once make the group form itself anew several times.
+        """
         if not any(node.running for node in self.nodes):
             self._first().start(bootstrap=True)
         for node in self.nodes:
             self.thaw(node.number)
-            node.launch()
-        for node in self.nodes:
             node.start()
         self.wait_size(len(self.nodes))
         return self
