@@ -22,7 +22,7 @@ OPTIONS: list[cfg.Opt] = [
     ),
     cfg.FloatOpt(
         "poll_seconds",
-        default=0.2,
+        default=0.1,
         min=0.02,
         max=10.0,
         help="Seconds between two looks of a controller at the lease.",
@@ -44,7 +44,7 @@ OPTIONS: list[cfg.Opt] = [
     ),
     cfg.FloatOpt(
         "promotion_report_seconds",
-        default=1.0,
+        default=0.5,
         min=0.05,
         max=60.0,
         help="Seconds that a new leader waits for the agents' reports before it answers requests. Hosts that are "

@@ -128,10 +128,12 @@ class Candidate:
         if lease.remaining_seconds > 0:
             self._over_since = None
             return False
+        if lease.successor == self._name:
+            return True
         now = self._clock()
         if now < self._rests_until:
             return False
-        if lease.successor in ("", self._name):
+        if not lease.successor:
             return True
         if self._over_since is None or self._over_since[0] != lease.epoch:
             self._over_since = (lease.epoch, now)
