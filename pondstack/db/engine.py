@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from oslo_config import cfg
 from oslo_db.sqlalchemy import engines
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Connection, Engine, event, text
 from sqlalchemy.orm import Session
 
 from pondstack.conf import database as options
@@ -106,21 +106,33 @@ class Database:
             return work(session)
 
 
+_IDLE_LIMIT = {
+    "mysql": ("SET SESSION idle_transaction_timeout = {}", 1),
+    "postgresql": ("SET idle_in_transaction_session_timeout = {}", 1000),
+}
+"""How a session is told its limit, and its units in a second."""
+
+
 def _bound_idle_transactions(engine: Engine) -> None:
     """Have the server roll a transaction back whose process does not go on for IDLE_TRANSACTION_SECONDS.
 
     A leader that is paused within a transaction holds the leadership row, for which its successor would wait.
     """
-    statement = {
-        "mysql": f"SET SESSION idle_transaction_timeout = {IDLE_TRANSACTION_SECONDS}",
-        "postgresql": f"SET idle_in_transaction_session_timeout = {IDLE_TRANSACTION_SECONDS * 1000}",
-    }[engine.dialect.name]
+    statement, units = _IDLE_LIMIT[engine.dialect.name]
 
     @event.listens_for(engine, "connect")
     def _on_connect(connection: Any, _record: Any) -> None:
         with connection.cursor() as cursor:
-            cursor.execute(statement)
+            cursor.execute(statement.format(IDLE_TRANSACTION_SECONDS * units))
         connection.commit()
+
+
+def allow_idle_transactions(connection: Connection) -> None:
+    """Lift that limit for one connection, which its pool does not get back: a change of the schema takes its time."""
+    if connection.dialect.name in _IDLE_LIMIT:
+        connection.exec_driver_sql(_IDLE_LIMIT[connection.dialect.name][0].format(0))
+        connection.commit()
+        connection.detach()
 
 
 def _tune_sqlite(engine: Engine) -> None:

@@ -6,7 +6,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from pondstack.db.engine import Database
+from pondstack.db.engine import Database, allow_idle_transactions
 
 
 def _config(connection: Connection | None = None) -> Config:
@@ -30,6 +30,7 @@ def version(database: Database) -> str | None:
 def sync(database: Database, revision: str = "head") -> str | None:
     """Bring the schema up to `revision`; does nothing when it is there. Returns the version afterwards."""
     with database.engine.connect() as connection:
+        allow_idle_transactions(connection)
         command.upgrade(_config(connection), revision)
         connection.commit()
     return version(database)

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 from oslo_config import cfg
+from oslo_db.exception import DBError
 from sqlalchemy import make_url, text
+from sqlalchemy.orm import Session
 
 from pondstack.conf import database as options
 from pondstack.db import retry, servers
-from pondstack.db.engine import Database
+from pondstack.db.engine import Database, allow_idle_transactions
 from pondstack.domain.errors import Unavailable
+from pondstack.testing.daemon import wait_until
 from pondstack.testing.servers import LOOPBACK, free_port
 
 SLEEP = {"mysql": "SELECT SLEEP(20)", "postgresql": "SELECT pg_sleep(20)"}
@@ -115,3 +118,33 @@ def test_other_connections_of_the_process_wait_as_ever(postgresql, postgresql_ur
     """psycopg2's wait function is the whole process's."""
     Database.from_url(postgresql_url, 0, answer_seconds=0.1).dispose()
     assert postgresql.execute("SELECT 1 FROM pg_sleep(0.5)") == [(1,)]
+
+
+@pytest.mark.functional
+def test_a_transaction_that_stands_still_is_ended_by_the_server(url):
+    """Its rows are free for others then; a change of the schema has no such limit."""
+    database = Database.from_url(url, 0)
+    idle = {"mysql": "SELECT @@idle_transaction_timeout", "postgresql": "SHOW idle_in_transaction_session_timeout"}
+    statement = text(idle[database.engine.dialect.name])
+    assert database.read(lambda session: session.execute(statement).scalar_one()) in (1, "1s")
+    with database.engine.connect() as connection:
+        allow_idle_transactions(connection)
+        assert connection.execute(statement).scalar_one() in (0, "0")
+    assert database.read(lambda session: session.execute(statement).scalar_one()) in (1, "1s")
+    own, listed = {
+        "mysql": ("SELECT CONNECTION_ID()", "SELECT COUNT(*) FROM information_schema.processlist WHERE id = :own"),
+        "postgresql": ("SELECT pg_backend_pid()", "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = :own"),
+    }[database.engine.dialect.name]
+    database.write(lambda session: session.execute(text("CREATE TABLE t (x INTEGER)")))
+    with Session(database.engine) as session:
+        session.execute(text("INSERT INTO t VALUES (1)"))
+        number = session.execute(text(own)).scalar_one()
+
+        def alive(other):
+            return other.execute(text(listed), {"own": number}).scalar_one()
+
+        assert wait_until(lambda: not database.read(alive), 20)
+        with pytest.raises(DBError) as caught:
+            session.execute(text("SELECT 1"))
+        assert retry.remedy(caught.value) is retry.Remedy.UNKNOWN
+    database.dispose()
