@@ -98,6 +98,7 @@ class Attaching:
         try:
             self._releases.refuse_released(grant.allocation_uuid)
             if operation.status is Status.GRANTED:
+                operation, grant = self._current(operation, grant)
                 self._epoch.check(grant.epoch)
                 backings = self._pools.attach(grant)
                 self._acknowledge(operation, grant)
@@ -111,6 +112,18 @@ class Attaching:
         except PondError as error:
             raise self._give_back(operation, grant, error) from None
         return attachment_of(grant, backings)
+
+    def _current(self, operation: Operation, grant: Grant) -> tuple[Operation, Grant]:
+        """Have a grant of a former leader renewed by the present one, which answers the same operation with the same.
+
+        A fail-over between a grant and its use is nobody's fault, and no reason to fail the attach.
+        """
+        if grant.epoch >= self._epoch.seen:
+            return operation, grant
+        renewed = self._ask(operation)
+        if (renewed.allocation_uuid, renewed.extents) != (grant.allocation_uuid, grant.extents):
+            raise Conflict(f"operation {operation.operation_id} was granted other slices; make a new operation id")
+        return self._operations.change(operation, Status.GRANTED, grant=renewed.to_wire()), renewed
 
     def _acknowledge(self, operation: Operation, grant: Grant) -> None:
         self._controller.acknowledge(

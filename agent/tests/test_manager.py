@@ -284,6 +284,23 @@ def test_a_grant_that_was_offlined_on_its_way_is_refused(rig) -> None:
     assert rig.attached() == set()
 
 
+def test_a_grant_of_a_former_leader_is_renewed_by_the_present_one(rig) -> None:
+    """The fail-over came between the grant and its use: the attach goes on with the same slices."""
+
+    def away(**_):
+        raise Unavailable("the leader has just died")
+
+    rig.controller.before["acknowledge"].append(away)
+    with pytest.raises(Unavailable):
+        rig.attach("op1")
+    rig.agent.manager.report(epoch=5)
+    rig.controller.lead_again(5)
+    answer = rig.attach("op1")
+    assert answer.epoch == 5
+    assert rig.controller.calls.count("assign") == 2
+    assert rig.attached() == set(rig.controller.held) == {answer.allocation_uuid}
+
+
 def test_an_old_epoch_is_refused_over_restarts(rig) -> None:
     allocation = rig.attach("op1").allocation_uuid
     assert rig.agent.manager.report(epoch=7).epoch == 7
