@@ -222,9 +222,11 @@ class Rack:
         steps += [self._start(name, *needs) for name in controllers]
         computes = [f"nova-compute-{host}" for host in layout.all_hosts]
         for host, compute in zip(layout.all_hosts, computes, strict=True):
-            libvirtd = (f"libvirtd-{host}",) if host in layout.libvirt_hosts else ()
+            real = host in layout.libvirt_hosts
+            libvirtd = (f"libvirtd-{host}",) if real else ()
             agent = f"pondstack-agent-{host}"
-            steps.append(self._start(agent, "configuration", "rabbitmq", "pool"))
+            # The agent of a libvirt host lives in that host's namespaces.
+            steps.append(self._start(agent, "configuration", "rabbitmq", "pool", *((host,) if real else ())))
             steps.append(self._start(compute, "nova-conductor", "placement", agent, *libvirtd))
         everything = ("cell", *controllers, "pondstack-api", "flavors", "images", "neutron", "nova-scheduler")
         steps.append(Step("pool in placement", lambda: pond.wait_for_pool(layout), everything))
