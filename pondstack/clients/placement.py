@@ -105,19 +105,34 @@ class Placement:
         present = self._call("GET", f"/resource_providers/{uuid}/inventories", allowed=(404,))
         return _inventory(present["inventories"].get(resource_class)) if present else None
 
-    def set_inventory(self, uuid: str, resource_class: str, wanted: Inventory) -> bool:
-        """Write one inventory record; returns whether it was another before."""
+    def set_inventory(
+        self,
+        uuid: str,
+        resource_class: str,
+        wanted: Inventory,
+        *,
+        still: Callable[[], object] = lambda: None,
+        force: bool = False,
+    ) -> bool:
+        """Write one inventory record; returns whether it was another before.
+
+        `still` is called between the look at the provider's generation and the write on condition of it, and raises
+        when the writer may write no more. With `force` it is written even if it is right: writes of others that looked
+        before are refused from then on.
+        """
 
         def change() -> bool:
             present = self._get(f"/resource_providers/{uuid}/inventories")
-            if _inventory(present["inventories"].get(resource_class)) == wanted:
+            right = _inventory(present["inventories"].get(resource_class)) == wanted
+            if right and not force:
                 return False
+            still()
             body = {
                 "resource_provider_generation": present["resource_provider_generation"],
                 "inventories": {**present["inventories"], resource_class: _record(wanted)},
             }
             self._put(f"/resource_providers/{uuid}/inventories", body)
-            return True
+            return not right
 
         return self._again(change)
 

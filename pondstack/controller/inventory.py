@@ -59,7 +59,11 @@ def wanted_aggregates(view: RackView, host: str, present: set[str]) -> set[str]:
 
 
 class InventorySync:
-    """Writes Placement. What is right already costs one read per pool; providers and aggregates only at full()."""
+    """Writes Placement for one leader. What is right already costs one read per pool, but for the first time.
+
+    A former leader may sleep between its look at a provider and its write. Placement refuses that write if the provider
+    was written since, which each new leader does at once; a later write first asks the ledger whether its epoch holds.
+    """
 
     def __init__(self, placement: Placement, ledger: Ledger, buffer_slices: Callable[[], int]) -> None:
         self._placement = placement
@@ -68,6 +72,7 @@ class InventorySync:
         self._lock = threading.Lock()
         self._reach: dict[str, tuple[str, ...]] = {}
         self._made: dict[str, str] = {}
+        self._fenced: set[str] = set()
 
     def forget(self) -> None:
         """Have the next write check providers, traits and aggregates too."""
@@ -107,9 +112,11 @@ class InventorySync:
         if self._made.get(uuid) != name:
             self._placement.ensure_resource_class(RESOURCE_CLASS)
             self._placement.ensure_provider(uuid, provider_name(name))
+        wanted = wanted_inventory(view, uuid, self._buffer_slices())
         changed = self._placement.set_inventory(
-            uuid, RESOURCE_CLASS, wanted_inventory(view, uuid, self._buffer_slices())
+            uuid, RESOURCE_CLASS, wanted, still=self._ledger.renew, force=uuid not in self._fenced
         )
+        self._fenced.add(uuid)
         if self._made.get(uuid) != name:
             self._placement.ensure_trait(uuid, SHARING_TRAIT)
             self._placement.change_aggregates(uuid, lambda present: present | {aggregate_uuid(uuid)})

@@ -1,5 +1,6 @@
 """The Placement client against real Placement."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -9,7 +10,7 @@ from oslo_config import cfg
 
 from pondstack.clients.placement import Inventory, Placement
 from pondstack.conf import placement as options
-from pondstack.domain.errors import Unavailable
+from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
 
 WANTED = Inventory(total=8192, reserved=1024, step_size=1024, min_unit=1024, max_unit=8192)
@@ -51,6 +52,23 @@ def test_inventory_is_written_when_it_differs_only(placement, pool):
     assert not placement.set_inventory(pool, RESOURCE_CLASS, WANTED)
     assert placement.inventory(pool, RESOURCE_CLASS) == WANTED
     assert placement.inventory(str(uuid4()), RESOURCE_CLASS) is None
+
+
+def test_a_forced_write_refuses_those_that_looked_before(placement, placement_http, pool):
+    """A former leader slept on its look at the provider; the next one has written the same inventory since."""
+    placement.set_inventory(pool, RESOURCE_CLASS, WANTED)
+    stale = replace(WANTED, reserved=0)
+    asked = []
+
+    def sleep_then_learn():
+        if asked:
+            raise NotLeader("epoch 1 has ended")
+        asked.append(1)
+        assert not Placement(placement_http).set_inventory(pool, RESOURCE_CLASS, WANTED, force=True)
+
+    with pytest.raises(NotLeader):
+        placement.set_inventory(pool, RESOURCE_CLASS, stale, still=sleep_then_learn)
+    assert placement.inventory(pool, RESOURCE_CLASS) == WANTED
 
 
 def test_aggregates_are_decided_on_what_is_there(placement, pool):
