@@ -31,6 +31,7 @@ def say(session: Session, name: str, holder: str, *, role: str, epoch: int, foll
         values["epoch"] = epoch
     before = session.execute(select(ControllerRow.holder).where(ControllerRow.name == name)).scalar()
     if before is None:
+        _forget(session)
         session.execute(
             insert(table(ControllerRow)).values({"name": name, "epoch": epoch, "started_at": now_seconds(), **values})
         )
@@ -50,11 +51,9 @@ def leave(session: Session, name: str, holder: str) -> None:
     )
 
 
-def forget(session: Session) -> None:
-    """Drop the rows of controllers that are gone for good."""
-    session.execute(
-        delete(table(ControllerRow)).where(ControllerRow.seen_at < now_seconds() - FORGET_SECONDS),
-    )
+def _forget(session: Session) -> None:
+    """Drop the rows of controllers that are gone for good; done whenever a new one comes."""
+    session.execute(delete(table(ControllerRow)).where(ControllerRow.seen_at < now_seconds() - FORGET_SECONDS))
 
 
 def views(session: Session, down_seconds: float) -> list[ControllerView]:
