@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup rack rack-up demo failover rack-status rack-down test replay bench-scheduler bench-ledger
+.PHONY: help setup rack rack-up demo failover rack-status rack-down test sim replay robustness bench-scheduler bench-ledger bench-ha
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -46,12 +46,23 @@ rack-down: ## Stop the rack and remove all that it made
 test: setup ## Run all tests (PYTEST_ARGS)
 	@$(PYTHON) -m pytest $(PYTEST_ARGS)
 
+sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED)
+	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,processes,PROCESSES)
+
 replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP)
 	@$(PYTHON) -m bench.replay --requests $(REQUESTS) $(call option,trace,TRACE) $(call option,skip,SKIP) \
 		$(call option,in-flight,IN_FLIGHT) $(call option,speed,SPEED) $(call option,seed,SEED)
+
+robustness: setup ## Kill, pause and cut off controllers under load, check all they said (KILLS, PAUSES, OTHERS, SEED, DATABASE)
+	@$(PYTHON) -W ignore -m tests.robustness $(call option,kills,KILLS) $(call option,pauses,PAUSES) \
+		$(call option,others,OTHERS) $(call option,seed,SEED) $(call option,database,DATABASE) $(call option,reports,REPORTS)
 
 bench-scheduler: setup ## Time of Nova's select_destinations with our plugins against without
 	@$(PYTHON) -m bench.scheduler $(call option,rounds,ROUNDS)
 
 bench-ledger: setup ## Assign and release against Placement's allocations on the same MariaDB
 	@$(PYTHON) -m bench.ledger $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) $(call option,threads,THREADS)
+
+bench-ha: setup ## Cost of an operation with and without the mirror, throughput against Placement on the same database
+	@$(PYTHON) -W ignore -m bench.ha $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) \
+		$(call option,threads,THREADS) $(call option,database,DATABASE)

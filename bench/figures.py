@@ -1,5 +1,6 @@
 """Small statistics, and a progress display that knows whether somebody watches."""
 
+import statistics
 import sys
 import time
 from collections.abc import Sequence
@@ -14,6 +15,11 @@ def percentile(values: Sequence[float], percent: float) -> float:
     ordered = sorted(values)
     rank = -(-len(ordered) * percent // 100)
     return ordered[max(int(rank) - 1, 0)]
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Return `median (least - most)`."""
+    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} - {max(values):.{digits}f})"
 
 
 class Meter:

@@ -24,6 +24,7 @@ import webob
 from oslo_config import cfg
 from oslo_service import backend
 
+from bench.figures import spread
 from pondstack.db import migration
 from pondstack.db.engine import Database
 from pondstack.db.ledger import AssignRequest, Ledger
@@ -185,12 +186,8 @@ def _measure(ours: OurLedger, theirs: ItsPlacement, threads: int, options: argpa
     print(f"measuring with {threads} thread{'s' if threads > 1 else ''}", flush=True)
     mine, its = compare(ours.cycle, theirs.cycle, threads, options.cycles, options.rounds)
     ratios = [one / other for one, other in zip(mine, its, strict=True)]
-    columns = "   ".join(f"{_spread(values, digits):<22}" for values, digits in ((mine, 0), (its, 0), (ratios, 2)))
+    columns = "   ".join(f"{spread(values, digits):<22}" for values, digits in ((mine, 0), (its, 0), (ratios, 2)))
     return statistics.median(ratios), f"{threads:7d}   {columns.rstrip()}"
-
-
-def _spread(values: Sequence[float], digits: int) -> str:
-    return f"{statistics.median(values):.{digits}f} ({min(values):.{digits}f} - {max(values):.{digits}f})"
 
 
 if __name__ == "__main__":

@@ -7,11 +7,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pondstack.testing.daemon import signal_process
+from pondstack.domain.errors import Conflict
+from pondstack.testing.daemon import DaemonFailed, signal_process, wait_until
+from tests.robustness.caller import NO_ANSWER
 from tests.robustness.rack import Rack, alive, pause, resume
 
 LEASE_SECONDS = 1.5
 """The default of [ha] lease_seconds; a pause is longer."""
+
+HAND_OVER_SECONDS = 30.0
 
 Mend = Callable[[], None]
 
@@ -58,9 +62,18 @@ def pause_leader(rack: Rack, rng: random.Random) -> Mend:
 
 
 def hand_over(rack: Rack, _rng: random.Random) -> Mend:
-    """Ask the leader to hand over to the other one."""
-    other = next(name for name in rack.controllers if name != rack.leader())
-    rack.client().failover(to=other)
+    """Ask the leader to hand over to the other one, again while there is no leader that agrees."""
+
+    def asked() -> bool:
+        leader = rack.leader()
+        try:
+            rack.client().failover(leader=leader, to=next(name for name in rack.controllers if name != leader))
+        except (*NO_ANSWER, Conflict):
+            return False
+        return True
+
+    if not wait_until(asked, HAND_OVER_SECONDS):
+        raise DaemonFailed(f"nobody hands over within {HAND_OVER_SECONDS:.0f} s")
     return lambda: None
 
 

@@ -137,11 +137,11 @@ class Rack:
             raise DaemonFailed(f"no leader with a stand-by within {HEALTHY_SECONDS:.0f} s: {seen}; logs: {self.folder}")
 
     def _healthy(self) -> bool:
-        alive = {name: process.pid for name, process in self.controllers.items()}
-        roles = {view.name: view.role for view in self.reader.controllers() if _life(view.holder) == alive[view.name]}
-        return (
-            sorted(roles.values()) == ["leader", *["standby"] * (len(alive) - 1)] and roles[self.leader()] == "leader"
-        )
+        lives = {name: [member.pid for member in family_of(process)] for name, process in self.controllers.items()}
+        views = [view for view in self.reader.controllers() if _life(view.holder) in lives.get(view.name, ())]
+        roles = {view.name: view.role for view in views}
+        standby = ["standby"] * (len(lives) - 1)
+        return sorted(roles.values()) == ["leader", *standby] and roles.get(self.leader()) == "leader"
 
     def relaunch(self, name: str) -> None:
         """Start a controller or an agent that ended; it comes back on its own time."""
