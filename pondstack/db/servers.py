@@ -139,8 +139,11 @@ def _unfit_mysql(cursor: Any) -> str:
 
 
 def _unfit_postgresql(cursor: Any) -> str:
-    cursor.execute("SELECT pg_is_in_recovery()")
-    return "in recovery (a standby)" if cursor.fetchone()[0] else ""
+    cursor.execute("SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on'")
+    standby, read_only = cursor.fetchone()
+    if standby:
+        return "in recovery (a standby)"
+    return "read only" if read_only else ""
 
 
 _UNFIT: dict[str, Callable[[Any], str]] = {"mysql": _unfit_mysql, "postgresql": _unfit_postgresql}

@@ -88,6 +88,24 @@ def test_a_standby_is_passed_over(postgresql_pair, opened):
         only_standby.ping()
 
 
+def test_a_primary_that_is_made_read_only_is_left(postgresql_pair, opened):
+    """As an arbiter fences it; with the standby not promoted yet there is nobody to go to."""
+    primary = postgresql_pair.primary
+    database = opened(retry_seconds=0)
+    ledger = fill(database, lead(database))
+    primary.set("default_transaction_read_only", "on")
+    try:
+        assert wait_until(lambda: primary.execute("SHOW default_transaction_read_only") == [("on",)], 10)
+        with pytest.raises(Unavailable, match="read-only transaction"):  # 25006 on a connection of the pool
+            ledger.assign(str(uuid4()), request(1))
+        with pytest.raises(Unavailable, match=r"in recovery.*read only|read only.*in recovery"):
+            ledger.assign(str(uuid4()), request(1))
+    finally:
+        primary.set("default_transaction_read_only", "off")
+    assert wait_until(lambda: primary.execute("SHOW default_transaction_read_only") == [("off",)], 10)
+    ledger.assign(str(uuid4()), request(1))
+
+
 def test_a_dead_standby_makes_commits_wait_and_none_is_lost(postgresql_pair, opened):
     database = opened(retry_seconds=0, answer_seconds=1.0)
     ledger = fill(database, lead(database))
