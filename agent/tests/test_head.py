@@ -16,11 +16,11 @@ import pytest
 
 from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import EmulatedDevice, create_device
+from pondstack.devices.mappings import file_id, mapped_ranges
 from pondstack.domain.errors import DeviceFailed, InUse
 from pondstack.domain.model import Extent
 from pondstack_agent import head
 from pondstack_agent.drivers.emulated import EmulatedHostPool
-from pondstack_agent.mappings import file_id, mapped_ranges
 
 MIB = 2**20
 VM = "6f1c3f8e-54b5-4a1c-9d2b-0d8a3a1f0001"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pondstack.domain.errors import InUse
 from pondstack.domain.model import Extent
 
 
@@ -58,6 +59,34 @@ class PoolDevice(ABC):
         Epoch and permission hold from the check to the last zero: nobody is let in meanwhile. Raises InUse while
         another controller does something with the slice.
         """
+
+    def fence(self, host: str, indexes: Iterable[int], *, epoch: int) -> None:
+        """Keep a host out of the device for good, above all out of the slices `indexes`; returns once that is sure.
+
+        All permissions of the host end, whatever their tags; somebody else's stay. It may be repeated until it
+        succeeds. Raises StaleEpoch, DeviceFailed, and InUse while the host can still reach one of the slices.
+        """
+        self.raise_epoch(epoch)
+        self._end_permissions(host, epoch)
+        left = [index for index, entry in self.permissions().items() if entry.host == host]
+        if left:
+            raise InUse(f"the device still lets host {host} into the slices {left}; fence it again")
+        self.check_unreachable(indexes)
+
+    def check_unreachable(self, indexes: Iterable[int]) -> None:
+        """Raise InUse, or DeviceFailed, unless nobody can reach slices that nobody has a permission for.
+
+        Of a device that guards each access that is its permission table's work: there is nothing to look at.
+        """
+        del indexes
+
+    def _end_permissions(self, host: str, epoch: int) -> None:
+        tags: dict[str, list[int]] = {}
+        for index, entry in self.permissions().items():
+            if entry.host == host:
+                tags.setdefault(entry.tag, []).append(index)
+        for tag, mine in sorted(tags.items()):
+            self.revoke(mine, tag=tag, epoch=epoch)
 
     def raise_epoch(self, epoch: int) -> None:
         """Refuse all older epochs from now on; a new leader's first command. Raises StaleEpoch."""

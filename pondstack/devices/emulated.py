@@ -13,7 +13,8 @@ from typing import Any
 from pondstack.devices import emulated_files as files
 from pondstack.devices.base import DeviceInfo, Permission, PoolDevice
 from pondstack.devices.durable import write_json
-from pondstack.domain.errors import BadRequest, Conflict, DeviceFailed, NotFound, PermissionHeld, StaleEpoch
+from pondstack.devices.mappings import file_id, mapped_ranges, overlaps
+from pondstack.domain.errors import BadRequest, Conflict, DeviceFailed, InUse, NotFound, PermissionHeld, StaleEpoch
 from pondstack.domain.model import Extent, indexes_of
 from pondstack.domain.units import DEFAULT_SLICE_MIB, MIB
 
@@ -95,6 +96,23 @@ class EmulatedDevice(PoolDevice):
                 raise DeviceFailed(
                     f"slice {index} of {self.path} is not zero after sanitising (offset {left}); replace it"
                 )
+
+    def check_unreachable(self, indexes: Iterable[int]) -> None:
+        """Raise InUse while a process of this machine maps a slice: it was let in before, and a file cannot cut it off.
+
+        Whoever attaches anew, or starts a guest, is refused by the table. As root, a process of any user is seen.
+        """
+        wanted = list(indexes)
+        size_bytes = self._check_indexes(wanted).slice_mib * MIB
+        with files.device_errors(self.path):
+            memory = file_id(self.path / files.MEMORY)
+            ranges = mapped_ranges([memory])[memory]
+        mapped = [index for index in wanted if overlaps(ranges, index * size_bytes, (index + 1) * size_bytes)]
+        if mapped:
+            raise InUse(
+                f"a process of this machine still maps the slices {mapped} of {self.path}; find it in /proc/*/maps and "
+                "end it"
+            )
 
     def permissions(self) -> Mapping[int, Permission]:
         """Return the permission table."""

@@ -11,13 +11,13 @@ from oslo_log import log
 from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.devices.emulated_files import MEMORY, first_written_byte
+from pondstack.devices.mappings import FileId, file_id, mapped_ranges, overlaps
 from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMismatch, PermissionHeld
 from pondstack.domain.model import Extent, extents_of, indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.attachments import FOLDER, unheld
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.mappings import FileId, file_id, mapped_ranges, overlaps
 from pondstack_agent.records import Records
 
 LOG = log.getLogger(__name__)

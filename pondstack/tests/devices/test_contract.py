@@ -1,8 +1,10 @@
 """What every PoolDevice does. A new driver adds one harness factory to HARNESSES and passes unchanged."""
 
+import mmap
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from pondstack.devices.base import Permission, PoolDevice
 from pondstack.devices.emulated import EmulatedDevice, create_device
-from pondstack.domain.errors import DeviceFailed, NotFound, PermissionHeld, StaleEpoch
+from pondstack.domain.errors import DeviceFailed, InUse, NotFound, PermissionHeld, StaleEpoch
 from pondstack.domain.model import Extent
 
 SLICES, SLICE_MIB = 4, 1
@@ -18,13 +20,17 @@ SLICES, SLICE_MIB = 4, 1
 
 @dataclass
 class Harness:
-    """A device of four slices of 1 MiB, and what a test does behind its back."""
+    """A device of four slices of 1 MiB, and what a test does behind its back.
+
+    `map`: be a host with a slice mapped; None: the device guards each access.
+    """
 
     device: PoolDevice
     reopen: Callable[[], PoolDevice]
     write: Callable[[int, bytes], None]
     read: Callable[[int], bytes]
     fail: Callable[[], None]
+    map: Callable[[int], AbstractContextManager[object]] | None = None
 
 
 def emulated(folder: Path) -> Harness:
@@ -41,7 +47,13 @@ def emulated(folder: Path) -> Harness:
         size = SLICE_MIB * 2**20
         return (path / "memory").read_bytes()[index * size : (index + 1) * size]
 
-    return Harness(device, lambda: EmulatedDevice(path), write, read, lambda: shutil.rmtree(path))
+    @contextmanager
+    def mapped(index: int) -> Iterator[object]:
+        size = SLICE_MIB * 2**20
+        with open(path / "memory", "rb+") as memory, mmap.mmap(memory.fileno(), size, offset=index * size) as found:
+            yield found
+
+    return Harness(device, lambda: EmulatedDevice(path), write, read, lambda: shutil.rmtree(path), mapped)
 
 
 HARNESSES: list[Callable[[Path], Harness]] = [emulated]
@@ -167,3 +179,40 @@ def test_a_device_that_does_not_answer_says_so(harness: Harness) -> None:
     for call in calls:
         with pytest.raises(DeviceFailed, match=r"\w"):
             call()
+
+
+def test_fence_ends_all_permissions_of_one_host(harness: Harness) -> None:
+    harness.device.grant("host1", [Extent(0, 1)], tag="a", epoch=1)
+    harness.device.grant("host1", [Extent(2, 1)], tag="b", epoch=1)
+    harness.device.grant("host2", [Extent(1, 1)], tag="c", epoch=1)
+    for _ in range(2):
+        harness.device.fence("host1", [0, 2], epoch=1)
+    assert harness.reopen().permissions() == {1: Permission("host2", "c", 1)}
+    harness.device.sanitize(0, epoch=1)
+
+
+def test_fence_refuses_an_older_epoch_and_lets_the_host_keep_its_slices(harness: Harness) -> None:
+    harness.device.grant("host1", [Extent(0, 1)], tag="a", epoch=1)
+    harness.device.raise_epoch(5)
+    with pytest.raises(StaleEpoch, match="epoch 5"):
+        harness.reopen().fence("host1", [0], epoch=4)
+    assert set(harness.device.permissions()) == {0}
+
+
+def test_fence_is_not_confirmed_by_a_device_that_does_not_answer(harness: Harness) -> None:
+    harness.device.grant("host1", [Extent(0, 1)], tag="a", epoch=1)
+    harness.fail()
+    with pytest.raises(DeviceFailed):
+        harness.device.fence("host1", [0], epoch=1)
+
+
+def test_fence_is_not_confirmed_while_the_host_can_reach_a_slice(harness: Harness) -> None:
+    if harness.map is None:
+        pytest.skip("the device guards each access itself")
+    harness.device.grant("host1", [Extent(0, 2)], tag="a", epoch=1)
+    with harness.map(1):
+        with pytest.raises(InUse, match=r"\[1\]"):
+            harness.device.fence("host1", [0, 1], epoch=1)
+        assert harness.device.permissions() == {}
+        harness.device.fence("host1", [0], epoch=1)
+    harness.device.fence("host1", [0, 1], epoch=1)

@@ -1,6 +1,6 @@
 """Which ranges of a file are mapped by the processes of this host, as the kernel tells.
 
-An agent that is not root sees only its own user's processes.
+Who is not root sees only its own user's processes.
 """
 
 import os

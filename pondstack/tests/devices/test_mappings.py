@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pondstack_agent.mappings import file_id, mapped_ranges, overlaps
+from pondstack.devices.mappings import file_id, mapped_ranges, overlaps
 
 PAGE = mmap.PAGESIZE
 
