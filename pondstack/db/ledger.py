@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from pondstack.db import journal, pools, slices, splits
 from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
+from pondstack.db.failures import Failures
 from pondstack.db.leadership import check_epoch
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, PoolRow, table
 from pondstack.db.moves import MOVES, describe
@@ -52,7 +53,7 @@ class AssignRequest:
     shape: tuple[int, ...] | None = None
 
 
-class Ledger:
+class Ledger(Failures):
     """Writes under one epoch. Thread-safe. `down_seconds`: silence after which a host's agent counts as gone.
 
     Each write moves the end of the lease `lease_seconds` away; `renewed(epoch, started)` hears of it, with the moment
@@ -121,10 +122,8 @@ class Ledger:
             if effect is None:
                 effect = self._assign(session, operation_id, uuid, request)
                 journal.record(session, operation_id, "assign", digest, self.epoch, effect)
-            elif session.get(AllocationRow, uuid) is None:
-                raise Conflict(
-                    f"the allocation of operation {operation_id} was released already; make a new operation id"
-                )
+            else:
+                _check_still_held(session, operation_id, uuid)
             return effect
 
         return self._write(guarded)
@@ -183,6 +182,7 @@ class Ledger:
     def release(self, operation_id: str, allocation_uuid: str, host: str) -> str | None:
         """The host does not hold the allocation any more: its slices go to SANITIZING, quarantined ones too.
 
+        Those of a device that failed lose their owner and stay QUARANTINED: an audit sets them free.
         Returns the pool with slices to sanitise; None when the allocation is unknown, which is settled. Raises Conflict
         when the allocation belongs to another host.
         """
@@ -192,9 +192,7 @@ class Ledger:
             if row is not None and row.host != host:
                 raise Conflict(f"allocation {allocation_uuid} belongs to host {row.host}, not to {host}")
             mine = [item for item in slices.of_allocation(session, allocation_uuid) if item.host == host]
-            moves = []
-            for state, events in _CONFIRMED.items():
-                moves += slices.move(session, [item for item in mine if item.state is state], *events, epoch=self.epoch)
+            moves = slices.let_go(session, mine, self.epoch)
             slices.drop_empty_allocations(session, [allocation_uuid])
             pool_uuid = mine[0].pool_uuid if mine else None
             return {"pool_uuid": pool_uuid, "slices": [item.index for item in mine], MOVES: moves}
@@ -351,13 +349,13 @@ class Ledger:
         return len(self._once(str(uuid4()), kind, arguments, work)["slices"])
 
 
-_CONFIRMED = {
-    SliceState.ASSIGNING: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
-    SliceState.ONLINE: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
-    SliceState.RELEASING: (SliceEvent.CONFIRM,),
-    SliceState.QUARANTINED: (SliceEvent.AUDIT,),
-}
-"""What the host's word "I do not hold it" makes of a slice of the allocation."""
+def _check_still_held(session: Session, operation_id: str, uuid: str) -> None:
+    """Raise Conflict when an allocation was released or set aside: no repetition gets its host into it again."""
+    states = {item.state for item in slices.of_allocation(session, uuid)}
+    if not states:
+        raise Conflict(f"the allocation of operation {operation_id} was released already; make a new operation id")
+    if SliceState.QUARANTINED in states:
+        raise Conflict(f"the allocation of operation {operation_id} was quarantined since; make a new operation id")
 
 
 def _usable_pool(session: Session, uuid: str, name: str) -> PoolRow:
@@ -376,6 +374,8 @@ def _usable_pool(session: Session, uuid: str, name: str) -> PoolRow:
         raise HostUnusable(f"host {name} is unknown: its agent has never reported; look at its log")
     if not host.enabled:
         raise HostUnusable(f"host {name} is disabled ({host.disabled_reason}); enable it first")
+    if host.fenced_at is not None:
+        raise HostUnusable(f"host {name} is fenced ({host.fenced_reason}); unfence it once it is in order")
     if link is None:
         raise HostUnusable(f"host {name} does not reach pool {pool.name}; its agent reports other pools")
     if pool.state != PoolState.UP:

@@ -66,7 +66,10 @@ class PoolRow(Base):
 
 
 class HostRow(Base):
-    """One compute host with an agent. `sequence` and `attached` are those of its newest report."""
+    """One compute host with an agent. `sequence` and `attached` are those of its newest report.
+
+    `fenced_at` None: it is not fenced.
+    """
 
     __tablename__ = "hosts"
     name: Mapped[str] = mapped_column(NAME, primary_key=True)
@@ -80,6 +83,8 @@ class HostRow(Base):
     attached: Mapped[list[Any]] = mapped_column(JSON)
     last_heartbeat: Mapped[float] = mapped_column(Float(53))
     created_at: Mapped[float] = mapped_column(Float(53))
+    fenced_at: Mapped[float | None] = mapped_column(Float(53))
+    fenced_reason: Mapped[str] = mapped_column(NAME, default="", server_default="")
 
 
 class HostPoolRow(Base):

@@ -153,6 +153,51 @@ def set_host(session: Session, name: str, enabled: bool, reason: str, generation
     return row.generation
 
 
+def fence_host(session: Session, name: str, reason: str, down_seconds: float | None) -> None:
+    """Note that a host is fenced; `down_seconds` None: whether its agent lives or not. Raises NotFound, Conflict."""
+    row, age = _host(session, name)
+    if down_seconds is not None and row.fenced_at is None and age <= down_seconds:
+        raise Conflict(
+            f"host {name} is not dead: its agent reported {age:.1f} s ago. Fencing takes the memory from its running "
+            "guests; power it off first, or force it if you are sure"
+        )
+    session.execute(
+        update(HostRow)
+        .where(HostRow.name == name)
+        .values(fenced_at=now_seconds(), fenced_reason=reason[:255], generation=HostRow.generation + 1)
+    )
+
+
+def unfence_host(session: Session, name: str) -> None:
+    """Note that a host is fenced no more. Raises NotFound, and Conflict unless its agent reported an empty host."""
+    row, _age = _host(session, name)
+    if row.fenced_at is None:
+        return
+    if row.last_heartbeat <= row.fenced_at:
+        raise Conflict(f"the agent of host {name} has not reported since the host was fenced; start it first")
+    if row.attached:
+        held = ", ".join(sorted(item["allocation_uuid"] for item in row.attached))
+        raise Conflict(
+            f"host {name} still holds what was taken from it (allocations {held}); its agent drops them once no guest "
+            "uses them: destroy the guests that still run there"
+        )
+    session.execute(
+        update(HostRow)
+        .where(HostRow.name == name)
+        .values(fenced_at=None, fenced_reason="", generation=HostRow.generation + 1)
+    )
+
+
+def _host(session: Session, name: str) -> tuple[HostRow, float]:
+    """Return a host and the seconds since it was heard of; raises NotFound."""
+    found = session.execute(
+        select(HostRow, now_seconds() - HostRow.last_heartbeat).where(HostRow.name == name)
+    ).one_or_none()
+    if found is None:
+        raise NotFound(f"there is no host {name}; its agent has never reported")
+    return found[0], found[1]
+
+
 def set_provider(session: Session, name: str, provider_uuid: str) -> None:
     """Remember the UUID of a host's Placement provider."""
     session.execute(update(HostRow).where(HostRow.name == name).values(provider_uuid=provider_uuid))

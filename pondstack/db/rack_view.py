@@ -17,13 +17,14 @@ from pondstack.domain.units import DEFAULT_SLICE_MIB
 
 @dataclass(frozen=True, slots=True)
 class PoolDetail:
-    """A pool with what a host driver needs to reach its device."""
+    """A pool with what a host driver needs to reach its device. `failures` grows whenever its state changes."""
 
     pool: Pool
     driver: str
     serial: str
     address: Mapping[str, Any]
     hosts: tuple[str, ...] = ()
+    failures: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,10 @@ class AgedAllocation:
 
 @dataclass(frozen=True, slots=True)
 class HostReport:
-    """A host and its newest report: the seconds since it came, and what is attached (Attached on the wire)."""
+    """A host and its newest report: the seconds since it came, and what is attached (Attached on the wire).
+
+    `fenced`: why it is fenced, None: it is not.
+    """
 
     name: str
     enabled: bool
@@ -54,6 +58,7 @@ class HostReport:
     age_seconds: float
     attached: tuple[Mapping[str, Any], ...] = ()
     pools: tuple[str, ...] = ()
+    fenced: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,7 @@ def _pool(row: PoolRow, reach: list[tuple[str, str]]) -> PoolDetail:
         row.serial,
         row.address,
         tuple(sorted(host for host, uuid in reach if uuid == row.uuid)),
+        row.generation,
     )
 
 
@@ -134,4 +140,5 @@ def _host(row: HostRow, reach: list[tuple[str, str]], now: float) -> HostReport:
         now - row.last_heartbeat,
         tuple(row.attached),
         tuple(sorted(uuid for host, uuid in reach if host == row.name)),
+        None if row.fenced_at is None else row.fenced_reason,
     )

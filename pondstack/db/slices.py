@@ -13,7 +13,15 @@ from pondstack.db.moves import describe
 from pondstack.db.retry import CompareAndSetLost
 from pondstack.domain.ledger import transition
 from pondstack.domain.model import Slice
-from pondstack.domain.states import SliceEvent, SliceState
+from pondstack.domain.states import DEVICE_FAILED, SliceEvent, SliceState
+
+LET_GO = {
+    SliceState.ASSIGNING: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
+    SliceState.ONLINE: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
+    SliceState.RELEASING: (SliceEvent.CONFIRM,),
+    SliceState.QUARANTINED: (SliceEvent.AUDIT,),
+}
+"""What the host's word "I do not hold it" makes of a slice of the allocation, unless its device failed."""
 
 
 def to_domain(row: SliceRow) -> Slice:
@@ -33,6 +41,12 @@ def at(session: Session, pool_uuid: str, indexes: Iterable[int]) -> list[Slice]:
     return [to_domain(row) for row in session.execute(query.order_by(SliceRow.index)).scalars()]
 
 
+def of_host(session: Session, host: str) -> list[Slice]:
+    """Return the slices that a host owns, or that are aside because of it."""
+    query = select(SliceRow).where(SliceRow.host == host).order_by(SliceRow.pool_uuid, SliceRow.index)
+    return [to_domain(row) for row in session.execute(query).scalars()]
+
+
 def free_indexes(session: Session, pool_uuid: str) -> list[int]:
     """Return the indexes of the free slices of a pool."""
     query = select(SliceRow.index).where(SliceRow.pool_uuid == pool_uuid, SliceRow.state == SliceState.FREE)
@@ -48,7 +62,9 @@ def move(
     allocation_uuid: str | None = None,
     reason: str = "",
 ) -> list[dict[str, Any]]:
-    """Take slices of one pool through `events`, all or none; returns the moves for the journal.
+    """Take slices through `events`, all or none; returns the moves for the journal.
+
+    Without an event they stay in their state and get the reason that `items` give them.
 
     Raises IllegalTransition, CompareAndSetLost (a slice is no longer as it was read).
     """
@@ -64,6 +80,24 @@ def move(
     for (pool_uuid, state, owner, after), indexes in groups.items():
         _swap(session, pool_uuid, indexes, state, owner, after)
     return [describe(state, after, indexes) for (_pool, state, _owner, after), indexes in groups.items()]
+
+
+def let_go(session: Session, items: Sequence[Slice], epoch: int) -> list[dict[str, Any]]:
+    """Take an allocation's slices through what their host's word "I do not hold it" makes of them."""
+    moves = []
+    for (state, reason), mine in sorted(group_by_fate(items).items()):
+        events = (SliceEvent.AUDIT, SliceEvent.QUARANTINE) if reason else LET_GO[SliceState(state)]
+        moves += move(session, mine, *events, epoch=epoch, reason=reason)
+    return moves
+
+
+def group_by_fate(items: Iterable[Slice]) -> dict[tuple[str, str], list[Slice]]:
+    """Return slices by state and by the reason for which they stay aside, "" for those that do not."""
+    groups: dict[tuple[str, str], list[Slice]] = {}
+    for item in items:
+        stays = item.state is SliceState.QUARANTINED and item.reason.startswith(DEVICE_FAILED)
+        groups.setdefault((str(item.state), item.reason if stays else ""), []).append(item)
+    return groups
 
 
 def _swap(

@@ -269,6 +269,8 @@ def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: f
             created_at=row.created_at,
             pools=tuple(pools[row.name]),
             pool_mib=pool_mib.get(row.name, 0),
+            fenced=row.fenced_at is not None,
+            fenced_reason=row.fenced_reason,
         )
         for row, now in rows
     ]

@@ -54,6 +54,8 @@ class HostRecord:
     created_at: float
     pools: tuple[str, ...] = ()
     pool_mib: int = 0
+    fenced: bool = False
+    fenced_reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,9 @@ TRANSITIONS: dict[tuple[SliceState, SliceEvent], SliceState] = {
 OWNED = frozenset({_S.ASSIGNING, _S.ONLINE, _S.RELEASING})
 """States in which a slice has exactly one owner (host and allocation)."""
 
+DEVICE_FAILED, HOST_FENCED = "device_failed", "host_fenced"
+"""How the reason of a quarantine begins that is left in its own way: after a failed device, of a fenced host."""
+
 UNAVAILABLE = frozenset({_S.RELEASING, _S.SANITIZING, _S.QUARANTINED})
 """States that Placement sees as `reserved`: neither claimable nor backing a claim."""
 

@@ -10,10 +10,10 @@ from pondstack.db import journal
 from pondstack.db.ledger import AssignRequest
 from pondstack.db.models import OperationRow
 from pondstack.db.moves import MOVES, OutOfStep, replay
-from pondstack.domain.errors import Conflict, NotFound, PoolShortage
+from pondstack.domain.errors import Conflict, HostUnusable, NotFound, PoolShortage
 from pondstack.domain.model import Slice
 from pondstack.domain.states import SliceState
-from pondstack.tests.db.conftest import POOL
+from pondstack.tests.db.conftest import POOL, report
 
 
 def replayed(database):
@@ -51,13 +51,16 @@ def some_life(ledger, seed: int, steps: int) -> None:
         lambda: ledger.quarantine_allocation(choose.choice(uuids), "its host is gone"),
         lambda: ledger.quarantine_slices(POOL, any_indexes(), "unknown", host="h2"),
         lambda: ledger.audit_slices(POOL, any_indexes(), "proved free"),
+        lambda: ledger.fail_allocation(choose.choice(uuids), choose.randint(1, 2), "device_failed: x", tell=True),
+        lambda: ledger.fence_host(choose.choice(["h1", "h2"]), "for the test", force=True),
+        lambda: ledger.heartbeat(report("h1")) and ledger.unfence_host("h1"),
         lambda: ledger.sanitized(POOL, any_indexes()),
         lambda: ledger.sanitized(POOL, range(4)),
     ]
     for _ in range(steps):
         try:
             choose.choice(actions)()
-        except (PoolShortage, NotFound, Conflict):
+        except (PoolShortage, NotFound, Conflict, HostUnusable):
             continue
 
 

@@ -1,0 +1,162 @@
+"""What the ledger writes when a pool device or a host fails (Pond section 4.2). Part of pondstack.db.ledger.Ledger.
+
+Who has to be told that a guest's memory failed is in the journal, written with the quarantine itself: an operation
+`memory_failed` waits to be told until there is an operation `told` with its id. So no crash loses it, and neither
+rounds nor leaders make a second one of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+from uuid import NAMESPACE_OID, uuid4, uuid5
+
+from sqlalchemy import exists, select
+from sqlalchemy.orm import Session, aliased
+
+from pondstack.db import pools, slices
+from pondstack.db.engine import Database
+from pondstack.db.models import AllocationRow, OperationRow, PoolRow
+from pondstack.db.moves import MOVES
+from pondstack.domain.model import Slice
+from pondstack.domain.states import DEVICE_FAILED, HOST_FENCED, OWNED, SliceEvent, SliceState
+
+T = TypeVar("T")
+MEMORY_FAILED, TOLD, QUARANTINE = "memory_failed", "told", "quarantine"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFailed:
+    """A guest whose pool memory is on a device that failed. `uuid` is the same however often it is told.
+
+    `detected_at`: seconds since the epoch by the database's clock.
+    """
+
+    uuid: str
+    allocation_uuid: str
+    instance_uuid: str
+    project_id: str
+    user_id: str
+    host: str
+    pool_uuid: str
+    pool_name: str
+    pool_mib: int
+    guest_mib: int
+    reason: str
+    detected_at: float
+
+
+def failure_of(number: int) -> str:
+    """Return how the reason of all slices begins that the `number`th failure of their pool set aside."""
+    return f"{DEVICE_FAILED}: failure {number} of "
+
+
+class Failures:
+    """Methods of the Ledger."""
+
+    database: Database
+    epoch: int
+    _down: float
+
+    def _once(
+        self, operation_id: str, kind: str, arguments: dict[str, Any], work: Callable[[Session], dict[str, Any]]
+    ) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def fail_allocation(self, allocation_uuid: str, failure: int, reason: str, *, tell: bool) -> int:
+        """Set an allocation aside because its device failed; returns how many slices changed.
+
+        It keeps its owner, whose guest may still run; what was aside for another reason gets this one. With `tell`
+        somebody has to be told, once for each allocation and `failure`, the pool's count of them.
+        """
+        operation_id = str(uuid5(NAMESPACE_OID, f"pondstack failure {failure} of allocation {allocation_uuid}"))
+
+        def work(session: Session) -> dict[str, Any]:
+            mine = slices.of_allocation(session, allocation_uuid)
+            held = [item for item in mine if item.state in OWNED]
+            aside = [_with_reason(item, reason, self.epoch) for item in mine if item.state is SliceState.QUARANTINED]
+            moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason)
+            moves += slices.move(session, aside, epoch=self.epoch)
+            event = _event(session, allocation_uuid, reason) if tell else None
+            return {"slices": [item.index for item in held + aside], "event": event, MOVES: moves}
+
+        arguments = {"allocation_uuid": allocation_uuid, "failure": failure}
+        return len(self._once(operation_id, MEMORY_FAILED if tell else QUARANTINE, arguments, work)["slices"])
+
+    def untold(self) -> list[MemoryFailed]:
+        """Return what nobody was told yet, the oldest first."""
+        return self.database.read(_untold)
+
+    def told(self, event: MemoryFailed) -> None:
+        """Note that somebody was told."""
+        self._once(event.uuid, TOLD, {}, lambda _session: {MOVES: []})
+
+    def fence_host(self, name: str, reason: str, *, force: bool, operation_id: str | None = None) -> int:
+        """An operator says that a host is dead: it gets nothing, and all that it owns is set aside.
+
+        Returns how many slices. They are for others only after their devices have confirmed that they keep the host
+        out. Raises NotFound, and Conflict when its agent lives, unless `force` is set.
+        """
+
+        def work(session: Session) -> dict[str, Any]:
+            pools.fence_host(session, name, reason, None if force else self._down)
+            held = [item for item in slices.of_host(session, name) if item.state in OWNED]
+            why = f"{HOST_FENCED}: {reason}"
+            moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=why)
+            return {"slices": [item.index for item in held], MOVES: moves}
+
+        arguments = {"name": name, "reason": reason, "force": force}
+        return len(self._once(operation_id or str(uuid4()), "fence_host", arguments, work)["slices"])
+
+    def unfence_host(self, name: str, operation_id: str | None = None) -> None:
+        """Let a host take part again. Raises NotFound, and Conflict until it has reported that it holds nothing."""
+
+        def work(session: Session) -> dict[str, Any]:
+            pools.unfence_host(session, name)
+            return {MOVES: []}
+
+        self._once(operation_id or str(uuid4()), "unfence_host", {"name": name}, work)
+
+
+def _with_reason(item: Slice, reason: str, epoch: int) -> Slice:
+    return replace(item, reason=reason, epoch=epoch)
+
+
+def _event(session: Session, allocation_uuid: str, reason: str) -> dict[str, Any] | None:
+    row = session.execute(
+        select(AllocationRow, PoolRow.name)
+        .join(PoolRow, PoolRow.uuid == AllocationRow.pool_uuid)
+        .where(AllocationRow.uuid == allocation_uuid)
+    ).one_or_none()
+    if row is None:
+        return None  # released meanwhile
+    item, pool_name = row
+    return {
+        "allocation_uuid": item.uuid,
+        "instance_uuid": item.consumer_uuid,
+        "project_id": item.project_id,
+        "user_id": item.user_id,
+        "host": item.host,
+        "pool_uuid": item.pool_uuid,
+        "pool_name": pool_name,
+        "pool_mib": item.pool_mib,
+        "guest_mib": item.guest_mib,
+        "reason": reason,
+    }
+
+
+def _untold(session: Session) -> list[MemoryFailed]:
+    told = aliased(OperationRow)
+    query = (
+        select(OperationRow)
+        .where(
+            OperationRow.kind == MEMORY_FAILED,
+            ~exists().where(told.operation_id == OperationRow.operation_id, told.kind == TOLD),
+        )
+        .order_by(OperationRow.sequence)
+    )
+    rows = session.execute(query).scalars()
+    return [
+        MemoryFailed(uuid=row.operation_id, detected_at=row.created_at, **row.effect["event"])
+        for row in rows
+        if row.effect["event"] is not None
+    ]
