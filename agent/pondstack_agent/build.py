@@ -37,20 +37,22 @@ def build_agent(
     calls: Any = None,
     pools: HostPools | None = None,
     clock: Callable[[], float] = time.time,
+    records: Callable[[Path], Records] = Records,
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
-    `executor` runs what nobody waits for, `calls` the calls of the controller (None: in the caller's thread).
+    `executor` runs what nobody waits for, `calls` the calls of the controller (None: in the caller's thread). `records`
+    opens a folder of records.
     """
     state_dir, host = Path(conf.agent.state_dir), conf.host
     link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
     pools = pools or load_drivers(conf)
-    marks = Records(state_dir / "marks")
+    marks = records(state_dir / "marks")
     epoch = EpochGuard(marks)
-    operations = Operations(Records(state_dir / "operations"), clock)
+    operations = Operations(records(state_dir / "operations"), clock)
     releases = Releases(
         host=host,
-        records=Records(state_dir / "releases"),
+        records=records(state_dir / "releases"),
         pools=pools,
         controller=link,
         executor=executor,

@@ -1,0 +1,48 @@
+"""Clients over the simulated bus: the real ones, with the way of a single call replaced."""
+
+from random import Random
+from typing import Any
+
+from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.persisting import Patience, Persisting
+from pondstack.rpc.transport import CONTROLLER_TOPIC, NODE_TOPIC
+
+from .kernel import Scheduler
+from .links import Moments
+from .network import Network
+
+PATIENCE = Patience(first_seconds=0.5, longest_seconds=1.0, longest_pause_seconds=0.3)
+
+
+class SimControllerAPI(ControllerAPI):
+    """The controller's client."""
+
+    def __init__(
+        self, network: Network, moments: Moments, scheduler: Scheduler, timeout_seconds: float, rng: Random
+    ) -> None:
+        self._network = network
+        self._moments = moments
+        self._timeout = timeout_seconds
+        self._persisting = Persisting(PATIENCE, clock=lambda: scheduler.now, sleep=scheduler.sleep, uniform=rng.uniform)
+        self._leader, self._nodes = CONTROLLER_TOPIC, NODE_TOPIC
+
+    def _persist(self, client: Any, method: str, timeout_seconds: float | None, arguments: dict[str, Any]) -> Any:
+        def attempt(seconds: float) -> Any:
+            self._moments.pass_by("rpc")
+            return self._network.call(client, method, arguments, seconds)
+
+        return self._persisting.call(attempt, timeout_seconds or self._timeout)
+
+
+class SimAgentAPI(AgentAPI):
+    """The agents' client."""
+
+    def __init__(self, network: Network, moments: Moments, timeout_seconds: float) -> None:
+        self._network = network
+        self._moments = moments
+        self._timeout = timeout_seconds
+
+    def _call(self, host: str, method: str, **arguments: Any) -> Any:
+        self._moments.pass_by("rpc")
+        return self._network.call(host, method, arguments, self._timeout)

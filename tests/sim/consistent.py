@@ -1,0 +1,70 @@
+"""What must hold once the faults have stopped: everybody tells the same, and nothing is left over."""
+
+from typing import TYPE_CHECKING
+
+from pondstack.controller.inventory import wanted_inventory
+from pondstack.controller.sanitizer import SANITIZE_FAILED
+from pondstack.db.rack_view import RackView
+from pondstack.domain.states import SliceState
+from pondstack.testing.memory_host import ATTACHMENTS
+
+if TYPE_CHECKING:
+    from .rack import Rack
+
+
+def disagreements(rack: "Rack") -> list[str]:
+    """Return what is not yet consistent; an empty list is the goal."""
+    leaders = [node for node in rack.nodes.values() if node.leads]
+    if len(leaders) != 1:
+        return [f"{len(leaders)} controllers lead"]
+    if rack.nova.running_operations:
+        return ["Nova is at work"]
+    view = rack.view()
+    found = [*_slices(rack, view), *_instances(rack, view), *_placement(rack, view)]
+    for name, host in rack.hosts.items():
+        expected = {i.held.allocation_uuid for i in rack.nova.instances.values() if i.held and i.host == name}
+        present = set(host.memory.folder(ATTACHMENTS))
+        if present - expected:
+            found.append(f"{name} holds {sorted(present - expected)} for nobody")
+    return found
+
+
+def _slices(rack: "Rack", view: RackView) -> list[str]:
+    found = []
+    held = {i.held.allocation_uuid for i in rack.nova.instances.values() if i.held}
+    for uuid in view.allocations:
+        if uuid not in held:
+            found.append(f"allocation {uuid} is nobody's")
+    for aged in view.slices:
+        item = aged.item
+        entry = rack.watch.devices[item.pool_uuid].table.get(item.index)
+        about = f"slice {item.index} is {item.state} ({item.reason}), the device says {entry}"
+        if item.state is SliceState.QUARANTINED and item.reason.startswith(SANITIZE_FAILED):
+            continue
+        if item.state not in (SliceState.FREE, SliceState.ONLINE) or (item.state is SliceState.FREE) != (entry is None):
+            found.append(about)
+    return found
+
+
+def _instances(rack: "Rack", view: RackView) -> list[str]:
+    found = []
+    for instance in rack.nova.instances.values():
+        if instance.held is None:
+            found.append(f"{instance.name} has no memory")
+        elif instance.held.allocation_uuid not in view.allocations and (
+            not instance.off or (instance.host, instance.name) in rack.watch.promised
+        ):
+            found.append(f"{instance.name} runs on an allocation that the ledger does not know")
+    return found
+
+
+def _placement(rack: "Rack", view: RackView) -> list[str]:
+    found = []
+    for name, uuid in rack.pool_uuids.items():
+        provider = rack.placement.providers.get(uuid)
+        wanted = wanted_inventory(view, uuid, rack.history.buffer_slices)
+        if provider is None or provider.inventory != wanted:
+            found.append(f"Placement has {provider and provider.inventory} for {name}, it should be {wanted}")
+        elif provider.used > wanted.total:
+            found.append(f"{provider.used} MiB of {name} are claimed of {wanted.total}")
+    return found

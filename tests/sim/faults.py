@@ -1,0 +1,190 @@
+"""What each kind of fault does to the rack, and what it takes to end all of them."""
+
+from typing import TYPE_CHECKING
+
+from pondstack.domain.errors import PondError
+
+from .kernel import Process
+from .links import Trap
+from .network import Window
+
+if TYPE_CHECKING:
+    from .node import SimNode
+    from .plan import Step
+    from .rack import Rack
+
+
+class Faults:
+    """Strikes. What a fault counts as injected only when it met something."""
+
+    def __init__(self, rack: "Rack") -> None:
+        self._rack = rack
+        self._stuck: set[tuple[str, int]] = set()
+
+    def strike(self, step: "Step") -> None:
+        """Begin a fault."""
+        self._rack.scheduler.note(f"FAULT {step}")
+        getattr(self, f"_{step.kind}")(step)
+
+    def _count(self, kind: str) -> None:
+        self._rack.scheduler.faults[kind] += 1
+
+    # The bus
+
+    def _window(self, step: "Step") -> None:
+        until = self._rack.scheduler.now + step.values["seconds"]
+        self._rack.network.windows.append(Window(step.kind, step.target, until, step.values["share"]))
+
+    _lose = _delay = _duplicate = _window
+
+    def _cut(self, step: "Step") -> None:
+        self._rack.network.cut[step.target] = self._rack.scheduler.now + step.values["seconds"]
+        self._count("process cut off")
+
+    # Processes
+
+    def _process(self, name: str) -> Process | None:
+        if name in self._rack.hosts:
+            return self._rack.hosts[name].process
+        node = self._rack.leader() if name == "leader" else self._rack.nodes.get(name)
+        return node.process if node else None
+
+    def _trap(self, step: "Step", kind: str, spring: "object") -> None:
+        process = self._process(step.target)
+        if process is not None and process.alive:
+            process.traps.append(Trap(kind, step.values["moment"], spring))  # type: ignore[arg-type]
+
+    def _crash(self, step: "Step") -> None:
+        def spring(process: Process) -> None:
+            scheduler = self._rack.scheduler
+            scheduler.kill(process)
+            scheduler.call_at(scheduler.now + step.values["seconds"], lambda: self._rack.start_node(process.name))
+
+        self._trap(step, f"controller killed {_moment(step)}", spring)
+
+    def _pause(self, step: "Step") -> None:
+        def spring(process: Process) -> None:
+            process.paused_until = self._rack.scheduler.now + step.values["seconds"]
+
+        self._trap(step, f"controller paused {_moment(step)}", spring)
+
+    def _lose_commit(self, step: "Step") -> None:
+        self._trap(step, "commit unknown", lambda _process: None)
+
+    def _crash_agent(self, step: "Step") -> None:
+        def spring(process: Process) -> None:
+            scheduler, host = self._rack.scheduler, self._rack.hosts[process.name]
+            scheduler.kill(process)
+            scheduler.call_at(scheduler.now + step.values["seconds"], host.start_agent)
+
+        self._trap(step, "agent killed", spring)
+
+    def _pause_agent(self, step: "Step") -> None:
+        def spring(process: Process) -> None:
+            process.paused_until = self._rack.scheduler.now + step.values["seconds"]
+
+        self._trap(step, "agent paused", spring)
+
+    def _host_death(self, step: "Step") -> None:
+        host = self._rack.hosts[step.target]
+        if host.up:
+            self._count("host died")
+            host.die()
+            self._rack.scheduler.call_at(
+                self._rack.scheduler.now + step.values["seconds"], lambda: self._revive(step.target)
+            )
+
+    def _revive(self, name: str) -> None:
+        self._rack.hosts[name].revive()
+        self._rack.nova.host_is_back(name)
+
+    # Clocks, devices, services
+
+    def _clock_jump(self, step: "Step") -> None:
+        self._rack.database_skew_seconds += step.values["seconds"]
+        self._count("database clock jumped")
+
+    def _agent_clock_jump(self, step: "Step") -> None:
+        self._rack.hosts[step.target].wall_skew_seconds += step.values["seconds"]
+        self._count("agent clock jumped")
+
+    def _device_failure(self, step: "Step") -> None:
+        device = self._rack.devices[step.target]
+        device.failed = True
+        self._count("device failed")
+        self._rack.scheduler.call_at(
+            self._rack.scheduler.now + step.values["seconds"], lambda: setattr(device, "failed", False)
+        )
+
+    def _slice_stuck(self, step: "Step") -> None:
+        device, index = self._rack.devices[step.target], step.values["index"]
+        device.stuck.add(index)
+        self._count("slice cannot be zeroed")
+        self._rack.scheduler.call_at(
+            self._rack.scheduler.now + step.values["seconds"], lambda: device.stuck.discard(index)
+        )
+
+    def _placement_down(self, step: "Step") -> None:
+        self._rack.placement.down_until = self._rack.scheduler.now + step.values["seconds"]
+
+    def _database_down(self, step: "Step") -> None:
+        self._rack.network.cut["database"] = self._rack.scheduler.now + step.values["seconds"]
+        self._count("database down")
+
+    # What an operator does
+
+    def command(self, step: "Step") -> None:
+        """Hand the lead over, audit with repair, or restart a controller as a service manager does."""
+        node = self._rack.leader()
+        if node is not None:
+            self._rack.scheduler.spawn(node.process, self._command, step, node)
+
+    def _command(self, step: "Step", node: "SimNode") -> None:
+        try:
+            if step.kind == "failover":
+                node.node.failover(step.target or None)
+                self._count("lead handed over")
+            elif step.kind == "audit" and node.node.leading is not None:
+                node.node.leading.reconciler.audit(repair=True)
+            elif step.kind == "restart":
+                node.node.stop()
+                self._count("controller restarted")
+                self._rack.scheduler.kill(node.process)
+                self._rack.scheduler.call_at(
+                    self._rack.scheduler.now + step.values["seconds"], lambda: self._rack.start_node(node.name)
+                )
+        except PondError as error:
+            self._rack.scheduler.note(f"{step.kind} failed: {error}")
+
+    # The end
+
+    def stop(self) -> None:
+        """End all faults: what was down comes up, nothing is lost any more."""
+        rack = self._rack
+        rack.network.windows.clear()
+        rack.network.cut.clear()
+        rack.placement.down_until = 0.0
+        for device in rack.devices.values():
+            device.failed = False
+            device.stuck.clear()
+        for name, host in rack.hosts.items():
+            if host.process is not None:
+                host.process.traps.clear()
+                host.process.paused_until = 0.0
+            if not host.up:
+                self._revive(name)
+            host.start_agent()
+        for node in rack.nodes.values():
+            node.process.traps.clear()
+        for name in rack.history.controllers:
+            rack.start_node(name)
+
+
+def _moment(step: "Step") -> str:
+    return {
+        "db.before": "before a commit",
+        "db.after": "after a commit",
+        "device.before": "before a grant or a zeroing",
+        "device.after": "after a grant or a zeroing",
+        "rpc": "before a call",
+    }.get(step.values["moment"], "anywhere")

@@ -1,0 +1,116 @@
+"""A compute host of a history: what outlives its agent, the real agent over it, and its guests."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import oslo_messaging
+
+from pondstack.domain.errors import DeviceFailed, PondError
+from pondstack.testing.memory_host import MemoryHost, MemoryHostPool
+from pondstack_agent.build import build_agent
+from pondstack_agent.drivers import HostPools
+from pondstack_agent.endpoint import AgentEndpoint
+
+from . import settings
+from .api import SimControllerAPI
+from .kernel import InlineExecutor, Process, RLock, SimExecutor
+from .links import DiskRecords
+
+if TYPE_CHECKING:
+    from .rack import Rack
+
+
+class SimHost:
+    """One host. `up` False: it has no power, its guests are gone; `agent_up` False: only its agent is."""
+
+    def __init__(self, rack: "Rack", name: str) -> None:
+        self.rack = rack
+        self.name = name
+        self.memory = MemoryHost(name, rack.devices.values())
+        self.up = True
+        self.wall_skew_seconds = 0.0
+        self.process: Process | None = None
+
+    @property
+    def agent_up(self) -> bool:
+        """Whether the agent runs."""
+        return self.process is not None and self.process.alive
+
+    def start_agent(self) -> None:
+        """Start the agent over what is on the disk."""
+        if self.agent_up or not self.up:
+            return
+        scheduler = self.rack.scheduler
+        process = self.process = scheduler.process(self.name)
+        self.memory.lock = RLock(scheduler)  # type: ignore[assignment]
+        scheduler.spawn(process, self._run, process)
+
+    def _run(self, process: Process) -> None:
+        scheduler = self.rack.scheduler
+        driver = MemoryHostPool(self.memory, self._records(Path("attachments")))
+        try:
+            agent = build_agent(
+                settings.agent_conf(self.name),  # type: ignore[arg-type]
+                SimControllerAPI(
+                    self.rack.network, self.rack.moments, scheduler, settings.CONTROLLER_CALL_SECONDS, process.rng
+                ),
+                SimExecutor(scheduler, process),
+                calls=InlineExecutor(),
+                pools=HostPools([driver]),
+                clock=lambda: 1e6 + scheduler.now + self.wall_skew_seconds,
+                records=self._records,  # type: ignore[arg-type]
+            )
+            agent.manager.recover()
+        except DeviceFailed as error:
+            scheduler.note(f"cannot start: {error}")
+            scheduler.call_at(scheduler.now + 1.0, self._again(process))
+            return
+        endpoint = AgentEndpoint(agent.manager)
+        self.rack.network.serve(self.name, process, lambda method, named: self._handle(endpoint, method, named))
+        while True:
+            try:
+                agent.reporting.heartbeat()
+                agent.manager.tidy(settings.UNANSWERED_SECONDS, settings.KEEP_SECONDS)
+            except PondError as error:
+                scheduler.note(f"heartbeat failed: {error}")
+            scheduler.sleep(settings.HEARTBEAT_SECONDS)
+
+    def _client(self, process: Process) -> SimControllerAPI:
+        rack, seconds = self.rack, settings.CONTROLLER_CALL_SECONDS
+        return SimControllerAPI(rack.network, rack.moments, rack.scheduler, seconds, process.rng)
+
+    def _again(self, process: Process) -> Any:
+        def again() -> None:
+            self.rack.scheduler.kill(process)
+            self.start_agent()
+
+        return again
+
+    def _records(self, folder: Path) -> DiskRecords:
+        changed = (lambda: self.rack.watch.disk_changed(self.name)) if folder.name == "attachments" else (lambda: None)
+        return DiskRecords(self.memory.folder(folder.name), self.rack.moments, changed)
+
+    def _handle(self, endpoint: AgentEndpoint, method: str, arguments: Mapping[str, Any]) -> Any:
+        try:
+            answer = getattr(endpoint, method)({}, **arguments)
+        except oslo_messaging.ExpectedException as wrapped:
+            raise wrapped.exc_info[1] from None
+        if "epoch" in arguments:
+            self.rack.watch.accepted(f"the agent of {self.name}", arguments["epoch"])
+        return answer
+
+    def die(self) -> None:
+        """Lose power: agent and guests are gone, the disk stays."""
+        self.up = False
+        if self.process is not None:
+            self.rack.scheduler.kill(self.process)
+        for guest in list(self.memory.mapped):
+            self.memory.stop_guest(guest)
+            self.rack.watch.stopped(self.name, guest.partition("@")[0])
+
+    def revive(self) -> None:
+        """Get power again."""
+        if not self.up:
+            self.up = True
+            self.start_agent()

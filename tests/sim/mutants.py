@@ -1,0 +1,275 @@
+"""Deliberately broken variants of the code under test. Each must be caught, or the simulation proves nothing.
+
+A variant takes away one of the rules that the design rests on, by patching the code while a history runs.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+from pondstack.controller import applier, inventory, reconciler, rules, rules_reports, sanitizer
+from pondstack.controller import findings as act
+from pondstack.domain.errors import AgentUnavailable
+from pondstack.ha import candidate
+from pondstack.testing import memory_device, memory_host, memory_ledger
+from pondstack.testing.memory_lease import LeadershipRow, MemoryLease
+from pondstack.testing.memory_store import Transaction
+from pondstack_agent import attaching, epoch
+
+from . import links
+
+Broken = Callable[[], contextlib.AbstractContextManager[None]]
+MUTANTS: dict[str, Broken] = {}
+
+
+def mutant(function: Callable[[], Iterator[None]]) -> Broken:
+    """Register a variant under its name; the docstring says what it breaks."""
+    made = contextlib.contextmanager(function)
+    MUTANTS[function.__name__] = made
+    return made
+
+
+def _nothing(*_arguments: Any, **_named: Any) -> None:
+    return None
+
+
+# Election and fence
+
+
+@mutant
+def ledger_without_fence() -> Iterator[None]:
+    """A transaction of the ledger does not look at the epoch: a paused leader writes when it wakes up."""
+    with mock.patch.object(memory_ledger, "check_epoch", _nothing):
+        yield
+
+
+def _stand_without_new_epoch(only_after_hand_over: bool) -> Callable[[Any], None]:
+    plain = candidate.Candidate._stand
+
+    def stand(self: Any) -> None:
+        lease = self._store.look()
+        if lease.epoch == 0 or not self._may_stand(lease) or (only_after_hand_over and not lease.successor):
+            plain(self)
+            return
+
+        def work(tx: Transaction) -> None:
+            now = tx.now()
+            ends = now + self._terms.lease_seconds
+            tx.put(tx.tables.leadership, 1, LeadershipRow(lease.epoch, self._holder, now, ends))
+
+        self._store._database.write(work)
+        self._epoch = lease.epoch
+        self.renewed(lease.epoch, self._clock())
+        self._elected(lease.epoch)
+
+    return stand
+
+
+@mutant
+def lease_without_new_epoch() -> Iterator[None]:
+    """Who takes the lease goes on with its predecessor's epoch."""
+    with mock.patch.object(candidate.Candidate, "_stand", _stand_without_new_epoch(False)):
+        yield
+
+
+@mutant
+def hand_over_while_writing() -> Iterator[None]:
+    """A hand-over passes the epoch on, and does not end it for the one who hands over."""
+
+    def hand_over(self: Any, held: int, successor: str) -> None:
+        def work(tx: Transaction) -> None:
+            row = tx.tables.leadership[1]
+            if row.epoch == held:
+                tx.put(tx.tables.leadership, 1, replace(row, expires_at=tx.now(), successor=successor))
+
+        self._database.write(work)
+
+    with (
+        mock.patch.object(candidate.Candidate, "_stand", _stand_without_new_epoch(True)),
+        mock.patch.object(MemoryLease, "hand_over", hand_over),
+    ):
+        yield
+
+
+@mutant
+def opens_before_reports() -> Iterator[None]:
+    """A new leader answers before it has told the agents of its epoch and heard what they hold."""
+    with mock.patch.object(reconciler.Reconciler, "welcome", return_value=[]):
+        yield
+
+
+@mutant
+def agent_obeys_old_epochs() -> Iterator[None]:
+    """An agent does what a deposed leader says."""
+    with mock.patch.object(epoch.EpochGuard, "check", _nothing):
+        yield
+
+
+@mutant
+def device_obeys_old_epochs() -> Iterator[None]:
+    """A device lets a deposed leader grant, revoke and zero."""
+    with mock.patch.object(memory_device.MemoryDevice, "check_epoch", _nothing):
+        yield
+
+
+@mutant
+def zeroes_without_looking() -> Iterator[None]:
+    """A device zeroes whatever it is told to, in use or not: an old leader's sanitiser wipes a guest."""
+
+    def sanitize(self: Any, index: int, *, epoch: int) -> None:
+        del epoch
+        self.info()
+        self.contents.pop(index, None)
+
+    with mock.patch.object(memory_device.MemoryDevice, "sanitize", sanitize):
+        yield
+
+
+# The ledger
+
+
+@mutant
+def acknowledged_before_commit() -> Iterator[None]:
+    """The controller answers, and commits a moment later."""
+    plain = links.DatabaseLink.write
+
+    def write(self: Any, work: Callable[[Any], Any]) -> Any:
+        if self._epoch is None:
+            return plain(self, work)
+        self._moments.pass_by("db.before")
+        self._reach()
+        tx = Transaction(self.store.tables, self.store.clock)
+        try:
+            answer = work(tx)
+        finally:
+            tx.rollback()
+
+        def later() -> None:
+            with contextlib.suppress(Exception):
+                self.store.write(work)
+
+        self._scheduler.spawn(self._process, later, after=0.02)
+        self._moments.pass_by("db.after")
+        return answer
+
+    with mock.patch.object(links.DatabaseLink, "write", write):
+        yield
+
+
+@mutant
+def assign_without_idempotence() -> Iterator[None]:
+    """An assignment that is repeated takes slices again."""
+    plain = memory_ledger.MemoryLedger._recall
+
+    def recall(self: Any, tx: Any, operation_id: str, kind: str, digest: str) -> Any:
+        return None if kind == "assign" else plain(self, tx, operation_id, kind, digest)
+
+    def fresh(_namespace: Any, _name: str) -> Any:
+        return memory_ledger.uuid4()
+
+    with (
+        mock.patch.object(memory_ledger.MemoryLedger, "_recall", recall),
+        mock.patch.object(memory_ledger, "uuid5", fresh),
+    ):
+        yield
+
+
+# Reconciliation
+
+
+@mutant
+def release_on_time_out() -> Iterator[None]:
+    """An agent that does not answer is taken to have let go."""
+    plain = applier.Applier._offline
+
+    def offline(self: Any, host: str, allocation_uuid: str) -> bool:
+        try:
+            return plain(self, host, allocation_uuid)
+        except AgentUnavailable:
+            self._ledger.release(str(applier.uuid4()), allocation_uuid, host)
+            return True
+
+    with mock.patch.object(applier.Applier, "_offline", offline):
+        yield
+
+
+@mutant
+def silent_host_is_freed() -> Iterator[None]:
+    """What a silent host holds is taken back instead of set aside."""
+    plain = applier.Applier._execute
+
+    def execute(self: Any, action: Any) -> bool:
+        if isinstance(action, act.QuarantineAllocation) and action.reason.startswith("agent_down"):
+            item = self._reader.allocation(action.allocation_uuid)
+            self._ledger.release(str(applier.uuid4()), item.uuid, item.host)
+            return True
+        return plain(self, action)
+
+    with mock.patch.object(applier.Applier, "_execute", execute):
+        yield
+
+
+@mutant
+def quarantine_ignored() -> Iterator[None]:
+    """What was set aside is freed without any evidence."""
+    with mock.patch.object(rules_reports, "_gone", return_value=True):
+        yield
+
+
+@mutant
+def claims_ignored() -> Iterator[None]:
+    """Every allocation counts as unclaimed for long enough."""
+    with mock.patch.object(rules, "_overdue", return_value=True):
+        yield
+
+
+@mutant
+def sanitise_skipped() -> Iterator[None]:
+    """A slice is handed on with what was in it."""
+    with mock.patch.object(sanitizer.Sanitizer, "_zero", _nothing):
+        yield
+
+
+@mutant
+def nothing_is_reserved() -> Iterator[None]:
+    """Placement offers what is not free."""
+    plain = inventory.wanted_inventory
+
+    def wanted(view: Any, pool_uuid: str, buffer_slices: int) -> Any:
+        return replace(plain(view, pool_uuid, buffer_slices), reserved=0)
+
+    with mock.patch.object(inventory, "wanted_inventory", wanted):
+        yield
+
+
+# The agent
+
+
+@mutant
+def offline_while_in_use() -> Iterator[None]:
+    """A host lets go of memory that a guest maps."""
+    with mock.patch.object(memory_host.MemoryHost, "is_mapped", return_value=False):
+        yield
+
+
+@mutant
+def attach_answered_too_soon() -> Iterator[None]:
+    """An agent answers an attach that the controller has not heard of."""
+    with mock.patch.object(attaching.Attaching, "_acknowledge", _nothing):
+        yield
+
+
+@mutant
+def attach_not_recorded() -> Iterator[None]:
+    """An agent answers an attach that is not on its disk."""
+    plain = memory_host.MemoryHostPool.attach
+
+    def attach(self: Any, grant: Any) -> Any:
+        answer = plain(self, grant)
+        self._records.remove(grant.allocation_uuid)
+        return answer
+
+    with mock.patch.object(memory_host.MemoryHostPool, "attach", attach):
+        yield

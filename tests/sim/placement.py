@@ -1,0 +1,187 @@
+"""Placement in memory: providers with generations, inventories that bound claims, consumers on hosts and pools.
+
+The calls are those of pondstack.clients.placement.Placement that the controller makes, and Nova's claims.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from pondstack.clients.placement import Inventory
+from pondstack.domain.errors import Unavailable
+from pondstack.domain.units import RESOURCE_CLASS
+
+from .kernel import Scheduler
+from .links import Moments
+
+TRIES = 8
+
+
+@dataclass(slots=True)
+class Provider:
+    """One resource provider. `claims`: amounts by consumer."""
+
+    name: str
+    generation: int = 0
+    inventory: Inventory | None = None
+    traits: set[str] = field(default_factory=set)
+    aggregates: set[str] = field(default_factory=set)
+    claims: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def used(self) -> int:
+        """What its consumers hold."""
+        return sum(self.claims.values())
+
+
+class Placement:
+    """One Placement. `down_until`: it does not answer before; `changed` is called after each change."""
+
+    def __init__(self, scheduler: Scheduler, moments: Moments, hosts: tuple[str, ...]) -> None:
+        self._scheduler = scheduler
+        self._moments = moments
+        self.providers: dict[str, Provider] = {f"provider-{name}": Provider(name) for name in hosts}
+        self.down_until = 0.0
+        self.changed: Callable[[], None] = lambda: None
+        self.wrote_inventory: Callable[[str], None] = lambda _uuid: None
+
+    def _answer(self) -> None:
+        self._moments.pass_by("rpc")
+        if self.down_until > self._scheduler.now:
+            self._scheduler.faults["placement down"] += 1
+            raise Unavailable("Placement does not answer")
+
+    # The controller's calls
+
+    def provider_by_name(self, name: str) -> str | None:
+        """Return the UUID of the provider with this name."""
+        self._answer()
+        return next((uuid for uuid, provider in self.providers.items() if provider.name == name), None)
+
+    def ensure_provider(self, uuid: str, name: str) -> None:
+        """Make the provider, or give it the name."""
+        self._answer()
+        self.providers.setdefault(uuid, Provider(name)).name = name
+
+    def ensure_resource_class(self, name: str) -> None:
+        """Make a resource class."""
+
+    def ensure_trait(self, uuid: str, trait: str) -> None:
+        """Add a trait."""
+        self._answer()
+        self.providers[uuid].traits.add(trait)
+
+    def change_aggregates(self, uuid: str, decide: Callable[[set[str]], set[str]]) -> bool:
+        """Set a provider's aggregates."""
+        provider = self.providers[uuid]
+        for _ in range(TRIES):
+            self._answer()
+            generation, present = provider.generation, set(provider.aggregates)
+            wanted = decide(present)
+            if wanted == present:
+                return False
+            self._answer()
+            if provider.generation == generation:
+                provider.aggregates = wanted
+                provider.generation += 1
+                return True
+        raise Unavailable("Placement: somebody else keeps changing it")
+
+    def inventory(self, uuid: str, resource_class: str) -> Inventory | None:
+        """Return one inventory record."""
+        assert resource_class == RESOURCE_CLASS
+        self._answer()
+        return self.providers[uuid].inventory if uuid in self.providers else None
+
+    def set_inventory(
+        self,
+        uuid: str,
+        resource_class: str,
+        wanted: Inventory,
+        *,
+        still: Callable[[], object] = lambda: None,
+        force: bool = False,
+    ) -> bool:
+        """Write one inventory record; returns whether it was another before."""
+        assert resource_class == RESOURCE_CLASS
+        provider = self.providers[uuid]
+        for _ in range(TRIES):
+            self._answer()
+            generation = provider.generation
+            right = provider.inventory == wanted
+            if right and not force:
+                return False
+            still()
+            self._answer()
+            if provider.generation == generation:
+                provider.inventory = wanted
+                provider.generation += 1
+                self.wrote_inventory(uuid)
+                self.changed()
+                return not right
+        raise Unavailable("Placement: somebody else keeps changing it")
+
+    def allocations_of(self, uuid: str) -> dict[str, dict[str, int]] | None:
+        """Return what each consumer holds of one provider."""
+        self._answer()
+        provider = self.providers.get(uuid)
+        if provider is None:
+            return None
+        return {consumer: {RESOURCE_CLASS: amount} for consumer, amount in provider.claims.items()}
+
+    # Nova's
+
+    def claim(self, consumer: str, host: str, pool: str, mib: int) -> bool:
+        """Claim pool memory for a consumer on a host; False when the inventory has no room. Raises Unavailable."""
+        self._answer()
+        return self._put(consumer, host, pool, mib)
+
+    def _put(self, consumer: str, host: str, pool: str, mib: int) -> bool:
+        provider = self.providers.get(pool)
+        if provider is None or provider.inventory is None:
+            return False
+        if provider.used + mib > provider.inventory.total - provider.inventory.reserved:
+            return False
+        provider.claims[consumer] = mib
+        provider.generation += 1
+        self.providers[f"provider-{host}"].claims[consumer] = 1
+        self.changed()
+        return True
+
+    def move(self, consumer: str, aside: str, host: str, pool: str, mib: int) -> bool:
+        """Put a consumer's claim aside for another name and claim for it on `host`: a live migration's start."""
+        self._answer()
+        before = {uuid: dict(provider.claims) for uuid, provider in self.providers.items()}
+        for provider in self.providers.values():
+            if consumer in provider.claims:
+                provider.claims[aside] = provider.claims.pop(consumer)
+        if self._put(consumer, host, pool, mib):
+            return True
+        for uuid, claims in before.items():
+            self.providers[uuid].claims = claims
+        return False
+
+    def put_back(self, consumer: str, aside: str) -> None:
+        """Undo a move."""
+        self._answer()
+        self._drop(consumer)
+        for provider in self.providers.values():
+            if aside in provider.claims:
+                provider.claims[consumer] = provider.claims.pop(aside)
+                provider.generation += 1
+        self.changed()
+
+    def drop(self, consumer: str) -> None:
+        """Drop all claims of a consumer."""
+        self._answer()
+        self._drop(consumer)
+
+    def _drop(self, consumer: str) -> None:
+        for provider in self.providers.values():
+            if provider.claims.pop(consumer, None) is not None:
+                provider.generation += 1
+        self.changed()
+
+    def claims_of(self, consumer: str, pool: str) -> int:
+        """Return what a consumer claims of a pool, for whoever watches."""
+        provider = self.providers.get(pool)
+        return provider.claims.get(consumer, 0) if provider else 0

@@ -1,0 +1,155 @@
+"""What a history is: a rack, operations and faults, all drawn from one seed before anything runs.
+
+Each operation and each fault stands for itself, so that a failing history can be made shorter by leaving some out.
+Times are in virtual seconds.
+"""
+
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+SECONDS = 30.0
+"""Operations and faults begin within so many seconds; then the faults stop and all has to become consistent."""
+
+SLICE_MIB = 1024
+
+MOMENTS = ("db.before", "db.after", "device.before", "device.after", "rpc", "any")
+"""Where a controller can be stopped: around a commit, around a change of a device, before a call."""
+
+DISK_MOMENTS = ("disk.before", "disk.after", "rpc", "any")
+"""Where an agent can be stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One operation or fault. `target`: a VM, a host, a process, a pool; `values` depend on the kind."""
+
+    at: float
+    kind: str
+    target: str = ""
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        values = " ".join(f"{key}={value}" for key, value in self.values.items())
+        return f"{self.at:7.3f} {self.kind} {self.target} {values}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One history. `drain`: at the end all guests are deleted and every slice has to come back."""
+
+    seed: int
+    controllers: tuple[str, ...]
+    hosts: tuple[str, ...]
+    pools: dict[str, int]
+    buffer_slices: int
+    drain: bool
+    operations: tuple[Step, ...]
+    faults: tuple[Step, ...]
+
+
+def draw(seed: int) -> History:
+    """Return the history of a seed."""
+    rng = Random(f"history {seed}")
+    controllers = tuple(f"c{number}" for number in range(1, rng.choice((3, 3, 4))))
+    hosts = tuple(f"h{number}" for number in range(1, rng.choice((3, 3, 4))))
+    pools = {f"pool{number}": rng.randint(3, 6) for number in range(rng.choice((1, 1, 2)))}
+    operations = tuple(_operations(rng, controllers, hosts, tuple(pools)))
+    faults = tuple(_faults(rng, controllers, hosts, pools))
+    return History(seed, controllers, hosts, pools, rng.choice((0, 1)), rng.random() < 0.3, operations, faults)
+
+
+def _operations(
+    rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: tuple[str, ...]
+) -> list[Step]:
+    steps = []
+    vms = [f"vm{number}" for number in range(1, rng.randint(4, 10))]
+    for vm in vms:
+        values = {"host": rng.choice(hosts), "pool": rng.choice(pools), "slices": rng.choice((1, 1, 1, 2, 2, 3))}
+        steps.append(Step(rng.uniform(0.5, SECONDS * 0.6), "boot", vm, values))
+    for _ in range(rng.randint(4, 14)):
+        at, vm = rng.uniform(2.0, SECONDS), rng.choice(vms)
+        kind = rng.choice(("delete", "delete", "delete", "migrate", "migrate", "reboot", "evacuate", "boot"))
+        values: dict[str, Any] = {}
+        if kind == "migrate":
+            values = {"host": rng.choice(hosts), "seconds": rng.uniform(0.1, 4.0)}
+        elif kind == "evacuate":
+            values = {"host": rng.choice(hosts)}
+        elif kind == "boot":
+            values = {"host": rng.choice(hosts), "pool": rng.choice(pools), "slices": rng.choice((1, 2))}
+        elif kind == "reboot":
+            values = {"seconds": rng.uniform(0.1, 6.0)}
+        steps.append(Step(at, kind, vm, values))
+    if rng.random() < 0.3:
+        steps.append(Step(rng.uniform(2.0, SECONDS), "failover", rng.choice(("", *controllers))))
+    if rng.random() < 0.15:
+        steps.append(Step(rng.uniform(2.0, SECONDS), "audit"))
+    if rng.random() < 0.15:
+        steps.append(Step(rng.uniform(2.0, SECONDS), "restart", "leader", {"seconds": rng.uniform(0.1, 4.0)}))
+    return sorted(steps, key=lambda step: step.at)
+
+
+def _faults(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: dict[str, int]) -> list[Step]:
+    steps = []
+    for _ in range(rng.choice((0, 1, 2, 3, 4, 5, 6, 8, 10))):
+        at = rng.uniform(0.5, SECONDS)
+        kind = rng.choices(tuple(KINDS), tuple(KINDS.values()))[0]
+        steps.append(_fault(rng, at, kind, controllers, hosts, pools))
+    return sorted(steps, key=lambda step: step.at)
+
+
+KINDS = {
+    "lose": 3,
+    "delay": 3,
+    "duplicate": 3,
+    "cut": 4,
+    "crash": 5,
+    "pause": 6,
+    "lose_commit": 2,
+    "crash_agent": 4,
+    "pause_agent": 2,
+    "host_death": 2,
+    "clock_jump": 1,
+    "agent_clock_jump": 1,
+    "device_failure": 1,
+    "slice_stuck": 1,
+    "placement_down": 1,
+    "database_down": 1,
+}
+"""Kinds of faults and how often they are drawn."""
+
+
+def _fault(
+    rng: Random, at: float, kind: str, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: dict[str, int]
+) -> Step:
+    anybody = (*controllers, *hosts)
+    if kind in ("lose", "delay", "duplicate"):
+        values = {"seconds": rng.uniform(1.0, 8.0), "share": rng.choice((0.2, 0.5, 0.9))}
+        return Step(at, kind, rng.choice(("", *anybody)), values)
+    if kind == "cut":
+        return Step(at, kind, rng.choice(anybody), {"seconds": rng.choice((0.5, 2.0, 5.0, 9.0, 14.0))})
+    if kind == "crash":
+        values = {"moment": rng.choice(MOMENTS), "seconds": rng.uniform(0.2, 6.0)}
+        return Step(at, kind, rng.choice((*controllers, "leader", "leader")), values)
+    if kind == "pause":
+        values = {"moment": rng.choice(MOMENTS), "seconds": rng.choice((0.5, 2.0, 3.0, 5.0, 9.0))}
+        return Step(at, kind, rng.choice((*controllers, "leader", "leader", "leader")), values)
+    if kind == "lose_commit":
+        return Step(at, kind, "leader", {"moment": "db.after"})
+    if kind == "crash_agent":
+        values = {"moment": rng.choice(DISK_MOMENTS), "seconds": rng.uniform(0.1, 5.0)}
+        return Step(at, kind, rng.choice(hosts), values)
+    if kind == "pause_agent":
+        values = {"moment": rng.choice(DISK_MOMENTS), "seconds": rng.uniform(0.5, 8.0)}
+        return Step(at, kind, rng.choice(hosts), values)
+    if kind == "host_death":
+        return Step(at, kind, rng.choice(hosts), {"seconds": rng.choice((1.0, 5.0, 10.0, 16.0))})
+    if kind == "clock_jump":
+        return Step(at, kind, "database", {"seconds": rng.choice((-40.0, -3.0, -0.5, 0.5, 3.0, 40.0))})
+    if kind == "agent_clock_jump":
+        return Step(at, kind, rng.choice(hosts), {"seconds": rng.choice((-3600.0, -5.0, 5.0, 3600.0))})
+    pool = rng.choice(tuple(pools))
+    if kind == "slice_stuck":
+        return Step(at, kind, pool, {"index": rng.randrange(pools[pool]), "seconds": rng.uniform(1.0, 6.0)})
+    target = pool if kind == "device_failure" else ""
+    return Step(at, kind, target, {"seconds": rng.uniform(0.5, 6.0)})

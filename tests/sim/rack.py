@@ -1,0 +1,218 @@
+"""The world of one history: who is there, how they are joined, and what the faults do to them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pondstack.db.rack_view import RackView
+from pondstack.devices import pool_uuid
+from pondstack.devices.base import Permission
+from pondstack.testing.memory_device import MemoryDevice
+from pondstack.testing.memory_lease import MemoryLease
+from pondstack.testing.memory_ledger import MemoryLedger
+from pondstack.testing.memory_reader import MemoryReader, read_rack
+from pondstack.testing.memory_store import MemoryStore, Transaction
+
+from . import settings
+from .faults import Faults
+from .host import SimHost
+from .kernel import Process, Scheduler
+from .links import DatabaseLink, Moments
+from .network import Network
+from .node import SimNode
+from .nova import Nova
+from .placement import Placement
+from .plan import History
+from .watch import Violation, Watch
+
+
+class WatchedDevice(MemoryDevice):
+    """A device that tells what becomes of it."""
+
+    def __init__(self, serial: str, slices: int, watch: Watch) -> None:
+        super().__init__(serial, slices)
+        self.uuid = pool_uuid(serial)
+        self._watch = watch
+
+    def grant(self, *arguments: Any, **named: Any) -> None:
+        """Let a host in."""
+        before = dict(self.table)
+        super().grant(*arguments, **named)
+        self._changed(before)
+
+    def revoke(self, *arguments: Any, **named: Any) -> None:
+        """Take slices back."""
+        before = dict(self.table)
+        super().revoke(*arguments, **named)
+        self._changed(before)
+
+    def sanitize(self, *arguments: Any, **named: Any) -> None:
+        """Zero a slice."""
+        super().sanitize(*arguments, **named)
+        self._watch.device_changed(self.uuid)
+
+    def _changed(self, before: dict[int, Permission]) -> None:
+        if before != self.table:
+            self._watch.device_changed(self.uuid)
+
+    def _accepted(self, epoch: int) -> None:
+        super()._accepted(epoch)
+        self._watch.accepted(f"device {self._info.serial}", epoch)
+
+
+class WatchedStore(MemoryStore):
+    """A store that shows each change of slices and allocations to the watch."""
+
+    def __init__(self, clock: Callable[[], float], watch: Watch) -> None:
+        super().__init__(clock)
+        self._watch = watch
+
+    reading = staticmethod(read_rack)
+
+    @property
+    def leading(self) -> int:
+        """The epoch that the row says."""
+        return self.tables.leadership[1].epoch
+
+    def committed(self, transaction: Transaction) -> None:
+        """Show it."""
+        if transaction.touched(self.tables.slices) or transaction.touched(self.tables.allocations):
+            self._watch.ledger_changed(read_rack(transaction))
+
+
+class Rack:
+    """Everything of one history."""
+
+    def __init__(self, history: History, *, sql: bool = False) -> None:
+        self.history = history
+        self.scheduler = Scheduler(history.seed)
+        self.watch = Watch()
+        self.moments = Moments(self.scheduler)
+        self.network = Network(self.scheduler, history.seed)
+        self.database_skew_seconds = 0.0
+        self._lives: dict[str, int] = {}
+        self.sql = sql
+        self.asked: dict[int, set[str]] = {}
+        self.store: Any = self._make_store()
+        self.devices = {name: WatchedDevice(name, slices, self.watch) for name, slices in history.pools.items()}
+        self.pool_uuids = {name: device.uuid for name, device in self.devices.items()}
+        self.watch.devices = {device.uuid: device for device in self.devices.values()}
+        self.placement = Placement(self.scheduler, self.moments, history.hosts)
+        self.placement.changed = self._claims_changed
+        self.hosts = {name: SimHost(self, name) for name in history.hosts}
+        self.watch.hosts = {name: host.memory for name, host in self.hosts.items()}
+        self.nodes: dict[str, SimNode] = {}
+        self.nova = Nova(self)
+        self.faults = Faults(self)
+
+    def _make_store(self) -> Any:
+        if self.sql:
+            from .sql import WatchedDatabase
+
+            return WatchedDatabase(self.database_clock, self.watch)
+        return WatchedStore(self.database_clock, self.watch)
+
+    def database_clock(self) -> float:
+        """Return the database's seconds."""
+        return 1e6 + self.scheduler.now + self.database_skew_seconds
+
+    def view(self) -> RackView:
+        """Return the whole ledger, for whoever watches."""
+        view: RackView = self.store.read(self.store.reading)
+        return view
+
+    def lives(self, name: str) -> int:
+        """Count the lives of a process."""
+        self._lives[name] = self._lives.get(name, 0) + 1
+        return self._lives[name]
+
+    # How a controller reaches the database
+
+    def database(self, process: Process) -> DatabaseLink:
+        """Return a process's connection."""
+        return self._link(process, settings.DATABASE_RETRY_SECONDS)
+
+    def _link(self, process: Process, retry_seconds: float) -> DatabaseLink:
+        return DatabaseLink(
+            self.store,
+            scheduler=self.scheduler,
+            network=self.network,
+            moments=self.moments,
+            process=process,
+            retry_seconds=retry_seconds,
+            committed=lambda epoch, writer: self.watch.wrote(epoch, self.store.leading, writer),
+        )
+
+    def opened(self, process: Process) -> None:
+        """A leader begins to answer: all live hosts and devices must have heard of its epoch, or been asked."""
+        epoch = self.nodes[process.name].epoch
+        if epoch is None or any(step.kind in ("clock_jump", "device_failure") for step in self.history.faults):
+            return  # ages by a clock that jumped, a device that did not answer: no telling who should have
+        live = {n for n, report in self.view().hosts.items() if report.age_seconds <= settings.DOWN_SECONDS}
+        silent = live - self.asked.get(epoch, set())
+        if silent:
+            raise Violation("opened_too_soon", f"epoch {epoch} answers and has not asked {sorted(silent)}")
+        for device in self.devices.values():
+            if device.epoch < epoch:
+                raise Violation("opened_too_soon", f"epoch {epoch} answers, {device.uuid} knows {device.epoch}")
+
+    def lease(self, process: Process) -> Any:
+        """Return a process's lease store."""
+        link = self._link(process, settings.LEASE_RETRY_SECONDS)
+        if self.sql:
+            from pondstack.db.leadership import SqlLeadership
+
+            return SqlLeadership(link)  # type: ignore[arg-type]
+        return MemoryLease(link)  # type: ignore[arg-type]
+
+    def reader(self, link: DatabaseLink) -> Any:
+        """Return a reader."""
+        if self.sql:
+            from pondstack.db.sql_reader import SqlReader
+
+            return SqlReader(link, settings.DOWN_SECONDS)  # type: ignore[arg-type]
+        return MemoryReader(link, settings.DOWN_SECONDS)  # type: ignore[arg-type]
+
+    def ledger(self, link: DatabaseLink, epoch: int, down_seconds: float, **named: Any) -> Any:
+        """Return a ledger, whose writes are told from those of other epochs."""
+        link = link.for_epoch(epoch)
+        if self.sql:
+            from pondstack.db.ledger import Ledger
+
+            return Ledger(link, epoch, down_seconds, **named)  # type: ignore[arg-type]
+        return MemoryLedger(link, epoch, down_seconds, **named)  # type: ignore[arg-type]
+
+    def _claims_changed(self) -> None:
+        for name, uuid in self.pool_uuids.items():
+            provider = self.placement.providers.get(uuid)
+            if provider is not None:
+                self.watch.over_claimed(name, provider.used, self.history.pools[name] * 1024)
+
+    # Who is there
+
+    def start(self) -> None:
+        """Start all processes, operations and faults."""
+        for name in self.history.controllers:
+            self.start_node(name)
+        for host in self.hosts.values():
+            host.start_agent()
+        for step in self.history.operations:
+            self.scheduler.call_at(step.at, lambda step=step: self._operate(step))
+        for step in self.history.faults:
+            self.scheduler.call_at(step.at, lambda step=step: self.faults.strike(step))
+
+    def start_node(self, name: str) -> None:
+        """Start a controller, unless it runs."""
+        node = self.nodes.get(name)
+        if node is None or not node.process.alive:
+            self.nodes[name] = SimNode(self, name)
+
+    def leader(self) -> SimNode | None:
+        """Return the controller that takes itself for the leader, the newest epoch's of several."""
+        leading = [node for node in self.nodes.values() if node.process.alive and node.epoch is not None]
+        return max(leading, key=lambda node: node.epoch or 0, default=None)
+
+    def _operate(self, step: Any) -> None:
+        if step.kind in ("failover", "audit", "restart"):
+            self.faults.command(step)
+        else:
+            self.nova.start(step)

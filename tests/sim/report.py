@@ -1,0 +1,102 @@
+"""What a failing history looks like to whoever has to understand it, and the figures of many histories."""
+
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+
+from .run import Outcome
+
+
+def command(seed: int) -> str:
+    """Return the one command that replays a history."""
+    return f"make sim HISTORIES=1 SEED={seed}"
+
+
+def story(outcome: Outcome, shrunken: Outcome) -> str:
+    """Return what was wrong, how to replay it, and the shortest history that still goes wrong."""
+    history = shrunken.history
+    lines = [
+        f"VIOLATION {outcome.code} in history {outcome.history.seed}: {outcome.detail}",
+        f"replay: {command(outcome.history.seed)}",
+        f"shortened from {len(outcome.history.operations)} operations and {len(outcome.history.faults)} faults to "
+        f"{len(history.operations)} and {len(history.faults)}: {shrunken.code}: {shrunken.detail}",
+        f"controllers {', '.join(history.controllers)}; hosts {', '.join(history.hosts)}; slices {history.pools}; "
+        f"buffer {history.buffer_slices}",
+        *(f"  operation {step}" for step in history.operations),
+        *(f"  fault     {step}" for step in history.faults),
+        "trace:",
+        *(f"  {line}" for line in shrunken.trace),
+    ]
+    return "\n".join(lines)
+
+
+@dataclass(slots=True)
+class Figures:
+    """Sums over histories."""
+
+    histories: int = 0
+    steps: int = 0
+    acknowledged: int = 0
+    virtual_seconds: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    violations: Counter[str] = field(default_factory=Counter)
+    failed_seeds: list[int] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a history."""
+        self.histories += 1
+        self.steps += outcome.steps
+        self.acknowledged += outcome.acknowledged
+        self.virtual_seconds += outcome.virtual_seconds
+        self.faults += outcome.faults
+        if outcome.code:
+            self.violations[outcome.code] += 1
+            self.failed_seeds.append(outcome.history.seed)
+
+    def merge(self, other: "Figures") -> None:
+        """Add the sums of others."""
+        self.histories += other.histories
+        self.steps += other.steps
+        self.acknowledged += other.acknowledged
+        self.virtual_seconds += other.virtual_seconds
+        self.faults += other.faults
+        self.violations += other.violations
+        self.failed_seeds += other.failed_seeds
+
+    def text(self, real_seconds: float, first_seed: int) -> str:
+        """Return the figures for people, the violations last."""
+        lines = [f"faults injected: {sum(self.faults.values())}"]
+        lines += [f"  {count:>9} {kind}" for kind, count in sorted(self.faults.items(), key=lambda item: -item[1])]
+        lines += [
+            f"histories: {self.histories} (seeds {first_seed} to {first_seed + self.histories - 1})",
+            f"steps: {self.steps}",
+            f"virtual time: {self.virtual_seconds / 3600:.1f} h, real time: {real_seconds:.1f} s",
+            f"histories per minute: {self.histories / max(real_seconds, 1e-9) * 60:.0f}",
+            f"attaches acknowledged: {self.acknowledged}",
+            f"violations: {sum(self.violations.values())}"
+            + "".join(f"\n  {count:>9} {code}" for code, count in self.violations.most_common()),
+        ]
+        return "\n".join(lines)
+
+
+class Progress:
+    """A line that is written over on a terminal, and nothing elsewhere."""
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._shown = sys.stderr.isatty()
+
+    def show(self, figures: Figures, real_seconds: float) -> None:
+        """Show how far it is."""
+        if self._shown:
+            rate = figures.histories / max(real_seconds, 1e-9) * 60
+            sys.stderr.write(
+                f"\r{figures.histories}/{self._total} histories, {rate:.0f} a minute, "
+                f"{sum(figures.violations.values())} violations "
+            )
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        """Leave the line."""
+        if self._shown:
+            sys.stderr.write("\n")

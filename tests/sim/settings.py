@@ -1,0 +1,70 @@
+"""Time limits of a history, in virtual seconds: the options' defaults made short, in the same proportions."""
+
+from types import SimpleNamespace
+
+from pondstack.controller.world import Limits
+from pondstack.ha.lease import Terms
+
+TERMS = Terms(lease_seconds=1.5, renew_seconds=0.4, margin_seconds=0.1, succession_seconds=3.0)
+POLL_SECONDS = 0.25
+DOWN_SECONDS = 5.0
+LIMITS = Limits(
+    agent_down_seconds=DOWN_SECONDS,
+    unclaimed_grace_seconds=2.0,
+    assign_timeout_seconds=8.0,
+    settle_seconds=0.5,
+    stuck_seconds=30.0,
+)
+RECONCILE_SECONDS = 2.0
+RESYNC_SECONDS = 11.0
+PROMOTION_REPORT_SECONDS = 0.5
+AGENT_CALL_SECONDS = 1.0
+CONTROLLER_CALL_SECONDS = 1.0
+ATTACH_SECONDS = 3.0
+DATABASE_RETRY_SECONDS = 3.0
+LEASE_RETRY_SECONDS = 0.3
+HEARTBEAT_SECONDS = 1.0
+UNANSWERED_SECONDS = 5.0
+KEEP_SECONDS = 60.0
+
+CONSISTENT_SECONDS = 60.0
+"""All has to be consistent so soon after the last fault and operation."""
+
+
+def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
+    """Return what pondstack.controller reads of its configuration."""
+    controller = SimpleNamespace(
+        name=name,
+        agent_down_seconds=DOWN_SECONDS,
+        agent_timeout_seconds=AGENT_CALL_SECONDS,
+        agent_calls=8,
+        free_buffer_slices=buffer_slices,
+        reconcile_interval_seconds=RECONCILE_SECONDS,
+        resync_interval_seconds=RESYNC_SECONDS,
+        operations_keep_seconds=7 * 24 * 3600.0,
+        unclaimed_grace_seconds=LIMITS.unclaimed_grace_seconds,
+        assign_timeout_seconds=LIMITS.assign_timeout_seconds,
+        report_settle_seconds=LIMITS.settle_seconds,
+        device_failed_seconds=LIMITS.device_failed_seconds,
+    )
+    ha = SimpleNamespace(
+        lease_seconds=TERMS.lease_seconds,
+        poll_seconds=POLL_SECONDS,
+        follow_seconds=1.0,
+        node_report_seconds=1.0,
+        node_down_seconds=4.0,
+        promotion_report_seconds=PROMOTION_REPORT_SECONDS,
+        drain_seconds=1.0,
+    )
+    return SimpleNamespace(
+        controller=controller,
+        ha=ha,
+        nova=SimpleNamespace(notifications=False),
+        sizing=SimpleNamespace(static_pool_percent=25),
+    )
+
+
+def agent_conf(host: str) -> SimpleNamespace:
+    """Return what pondstack_agent.build reads of its configuration."""
+    agent = SimpleNamespace(state_dir="", controller_timeout_seconds=CONTROLLER_CALL_SECONDS)
+    return SimpleNamespace(host=host, agent=agent)

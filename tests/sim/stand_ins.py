@@ -1,0 +1,233 @@
+"""What the controller's real Node and Leading are joined with in a history, in place of bus, threads and SQL."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import oslo_messaging
+
+from pondstack.controller.devices import DeviceSpec
+from pondstack.db.rack_view import RackView
+from pondstack.devices.base import PoolDevice
+from pondstack.rpc.transport import CONTROLLER_TOPIC
+
+from . import settings
+from .api import SimAgentAPI
+from .kernel import Process, Scheduler, SimExecutor
+from .links import DeviceLink
+
+if TYPE_CHECKING:
+    from .rack import Rack
+
+
+class SimParts:
+    """pondstack.controller.parts.Parts over the simulated world."""
+
+    def __init__(self, rack: "Rack", name: str, process: Process) -> None:
+        self._rack = rack
+        self.conf = settings.controller_conf(name, rack.history.buffer_slices)
+        self.clock = lambda: rack.scheduler.now
+        self.terms = settings.TERMS
+        self.name = name
+        self.holder = f"{name}:{rack.lives(name)}"
+        self.database = rack.database(process)
+        self.leadership = rack.lease(process)
+        self.reader = rack.reader(self.database)
+        self.specs = [DeviceSpec(pool, "memory", pool) for pool in rack.history.pools]
+        self.placement = rack.placement
+        self.transport = None
+        self.tell_failed = lambda _event: None
+
+    def conf_of_node(self) -> SimpleNamespace:
+        """Return a configuration that the stand-in of Parts knows these parts by."""
+        self.conf.parts = self
+        return self.conf
+
+    def device(self, spec: DeviceSpec) -> PoolDevice:
+        """Return a way to a device."""
+        return DeviceLink(self._rack.devices[spec.name], self._rack.moments)
+
+    def buffer_slices(self) -> int:
+        """Return how many free slices per pool are kept back."""
+        return self._rack.history.buffer_slices
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class SimServer:
+    """An RPC server of oslo.messaging, with one endpoint."""
+
+    def __init__(self, rack: "Rack", target: Any, endpoint: Any) -> None:
+        self._rack = rack
+        self._endpoint = endpoint
+        self._topics = (
+            {target.topic} if target.topic == CONTROLLER_TOPIC else {target.topic, f"{target.topic}.{target.server}"}
+        )
+        self._servers: list[tuple[str, Any]] = []
+        self.epoch: int | None = None
+
+    def start(self) -> None:
+        """Consume."""
+        task = self._rack.scheduler.current()
+        assert task is not None
+        if CONTROLLER_TOPIC in self._topics:
+            self._rack.opened(task.process)
+        for topic in sorted(self._topics):
+            self._servers.append((topic, self._rack.network.serve(topic, task.process, self._handle)))
+
+    def stop(self) -> None:
+        """Consume no more."""
+        for topic, server in self._servers:
+            self._rack.network.leave(topic, server)
+
+    def wait(self) -> None:
+        """Requests under way end by themselves."""
+
+    def _handle(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        try:
+            answer = getattr(self._endpoint, method)({}, **arguments)
+        except oslo_messaging.ExpectedException as wrapped:
+            raise wrapped.exc_info[1] from None
+        if method == "assign":
+            self._rack.watch.granted(arguments["operation_id"], answer)
+        return answer
+
+
+class StillFollower:
+    """pondstack.controller.follower.Follower where nobody reads a stand-by's view."""
+
+    sequence = 0
+
+    def __init__(self, *_arguments: Any) -> None:
+        pass
+
+    def poll(self) -> None:
+        """Follow nothing."""
+
+    def view(self) -> tuple[RackView, int]:
+        """Return an empty view."""
+        return RackView(), 0
+
+
+class Periodics:
+    """Stands in for futurist.periodics: a worker runs its tasks one after the other, when they are due."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def periodic(self, spacing: float, run_immediately: bool = False) -> Callable[[Any], Any]:
+        """Mark a task."""
+
+        def mark(work: Any) -> Any:
+            work.spacing, work.first = spacing, 0.0 if run_immediately else spacing
+            return work
+
+        return mark
+
+    def PeriodicWorker(self, tasks: Any, **_named: Any) -> "Worker":
+        """Return a worker."""
+        return Worker(self._scheduler, [task for task, _, _ in tasks])
+
+
+class Worker:
+    """A periodic worker."""
+
+    def __init__(self, scheduler: Scheduler, tasks: list[Any]) -> None:
+        self._scheduler = scheduler
+        self._tasks = tasks
+        self._stopped = False
+
+    def start(self) -> None:
+        """Run until it is stopped."""
+        due = {task: self._scheduler.now + task.first for task in self._tasks}
+        while not self._stopped:
+            task = min(self._tasks, key=lambda item: due[item])
+            if due[task] > self._scheduler.now:
+                self._scheduler.sleep(due[task] - self._scheduler.now)
+                continue
+            task()
+            due[task] = self._scheduler.now + task.spacing
+
+    def stop(self) -> None:
+        """Run nothing more."""
+        self._stopped = True
+
+    def wait(self) -> None:
+        """The task in hand ends by itself."""
+
+
+def waiting(scheduler: Scheduler) -> SimpleNamespace:
+    """Return what stands in for concurrent.futures."""
+
+    def wait(futures: list[Any], timeout: float | None = None) -> tuple[set[Any], set[Any]]:
+        deadline = None if timeout is None else scheduler.now + timeout
+        task = scheduler.current()
+        assert task is not None
+        done: dict[Any, None] = {}
+        for future in futures:
+            left = None if deadline is None else max(0.0, deadline - scheduler.now)
+            if _wait_one(scheduler, future, left):
+                done[future] = None
+        return done, {future: None for future in futures if future not in done}  # type: ignore[return-value]
+
+    return SimpleNamespace(wait=wait, Future=Future)
+
+
+def _wait_one(scheduler: Scheduler, future: Any, timeout: float | None) -> bool:
+    deadline = None if timeout is None else scheduler.now + timeout
+    while not future.done():
+        left = None if deadline is None else deadline - scheduler.now
+        if left is not None and left <= 0:
+            return False
+        task = scheduler.current()
+        assert task is not None
+        turn = task.turn
+        future.add_done_callback(lambda _f, task=task, turn=turn: scheduler.wake(task, turn, True))
+        scheduler.wait(left)
+    return True
+
+
+def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
+    """Return what to put in the place of names of the controller's modules."""
+    scheduler = rack.scheduler
+
+    def executor(**_named: Any) -> SimExecutor:
+        task = scheduler.current()
+        assert task is not None
+        return SimExecutor(scheduler, task.process)
+
+    messaging = SimpleNamespace(
+        get_rpc_server=lambda _transport, target, endpoints, **_named: SimServer(rack, target, endpoints[0])
+    )
+    leading = {
+        "AgentAPI": lambda _transport, timeout_seconds, **_named: WatchedAgentAPI(rack, timeout_seconds),
+        "futurist": SimpleNamespace(ThreadPoolExecutor=executor),
+        "periodics": Periodics(scheduler),
+        "oslo_messaging": messaging,
+        "Ledger": rack.ledger,
+    }
+    node: dict[str, Any] = {"Parts": lambda conf: conf.parts, "oslo_messaging": messaging}
+    if not rack.sql:
+        from pondstack.testing import memory_controllers
+
+        node |= {"Follower": StillFollower, "controllers": memory_controllers}
+    return {
+        "pondstack.controller.leading": leading,
+        "pondstack.controller.node": node,
+        "pondstack.controller.reconciler": {"futures": waiting(scheduler)},
+    }
+
+
+class WatchedAgentAPI(SimAgentAPI):
+    """The controller's client of the agents; what was asked for under which epoch is noted."""
+
+    def __init__(self, rack: "Rack", timeout_seconds: float) -> None:
+        super().__init__(rack.network, rack.moments, timeout_seconds)
+        self._rack = rack
+
+    def report(self, host: str, *, epoch: int) -> Any:
+        """Ask for a report."""
+        self._rack.asked.setdefault(epoch, set()).add(host)
+        return super().report(host, epoch=epoch)
