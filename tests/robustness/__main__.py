@@ -6,6 +6,7 @@ One run for each database. The last lines are the table of each and a verdict; e
 import argparse
 import logging
 import shutil
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--database", choices=[*STORES, "all"], default="mariadb", help="DATABASE")
     parser.add_argument("--reports", type=Path, default=Path("reports"), help="folder of the reports (REPORTS)")
     options = parser.parse_args(arguments)
+    # Told to end, the run still stops what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     names = list(STORES) if options.database == "all" else [options.database]
     counts = Counts(options.kills, options.pauses, options.others)
     endings = [_one(Options(options.seed, counts, name), options.reports) for name in names]

@@ -1,5 +1,6 @@
 """The faults: each does something to the rack at a seeded moment and says what makes the rack whole again."""
 
+import functools
 import random
 import signal
 import threading
@@ -100,8 +101,9 @@ def restart_broker(rack: Rack, _rng: random.Random) -> Mend:
     return lambda: None
 
 
+@functools.cache
 def kill_agent(host: str) -> Fault:
-    """SIGKILL the agent of a host and start it again, as its service manager does."""
+    """Return the fault: SIGKILL the agent of a host and start it again, as its service manager does."""
 
     def strike(rack: Rack, _rng: random.Random) -> Mend:
         rack.agents[host].kill()

@@ -44,7 +44,7 @@ class OwnHost:
     def start(self) -> None:
         """Serve the controller's commands and report to it every few seconds."""
         target = rpc.agent_target(self.name)
-        self._server = oslo_messaging.get_rpc_server(self._bus, target, [self], executor="threading")
+        self._server = oslo_messaging.get_rpc_server(self._bus, target, [self])
         self._server.start()
         self._beat = threading.Thread(target=self._beats, name=f"beat-{self.name}", daemon=True)
         self._beat.start()

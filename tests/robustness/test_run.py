@@ -1,0 +1,42 @@
+"""A short run with real processes. Its seed is printed, and one command does the same again."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.robustness import report
+from tests.robustness.plan import Counts
+from tests.robustness.run import Options, run
+
+pytestmark = pytest.mark.functional
+
+COUNTS = Counts(kills=5, pauses=2, others=1)
+
+
+def test_a_plan_follows_from_its_seed() -> None:
+    plans = [Options(seed, Counts(20, 5)).plan() for seed in (1, 1, 2)]
+    assert plans[0] == plans[1] != plans[2]
+    names = [step.fault.name for step in plans[0]]
+    assert names.count("kill -9 leader") == 20
+    assert names.count("SIGSTOP leader past its lease") == 5
+
+
+@pytest.mark.parametrize("database", ["galera", "postgresql"])
+def test_on_a_cluster_the_leader_dies_together_with_a_server(database: str) -> None:
+    names = [step.fault.name for step in Options(1, Counts(20, 5), database).plan()]
+    assert sum(name.startswith("kill -9 leader, and ") for name in names) == 20
+
+
+def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
+    """Kills, pauses and restarts under load: nothing lost, nothing twice, no write from an old epoch."""
+    seed = random.SystemRandom().randrange(1_000_000)
+    print(f"the same again: make robustness KILLS={COUNTS.kills} PAUSES={COUNTS.pauses} OTHERS=1 SEED={seed}")
+    options = Options(seed, COUNTS)
+    result = run(options, tmp_path)
+    table = report.rows(result.history, result.broken)
+    print(report.text(result, table))
+    report.save(result, table, tmp_path / "report")
+    assert result.broken == []
+    assert all(len(row.resumes) == row.runs for row in table)
+    assert table[-1].acknowledged > 10 * table[-1].runs
