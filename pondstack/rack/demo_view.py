@@ -122,6 +122,7 @@ def _next(facts: Facts, layout: Layout) -> Text:
         f"  openstack console log show {facts.server} | tail -n 3",
         *migrate,
         f"  openstack server delete {facts.server}",
+        "  make failover               # kill the leading controller, and watch the other one take over",
         "  make replay REQUESTS=500    # real requests against the fake computes",
         "  make rack-down              # stop and remove all of it",
         f"Logs of all services: {layout.log}",
