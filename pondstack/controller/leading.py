@@ -73,6 +73,7 @@ class Leading:
         self.manager = self._make_manager()
         self.reconciler = self.manager.reconciler = self._make_reconciler()
         self._closing = threading.Event()
+        self._lock = threading.Lock()
         self._servers: list[Any] = []
         self._periodic: Any = None
 
@@ -170,8 +171,17 @@ class Leading:
         self._start_background()
 
     def _serve(self, server: Any) -> None:
-        self._servers.append(server)
         server.start()
+        self._keep(server)
+
+    def _keep(self, server: Any) -> None:
+        """Have close() end a server that runs; one that came up after it is ended here."""
+        with self._lock:
+            if not self._closing.is_set():
+                self._servers.append(server)
+                return
+        server.stop()
+        server.wait()
 
     def _start_background(self) -> None:
         if self._closing.is_set():
@@ -179,12 +189,16 @@ class Leading:
         self.sanitizing.start()
         if self.publishing is not None:
             self.publishing.start()
-        self._periodic = self._make_periodic()
-        threading.Thread(target=self._periodic.start, name="reconciler", daemon=True).start()
+        periodic = self._make_periodic()
+        with self._lock:
+            if self._closing.is_set():
+                return
+            self._periodic = periodic
+        threading.Thread(target=periodic.start, name="reconciler", daemon=True).start()
         if self._conf.nova.notifications:
             listener = start_listener(self._conf, self.reconciler.hint)
             if listener is not None:
-                self._servers.append(listener)
+                self._keep(listener)
 
     def _make_periodic(self) -> Any:
         group = self._conf.controller
@@ -218,9 +232,10 @@ class Leading:
 
     def close(self) -> None:
         """Take no request any more, let those under way end, end the threads; idempotent."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
+        with self._lock:
+            if self._closing.is_set():
+                return
+            self._closing.set()
         self.gate.shut(f"epoch {self.epoch} of controller {self._conf.controller.name} has ended")
         for server in self._servers:
             server.stop()

@@ -222,12 +222,12 @@ class Node:
         self._lease.stop(STOP_SECONDS)
         self._following.stop(STOP_SECONDS)
         self._reporting.stop(STOP_SECONDS)
+        self._leave()
         if self._server is not None:
             self._server.stop()
             self._server.wait()
         for child in list(self._children):
             child.join(STOP_SECONDS)
-        self._leave()
         self.parts.close()
 
     def _leave(self) -> None:
