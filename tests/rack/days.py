@@ -12,6 +12,7 @@ from oslo_config import cfg
 
 from bench import proof
 from bench.cloud import Cloud, gone
+from pondstack.devices import emulated_files as files
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.units import GIB_MIB, RESOURCE_CLASS
 from pondstack.rack import pond
@@ -111,6 +112,17 @@ class Days:
         finally:
             for member in reversed(family):
                 signal_process(member, signal.SIGCONT)
+
+    @contextmanager
+    def in_mid_attach(self, flavor: str, host: str) -> Iterator[str]:
+        """Boot, and hold the build where the ledger has its slices and the device does not let the host in yet.
+
+        Gives the server's UUID; the build goes on at the end.
+        """
+        with files.locked(self.rack.layout.pool_device):
+            server = self.boot(flavor, host)
+            self.until(lambda: self.allocations(server), 60.0, f"nothing was assigned to {server}")
+            yield server
 
     def repair(self) -> None:
         """Start what the test stopped."""
@@ -237,6 +249,10 @@ class Days:
         """The pool device itself, behind everybody's back."""
         return EmulatedDevice(self.rack.layout.pool_device)
 
+    def device_lets_in(self, allocation_uuid: str) -> bool:
+        """Whether the device lets a host use the slices of an allocation."""
+        return any(entry.tag == allocation_uuid for entry in self.device.permissions().values())
+
     def host_driver(self, host: str) -> EmulatedHostPool:
         """The host's side of the device, as its agent uses it; only while the agent is down."""
         state = self.rack.layout.host(host) / "agent"
@@ -262,7 +278,7 @@ class Days:
     def assert_agreement(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until an audit is clean; the servers that live may hold what is theirs."""
         _, unclean, _ = proof.settle(self._look_at_faults, None, seconds)
-        assert not unclean
+        assert not unclean, unclean
 
     def _look_at_faults(self) -> proof.State:
         state = self.look()
@@ -271,4 +287,4 @@ class Days:
     def assert_nothing_leaked(self, seconds: float = SETTLE_SECONDS) -> None:
         """Wait until the rack is what it was before the test."""
         _, leaked, _ = proof.settle(self.look, self.before, seconds)
-        assert not leaked
+        assert not leaked, leaked
