@@ -47,7 +47,7 @@ class Candidate:
         self._epoch: int | None = None
         self._ends = 0.0
         self._renewed = 0.0
-        self._rests_until = 0.0
+        self._rests: tuple[int, float] | None = None
         self._over_since: tuple[int, float] | None = None
 
     @property
@@ -88,7 +88,7 @@ class Candidate:
         if epoch is None:
             raise NotLeader(f"controller {self._name} does not lead; nothing to hand over")
         # Before the row says so: from then on a tick may find it over.
-        self._rests_until = self._clock() + self._terms.succession_seconds
+        self._rests = (epoch, self._clock() + self._terms.succession_seconds)
         self._store.hand_over(epoch, successor)
         self.step_down(f"handed over to {successor or 'whoever stands next'}")
 
@@ -131,8 +131,8 @@ class Candidate:
         if lease.successor == self._name:
             return True
         now = self._clock()
-        if now < self._rests_until:
-            return False
+        if self._rests is not None and lease.epoch == self._rests[0] and now < self._rests[1]:
+            return False  # it has just handed over, and nobody has followed yet
         if not lease.successor:
             return True
         if self._over_since is None or self._over_since[0] != lease.epoch:

@@ -385,6 +385,16 @@ def test_one_that_handed_over_rests_but_for_being_called(a, b) -> None:
     assert a.elected == [1, 3]
 
 
+def test_its_rest_ends_when_somebody_has_followed(a, b) -> None:
+    """A restart of one controller after the other costs one look each, however soon."""
+    a.tick()
+    a.candidate.hand_over("")
+    b.tick()
+    b.candidate.hand_over("")
+    a.tick()
+    assert a.elected == [1, 3]
+
+
 def test_alone_it_leads_again_after_its_rest(world, a) -> None:
     a.tick()
     a.candidate.hand_over("")
