@@ -1,6 +1,5 @@
 """What the tests of bad days do with the rack: boot on fake computes, break services, look whether anything leaked."""
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from pondstack.domain.units import GIB_MIB, RESOURCE_CLASS
 from pondstack.rack import pond
 from pondstack.rack.rack import Rack
 from pondstack.rpc.transport import get_transport
-from pondstack.testing.daemon import Daemon, signal_process, wait_until
+from pondstack.testing.daemon import Daemon, wait_until
 from pondstack_agent.attachments import FOLDER
 from pondstack_agent.drivers.emulated import EmulatedHostPool
 
@@ -27,6 +26,9 @@ SETTLE_SECONDS = 60.0
 
 BUILD_SECONDS = 180.0
 """A build of Nova's own gives up after its RPC time-outs; ours add at most attach_timeout_seconds for each try."""
+
+SILENT_SECONDS = 90.0
+"""A build on a host whose agent is silent ends within this time: [pondstack] agent_monitor_seconds, and Nova's own."""
 
 LOST_SECONDS = 60.0
 """After this long a build that has not reached a host is lost: longer than Nova's RPC time-outs."""
@@ -100,20 +102,6 @@ class Days:
         return any(controller["role"] == "leader" for controller in self.cloud.memory_list("controllers"))
 
     @contextmanager
-    def paused(self, daemon: Daemon) -> Iterator[None]:
-        """Stop a service in its tracks, workers included, so that whoever calls it is in the middle of a call."""
-        process = daemon.process
-        assert process
-        family = [process, *process.children(recursive=True)]
-        for member in family:
-            signal_process(member, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            for member in reversed(family):
-                signal_process(member, signal.SIGCONT)
-
-    @contextmanager
     def in_mid_attach(self, flavor: str, host: str) -> Iterator[str]:
         """Boot, and hold the build where the ledger has its slices and the device does not let the host in yet.
 
@@ -180,12 +168,6 @@ class Days:
             assert not self.server(server)["OS-EXT-SRV-ATTR:host"]
             assert self.allocations(server) == []
         return lost
-
-    def until_spawning(self, server: str) -> None:
-        """Wait until a compute host has begun to spawn a server."""
-        self.until(
-            lambda: self.server(server)["OS-EXT-STS:task_state"] == "spawning", 60.0, f"{server} was never spawned"
-        )
 
     def until(self, condition: Any, seconds: float, otherwise: str) -> None:
         """Wait for a condition; a service that does not answer yet has not fulfilled it."""
