@@ -1,6 +1,7 @@
 """Engine and transactions: each goes through Database.write or Database.read, which carry the retry rules."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
 from oslo_config import cfg
@@ -84,9 +85,17 @@ class Database:
         except ValueError as error:
             raise cfg.ConfigFileValueError(f"[database] hosts: {error}") from error
 
-    def write(self, work: Callable[[Session], T]) -> T:
-        """Run `work` in one transaction and commit it; it may run more than once. Raises Unavailable."""
-        return retry.run(lambda: self._once(self._writer, work), self._retry_seconds)
+    def write(self, work: Callable[[Session], T], turn: AbstractContextManager[Any] | None = None) -> T:
+        """Run `work` in one transaction and commit it; it may run more than once. Raises Unavailable.
+
+        `turn` is held from before the transaction begins until it has ended, and not between two tries.
+        """
+
+        def attempt() -> T:
+            with turn or nullcontext():
+                return self._once(self._writer, work)
+
+        return retry.run(attempt, self._retry_seconds)
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run `work` in one read-only, consistent transaction. Raises Unavailable."""

@@ -2,11 +2,12 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 
 from pondstack.db.clock import now_seconds
 from pondstack.db.ledger import AssignRequest, Ledger
@@ -256,3 +257,14 @@ def test_the_clock_is_in_seconds_and_moves_within_a_transaction(database):
     assert isinstance(first, float)
     assert 0 <= second - first < 5
     assert abs(first - time.time()) < 60
+
+
+def test_one_writer_has_one_transaction_at_a_time(ledger, database) -> None:
+    """A paused leader holds the leadership row as long as its server lets one transaction idle, not once a request."""
+    events: list[str] = []
+    event.listen(database.engine, "begin", lambda _connection: events.append("begin"))
+    event.listen(database.engine, "commit", lambda _connection: events.append("commit"))
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(ledger.heartbeat, report(f"host{number}")) for number in range(24)]:
+            done.result()
+    assert events == ["begin", "commit"] * 24
