@@ -66,6 +66,15 @@ OPTIONS: list[cfg.Opt] = [
         mutable=True,
     ),
     cfg.FloatOpt(
+        "device_failed_seconds",
+        default=30.0,
+        min=0.0,
+        max=3600.0,
+        help="Seconds that a pool device may not answer before it counts as failed: its slices are quarantined and the "
+        "guests that use them are told of. No new memory of it is given from the first time that it does not answer.",
+        mutable=True,
+    ),
+    cfg.FloatOpt(
         "report_settle_seconds",
         default=2.0,
         min=0.0,

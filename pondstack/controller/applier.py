@@ -1,5 +1,6 @@
 """Executes the reconciler's actions. Each is idempotent; what fails is found again at the next round."""
 
+from collections.abc import Callable
 from typing import Any, Protocol, assert_never, cast
 from uuid import uuid4
 
@@ -13,6 +14,7 @@ from pondstack.db.ledger import Ledger
 from pondstack.db.sql_reader import SqlReader
 from pondstack.domain.errors import AgentUnavailable, InUse, NotFound, NotLeader, PondError
 from pondstack.domain.model import Extent
+from pondstack.domain.states import SliceState
 
 LOG = log.getLogger(__name__)
 
@@ -21,6 +23,8 @@ KNOWN = (
     | act.Acknowledge
     | act.BeginRelease
     | act.QuarantineAllocation
+    | act.FailAllocation
+    | act.FenceSlices
     | act.QuarantineSlices
     | act.AuditSlices
     | act.Regrant
@@ -38,13 +42,21 @@ class Agents(Protocol):
 
 
 class Applier:
-    """Carries findings' actions out."""
+    """Carries findings' actions out. `tell`: somebody has to be told that a guest's memory failed."""
 
-    def __init__(self, ledger: Ledger, reader: SqlReader, devices: DeviceRegistry, agents: Agents) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        reader: SqlReader,
+        devices: DeviceRegistry,
+        agents: Agents,
+        tell: Callable[[], object] = lambda: None,
+    ) -> None:
         self._ledger = ledger
         self._reader = reader
         self._devices = devices
         self._agents = agents
+        self._tell = tell
 
     def apply(self, finding: Finding) -> str:
         """Execute the finding's action and return how it went, for people. Raises NotLeader."""
@@ -80,6 +92,13 @@ class Applier:
                 return ledger.begin_release(allocation_uuid, reason) > 0
             case act.QuarantineAllocation(allocation_uuid, reason):
                 return ledger.quarantine_allocation(allocation_uuid, reason) > 0
+            case act.FailAllocation(allocation_uuid, failure, reason, tell):
+                changed = ledger.fail_allocation(allocation_uuid, failure, reason, tell=tell) > 0
+                self._tell()
+                return changed
+            case act.FenceSlices(host, pool_uuid, indexes):
+                self._devices.get(pool_uuid).fence(host, indexes, epoch=ledger.epoch)
+                return ledger.audit_slices(pool_uuid, indexes, f"the device keeps the fenced host {host} out") > 0
             case act.QuarantineSlices(pool_uuid, indexes, reason, host, allocation_uuid):
                 cause = {"host": host, "allocation_uuid": allocation_uuid}
                 return ledger.quarantine_slices(pool_uuid, indexes, reason, **cause) > 0
@@ -106,6 +125,8 @@ class Applier:
             item = self._reader.allocation(allocation_uuid)
         except NotFound:
             return False  # released meanwhile
+        if item.state not in (SliceState.ASSIGNING, SliceState.ONLINE):
+            return False  # set aside meanwhile: nobody is let in
         extents = [Extent(extent["start"], extent["count"]) for extent in item.extents]
         self._devices.get(item.pool_uuid).grant(item.host, extents, tag=item.uuid, epoch=self._ledger.epoch)
         return True

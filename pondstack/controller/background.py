@@ -39,12 +39,12 @@ class Background:
         """Have the task run soon."""
         self._wanted.set()
 
-    def stop(self) -> None:
-        """End after the run in hand."""
+    def stop(self, seconds: float = STOP_SECONDS) -> None:
+        """End after the run in hand, for which `seconds` are enough."""
         self._stopping.set()
         self._wanted.set()
         if self._thread.is_alive():
-            self._thread.join(STOP_SECONDS)
+            self._thread.join(seconds)
 
     def _run(self) -> None:
         while True:

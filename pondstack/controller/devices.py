@@ -1,6 +1,7 @@
 """The pool devices of this rack: drivers by stevedore, their health, their registration in the ledger."""
 
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
@@ -67,12 +68,18 @@ class DeviceRegistry:
     """The devices by pool UUID. A device that does not answer yet is tried again at each check. Thread-safe."""
 
     def __init__(
-        self, ledger: Ledger, specs: Iterable[DeviceSpec], load: Callable[[DeviceSpec], PoolDevice] = load_device
+        self,
+        ledger: Ledger,
+        specs: Iterable[DeviceSpec],
+        load: Callable[[DeviceSpec], PoolDevice] = load_device,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
         self._waiting = {spec: load(spec) for spec in specs}
         self._devices: dict[str, PoolDevice] = {}
         self._about: dict[str, PoolAbout] = {}
+        self._clock = clock
+        self._failing: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def get(self, uuid: str) -> PoolDevice:
@@ -135,12 +142,19 @@ class DeviceRegistry:
             try:
                 self.get(uuid).info()
                 seen = PoolState.UP
+                self._failing.pop(uuid, None)
             except PondError as error:
                 seen = PoolState.FAILED
+                self._failing.setdefault(uuid, self._clock())
                 if state is not seen:
                     LOG.error("Pool %s has failed: %s", uuid, error)
             if seen is not state and self._ledger.set_pool_state(uuid, seen):
                 LOG.info("Pool %s is %s", uuid, seen)
+
+    def failing(self) -> dict[str, float]:
+        """Return for how many seconds, so far as we have looked, each device has not answered that does not now."""
+        now = self._clock()
+        return {uuid: now - since for uuid, since in list(self._failing.items())}
 
 
 def _address(spec: DeviceSpec, info: DeviceInfo) -> dict[str, Any]:

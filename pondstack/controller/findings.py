@@ -65,6 +65,31 @@ class QuarantineAllocation(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class FailAllocation(Action):
+    """Set an allocation aside whose device has failed, for the `failure`th time; `tell` its guest's operator once."""
+
+    allocation_uuid: str
+    failure: int
+    reason: str
+    tell: bool
+
+    def __str__(self) -> str:
+        return "quarantine its slices, tell who recovers guests"
+
+
+@dataclass(frozen=True, slots=True)
+class FenceSlices(Action):
+    """Have the device keep a dead host out; when it confirms that, the slices go to be sanitised."""
+
+    host: str
+    pool_uuid: str
+    indexes: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"have the device keep {self.host} out, then sanitise them"
+
+
+@dataclass(frozen=True, slots=True)
 class QuarantineSlices(Action):
     """Set slices aside that the ledger takes for free; `host` and `allocation_uuid` are the cause."""
 

@@ -1,7 +1,8 @@
 """A controller that leads: everything that one epoch's leader has and does, made at the promotion, torn down after it.
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one writer
-of Placement, [controller] agent_calls for commands to agents, one for Nova's notifications.
+of Placement, one announcer of failed guests, [controller] agent_calls for commands to agents, one for Nova's
+notifications.
 """
 
 import threading
@@ -14,6 +15,7 @@ import oslo_messaging
 from futurist import periodics
 from oslo_log import log
 
+from pondstack.controller.announcer import Announcer
 from pondstack.controller.background import Background
 from pondstack.controller.claims import read_claims
 from pondstack.controller.devices import DeviceRegistry
@@ -39,6 +41,8 @@ from pondstack.telemetry.notifications import start_listener
 LOG = log.getLogger(__name__)
 
 PRUNE_SECONDS = 600.0
+TELL_SECONDS = 5.0
+"""How long an end waits for a notification under way, which the next leader sends too: it may never end."""
 
 
 class Leading:
@@ -59,12 +63,14 @@ class Leading:
             renewed=candidate.renewed,
         )
         self.gate = Gate(self._check)
-        self.devices = DeviceRegistry(self.ledger, parts.specs, parts.device)
+        self.devices = DeviceRegistry(self.ledger, parts.specs, parts.device, parts.clock)
         self._executor = futurist.ThreadPoolExecutor(max_workers=conf.controller.agent_calls)
         sanitizer = Sanitizer(
             self.ledger, self.reader, self.devices, lambda _uuid: self._publish(), lambda: self.sanitizing.stopping
         )
         self.sanitizing = Background("sanitizer", sanitizer.drain)
+        self.announcer = Announcer(self.ledger, parts.tell_failed)
+        self.announcing = Background("announcer", self.announcer.run)
         self.publishing: Background | None = None
         self._sync: InventorySync | None = None
         if parts.placement is not None:
@@ -122,6 +128,7 @@ class Leading:
             limits=self._limits,
             executor=self._executor,
             settled=self._settled,
+            tell=self.announcer.expect,
         )
 
     def _agents(self, timeout: float) -> AgentAPI:
@@ -134,6 +141,7 @@ class Leading:
             unclaimed_grace_seconds=group.unclaimed_grace_seconds,
             assign_timeout_seconds=group.assign_timeout_seconds,
             settle_seconds=group.report_settle_seconds,
+            device_failed_seconds=group.device_failed_seconds,
         )
 
     def _publish(self) -> None:
@@ -142,6 +150,7 @@ class Leading:
 
     def _settled(self) -> None:
         self.sanitizing.wake()
+        self.announcing.wake()
         self._publish()
 
     def open(self) -> None:
@@ -187,6 +196,7 @@ class Leading:
         if self._closing.is_set():
             return
         self.sanitizing.start()
+        self.announcing.start()
         if self.publishing is not None:
             self.publishing.start()
         periodic = self._make_periodic()
@@ -245,6 +255,7 @@ class Leading:
             self._periodic.stop()
             self._periodic.wait()
         self.sanitizing.stop()
+        self.announcing.stop(TELL_SECONDS)
         if self.publishing is not None:
             self.publishing.stop()
         self._executor.shutdown()

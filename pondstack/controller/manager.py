@@ -202,6 +202,27 @@ class ControllerManager:
         }
 
     @_gated
+    def fence_host(
+        self, _context: Any, *, name: str, reason: str, force: bool, operation_id: str | None = None
+    ) -> dict[str, Any]:
+        """Take everything from a host that an operator says is dead; answers how much its devices still hold back."""
+        assert self.reconciler is not None
+        self._ledger.fence_host(name, reason, force=force, operation_id=operation_id)
+        LOG.warning("Host %s is fenced: %s", name, reason)
+        self.reconciler.fence(name)
+        self._publish()
+        host = self._reader.host(name)
+        return {"name": name, "fenced": host.fenced, "pool_mib": host.pool_mib}
+
+    @_gated
+    def unfence_host(self, _context: Any, *, name: str, operation_id: str | None = None) -> dict[str, Any]:
+        """Let a host that was fenced take part again."""
+        self._ledger.unfence_host(name, operation_id)
+        LOG.info("Host %s is unfenced", name)
+        self._publish()
+        return {"name": name, "fenced": self._reader.host(name).fenced}
+
+    @_gated
     def audit(self, _context: Any, *, repair: bool) -> dict[str, Any]:
         """Compare everything now; see ControllerAPI.audit for the answer."""
         assert self.reconciler is not None

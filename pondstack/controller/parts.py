@@ -14,6 +14,7 @@ from pondstack.db.sql_reader import SqlReader
 from pondstack.devices.base import PoolDevice
 from pondstack.ha.options import terms_of
 from pondstack.rpc import transport as rpc
+from pondstack.telemetry.versioned import FailedGuests
 
 
 def since_boot() -> float:
@@ -45,6 +46,7 @@ class Parts:
         self._devices = {spec: load_device(spec) for spec in self.specs}
         self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
         self.transport = rpc.get_controller_transport(conf)
+        self.tell_failed = FailedGuests(conf, self.name)
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
         """Return the driver object of a device."""
@@ -57,5 +59,6 @@ class Parts:
     def close(self) -> None:
         """Close bus and databases."""
         self.transport.cleanup()
+        self.tell_failed.close()
         self._lease_database.dispose()
         self.database.dispose()

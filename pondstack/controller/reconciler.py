@@ -17,6 +17,7 @@ from pondstack.controller.devices import DeviceRegistry
 from pondstack.controller.findings import Finding, Offline, Severity
 from pondstack.controller.inventory import InventorySync
 from pondstack.controller.rules import decide
+from pondstack.controller.rules_failures import fence_rules
 from pondstack.controller.world import Claims, Limits, World
 from pondstack.db.ledger import Ledger
 from pondstack.db.rack_view import RackView
@@ -44,6 +45,7 @@ class Reconciler:
         limits: Callable[[], Limits],
         executor: Executor,
         settled: Callable[[], None],
+        tell: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
@@ -57,7 +59,7 @@ class Reconciler:
         self._executor = executor
         self._settled = settled
         self._clock = clock
-        self._applier = Applier(ledger, reader, devices, agents)
+        self._applier = Applier(ledger, reader, devices, agents, tell)
         self._lock = threading.Lock()
         self._placement_trouble = ""
 
@@ -106,6 +108,11 @@ class Reconciler:
             self._settled()
         return [_render(finding, outcomes.get(finding.key)) for finding in findings]
 
+    def fence(self, host: str) -> None:
+        """Have the devices keep a fenced host out now, beside the rounds, which go on trying where one does not."""
+        self._apply(fence_rules(World(self._reader.rack(), limits=self._limits()), host))
+        self._settled()
+
     def claimed_mib(self) -> int | None:
         """Return all that Placement's consumers hold of our pools, in MiB; None when Placement cannot tell."""
         claims = self._claims(self._reader.rack())
@@ -135,7 +142,8 @@ class Reconciler:
         started = self._clock()
         permissions = self._permissions(before)
         view = self._reader.rack()
-        return World(view, claims, permissions, self._limits(), spread_seconds=self._clock() - started)
+        spread, failing = self._clock() - started, self._devices.failing()
+        return World(view, claims, permissions, self._limits(), spread_seconds=spread, failing=failing)
 
     def _claims(self, view: RackView, consumer_uuid: str | None = None) -> Claims | None:
         if self._placement is None:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pondstack.controller import findings as act
 from pondstack.controller.findings import Finding, Severity
 from pondstack.controller.rules_devices import device_rules
+from pondstack.controller.rules_failures import failure_rules
 from pondstack.controller.rules_reports import report_rules
 from pondstack.controller.world import World
 from pondstack.db.rack_view import AgedAllocation
@@ -22,6 +23,7 @@ def decide(world: World) -> list[Finding]:
     """Return all that disagrees, at most one action per allocation and slice."""
     found = [
         *_ledger_rules(world),
+        *failure_rules(world),
         *(finding for aged in world.rack.allocations.values() for finding in _allocation_rules(world, aged)),
         *report_rules(world),
         *device_rules(world),

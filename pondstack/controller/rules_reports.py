@@ -8,8 +8,8 @@ from pondstack.controller.sanitizer import SANITIZE_FAILED
 from pondstack.controller.world import World
 from pondstack.db.rack_view import AgedSlice
 from pondstack.domain.ledger import slice_name
-from pondstack.domain.model import indexes_of
-from pondstack.domain.states import OWNED, SliceState
+from pondstack.domain.model import PoolState, indexes_of
+from pondstack.domain.states import DEVICE_FAILED, OWNED, SliceState
 from pondstack.rpc.wire import Attached
 
 LOOSE = (SliceState.FREE, SliceState.SANITIZING)
@@ -33,6 +33,10 @@ def _attached(world: World, host: str, attached: Attached) -> Iterable[Finding]:
     found = [world.slice_at.get((attached.pool_uuid, index)) for index in indexes]
     covered = [aged for aged in found if aged is not None]
     offline = act.Offline(host, uuid)
+    if world.fenced(host):
+        detail = f"{host} is fenced and still lists it: it must let go before it is unfenced"
+        yield Finding("fenced_attached", Severity.WARNING, subject, detail, offline, host=host)
+        return
     if len(covered) < len(indexes):
         detail = f"{host} reports slices {list(indexes)} of pool {attached.pool_uuid}, which the ledger does not have"
         yield Finding("unknown_slices", Severity.CRITICAL, subject, detail, offline, host=host)
@@ -78,25 +82,48 @@ def _lost(world: World, uuid: str) -> Iterable[Finding]:
 
 
 def _quarantined(world: World) -> Iterable[Finding]:
-    """Quarantined slices: explained when the host that caused it reports, later, that it does not hold them."""
-    groups: dict[tuple[str, str | None, str | None, bool], list[AgedSlice]] = {}
+    """Quarantined slices: explained when the host that caused it reports, later, that it does not hold them.
+
+    Those of a device that failed wait for an operator all the same, and until the device answers. Those of a fenced
+    host are in pondstack.controller.rules_failures.
+    """
+    groups: dict[tuple[str, str | None, str | None, str], list[AgedSlice]] = {}
     for aged in world.rack.slices:
         item = aged.item
         if item.state is SliceState.QUARANTINED:
-            failed = item.reason.startswith(SANITIZE_FAILED)
-            groups.setdefault((item.pool_uuid, item.allocation_uuid, item.host, failed), []).append(aged)
-    for (pool_uuid, allocation_uuid, host, failed), members in groups.items():
+            kind = item.reason.partition(":")[0]
+            special = kind if kind in (SANITIZE_FAILED, DEVICE_FAILED) else ""
+            groups.setdefault((item.pool_uuid, item.allocation_uuid, item.host, special), []).append(aged)
+    for (pool_uuid, allocation_uuid, host, special), members in groups.items():
         indexes = tuple(aged.item.index for aged in members)
         subject = slice_name(members[0].item) if len(indexes) == 1 else f"slices {pool_uuid}/{list(indexes)}"
         reason = members[0].item.reason
-        if failed or host is None:
+        claimed = bool(allocation_uuid and world.claimed.get(allocation_uuid))
+        if special == DEVICE_FAILED:
+            yield _device_failed(world, members, subject, claimed)
+        elif world.fenced(host):
+            continue
+        elif special or host is None:
             action = act.AuditSlices(pool_uuid, indexes, "an operator asked for it")
             yield Finding("quarantined", Severity.WARNING, subject, reason, action, operator=True)
-        elif _gone(world, host, members) and not (allocation_uuid and world.claimed.get(allocation_uuid)):
+        elif _gone(world, host, members) and not claimed:
             explained = act.AuditSlices(pool_uuid, indexes, f"{host} reports that it does not hold them")
             yield Finding("explained", Severity.WARNING, subject, reason, explained, host=host)
         else:
             yield Finding("quarantined_waiting", Severity.WARNING, subject, reason)
+
+
+def _device_failed(world: World, members: list[AgedSlice], subject: str, claimed: bool) -> Finding:
+    """Slices of one owner, or of none, that were set aside when their device failed."""
+    item = members[0].item
+    indexes = tuple(aged.item.index for aged in members)
+    action: act.Action = act.AuditSlices(item.pool_uuid, indexes, "an operator asked for it")
+    free = item.host is None or (_gone(world, item.host, members) and not claimed)
+    if item.host is not None and world.fenced(item.host):
+        action, free = act.FenceSlices(item.host, item.pool_uuid, indexes), True
+    if free and world.rack.pools[item.pool_uuid].pool.state is PoolState.UP:
+        return Finding("quarantined", Severity.WARNING, subject, item.reason, action, operator=True)
+    return Finding("quarantined_waiting", Severity.WARNING, subject, item.reason)
 
 
 def _gone(world: World, host: str, members: list[AgedSlice]) -> bool:

@@ -8,6 +8,7 @@ from oslo_service import service
 from pondstack.conf import controller as controller_conf
 from pondstack.conf import database as database_conf
 from pondstack.conf import ha as ha_conf
+from pondstack.conf import notifications as notifications_conf
 from pondstack.conf import nova as nova_conf
 from pondstack.conf import placement as placement_conf
 from pondstack.conf import sizing as sizing_conf
@@ -16,7 +17,8 @@ from pondstack.controller.node import Node
 
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register all options of the controller."""
-    for module in (controller_conf, database_conf, ha_conf, nova_conf, placement_conf, sizing_conf):
+    ours = (controller_conf, database_conf, ha_conf, notifications_conf, nova_conf, placement_conf, sizing_conf)
+    for module in ours:
         module.register_opts(conf)
 
 

@@ -28,7 +28,9 @@ def unusable_hosts(view: RackView, down_seconds: float) -> Mapping[str, str]:
     """Return why hosts get no new pool memory."""
     reasons = {}
     for name, report in view.hosts.items():
-        if not report.enabled:
+        if report.fenced is not None:
+            reasons[name] = f"fenced: {report.fenced}"
+        elif not report.enabled:
             reasons[name] = f"disabled: {report.disabled_reason}"
         elif report.age_seconds > down_seconds:
             reasons[name] = f"its agent is silent for {report.age_seconds:.0f} s"

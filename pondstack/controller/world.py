@@ -18,6 +18,7 @@ class Limits:
     assign_timeout_seconds: float = 90.0
     settle_seconds: float = 2.0
     stuck_seconds: float = 120.0
+    device_failed_seconds: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class Claims:
 class World:
     """One look. `claims` None: Placement is off or does not answer, so nothing is taken for unclaimed.
 
+    `failing`: for how many seconds a pool's device has not answered; who has just begun to lead has seen none fail.
     `spread_seconds`: the device tables were read up to so long before the ledger; younger changes are no disagreement.
     """
 
@@ -46,6 +48,7 @@ class World:
     permissions: Mapping[str, Mapping[int, Permission]] = field(default_factory=dict)
     limits: Limits = Limits()
     spread_seconds: float = 0.0
+    failing: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def slices_of(self) -> Mapping[str, tuple[AgedSlice, ...]]:
@@ -90,6 +93,11 @@ class World:
         """Whether a host's agent was heard of within the limit."""
         report = self.rack.hosts.get(name)
         return report is not None and report.age_seconds <= self.limits.agent_down_seconds
+
+    def fenced(self, name: str | None) -> bool:
+        """Whether a host is fenced."""
+        report = self.rack.hosts.get(name or "")
+        return report is not None and report.fenced is not None
 
     def report_after(self, name: str, age_seconds: float) -> HostReport | None:
         """Return a live host's report if it is surely younger than a change of that age, which it may contradict."""

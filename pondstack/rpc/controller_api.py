@@ -129,6 +129,22 @@ class ControllerAPI:
         )
         return answer
 
+    def fence_host(self, *, name: str, reason: str, force: bool, operation_id: str | None = None) -> dict[str, Any]:
+        """Take everything from a host that is dead by an operator's word: at the devices, then in the ledger.
+
+        Answers {"name", "fenced", "pool_mib": what its devices have not confirmed yet}. `force`: although its agent
+        was heard of lately. Raises NotFound, Conflict.
+        """
+        answer: dict[str, Any] = self._call(
+            "fence_host", name=name, reason=reason, force=force, operation_id=operation_id or str(uuid4())
+        )
+        return answer
+
+    def unfence_host(self, *, name: str, operation_id: str | None = None) -> dict[str, Any]:
+        """Let a fenced host take part again; raises NotFound, and Conflict until it reports that it holds nothing."""
+        answer: dict[str, Any] = self._call("unfence_host", name=name, operation_id=operation_id or str(uuid4()))
+        return answer
+
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and device now; with `repair` also mend what can be explained.
 

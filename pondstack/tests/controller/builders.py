@@ -31,6 +31,9 @@ class Builder:
     claims: dict[str, tuple[str, int]] = field(default_factory=dict)
     placement: bool = True
     pool_state: PoolState = PoolState.UP
+    failures: int = 1
+    failing_seconds: float | None = None
+    fenced: dict[str, str] = field(default_factory=dict)
 
     def allocate(
         self, item=IDLE, state=SliceState.ONLINE, *, age=OLD, unclaimed=None, attached=True, claimed=True, in_use=True
@@ -66,18 +69,33 @@ class Builder:
         self.ages[host] = DOWN
         return self
 
+    def fail(self, seconds=OLD, failures=1):
+        """Have the pool's device not answer for some seconds."""
+        self.pool_state, self.failing_seconds, self.failures = PoolState.FAILED, seconds, failures
+        self.permissions.clear()
+        return self
+
+    def fence(self, host="h1", reason="it burns"):
+        """Have a host be fenced."""
+        self.fenced[host] = reason
+        return self
+
     def world(self, **limits) -> World:
         """Return the world."""
         pool = replace(Pool(POOL, "pool0", 8), state=self.pool_state)
         hosts = {
-            name: HostReport(name, True, "", f"provider-{name}", age, tuple(self.attached[name]), (POOL,))
+            name: HostReport(
+                name, True, "", f"provider-{name}", age, tuple(self.attached[name]), (POOL,), self.fenced.get(name)
+            )
             for name, age in self.ages.items()
         }
-        detail = PoolDetail(pool, "fake", "S1", {}, tuple(hosts))
+        detail = PoolDetail(pool, "fake", "S1", {}, tuple(hosts), self.failures)
         view = RackView({POOL: detail}, tuple(self.slices.values()), self.allocations, hosts)
         consumers = {
             name: frozenset(consumer for consumer, (host, _) in self.claims.items() if host == name) for name in hosts
         }
         pools = {POOL: {consumer: mib for consumer, (_, mib) in self.claims.items()}}
         claims = Claims(pools, consumers) if self.placement else None
-        return World(view, claims, {POOL: self.permissions}, Limits(**limits))
+        failing = {} if self.failing_seconds is None else {POOL: self.failing_seconds}
+        tables = {} if self.failing_seconds is not None else {POOL: self.permissions}
+        return World(view, claims, tables, Limits(**limits), failing=failing)

@@ -13,6 +13,7 @@ import oslo_messaging
 import pytest
 
 from pondstack.clients.placement import Placement
+from pondstack.controller.announcer import Announcer
 from pondstack.controller.devices import DeviceRegistry, DeviceSpec
 from pondstack.controller.inventory import InventorySync
 from pondstack.controller.manager import ControllerManager
@@ -45,11 +46,12 @@ class FakeAgent:
         self.attached: dict[str, Attached] = {}
         self.released: list[str] = []
         self.up = True
+        self.pools = (POOL,)
 
     def report(self) -> Report:
         self.sequence += 1
         held = tuple(self.attached.values())
-        return Report(self.host, self.sequence, 1, "0.1.0", (POOL,), held, tuple(self.released))
+        return Report(self.host, self.sequence, 1, "0.1.0", self.pools, held, tuple(self.released))
 
     def hold(self, grant: Grant, in_use: bool = True) -> None:
         self.attached[grant.allocation_uuid] = Attached(
@@ -119,6 +121,7 @@ class Rack(SimpleNamespace):
         self.limits = Limits(**{"settle_seconds": -3600.0, **limits})
         codes = [finding.code for finding in self.reconciler.run()]
         self.sanitizer.drain()
+        self.announcer.run()
         return codes
 
 
@@ -159,10 +162,11 @@ def placed(database, device, placement) -> Rack:
     return made
 
 
-def make_rack(database: Database, path, placement: Placement | None, down_seconds: float = 20.0) -> Rack:
+def make_rack(database: Database, path, placement: Placement | None, down_seconds: float = 20.0, more=()) -> Rack:
+    """`more`: further device specs."""
     reader = SqlReader(database, down_seconds)
     ledger = Ledger(database, lead(database, "test"), down_seconds)
-    devices = DeviceRegistry(ledger, [DeviceSpec("pool0", "emulated", str(path))])
+    devices = DeviceRegistry(ledger, [DeviceSpec("pool0", "emulated", str(path)), *more])
     devices.register()
     rack = Rack(
         database=database,
@@ -177,6 +181,8 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
     )
     rack.sanitizer = Sanitizer(ledger, reader, devices, rack.published.append)
     rack.sync = InventorySync(placement, ledger, lambda: 1) if placement else None
+    rack.told = []
+    rack.announcer = Announcer(ledger, rack.told.append)
     rack.splitting = Splitting(
         database=database,
         ledger=ledger,
@@ -207,6 +213,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         limits=lambda: rack.limits,
         executor=futurist.SynchronousExecutor(),
         settled=lambda: None,
+        tell=rack.announcer.expect,
     )
     rack.beat()
     return rack

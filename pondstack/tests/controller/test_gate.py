@@ -62,6 +62,8 @@ def test_every_method_of_the_leader_is_behind_the_gate(rack) -> None:
         "snapshot": {},
         "set_host": {"name": "h", "enabled": True, "reason": "", "generation": None},
         "audit": {"repair": True},
+        "fence_host": {"name": "h", "reason": "x", "force": True},
+        "unfence_host": {"name": "h"},
     }
     requests["assign"]["guest_mib"] = 1
     internal = {"receive", "target", "gate", "reconciler"}
