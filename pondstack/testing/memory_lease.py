@@ -65,7 +65,7 @@ class MemoryLease:
         self._database.write(work)
 
 
-def take_over(database: MemoryStore, holder: str, lease_seconds: float = Terms().lease_seconds) -> int:
+def take_over(database: MemoryStore, holder: str = "test", lease_seconds: float = Terms().lease_seconds) -> int:
     """Start the next epoch for `holder`, whether the lease is over or not; returns the epoch."""
 
     def work(tx: Transaction) -> int:

@@ -103,7 +103,8 @@ def unfence_host(tx: Transaction, name: str) -> None:
     if row.last_heartbeat <= row.fenced_at:
         raise Conflict(f"the agent of host {name} has not reported since the host was fenced; start it first")
     if row.attached:
-        raise Conflict(f"host {name} still holds what was taken from it")
+        held = ", ".join(sorted(item["allocation_uuid"] for item in row.attached))
+        raise Conflict(f"host {name} still holds what was taken from it (allocations {held})")
     tx.put(tx.tables.hosts, name, replace(row, fenced_at=None, fenced_reason="", generation=row.generation + 1))
 
 

@@ -14,6 +14,7 @@ from pondstack.devices.base import Permission, PoolDevice
 from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.domain.errors import DeviceFailed, InUse, NotFound, PermissionHeld, StaleEpoch
 from pondstack.domain.model import Extent
+from pondstack.testing.memory_device import MemoryDevice
 
 SLICES, SLICE_MIB = 4, 1
 
@@ -56,7 +57,19 @@ def emulated(folder: Path) -> Harness:
     return Harness(device, lambda: EmulatedDevice(path), write, read, lambda: shutil.rmtree(path), mapped)
 
 
-HARNESSES: list[Callable[[Path], Harness]] = [emulated]
+def memory(_folder: Path) -> Harness:
+    """The device without files, for simulations."""
+    device = MemoryDevice("contract", SLICES, slice_mib=SLICE_MIB)
+    return Harness(
+        device,
+        lambda: device,
+        device.contents.__setitem__,
+        lambda index: device.contents.get(index, b""),
+        lambda: setattr(device, "failed", True),
+    )
+
+
+HARNESSES: list[Callable[[Path], Harness]] = [emulated, memory]
 
 
 @pytest.fixture(params=HARNESSES, ids=lambda factory: factory.__name__)
