@@ -84,7 +84,8 @@ def _view(row: ControllerRow, seen_seconds: float, leads: int, newest: int, down
     role = STANDBY
     if leads:
         role = LEADER
-    elif row.role == DOWN or seen_seconds > down_seconds:
+    elif row.role != STANDBY or seen_seconds > down_seconds:
+        # One that still calls itself the leader has not noticed the end of its lease: it was killed, or is paused.
         role = DOWN
     followed = newest if leads else row.followed_sequence
     return ControllerView(

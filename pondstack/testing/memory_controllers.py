@@ -47,7 +47,7 @@ def views(tx: Transaction, down_seconds: float) -> list[ControllerView]:
     for name, row in sorted(tx.tables.controllers.items()):
         seen = max(0.0, now - row.seen_at)
         leads = lease.epoch if lease.expires_at > now and lease.holder == row.holder else 0
-        down = row.role == DOWN or seen > down_seconds
+        down = row.role != STANDBY or seen > down_seconds
         followed = newest if leads else row.followed_sequence
         role = LEADER if leads else DOWN if down else STANDBY
         lag = max(0, newest - followed)

@@ -31,7 +31,8 @@ def roles(database):
 def test_the_lease_says_who_leads(database):
     say(database, "one", "one:1:x", role="leader", epoch=7)
     say(database, "two", "two:1:x")
-    assert roles(database) == {"one": "standby", "two": "standby"}  # whatever they say of themselves
+    assert roles(database) == {"one": "down", "two": "standby"}  # killed or paused: it would know better
+    say(database, "one", "one:1:x")
     store = SqlLeadership(database)
     store.take(0, "two:1:x", 20.0)
     assert roles(database) == {"one": "standby", "two": "leader"}
