@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pondstack.domain.errors import Conflict
 from pondstack.testing.daemon import DaemonFailed, signal_process, wait_until
 from tests.robustness.caller import NO_ANSWER
-from tests.robustness.rack import Rack, alive, pause, resume
+from tests.robustness.rack import Rack, alive, family, pause, resume
 
 LEASE_SECONDS = 1.5
 """The default of [ha] lease_seconds; a pause is longer."""
@@ -19,6 +19,8 @@ LEASE_SECONDS = 1.5
 HAND_OVER_SECONDS = 30.0
 
 Mend = Callable[[], None]
+Now = Callable[[], None]
+"""Called by a fault right before it strikes: time is counted from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +28,27 @@ class Fault:
     """One kind of fault. `strike` does it and returns the mending; `host`: it concerns that one host's agent only."""
 
     name: str
-    strike: Callable[[Rack, random.Random], Mend]
+    strike: Callable[[Rack, random.Random, Now], Mend]
     host: str = ""
 
 
-def kill_leader(rack: Rack, _rng: random.Random) -> Mend:
+def kill_leader(rack: Rack, _rng: random.Random, now: Now) -> Mend:
     """SIGKILL the leading controller; mended, it is the stand-by."""
     name = rack.leader()
+    members = family(alive(rack.controllers[name]))
+    now()
+    for member in members:
+        signal_process(member, signal.SIGKILL)
     rack.controllers[name].kill()
     return lambda: rack.relaunch(name)
 
 
-def stop_leader(rack: Rack, _rng: random.Random) -> Mend:
+def stop_leader(rack: Rack, _rng: random.Random, now: Now) -> Mend:
     """SIGTERM the leading controller, which ends in order in its own time."""
     name = rack.leader()
-    signal_process(alive(rack.controllers[name]), signal.SIGTERM)
+    process = alive(rack.controllers[name])
+    now()
+    signal_process(process, signal.SIGTERM)
 
     def mend() -> None:
         rack.controllers[name].stop()
@@ -49,9 +57,10 @@ def stop_leader(rack: Rack, _rng: random.Random) -> Mend:
     return mend
 
 
-def pause_leader(rack: Rack, rng: random.Random) -> Mend:
+def pause_leader(rack: Rack, rng: random.Random, now: Now) -> Mend:
     """SIGSTOP the leading controller for longer than its lease, in the middle of whatever it does, then SIGCONT."""
     process = alive(rack.controllers[rack.leader()])
+    now()
     until = time.monotonic() + LEASE_SECONDS * rng.uniform(1.1, 3.0)
     pause(process)
 
@@ -62,8 +71,10 @@ def pause_leader(rack: Rack, rng: random.Random) -> Mend:
     return mend
 
 
-def hand_over(rack: Rack, _rng: random.Random) -> Mend:
+def hand_over(rack: Rack, _rng: random.Random, now: Now) -> Mend:
     """Ask the leader to hand over to the other one, again while there is no leader that agrees."""
+
+    now()
 
     def asked() -> bool:
         leader = rack.leader()
@@ -78,14 +89,15 @@ def hand_over(rack: Rack, _rng: random.Random) -> Mend:
     return lambda: None
 
 
-def kill_store(rack: Rack, rng: random.Random) -> Mend:
+def kill_store(rack: Rack, rng: random.Random, now: Now) -> Mend:
     """SIGKILL a database server."""
+    now()
     return rack.store.kill(rng)
 
 
-def kill_leader_and_store(rack: Rack, rng: random.Random) -> Mend:
+def kill_leader_and_store(rack: Rack, rng: random.Random, now: Now) -> Mend:
     """SIGKILL the leading controller, and a database server with it."""
-    mend_leader = kill_leader(rack, rng)
+    mend_leader = kill_leader(rack, rng, now)
     mend_store = rack.store.kill(rng)
 
     def mend() -> None:
@@ -95,8 +107,9 @@ def kill_leader_and_store(rack: Rack, rng: random.Random) -> Mend:
     return mend
 
 
-def restart_broker(rack: Rack, _rng: random.Random) -> Mend:
+def restart_broker(rack: Rack, _rng: random.Random, now: Now) -> Mend:
     """Stop RabbitMQ in order and start it again."""
+    now()
     rack.broker.restart()
     return lambda: None
 
@@ -105,7 +118,8 @@ def restart_broker(rack: Rack, _rng: random.Random) -> Mend:
 def kill_agent(host: str) -> Fault:
     """Return the fault: SIGKILL the agent of a host and start it again, as its service manager does."""
 
-    def strike(rack: Rack, _rng: random.Random) -> Mend:
+    def strike(rack: Rack, _rng: random.Random, now: Now) -> Mend:
+        now()
         rack.agents[host].kill()
         rack.relaunch(host)
         return lambda: None

@@ -78,21 +78,35 @@ def strike(rack: Rack, recorder: Recorder, traffic: Traffic, step: Step) -> None
     """Let one fault happen, wait for writes to resume, mend."""
     rack.wait_healthy()
     threading.Event().wait(step.after_seconds)
-    fault = Injected(step.fault.name, time.monotonic(), step.fault.host, f"leader {rack.leader()}")
-    recorder.fault(fault)
+    name, host, leader = step.fault.name, step.fault.host, rack.leader()
+    struck: list[Injected] = []
     mending: list[Callable[[], None]] = []
-    striking = threading.Thread(
-        target=lambda: mending.append(step.fault.strike(rack, random.Random(step.seed))), name="fault"
-    )
+    ready = threading.Event()
+
+    def now() -> None:
+        struck.append(Injected(name, time.monotonic(), host, f"leader {leader}"))
+        recorder.fault(struck[0])
+        ready.set()
+
+    def work() -> None:
+        try:
+            mending.append(step.fault.strike(rack, random.Random(step.seed), now))
+        finally:
+            ready.set()
+
+    striking = threading.Thread(target=work, name="fault")
     striking.start()
-    traffic.probe(fault.host)
-    resumed = recorder.wait_for_write_after(fault.at, RESUME_SECONDS, fault.host)
+    ready.wait()
+    if not struck:
+        raise RuntimeError(f"{name} could not be done; see the traceback above")
+    traffic.probe(host)
+    resumed = recorder.wait_for_write_after(struck[0].at, RESUME_SECONDS, host)
     striking.join()
     if not mending:
-        raise RuntimeError(f"{fault.name} could not be done; see the traceback above")
+        raise RuntimeError(f"{name} went wrong half-way; see the traceback above")
     mending[0]()
     if resumed is None:
-        raise RuntimeError(f"no write succeeds {RESUME_SECONDS:.0f} s after {fault.name}")
+        raise RuntimeError(f"no write succeeds {RESUME_SECONDS:.0f} s after {name}")
 
 
 def _finish(rack: Rack, recorder: Recorder, traffic: Traffic) -> History:
