@@ -6,6 +6,7 @@ so that the lease goes on being renewed meanwhile. What a leader runs besides is
 """
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import oslo_messaging
@@ -17,7 +18,7 @@ from pondstack.controller.leading import Leading
 from pondstack.controller.node_manager import NodeManager
 from pondstack.controller.parts import Parts
 from pondstack.controller.repeating import Repeating
-from pondstack.db import controllers
+from pondstack.db import controllers, migration
 from pondstack.db.rack_view import RackView
 from pondstack.domain.errors import Conflict, NotFound, NotLeader, PondError
 from pondstack.ha.candidate import Candidate, Role
@@ -43,6 +44,7 @@ class Node:
         self._stopping = threading.Event()
         self._children: list[threading.Thread] = []
         self._listed = False
+        self._schema_fits = False
         self.candidate = Candidate(
             parts.leadership,
             name=parts.name,
@@ -53,9 +55,9 @@ class Node:
             deposed=self._deposed,
         )
         self.follower = Follower(parts.database, conf.ha.node_down_seconds, parts.clock)
-        self._lease = Repeating("lease", conf.ha.poll_seconds, self.candidate.tick)
-        self._following = Repeating("follower", conf.ha.follow_seconds, self.follower.poll)
-        self._reporting = Repeating("report", conf.ha.node_report_seconds, self._report)
+        self._lease = Repeating("lease", conf.ha.poll_seconds, self._with_schema(self.candidate.tick))
+        self._following = Repeating("follower", conf.ha.follow_seconds, self._with_schema(self.follower.poll))
+        self._reporting = Repeating("report", conf.ha.node_report_seconds, self._with_schema(self._report))
         self._server: Any = None
 
     @property
@@ -79,6 +81,20 @@ class Node:
         self._reporting.start()
         self._lease.start()
         LOG.info("Controller %s stands by as %s", self.parts.name, self.parts.holder)
+
+    def _with_schema(self, task: Callable[[], object]) -> Callable[[], object]:
+        """Return the task, which waits for the schema that this code knows.
+
+        A controller newer than the ledger could be elected and never promoted, and would keep others from leading.
+        """
+
+        def run() -> None:
+            if not self._schema_fits:
+                migration.demand_head(self.parts.database)
+                self._schema_fits = True
+            task()
+
+        return run
 
     def wait_until_leading(self, seconds: float) -> bool:
         """Wait until this controller answers as the leader; returns whether it does."""

@@ -7,6 +7,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from pondstack.db.engine import Database, allow_idle_transactions
+from pondstack.domain.errors import Unavailable
 
 
 def _config(connection: Connection | None = None) -> Config:
@@ -25,6 +26,15 @@ def version(database: Database) -> str | None:
     """Return the schema version of the database, None when it is empty."""
     with database.engine.connect() as connection:
         return MigrationContext.configure(connection).get_current_revision()
+
+
+def demand_head(database: Database) -> None:
+    """Raise Unavailable unless the database has the schema that this code knows."""
+    found = database.read(lambda session: MigrationContext.configure(session.connection()).get_current_revision())
+    if found != head():
+        raise Unavailable(
+            f"the ledger's schema is {found or 'missing'}, this code needs {head()}: run `pondstack-manage db sync`"
+        )
 
 
 def sync(database: Database, revision: str = "head") -> str | None:

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 from oslo_config import cfg
+from sqlalchemy import text
 
 from pondstack.controller.leading import Leading
 from pondstack.controller.node import Node
@@ -270,3 +271,22 @@ def test_two_of_one_name_are_noticed(pair, nodes, caplog) -> None:
 def test_terms_that_cannot_work_are_refused_at_the_start(nodes) -> None:
     with pytest.raises(BadRequest, match="renew_seconds"):
         Node(nodes.conf("one", renew_seconds=0.9))
+
+
+def test_a_controller_newer_than_the_schema_does_not_stand(nodes: Nodes, caplog: pytest.LogCaptureFixture) -> None:
+    """Elected, it could not be promoted, and nobody would lead."""
+    database = Database.from_conf(nodes.conf("any"))
+
+    def set_version(version: str) -> None:
+        database.write(
+            lambda session: session.execute(text("UPDATE alembic_version SET version_num = :v"), {"v": version})
+        )
+
+    set_version("0001")
+    node = nodes.begin("one")
+    assert eventually(lambda: "run `pondstack-manage db sync`" in caplog.text)
+    assert node.candidate.epoch is None
+    set_version(migration.head())
+    assert node.wait_until_leading(SECONDS)
+    assert node.candidate.epoch == 1
+    database.dispose()
