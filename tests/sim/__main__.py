@@ -13,11 +13,8 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("agent", "")]
 
-from oslo_service import backend  # noqa: E402
-
-backend.init_backend(backend.BackendType.THREADING)
-
-from tests.sim.plan import draw  # noqa: E402 (threading first)
+import conftest  # noqa: E402, F401 (no eventlet, oslo.service's threading backend first, as for all tests)
+from tests.sim.plan import draw  # noqa: E402
 from tests.sim.report import Figures, Progress, command, story  # noqa: E402
 from tests.sim.run import run  # noqa: E402
 from tests.sim.shrink import shrink  # noqa: E402

@@ -5,7 +5,7 @@ A variant takes away one of the rules that the design rests on, by patching the 
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
@@ -20,15 +20,26 @@ from pondstack_agent import attaching, epoch
 
 from . import links
 
-Broken = Callable[[], contextlib.AbstractContextManager[None]]
-MUTANTS: dict[str, Broken] = {}
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A variant. `faults`: the kinds that bring it to light, of which its histories have many; (): all kinds."""
+
+    broken: Callable[[], contextlib.AbstractContextManager[None]]
+    about: str
+    faults: tuple[str, ...] = ()
 
 
-def mutant(function: Callable[[], Iterator[None]]) -> Broken:
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(*faults: str) -> Callable[[Callable[[], Iterator[None]]], None]:
     """Register a variant under its name; the docstring says what it breaks."""
-    made = contextlib.contextmanager(function)
-    MUTANTS[function.__name__] = made
-    return made
+
+    def register(function: Callable[[], Iterator[None]]) -> None:
+        MUTANTS[function.__name__] = Mutant(contextlib.contextmanager(function), function.__doc__ or "", faults)
+
+    return register
 
 
 def _nothing(*_arguments: Any, **_named: Any) -> None:
@@ -38,7 +49,7 @@ def _nothing(*_arguments: Any, **_named: Any) -> None:
 # Election and fence
 
 
-@mutant
+@mutant()
 def ledger_without_fence() -> Iterator[None]:
     """A transaction of the ledger does not look at the epoch: a paused leader writes when it wakes up."""
     with mock.patch.object(memory_ledger, "check_epoch", _nothing):
@@ -67,14 +78,14 @@ def _stand_without_new_epoch(only_after_hand_over: bool) -> Callable[[Any], None
     return stand
 
 
-@mutant
+@mutant()
 def lease_without_new_epoch() -> Iterator[None]:
     """Who takes the lease goes on with its predecessor's epoch."""
     with mock.patch.object(candidate.Candidate, "_stand", _stand_without_new_epoch(False)):
         yield
 
 
-@mutant
+@mutant()
 def hand_over_while_writing() -> Iterator[None]:
     """A hand-over passes the epoch on, and does not end it for the one who hands over."""
 
@@ -93,28 +104,28 @@ def hand_over_while_writing() -> Iterator[None]:
         yield
 
 
-@mutant
+@mutant()
 def opens_before_reports() -> Iterator[None]:
     """A new leader answers before it has told the agents of its epoch and heard what they hold."""
     with mock.patch.object(reconciler.Reconciler, "welcome", return_value=[]):
         yield
 
 
-@mutant
+@mutant("pause")
 def agent_obeys_old_epochs() -> Iterator[None]:
     """An agent does what a deposed leader says."""
     with mock.patch.object(epoch.EpochGuard, "check", _nothing):
         yield
 
 
-@mutant
+@mutant()
 def device_obeys_old_epochs() -> Iterator[None]:
     """A device lets a deposed leader grant, revoke and zero."""
     with mock.patch.object(memory_device.MemoryDevice, "check_epoch", _nothing):
         yield
 
 
-@mutant
+@mutant("pause")
 def zeroes_without_looking() -> Iterator[None]:
     """A device zeroes whatever it is told to, in use or not: an old leader's sanitiser wipes a guest."""
 
@@ -130,7 +141,7 @@ def zeroes_without_looking() -> Iterator[None]:
 # The ledger
 
 
-@mutant
+@mutant()
 def acknowledged_before_commit() -> Iterator[None]:
     """The controller answers, and commits a moment later."""
     plain = links.DatabaseLink.write
@@ -158,7 +169,7 @@ def acknowledged_before_commit() -> Iterator[None]:
         yield
 
 
-@mutant
+@mutant()
 def assign_without_idempotence() -> Iterator[None]:
     """An assignment that is repeated takes slices again."""
     plain = memory_ledger.MemoryLedger._recall
@@ -179,7 +190,7 @@ def assign_without_idempotence() -> Iterator[None]:
 # Reconciliation
 
 
-@mutant
+@mutant("lose", "cut")
 def release_on_time_out() -> Iterator[None]:
     """An agent that does not answer is taken to have let go."""
     plain = applier.Applier._offline
@@ -195,7 +206,7 @@ def release_on_time_out() -> Iterator[None]:
         yield
 
 
-@mutant
+@mutant("cut")
 def silent_host_is_freed() -> Iterator[None]:
     """What a silent host holds is taken back instead of set aside."""
     plain = applier.Applier._execute
@@ -211,28 +222,28 @@ def silent_host_is_freed() -> Iterator[None]:
         yield
 
 
-@mutant
+@mutant("cut", "lose", "pause_agent", "crash_agent")
 def quarantine_ignored() -> Iterator[None]:
     """What was set aside is freed without any evidence."""
     with mock.patch.object(rules_reports, "_gone", return_value=True):
         yield
 
 
-@mutant
+@mutant()
 def claims_ignored() -> Iterator[None]:
     """Every allocation counts as unclaimed for long enough."""
     with mock.patch.object(rules, "_overdue", return_value=True):
         yield
 
 
-@mutant
+@mutant()
 def sanitise_skipped() -> Iterator[None]:
     """A slice is handed on with what was in it."""
     with mock.patch.object(sanitizer.Sanitizer, "_zero", _nothing):
         yield
 
 
-@mutant
+@mutant()
 def nothing_is_reserved() -> Iterator[None]:
     """Placement offers what is not free."""
     plain = inventory.wanted_inventory
@@ -247,21 +258,21 @@ def nothing_is_reserved() -> Iterator[None]:
 # The agent
 
 
-@mutant
+@mutant()
 def offline_while_in_use() -> Iterator[None]:
     """A host lets go of memory that a guest maps."""
     with mock.patch.object(memory_host.MemoryHost, "is_mapped", return_value=False):
         yield
 
 
-@mutant
+@mutant()
 def attach_answered_too_soon() -> Iterator[None]:
     """An agent answers an attach that the controller has not heard of."""
     with mock.patch.object(attaching.Attaching, "_acknowledge", _nothing):
         yield
 
 
-@mutant
+@mutant()
 def attach_not_recorded() -> Iterator[None]:
     """An agent answers an attach that is not on its disk."""
     plain = memory_host.MemoryHostPool.attach

@@ -48,14 +48,14 @@ class History:
     faults: tuple[Step, ...]
 
 
-def draw(seed: int) -> History:
-    """Return the history of a seed."""
+def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
+    """Return the history of a seed; `only`: with many faults of these kinds and no others."""
     rng = Random(f"history {seed}")
     controllers = tuple(f"c{number}" for number in range(1, rng.choice((3, 3, 4))))
     hosts = tuple(f"h{number}" for number in range(1, rng.choice((3, 3, 4))))
     pools = {f"pool{number}": rng.randint(3, 6) for number in range(rng.choice((1, 1, 2)))}
     operations = tuple(_operations(rng, controllers, hosts, tuple(pools)))
-    faults = tuple(_faults(rng, controllers, hosts, pools))
+    faults = tuple(_faults(rng, controllers, hosts, pools, only))
     return History(seed, controllers, hosts, pools, rng.choice((0, 1)), rng.random() < 0.3, operations, faults)
 
 
@@ -89,11 +89,13 @@ def _operations(
     return sorted(steps, key=lambda step: step.at)
 
 
-def _faults(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: dict[str, int]) -> list[Step]:
+def _faults(
+    rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: dict[str, int], only: tuple[str, ...]
+) -> list[Step]:
     steps = []
-    for _ in range(rng.choice((0, 1, 2, 3, 4, 5, 6, 8, 10))):
+    for _ in range(12 if only else rng.choice((0, 1, 2, 3, 4, 5, 6, 8, 10))):
         at = rng.uniform(0.5, SECONDS)
-        kind = rng.choices(tuple(KINDS), tuple(KINDS.values()))[0]
+        kind = rng.choice(only) if only else rng.choices(tuple(KINDS), tuple(KINDS.values()))[0]
         steps.append(_fault(rng, at, kind, controllers, hosts, pools))
     return sorted(steps, key=lambda step: step.at)
 

@@ -147,6 +147,8 @@ class Rack:
         epoch = self.nodes[process.name].epoch
         if epoch is None or any(step.kind in ("clock_jump", "device_failure") for step in self.history.faults):
             return  # ages by a clock that jumped, a device that did not answer: no telling who should have
+        if process.paused_until > self.scheduler.now - 2.0:
+            return  # the time for asking went by while it was paused
         live = {n for n, report in self.view().hosts.items() if report.age_seconds <= settings.DOWN_SECONDS}
         silent = live - self.asked.get(epoch, set())
         if silent:

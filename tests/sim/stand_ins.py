@@ -52,6 +52,9 @@ class SimParts:
         """Return how many free slices per pool are kept back."""
         return self._rack.history.buffer_slices
 
+    def tell_failed(self, *_arguments: Any) -> None:
+        """Nobody listens to notifications."""
+
     def close(self) -> None:
         """Nothing to close."""
 
@@ -212,7 +215,8 @@ def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
     if not rack.sql:
         from pondstack.testing import memory_controllers
 
-        node |= {"Follower": StillFollower, "controllers": memory_controllers}
+        schema = SimpleNamespace(demand_head=lambda _database: None)
+        node |= {"Follower": StillFollower, "controllers": memory_controllers, "migration": schema}
     return {
         "pondstack.controller.leading": leading,
         "pondstack.controller.node": node,

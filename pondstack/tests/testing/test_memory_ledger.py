@@ -166,9 +166,12 @@ def test_all_or_nothing() -> None:
 def test_the_list_of_controllers() -> None:
     store = MemoryStore(clock=lambda: 100.0)
     for name in ("one", "two"):
-        said = {"role": "standby", "epoch": 0, "followed_sequence": 0}
-        assert store.write(lambda tx, name=name: memory_controllers.say(tx, name, f"{name}:1", **said)) == ""
+        assert store.write(lambda tx, name=name: _say(tx, name)) == ""
     MemoryLease(store).take(0, "two:1", 20.0)
     assert {item.name: item.role for item in MemoryReader(store).controllers()} == {"one": "standby", "two": "leader"}
     store.write(lambda tx: memory_controllers.leave(tx, "one", "one:1"))
     assert MemoryReader(store).controllers()[0].role == "down"
+
+
+def _say(tx, name):
+    return memory_controllers.say(tx, name, f"{name}:1", role="standby", epoch=0, followed_sequence=0)

@@ -1,0 +1,38 @@
+"""The simulation notices when a rule of the design is broken: each variant is caught, and soon."""
+
+import pytest
+
+from tests.sim.mutants import MUTANTS
+from tests.sim.plan import draw
+from tests.sim.run import run
+from tests.sim.shrink import shrink
+
+WITHIN = 200
+"""Histories in which each variant must be caught."""
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_variant_is_caught(name: str) -> None:
+    variant = MUTANTS[name]
+    for seed in range(WITHIN):
+        if run(draw(seed, only=variant.faults), broken=variant.broken).code:
+            return
+    pytest.fail(f"{name} was not caught in {WITHIN} histories: {variant.about}")
+
+
+@pytest.mark.parametrize("faults", sorted({variant.faults for variant in MUTANTS.values()} - {()}))
+def test_the_whole_code_passes_what_they_fail(faults: tuple[str, ...]) -> None:
+    for seed in range(10):
+        outcome = run(draw(seed, only=faults))
+        assert not outcome.code, outcome.detail
+
+
+def test_a_failing_history_is_made_shorter() -> None:
+    broken = MUTANTS["sanitise_skipped"].broken
+    seed = next(seed for seed in range(WITHIN) if run(draw(seed), broken=broken).code)
+    outcome = run(draw(seed), broken=broken)
+    short = shrink(outcome, lambda history: run(history, broken=broken, tracing=True), real_seconds=10.0)
+    assert short.code == outcome.code
+    assert not short.history.faults
+    assert len(short.history.operations) <= 2
+    assert any("VIOLATION" in line for line in short.trace)
