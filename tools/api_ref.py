@@ -26,6 +26,8 @@ BODIES: dict[str, Any] = {
     "update_host": {"enabled": False, "disabled_reason": "memory is replaced", "generation": 0},
     "create_audit": {"repair": False},
     "fail_over": {"to": "controller-2"},
+    "fence_host": {"reason": "its power supply burned", "force": False},
+    "unfence_host": {},
 }
 PATH_NAMES = {
     "pool": "name or UUID of the pool",
@@ -34,12 +36,13 @@ PATH_NAMES = {
     "host": "name of the agent's host",
     "uuid": "UUID of the allocation",
 }
+VERBS = frozenset({"fence", "unfence"})
 QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1"}
 
 
 def noun_of(path: str) -> str:
-    """Return the page of a path: its last noun; what follows a noun at once is a verb."""
-    parts = path.strip("/").split("/")
+    """Return the page of a path: its last noun; what follows a noun at once is a verb, and so are VERBS."""
+    parts = [part for part in path.strip("/").split("/") if part not in VERBS]
     nouns = [part for before, part in zip(["{}", *parts], parts, strict=False) if before[0] == "{" and part[:1] != "{"]
     return nouns[-1] if nouns[-1] and "." not in nouns[-1] else "root"
 
@@ -167,6 +170,8 @@ def live_samples() -> dict[str, Any]:
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
+            if name == "fence_host":
+                names["name"] = "host-3"  # the one whose agent is silent
             url = URL + path.format(**names) + QUERIES.get(name, "")
             body = BODIES.get(name)
             headers = {"X-Auth-Token": "admin:ops", "OpenStack-API-Version": f"{microversion.SERVICE_TYPE} latest"}

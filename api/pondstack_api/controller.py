@@ -29,6 +29,12 @@ class Controller(Protocol):
     def set_host(self, *, name: str, enabled: bool, reason: str, generation: int | None) -> dict[str, Any]:
         """Enable or disable a host for new pool memory; raises GenerationConflict."""
 
+    def fence_host(self, *, name: str, reason: str, force: bool) -> dict[str, Any]:
+        """Take everything from a dead host; raises Conflict."""
+
+    def unfence_host(self, *, name: str) -> dict[str, Any]:
+        """Let a fenced host take part again; raises Conflict."""
+
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and devices now."""
 
@@ -62,6 +68,14 @@ class BoundedController:
             self._timeout,
             lambda: self._controller.set_host(name=name, enabled=enabled, reason=reason, generation=generation),
         )
+
+    def fence_host(self, *, name: str, reason: str, force: bool) -> dict[str, Any]:
+        """Take everything from a dead host."""
+        return self._within(self._timeout, lambda: self._controller.fence_host(name=name, reason=reason, force=force))
+
+    def unfence_host(self, *, name: str) -> dict[str, Any]:
+        """Let a fenced host take part again."""
+        return self._within(self._timeout, lambda: self._controller.unfence_host(name=name))
 
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and devices now."""

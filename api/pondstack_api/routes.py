@@ -70,6 +70,28 @@ ROUTES: dict[str, dict[str, Route]] = {
             body=schemas.host.UPDATE,
         ),
     },
+    "/hosts/{name}/fence": {
+        "POST": Route(
+            host.fence_host,
+            "Fence a dead host",
+            policies.host.FENCE,
+            schemas.host.HOST,
+            body=schemas.host.FENCE,
+            since=(1, 1),
+            errors=(409,),
+        )
+    },
+    "/hosts/{name}/unfence": {
+        "POST": Route(
+            host.unfence_host,
+            "Unfence a host",
+            policies.host.UNFENCE,
+            schemas.host.HOST,
+            body=schemas.host.UNFENCE,
+            since=(1, 1),
+            errors=(409,),
+        )
+    },
     "/agents": {
         "GET": Route(
             agent.list_agents, "List agents", policies.agent.LIST, schemas.agent.AGENTS, query=schemas.agent.LIST_QUERY

@@ -12,6 +12,8 @@ from .conftest import error_of
 
 WRITES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
+    ("POST", "/hosts/{name}/fence"): {"reason": "it burns"},
+    ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/audits"): {},
     ("POST", "/controllers/failover"): {},
 }

@@ -36,6 +36,8 @@ ALLOWED = {
     ("GET", "/hosts"): RACK,
     ("GET", "/hosts/{name}"): RACK,
     ("PUT", "/hosts/{name}"): {"admin"},
+    ("POST", "/hosts/{name}/fence"): {"admin"},
+    ("POST", "/hosts/{name}/unfence"): {"admin"},
     ("GET", "/agents"): RACK,
     ("GET", "/agents/{host}"): RACK,
     ("GET", "/allocations"): RACK | PROJECT | {"other-project"},
@@ -48,6 +50,8 @@ ALLOWED = {
 }
 BODIES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
+    ("POST", "/hosts/{name}/fence"): {"reason": "it burns"},
+    ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/audits"): {"repair": False},
     ("POST", "/controllers/failover"): {},
 }
@@ -61,6 +65,8 @@ def walk():
 def fill(path, api):
     """Return a path with the names of what the sample rack has."""
     name = "controller-1" if path.startswith("/controllers") else "host-1"
+    if path.endswith("/fence"):
+        name = "host-3"  # the one whose agent is silent
     return path.format(pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0])
 
 

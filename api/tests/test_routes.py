@@ -48,9 +48,10 @@ def test_schemas_are_schemas(method, path, route):
 @pytest.mark.parametrize(("method", "path", "route"), ALL, ids=IDS)
 def test_answers_fit_their_schema(api, call, method, path, route):
     name = "controller-1" if path.startswith("/controllers") else "host-1"
+    fence = {"reason": "it burns", "force": True}
     concrete = path.format(pool="pool0", index=4, name=name, host="host-3", uuid=api.allocations[0])
-    bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/audits": {}, "/controllers/failover": {}}
-    response = call(method, concrete, json=bodies.get(path) if route.body else None)
+    bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/hosts/{name}/fence": fence}
+    response = call(method, concrete, json=bodies.get(path, {}) if route.body else None)
     assert response.status_code == route.status
     jsonschema.validate(response.json(), route.response)
 

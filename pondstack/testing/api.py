@@ -34,6 +34,21 @@ class ControllerStandIn:
         self._check()
         return {"name": name, "generation": self._ledger.set_host(name, enabled, reason, generation)}
 
+    def fence_host(self, *, name: str, reason: str, force: bool, operation_id: str | None = None) -> dict[str, Any]:
+        """Fence a host in the ledger; its devices confirm at once."""
+        self._check()
+        self._ledger.fence_host(name, reason, force=force, operation_id=operation_id)
+        reader = SqlReader(self._ledger.database)
+        mine = [item.index for item in reader.slices(sample_rack.POOL, state="quarantined", host=name)]
+        self._ledger.audit_slices(sample_rack.POOL, mine, "the device keeps it out")
+        return {"name": name, "fenced": True, "pool_mib": 0}
+
+    def unfence_host(self, *, name: str, operation_id: str | None = None) -> dict[str, Any]:
+        """Unfence a host in the ledger."""
+        self._check()
+        self._ledger.unfence_host(name, operation_id)
+        return {"name": name, "fenced": False}
+
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Report the sample rack's quarantined slice; a repair leaves nothing."""
         self._check()

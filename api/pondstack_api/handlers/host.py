@@ -8,13 +8,17 @@ from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
+FENCES_SINCE = (1, 1)
 
-def body(host: HostRecord) -> dict[str, Any]:
-    """Return a host as the API shows it. `pool_mib` is what the host holds now."""
+
+def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
+    """Return a host as the API shows it in a microversion. `pool_mib` is what the host holds now."""
+    fence = {"fenced": host.fenced, "fenced_reason": host.fenced_reason} if version >= FENCES_SINCE else {}
     return {
         "name": host.name,
         "enabled": host.enabled,
         "disabled_reason": host.disabled_reason,
+        **fence,
         "up": host.up,
         "provider_uuid": host.provider_uuid,
         "pools": list(host.pools),
@@ -29,13 +33,18 @@ def list_hosts(request: Request) -> Reply:
     marker = request.query.get("marker")
     reader = request.services.reader
     return page(
-        request, "hosts", "/hosts", lambda limit: reader.hosts(limit=limit, marker=marker), lambda host: host.name, body
+        request,
+        "hosts",
+        "/hosts",
+        lambda limit: reader.hosts(limit=limit, marker=marker),
+        lambda host: host.name,
+        lambda host: body(host, request.version),
     )
 
 
 def show_host(request: Request) -> Reply:
     """Show a host."""
-    return Reply(body(request.services.reader.host(request.args["name"])))
+    return _shown(request)
 
 
 def update_host(request: Request) -> Reply:
@@ -48,4 +57,23 @@ def update_host(request: Request) -> Reply:
     request.services.controller.set_host(
         name=name, enabled=wanted["enabled"], reason=reason, generation=wanted["generation"]
     )
-    return Reply(body(request.services.reader.host(name)))
+    return _shown(request)
+
+
+def fence_host(request: Request) -> Reply:
+    """Take the pool memory from a host that is dead: `pool_mib` is what its devices have not confirmed yet."""
+    name, wanted = request.args["name"], request.body
+    request.services.reader.host(name)
+    request.services.controller.fence_host(name=name, reason=wanted["reason"], force=wanted.get("force", False))
+    return _shown(request)
+
+
+def unfence_host(request: Request) -> Reply:
+    """Let a fenced host take part again, once its agent has reported that it holds nothing."""
+    request.services.reader.host(request.args["name"])
+    request.services.controller.unfence_host(name=request.args["name"])
+    return _shown(request)
+
+
+def _shown(request: Request) -> Reply:
+    return Reply(body(request.services.reader.host(request.args["name"]), request.version))

@@ -5,9 +5,13 @@ from pondstack_api.policies import base
 LIST = "memory:hosts:list"
 SHOW = "memory:hosts:show"
 UPDATE = "memory:hosts:update"
+FENCE = "memory:hosts:fence"
+UNFENCE = "memory:hosts:unfence"
 
 RULES = [
     base.rule(LIST, base.RACK_READER, "List the hosts.", "GET", "/hosts"),
     base.rule(SHOW, base.RACK_READER, "Show a host.", "GET", "/hosts/{name}"),
     base.rule(UPDATE, base.ADMIN, "Enable or disable a host for new pool memory.", "PUT", "/hosts/{name}"),
+    base.rule(FENCE, base.ADMIN, "Take the pool memory from a dead host.", "POST", "/hosts/{name}/fence"),
+    base.rule(UNFENCE, base.ADMIN, "Let a fenced host take part again.", "POST", "/hosts/{name}/unfence"),
 ]

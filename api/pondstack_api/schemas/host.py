@@ -7,13 +7,16 @@ HOST = base.closed(
         "name": base.described(base.NAME, "name of the host: Nova's hypervisor hostname"),
         "enabled": base.described(base.FLAG, "whether the host may get new pool memory"),
         "disabled_reason": base.described(base.TEXT, "why it may not"),
+        "fenced": base.described(base.FLAG, "whether it is fenced: it gets nothing; since 1.1"),
+        "fenced_reason": base.described(base.TEXT, "why it is; since 1.1"),
         "up": base.described(base.FLAG, "whether its agent was heard of in time"),
         "provider_uuid": base.nullable(base.described(base.UUID, "UUID of the host's resource provider, once known")),
         "pools": {"type": "array", "items": base.UUID, "description": "UUIDs of the pools that the host reaches"},
         "pool_mib": base.described(base.COUNT, "pool memory that the host holds now, in MiB"),
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
-    }
+    },
+    optional=("fenced", "fenced_reason"),
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))
@@ -33,3 +36,16 @@ UPDATE = base.closed(
     },
     optional=("disabled_reason",),
 )
+FENCE = base.closed(
+    {
+        "reason": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": 255,
+            "description": "how you know that the host is dead, a text of 1 to 255 characters",
+        },
+        "force": base.described(base.FLAG, "true: although its agent was heard of lately; by default false"),
+    },
+    optional=("force",),
+)
+UNFENCE = base.closed({})

@@ -18,6 +18,8 @@ _LIST: base.Fields = {
 }
 _SHOW: base.Fields = {
     **_LIST,
+    "Fenced": ("fenced", None),
+    "Fenced Reason": ("fenced_reason", Maybe),
     "Provider": ("provider_uuid", Maybe),
     "Generation": ("generation", None),
     "Created At": ("created_at", None),
@@ -69,3 +71,29 @@ class SetHost(_OneHost):
         if parsed_args.reason:
             wanted["disabled_reason"] = parsed_args.reason
         return base.record(self.client.put("hosts", parsed_args.host, body=wanted), _SHOW)
+
+
+class FenceHost(_OneHost):
+    """Take the pool memory from a host that is dead, for others; its devices keep it out from now on"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the reason and --force."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--reason", metavar="<text>", required=True, help="How you know that the host is dead")
+        parser.add_argument(
+            "--force", action="store_true", help="Although its agent was heard of lately: its guests lose their memory"
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the host; its Pool MiB is what a device has not confirmed yet."""
+        wanted = {"reason": parsed_args.reason, "force": parsed_args.force}
+        return base.record(self.client.post("hosts", parsed_args.host, "fence", body=wanted), _SHOW)
+
+
+class UnfenceHost(_OneHost):
+    """Let a fenced host take part again, once its agent has reported that it holds nothing"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the host."""
+        return base.record(self.client.post("hosts", parsed_args.host, "unfence", body={}), _SHOW)

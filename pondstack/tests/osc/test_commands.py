@@ -288,3 +288,19 @@ def test_the_version_can_be_chosen(openstack):
     status, _, err = openstack("--os-memory-api-version 1.9 memory pool list")
     assert status == 1
     assert "pondstack.version_not_supported" in err
+
+
+def test_fence_and_unfence(api, json_of, openstack):
+    status, _, err = openstack(["memory", "host", "fence", "host-1", "--reason", "a guess"])
+    assert status == 1
+    assert "not dead" in err
+    status, out, _ = openstack(["memory", "host", "fence", "host-3", "--reason", "power supply", "-f", "json"])
+    host = json.loads(out)
+    assert (status, host["fenced"], host["fenced_reason"], host["pool_mib"]) == (0, True, "power supply", 0)
+    assert json_of("memory host fence host-1 --reason cut --force")["fenced"] is True
+    status, _, err = openstack("memory host unfence host-3")
+    assert status == 1
+    assert "not reported since" in err
+    report = {"host": "host-3", "sequence": 2, "epoch": 1, "version": "0", "pools": [], "attached": []}
+    api.ledger.heartbeat(report)
+    assert json_of("memory host unfence host-3")["fenced"] is False
