@@ -86,12 +86,12 @@ class DatabaseLink:
         link.__dict__.update(self.__dict__, _epoch=epoch)
         return link
 
-    def write(self, work: Callable[[Any], Any]) -> Any:
+    def write(self, work: Callable[[Any], Any], *named: Any) -> Any:
         """Run a transaction, once more when the answer to its commit was lost. Raises Unavailable."""
         self._moments.pass_by("db.before")
         while True:
             self._reach()
-            answer = self.store.write(work)
+            answer = self.store.write(work, *named)
             if self._epoch is not None:
                 self._committed(self._epoch, self._process)
             if not self._moments.pass_by("db.after"):

@@ -11,6 +11,7 @@ from unittest import mock
 
 from pondstack.controller import applier, inventory, reconciler, rules, rules_reports, sanitizer
 from pondstack.controller import findings as act
+from pondstack.db import ledger as sql
 from pondstack.domain.errors import AgentUnavailable
 from pondstack.ha import candidate
 from pondstack.testing import memory_device, memory_host, memory_ledger
@@ -52,7 +53,7 @@ def _nothing(*_arguments: Any, **_named: Any) -> None:
 @mutant()
 def ledger_without_fence() -> Iterator[None]:
     """A transaction of the ledger does not look at the epoch: a paused leader writes when it wakes up."""
-    with mock.patch.object(memory_ledger, "check_epoch", _nothing):
+    with mock.patch.object(memory_ledger, "check_epoch", _nothing), mock.patch.object(sql, "check_epoch", _nothing):
         yield
 
 
