@@ -38,6 +38,8 @@ from pondstack.domain.units import slices_for
 from pondstack.ha.lease import Terms
 
 T = TypeVar("T")
+AT_A_TIME = 2
+"""How many transactions of one writer are under way in the database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,10 @@ class Ledger(Failures):
         self._lease = lease_seconds
         self._clock = clock
         self._renewed = renewed
-        # One transaction at a time, as the leadership row would have it anyway. Were they to queue up for the row in
-        # the database, a leader that is paused would hold it up once for each of them: for minutes, not for a second.
-        self._turn = threading.Lock()
+        # All would queue up for the leadership row in the database, and a leader that is paused would hold it up once
+        # for each of them, a second every time. Two at a time keep the row as busy as many: the second has it while
+        # the first is being made durable.
+        self._turn = threading.BoundedSemaphore(AT_A_TIME)
 
     def _write(self, work: Callable[[Session], T]) -> T:
         started = self._clock()
