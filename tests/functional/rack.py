@@ -33,6 +33,7 @@ name = controller
 pool_devices = pool0=emulated:{folder}/pool0
 free_buffer_slices = 1
 agent_down_seconds = {agent_down_seconds}
+device_failed_seconds = {device_failed_seconds}
 reconcile_interval_seconds = 2
 unclaimed_grace_seconds = 5
 report_settle_seconds = 0.2
@@ -61,6 +62,7 @@ class NovaWithRack(NovaWithFakes):
     """Nova, and all of pondstack. `self.api_of_controller` calls the controller as an operator's tools do."""
 
     agent_down_seconds = 20
+    device_failed_seconds = 30.0
 
     def install_agents(self) -> None:
         """Leave the virt driver's calls as they are: the agents are real."""
@@ -76,6 +78,7 @@ class NovaWithRack(NovaWithFakes):
                 folder=self.folder,
                 placement=self.placement.fixture.endpoint,
                 agent_down_seconds=self.agent_down_seconds,
+                device_failed_seconds=self.device_failed_seconds,
             ),
         )
         controller_service.register_opts(self.controller_conf)
