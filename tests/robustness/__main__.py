@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from oslo_service import backend
@@ -16,7 +17,7 @@ from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 
 from bench.figures import Meter  # noqa: E402 (threading first)
-from tests.robustness import report  # noqa: E402
+from tests.robustness import network, report  # noqa: E402
 from tests.robustness.plan import Counts  # noqa: E402
 from tests.robustness.run import Options, run  # noqa: E402
 from tests.robustness.stores import STORES  # noqa: E402
@@ -28,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=200, help="how often the leader is killed with -9 (KILLS)")
     parser.add_argument("--pauses", type=int, default=50, help="how often it is paused past its lease (PAUSES)")
     parser.add_argument("--others", type=int, default=-1, help="how often each other fault happens (OTHERS)")
+    parser.add_argument("--cuts", type=int, help="how often the leader's network is cut: as the others (CUTS)")
     parser.add_argument("--seed", type=int, default=1, help="what the plan and all choices follow from (SEED)")
     parser.add_argument("--database", choices=[*STORES, "all"], default="mariadb", help="DATABASE")
     parser.add_argument("--reports", type=Path, default=Path("reports"), help="folder of the reports (REPORTS)")
@@ -36,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     names = list(STORES) if options.database == "all" else [options.database]
     counts = Counts(options.kills, options.pauses, options.others)
+    if lacking := network.missing():
+        print(f"no network is cut: {lacking}", flush=True)
+        options.cuts = 0
+    counts = replace(counts, cuts=counts.rare if options.cuts is None else options.cuts)
     endings = [_one(Options(options.seed, counts, name), options.reports) for name in names]
     print("\n" + "\n\n".join(lines for _, lines in endings))
     return 0 if all(good for good, _ in endings) else 1
@@ -49,8 +55,8 @@ def _one(options: Options, reports: Path) -> tuple[bool, str]:
     # Clients tell of every lost connection; that is what happens here all the time.
     logging.basicConfig(filename=folder / "run.log", level=logging.WARNING, force=True)
     counts = options.counts
-    replay = f"make robustness KILLS={counts.kills} PAUSES={counts.pauses} OTHERS={counts.rare} SEED={options.seed}"
-    print(f"seed {options.seed}; the same again: {replay} DATABASE={options.database}", flush=True)
+    replay = f"make robustness KILLS={counts.kills} PAUSES={counts.pauses} OTHERS={counts.rare} CUTS={counts.cuts}"
+    print(f"seed {options.seed}; the same again: {replay} SEED={options.seed} DATABASE={options.database}", flush=True)
     print(f"logs and report: {folder}", flush=True)
     with Meter("faults", len(options.plan())) as meter:
         result = run(options, rack, meter.show)

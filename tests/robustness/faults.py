@@ -71,6 +71,20 @@ def pause_leader(rack: Rack, rng: random.Random, now: Now) -> Mend:
     return mend
 
 
+def cut_leader(rack: Rack, rng: random.Random, now: Now) -> Mend:
+    """Cut the leading controller off from everything but the device for longer than its lease."""
+    network = rack.networks[rack.leader()]
+    now()
+    until = time.monotonic() + LEASE_SECONDS * rng.uniform(1.1, 3.0)
+    network.cut()
+
+    def mend() -> None:
+        threading.Event().wait(max(0.0, until - time.monotonic()))
+        network.heal()
+
+    return mend
+
+
 def hand_over(rack: Rack, _rng: random.Random, now: Now) -> Mend:
     """Ask the leader to hand over to the other one, again while there is no leader that agrees."""
 
@@ -129,6 +143,7 @@ def kill_agent(host: str) -> Fault:
 
 KILL_LEADER = Fault("kill -9 leader", kill_leader)
 PAUSE_LEADER = Fault("SIGSTOP leader past its lease", pause_leader)
+CUT_LEADER = Fault("network of the leader cut past its lease", cut_leader)
 STOP_LEADER = Fault("SIGTERM leader", stop_leader)
 HAND_OVER = Fault("hand over to the stand-by", hand_over)
 RESTART_BROKER = Fault("restart RabbitMQ", restart_broker)

@@ -11,11 +11,15 @@ from tests.robustness.rack import AGENTS
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How often each fault happens; the others follow from `kills` unless they are given."""
+    """How often each fault happens; the others follow from `kills` unless they are given.
+
+    With `cuts` each controller has a network of its own, for the whole run.
+    """
 
     kills: int
     pauses: int
     others: int = -1
+    cuts: int = 0
 
     @property
     def rare(self) -> int:
@@ -40,6 +44,7 @@ def make_plan(seed: int, counts: Counts, store: str, casualty: str) -> list[Step
         faults.KILL_LEADER: counts.kills if store == "mariadb" else counts.rare,
         with_leader: counts.rare if store == "mariadb" else counts.kills,
         faults.PAUSE_LEADER: counts.pauses,
+        faults.CUT_LEADER: counts.cuts,
         store_alone: counts.rare,
         faults.STOP_LEADER: counts.rare,
         faults.HAND_OVER: counts.rare,

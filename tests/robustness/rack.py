@@ -2,6 +2,7 @@
 
 import signal
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,7 +20,8 @@ from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.testing.daemon import Daemon, DaemonFailed, recorded, signal_process, wait_until
-from pondstack.testing.servers import RabbitMQServer
+from pondstack.testing.servers import LOOPBACK, RabbitMQServer
+from tests.robustness.network import Network
 from tests.robustness.stores import Store
 
 SLICES = 96
@@ -58,12 +60,20 @@ device_paths = {device}
 
 
 class Rack:
-    """Two controllers with default options, two agents; `launcher` goes before a controller's argv (a namespace)."""
+    """Two controllers with default options, in `networks` of their own if those are given, and two agents."""
 
-    def __init__(self, folder: Path, broker: RabbitMQServer, store: Store, slices: int = SLICES) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        broker: RabbitMQServer,
+        store: Store,
+        networks: Mapping[str, Network] | None = None,
+        slices: int = SLICES,
+    ) -> None:
         self.folder = folder
         self.broker = broker
         self.store = store
+        self.networks = networks or {}
         self.device = create_device(folder / "pool0", slices)
         self.pool = pool_uuid(self.device.info().serial)
         self.slices = slices
@@ -95,9 +105,12 @@ class Rack:
     def _daemon(self, program: str, name: str, template: str) -> Daemon:
         values = {"bus": self._bus_url, "url": self._url, "hosts": self._hosts(), "name": name}
         values |= {"device": str(self.device.path), "state": str(self.folder / f"state-{name}")}
-        path = self._write(name, template.format(**values) + RABBIT)
-        argv = [str(PROGRAMS / f"pondstack-{program}"), "--config-file", str(path)]
-        return Daemon(name, argv, self.folder)
+        text, launcher = template.format(**values) + RABBIT, []
+        if name in self.networks:
+            text = text.replace(LOOPBACK, self.networks[name].server)
+            launcher = self.networks[name].launcher()
+        argv = [str(PROGRAMS / f"pondstack-{program}"), "--config-file", str(self._write(name, text))]
+        return Daemon(name, [*launcher, *argv], self.folder)
 
     def client(self) -> ControllerAPI:
         """Return a client of the controllers, as agents have it."""
@@ -109,7 +122,7 @@ class Rack:
 
     def start(self) -> None:
         """Make the schema, start everything and wait until a controller leads and the other one follows."""
-        if manage.run(["--config-file", str(self.folder / f"{CONTROLLERS[0]}.conf"), "db", "sync"]):
+        if manage.run(["--config-file", str(self.folder / "own.conf"), "db", "sync"]):
             raise RuntimeError("pondstack-manage db sync failed")
         for process in (*self.controllers.values(), *self.agents.values()):
             process.launch()

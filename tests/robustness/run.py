@@ -14,8 +14,9 @@ from pondstack.testing.servers import RabbitMQServer
 from tests.robustness.ending import read_journal, settled
 from tests.robustness.history import History, Injected, Recorder
 from tests.robustness.model import Broken
+from tests.robustness.network import networks
 from tests.robustness.plan import Counts, Step, make_plan
-from tests.robustness.rack import Rack
+from tests.robustness.rack import CONTROLLERS, Rack
 from tests.robustness.stores import STORES, Store
 from tests.robustness.traffic import Pace, Traffic
 from tests.robustness.validate import validate
@@ -52,9 +53,10 @@ Show = Callable[[int, str], None]
 
 def run(options: Options, folder: Path, show: Show = lambda _done, _note: None) -> Result:
     """Run in `folder`, which keeps the logs; `show` hears of each step. Raises what keeps the rack from healing."""
-    with servers(options.database) as (broker, store):
+    cut = CONTROLLERS if options.counts.cuts else ()
+    with servers(options.database) as (broker, store), networks(cut) as own:
         plan = options.plan()
-        rack = Rack(folder, broker, store)
+        rack = Rack(folder, broker, store, own)
         recorder = Recorder()
         try:
             rack.start()

@@ -31,7 +31,7 @@ def test_on_a_cluster_the_leader_dies_together_with_a_server(database: str) -> N
 def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
     """Kills, pauses and restarts under load: nothing lost, nothing twice, no write from an old epoch."""
     seed = random.SystemRandom().randrange(1_000_000)
-    print(f"the same again: make robustness KILLS={COUNTS.kills} PAUSES={COUNTS.pauses} OTHERS=1 SEED={seed}")
+    print(f"the same again: make robustness KILLS={COUNTS.kills} PAUSES={COUNTS.pauses} OTHERS=1 CUTS=0 SEED={seed}")
     options = Options(seed, COUNTS)
     result = run(options, tmp_path)
     table = report.rows(result.history, result.broken)
