@@ -8,6 +8,7 @@ import logging
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -36,18 +37,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     # Told to end, the run still stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    # Interrupted once, it ends after the present fault and judges what there is.
+    early = threading.Event()
+    signal.signal(signal.SIGINT, lambda *_: early.set())
     names = list(STORES) if options.database == "all" else [options.database]
     counts = Counts(options.kills, options.pauses, options.others)
     if lacking := network.missing():
         print(f"no network is cut: {lacking}", flush=True)
         options.cuts = 0
     counts = replace(counts, cuts=counts.rare if options.cuts is None else options.cuts)
-    endings = [_one(Options(options.seed, counts, name), options.reports) for name in names]
+    endings = [_one(Options(options.seed, counts, name), options.reports, early) for name in names]
     print("\n" + "\n\n".join(lines for _, lines in endings))
     return 0 if all(good for good, _ in endings) else 1
 
 
-def _one(options: Options, reports: Path) -> tuple[bool, str]:
+def _one(options: Options, reports: Path, early: threading.Event) -> tuple[bool, str]:
     folder = (reports / f"robustness-{options.database}-{options.seed}").resolve()
     rack = folder / "rack"
     shutil.rmtree(folder, ignore_errors=True)
@@ -59,7 +63,7 @@ def _one(options: Options, reports: Path) -> tuple[bool, str]:
     print(f"seed {options.seed}; the same again: {replay} SEED={options.seed} DATABASE={options.database}", flush=True)
     print(f"logs and report: {folder}", flush=True)
     with Meter("faults", len(options.plan())) as meter:
-        result = run(options, rack, meter.show)
+        result = run(options, rack, meter.show, early.is_set)
     table = report.rows(result.history, result.broken)
     report.save(result, table, folder)
     for item in result.broken[:20]:

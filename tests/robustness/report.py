@@ -81,6 +81,8 @@ def missed(result: Result, table: Sequence[Row]) -> list[str]:
         "other broken promises": sum(code not in LOST | DUPLICATED | OLD_EPOCH for code in codes),
     }
     found = [f"{count} {what}, target 0" for what, count in targets.items() if count]
+    if len(result.history.faults) < len(result.options.plan()):
+        found.append(f"ended early: {len(result.history.faults)} of {len(result.options.plan())} faults")
     median = next((row.median for row in table if row.fault == KILL_LEADER.name), float("nan"))
     if median >= MEDIAN_RESUME_SECONDS:
         found.append(f"median time to resume after {KILL_LEADER.name} {median:.2f} s, target < {MEDIAN_RESUME_SECONDS}")

@@ -51,8 +51,16 @@ class Result:
 Show = Callable[[int, str], None]
 
 
-def run(options: Options, folder: Path, show: Show = lambda _done, _note: None) -> Result:
-    """Run in `folder`, which keeps the logs; `show` hears of each step. Raises what keeps the rack from healing."""
+def run(
+    options: Options,
+    folder: Path,
+    show: Show = lambda _done, _note: None,
+    enough: Callable[[], bool] = lambda: False,
+) -> Result:
+    """Run in `folder`, which keeps the logs; `show` hears of each step, `enough` ends it early.
+
+    Raises what keeps the rack from healing.
+    """
     cut = CONTROLLERS if options.counts.cuts else ()
     with servers(options.database) as (broker, store), networks(cut) as own:
         plan = options.plan()
@@ -66,6 +74,8 @@ def run(options: Options, folder: Path, show: Show = lambda _done, _note: None) 
             if recorder.wait_for_write_after(begun, RESUME_SECONDS) is None:
                 raise RuntimeError("no write succeeds before the first fault")
             for done, step in enumerate(plan):
+                if enough():
+                    break
                 show(done, step.fault.name)
                 strike(rack, recorder, traffic, step)
             rack.wait_healthy()
