@@ -184,7 +184,8 @@ def _moment(step: "Step") -> str:
     return {
         "db.before": "before a commit",
         "db.after": "after a commit",
-        "device.before": "before a grant or a zeroing",
+        "device.before": "before a grant",
         "device.after": "after a grant or a zeroing",
+        "zeroing.before": "before a zeroing",
         "rpc": "before a call",
     }.get(step.values["moment"], "anywhere")

@@ -92,6 +92,7 @@ class SimHost:
         return DiskRecords(self.memory.folder(folder.name), self.rack.moments, changed)
 
     def _handle(self, endpoint: AgentEndpoint, method: str, arguments: Mapping[str, Any]) -> Any:
+        self.rack.moments.pass_by(f"agent.{method}")
         try:
             answer = getattr(endpoint, method)({}, **arguments)
         except oslo_messaging.ExpectedException as wrapped:

@@ -59,8 +59,9 @@ class Scheduler:
         self._seed = seed
         self._heap: list[tuple[float, int, Any, int]] = []
         self._count = 0
-        self._tasks: dict[greenlet, Task] = {}
-        self._hub: greenlet | None = None
+        self._tasks: dict[Task, None] = {}
+        self._hub = getcurrent()
+        self._running: Task | None = None
         self.failure: BaseException | None = None
         self.world = self.process("world")
         self.trace: list[str] = []
@@ -75,14 +76,14 @@ class Scheduler:
     def note(self, text: str) -> None:
         """Add a line to the trace, when one is kept."""
         if self.tracing:
-            task = self._tasks.get(getcurrent())
+            task = self.current()
             self.trace.append(f"{self.now:9.4f} {task.process.name if task else '-':<8} {text}")
 
     # Tasks
 
     def current(self) -> Task | None:
         """Return the task that runs now, None in the hub."""
-        return self._tasks.get(getcurrent())
+        return self._running
 
     def spawn(self, process: Process, work: Callable[..., Any], *arguments: Any, after: float = 0.0) -> Task:
         """Start a task after `after` seconds."""
@@ -96,10 +97,10 @@ class Scheduler:
                 self.failure = self.failure or error
             finally:
                 process.tasks.pop(task, None)
-                self._tasks.pop(task.fiber, None)
+                self._tasks.pop(task, None)
 
-        task = Task(process, getattr(work, "__qualname__", "task"), greenlet(run))
-        self._tasks[task.fiber] = task
+        task = Task(process, getattr(work, "__qualname__", "task"), greenlet(run, self._hub))
+        self._tasks[task] = None
         process.tasks[task] = None
         self._push(self.now + after, task, task.turn)
         return task
@@ -117,7 +118,6 @@ class Scheduler:
 
         Returns whether `until()` held.
         """
-        self._hub = getcurrent()
         while self._heap and self.failure is None:
             if until():
                 return True
@@ -141,27 +141,31 @@ class Scheduler:
         process = task.process
         if not process.alive:
             task.turn += 1
+            self._running = task
             task.fiber.throw(ProcessDied)
+            self._running = None
             process.tasks.pop(task, None)
-            self._tasks.pop(task.fiber, None)
+            self._tasks.pop(task, None)
             return
         if process.paused_until > self.now:
             self._push(process.paused_until, task, turn)
             return
         self.steps += 1
         task.turn += 1
-        task.fiber.parent = getcurrent()
+        self._running = task
         task.fiber.switch()
+        self._running = None
 
     def wait(self, timeout: float | None = None) -> Any:
         """Give the turn away until wake() or the time-out; returns what wake() gave, None after the time-out."""
-        task = self._tasks[getcurrent()]
+        task = self._running
+        assert task is not None, "outside any task nothing can be waited for"
         if not task.process.alive:
             raise ProcessDied
         task.value = None
         if timeout is not None:
             self._push(self.now + timeout, task, task.turn)
-        task.fiber.parent.switch()
+        self._hub.switch()
         if not task.process.alive:
             raise ProcessDied
         return task.value
@@ -185,18 +189,19 @@ class Scheduler:
             return
         process.alive = False
         for task in list(process.tasks):
-            if task.fiber is not getcurrent():
+            if task is not self._running:
                 self._push(self.now, task, task.turn)
         for callback in process.on_death:
             callback()
 
     def close(self) -> None:
         """End all tasks, so that nothing is left of this history."""
-        for task in list(self._tasks.values()):
+        for task in list(self._tasks):
             task.process.alive = False
-            task.fiber.parent = getcurrent()
+            self._running = task
             if task.fiber:
                 task.fiber.throw(ProcessDied)
+        self._running = None
         self._tasks.clear()
         self._heap.clear()
 

@@ -111,7 +111,7 @@ class DatabaseLink:
         self._reach()
 
     def _reach(self) -> None:
-        if self._process.rng.random() < 0.3:
+        if self._process.rng.random() < 0.15:
             self._scheduler.sleep(self._process.rng.random() * 0.005)
         ends = self._scheduler.now + self._retry_seconds
         while not (self._network.reaches(self._process.name) and self._network.reaches("database")):
@@ -145,7 +145,7 @@ class DeviceLink(PoolDevice):
 
     def sanitize(self, index: int, *, epoch: int) -> None:
         """Zero a slice."""
-        self._moments.pass_by("device.before")
+        self._moments.pass_by("zeroing.before")
         self._device.sanitize(index, epoch=epoch)
         self._moments.pass_by("device.after")
 

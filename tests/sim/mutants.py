@@ -19,7 +19,7 @@ from pondstack.testing.memory_lease import LeadershipRow, MemoryLease
 from pondstack.testing.memory_store import Transaction
 from pondstack_agent import attaching, epoch
 
-from . import links
+from . import links, placement
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def opens_before_reports() -> Iterator[None]:
         yield
 
 
-@mutant("pause")
+@mutant("pause@rpc")
 def agent_obeys_old_epochs() -> Iterator[None]:
     """An agent does what a deposed leader says."""
     with mock.patch.object(epoch.EpochGuard, "check", _nothing):
@@ -126,7 +126,7 @@ def device_obeys_old_epochs() -> Iterator[None]:
         yield
 
 
-@mutant("pause")
+@mutant("pause@zeroing.before")
 def zeroes_without_looking() -> Iterator[None]:
     """A device zeroes whatever it is told to, in use or not: an old leader's sanitiser wipes a guest."""
 
@@ -191,7 +191,7 @@ def assign_without_idempotence() -> Iterator[None]:
 # Reconciliation
 
 
-@mutant("lose", "cut")
+@mutant("cut", "pause_agent@agent.offline")
 def release_on_time_out() -> Iterator[None]:
     """An agent that does not answer is taken to have let go."""
     plain = applier.Applier._offline
@@ -253,6 +253,18 @@ def nothing_is_reserved() -> Iterator[None]:
         return replace(plain(view, pool_uuid, buffer_slices), reserved=0)
 
     with mock.patch.object(inventory, "wanted_inventory", wanted):
+        yield
+
+
+@mutant("pause")
+def old_leader_writes_inventory() -> Iterator[None]:
+    """Placement takes what a deposed leader knew of the pools."""
+    plain = placement.PlacementOf.set_inventory
+
+    def set_inventory(self: Any, uuid: str, resource_class: str, wanted: Any, **_fences: Any) -> bool:
+        return plain(self, uuid, resource_class, wanted)
+
+    with mock.patch.object(placement.PlacementOf, "set_inventory", set_inventory):
         yield
 
 

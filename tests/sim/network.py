@@ -154,7 +154,8 @@ class Network:
         except PondError as error:
             answer = False, type(error)(error.message)
         fates = self._fates(server.process.name, message.sender)
-        self._scheduler.note(f"{message.method} of {message.sender} answered {_short(answer)}")
+        if self._scheduler.tracing:
+            self._scheduler.note(f"{message.method} of {message.sender} answered {_short(answer)}")
         if fates and message.task is not None:
             self._scheduler.wake(message.task, message.turn, answer, after=fates[0])
 

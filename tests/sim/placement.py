@@ -5,6 +5,7 @@ The calls are those of pondstack.clients.placement.Placement that the controller
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from pondstack.clients.placement import Inventory
 from pondstack.domain.errors import Unavailable
@@ -42,7 +43,7 @@ class Placement:
         self.providers: dict[str, Provider] = {f"provider-{name}": Provider(name) for name in hosts}
         self.down_until = 0.0
         self.changed: Callable[[], None] = lambda: None
-        self.wrote_inventory: Callable[[str], None] = lambda _uuid: None
+        self.wrote_inventory: Callable[[str, int], None] = lambda _uuid, _epoch: None
 
     def _answer(self) -> None:
         self._moments.pass_by("rpc")
@@ -92,6 +93,10 @@ class Placement:
         self._answer()
         return self.providers[uuid].inventory if uuid in self.providers else None
 
+    def for_epoch(self, epoch: int) -> "PlacementOf":
+        """Return this Placement as the leader of an epoch reaches it."""
+        return PlacementOf(self, epoch)
+
     def set_inventory(
         self,
         uuid: str,
@@ -100,6 +105,7 @@ class Placement:
         *,
         still: Callable[[], object] = lambda: None,
         force: bool = False,
+        epoch: int = 0,
     ) -> bool:
         """Write one inventory record; returns whether it was another before."""
         assert resource_class == RESOURCE_CLASS
@@ -115,7 +121,7 @@ class Placement:
             if provider.generation == generation:
                 provider.inventory = wanted
                 provider.generation += 1
-                self.wrote_inventory(uuid)
+                self.wrote_inventory(uuid, epoch)
                 self.changed()
                 return not right
         raise Unavailable("Placement: somebody else keeps changing it")
@@ -185,3 +191,18 @@ class Placement:
         """Return what a consumer claims of a pool, for whoever watches."""
         provider = self.providers.get(pool)
         return provider.claims.get(consumer, 0) if provider else 0
+
+
+class PlacementOf:
+    """Placement as one leader reaches it; its inventories are told from those of others."""
+
+    def __init__(self, placement: Placement, epoch: int) -> None:
+        self._placement = placement
+        self._epoch = epoch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._placement, name)
+
+    def set_inventory(self, *arguments: Any, **named: Any) -> bool:
+        """Write one inventory record."""
+        return self._placement.set_inventory(*arguments, epoch=self._epoch, **named)

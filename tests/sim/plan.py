@@ -4,7 +4,7 @@ Each operation and each fault stands for itself, so that a failing history can b
 Times are in virtual seconds.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -13,11 +13,11 @@ SECONDS = 30.0
 
 SLICE_MIB = 1024
 
-MOMENTS = ("db.before", "db.after", "device.before", "device.after", "rpc", "any")
+MOMENTS = ("db.before", "db.after", "device.before", "device.after", "zeroing.before", "rpc", "any")
 """Where a controller can be stopped: around a commit, around a change of a device, before a call."""
 
-DISK_MOMENTS = ("disk.before", "disk.after", "rpc", "any")
-"""Where an agent can be stopped."""
+DISK_MOMENTS = ("disk.before", "disk.after", "rpc", "agent.attach", "agent.detach", "agent.offline", "any")
+"""Where an agent can be stopped: around a write, before a call, before it does what it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,10 @@ class History:
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
-    """Return the history of a seed; `only`: with many faults of these kinds and no others."""
+    """Return the history of a seed; `only`: with many faults of these kinds and no others.
+
+    A kind may name the moment for which it waits, as in `pause@device.before`.
+    """
     rng = Random(f"history {seed}")
     controllers = tuple(f"c{number}" for number in range(1, rng.choice((3, 3, 4))))
     hosts = tuple(f"h{number}" for number in range(1, rng.choice((3, 3, 4))))
@@ -96,7 +99,9 @@ def _faults(
     for _ in range(12 if only else rng.choice((0, 1, 2, 3, 4, 5, 6, 8, 10))):
         at = rng.uniform(0.5, SECONDS)
         kind = rng.choice(only) if only else rng.choices(tuple(KINDS), tuple(KINDS.values()))[0]
-        steps.append(_fault(rng, at, kind, controllers, hosts, pools))
+        kind, _, moment = kind.partition("@")
+        step = _fault(rng, at, kind, controllers, hosts, pools)
+        steps.append(replace(step, values={**step.values, "moment": moment}) if moment else step)
     return sorted(steps, key=lambda step: step.at)
 
 

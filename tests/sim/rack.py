@@ -98,6 +98,7 @@ class Rack:
         self.watch.devices = {device.uuid: device for device in self.devices.values()}
         self.placement = Placement(self.scheduler, self.moments, history.hosts)
         self.placement.changed = self._claims_changed
+        self.placement.wrote_inventory = lambda uuid, epoch: self.watch.accepted(f"the inventory of {uuid}", epoch)
         self.hosts = {name: SimHost(self, name) for name in history.hosts}
         self.watch.hosts = {name: host.memory for name, host in self.hosts.items()}
         self.nodes: dict[str, SimNode] = {}

@@ -6,7 +6,7 @@ from pondstack.controller.world import Limits
 from pondstack.ha.lease import Terms
 
 TERMS = Terms(lease_seconds=1.5, renew_seconds=0.4, margin_seconds=0.1, succession_seconds=3.0)
-POLL_SECONDS = 0.25
+POLL_SECONDS = 0.3
 DOWN_SECONDS = 5.0
 LIMITS = Limits(
     agent_down_seconds=DOWN_SECONDS,
@@ -23,7 +23,7 @@ CONTROLLER_CALL_SECONDS = 1.0
 ATTACH_SECONDS = 3.0
 DATABASE_RETRY_SECONDS = 3.0
 LEASE_RETRY_SECONDS = 0.3
-HEARTBEAT_SECONDS = 1.0
+HEARTBEAT_SECONDS = 1.5
 UNANSWERED_SECONDS = 5.0
 KEEP_SECONDS = 60.0
 
@@ -51,8 +51,8 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
         lease_seconds=TERMS.lease_seconds,
         poll_seconds=POLL_SECONDS,
         follow_seconds=1.0,
-        node_report_seconds=1.0,
-        node_down_seconds=4.0,
+        node_report_seconds=2.0,
+        node_down_seconds=6.0,
         promotion_report_seconds=PROMOTION_REPORT_SECONDS,
         drain_seconds=1.0,
     )

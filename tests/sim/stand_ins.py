@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import oslo_messaging
 
 from pondstack.controller.devices import DeviceSpec
+from pondstack.controller.inventory import InventorySync
 from pondstack.db.rack_view import RackView
 from pondstack.devices.base import PoolDevice
 from pondstack.rpc.transport import CONTROLLER_TOPIC
@@ -210,6 +211,9 @@ def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
         "periodics": Periodics(scheduler),
         "oslo_messaging": messaging,
         "Ledger": rack.ledger,
+        "InventorySync": lambda placement, ledger, *others: InventorySync(
+            placement.for_epoch(ledger.epoch), ledger, *others
+        ),
     }
     node: dict[str, Any] = {"Parts": lambda conf: conf.parts, "oslo_messaging": messaging}
     if not rack.sql:
