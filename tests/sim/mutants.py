@@ -191,10 +191,10 @@ def assign_without_idempotence() -> Iterator[None]:
 # Reconciliation
 
 
-@mutant("cut", "pause_agent@agent.offline")
+@mutant("cut")
 def release_on_time_out() -> Iterator[None]:
-    """An agent that does not answer is taken to have let go."""
-    plain = applier.Applier._offline
+    """An agent that does not answer in time is taken to have let go."""
+    plain, execute = applier.Applier._offline, applier.Applier._execute
 
     def offline(self: Any, host: str, allocation_uuid: str) -> bool:
         try:
@@ -203,7 +203,17 @@ def release_on_time_out() -> Iterator[None]:
             self._ledger.release(str(applier.uuid4()), allocation_uuid, host)
             return True
 
-    with mock.patch.object(applier.Applier, "_offline", offline):
+    def begin(self: Any, action: Any) -> bool:
+        if isinstance(action, act.BeginRelease):
+            item = self._reader.allocation(action.allocation_uuid)
+            self._ledger.release(str(applier.uuid4()), item.uuid, item.host)
+            return True
+        return execute(self, action)
+
+    with (
+        mock.patch.object(applier.Applier, "_offline", offline),
+        mock.patch.object(applier.Applier, "_execute", begin),
+    ):
         yield
 
 

@@ -57,20 +57,20 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     controllers = tuple(f"c{number}" for number in range(1, rng.choice((3, 3, 4))))
     hosts = tuple(f"h{number}" for number in range(1, rng.choice((3, 3, 4))))
     pools = {f"pool{number}": rng.randint(3, 6) for number in range(rng.choice((1, 1, 2)))}
-    operations = tuple(_operations(rng, controllers, hosts, tuple(pools)))
+    operations = tuple(_operations(rng, controllers, hosts, tuple(pools), 2 if only else 1))
     faults = tuple(_faults(rng, controllers, hosts, pools, only))
     return History(seed, controllers, hosts, pools, rng.choice((0, 1)), rng.random() < 0.3, operations, faults)
 
 
 def _operations(
-    rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: tuple[str, ...]
+    rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: tuple[str, ...], density: int
 ) -> list[Step]:
     steps = []
-    vms = [f"vm{number}" for number in range(1, rng.randint(4, 10))]
+    vms = [f"vm{number}" for number in range(1, density * rng.randint(4, 10))]
     for vm in vms:
         values = {"host": rng.choice(hosts), "pool": rng.choice(pools), "slices": rng.choice((1, 1, 1, 2, 2, 3))}
         steps.append(Step(rng.uniform(0.5, SECONDS * 0.6), "boot", vm, values))
-    for _ in range(rng.randint(4, 14)):
+    for _ in range(density * rng.randint(4, 14)):
         at, vm = rng.uniform(2.0, SECONDS), rng.choice(vms)
         kind = rng.choice(("delete", "delete", "delete", "migrate", "migrate", "reboot", "evacuate", "boot"))
         values: dict[str, Any] = {}
