@@ -65,8 +65,19 @@ def ledger_of(database: Database, epoch: int) -> Ledger:
 
 
 def hand_over(database: Database, name: str) -> Ledger:
-    """Let another controller lead; returns its ledger."""
-    return ledger_of(database, take_over(database, HOLDERS[name], LONGEST_LEASE_SECONDS))
+    """Let another controller lead, and the former leader stand by; returns the new one's ledger."""
+    epoch = take_over(database, HOLDERS[name], LONGEST_LEASE_SECONDS)
+    database.write(lambda session: _say_leader(session, name, epoch))
+    return ledger_of(database, epoch)
+
+
+def _say_leader(session: Session, leader: str, epoch: int) -> None:
+    session.execute(
+        update(ControllerRow).where(ControllerRow.role == controllers.LEADER).values(role=controllers.STANDBY)
+    )
+    session.execute(
+        update(ControllerRow).where(ControllerRow.name == leader).values(role=controllers.LEADER, epoch=epoch)
+    )
 
 
 def _refresh(session: Session) -> None:
