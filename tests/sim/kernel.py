@@ -383,6 +383,33 @@ class Condition:
         self.notify(len(self._waiting))
 
 
+class Semaphore(Condition):
+    """threading.Semaphore and BoundedSemaphore for tasks."""
+
+    def __init__(self, scheduler: Scheduler, value: int = 1) -> None:
+        super().__init__(scheduler)
+        self._value = value
+        self.acquire, self.release = self._take, self._give
+
+    def _take(self, blocking: bool = True, timeout: float | None = None) -> bool:
+        with self._lock:
+            if not self._value and not (blocking and self.wait_for(lambda: self._value, timeout)):
+                return False
+            self._value -= 1
+            return True
+
+    def _give(self, n: int = 1) -> None:
+        with self._lock:
+            self._value += n
+            self.notify(n)
+
+    def __enter__(self) -> bool:
+        return self._take()
+
+    def __exit__(self, *_error: object) -> None:
+        self._give()
+
+
 class Event:
     """threading.Event for tasks."""
 
@@ -481,6 +508,12 @@ class Threads:
     def Condition(self, lock: Any = None) -> Condition:
         """Return a condition."""
         return Condition(self._scheduler, lock)
+
+    def Semaphore(self, value: int = 1) -> Semaphore:
+        """Return a semaphore."""
+        return Semaphore(self._scheduler, value)
+
+    BoundedSemaphore = Semaphore
 
     def Event(self) -> Event:
         """Return an event."""
