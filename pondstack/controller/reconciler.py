@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 from concurrent.futures import Executor
+from dataclasses import replace
 from typing import Any
 
 import oslo_messaging
@@ -101,9 +102,10 @@ class Reconciler:
             view = self._reader.rack()
             self._devices.check({uuid: detail.pool.state for uuid, detail in view.pools.items()})
             world = World(view, limits=self._limits())
-            self._ask_reports([name for name in view.hosts if world.host_up(name)])
+            heard = self._ask_reports([name for name in view.hosts if world.host_up(name)])
             self._note_claims(self._reader.rack())
-            findings = [*decide(self._look()), *self._placement_findings()]
+            findings = [_if_heard(finding, heard) for finding in decide(self._look())]
+            findings += self._placement_findings()
             outcomes = self._apply(findings, operator=True) if repair else {}
             self._settled()
         return [_render(finding, outcomes.get(finding.key)) for finding in findings]
@@ -126,13 +128,17 @@ class Reconciler:
             self._settled()
 
     @staticmethod
-    def _confirmed(look: Callable[[], list[Finding]], ask: Callable[[Iterable[str]], None]) -> list[Finding]:
-        """Return what is found twice, the second time at fresh reports: what was only under way is in order by then."""
+    def _confirmed(look: Callable[[], list[Finding]], ask: Callable[[Iterable[str]], set[str]]) -> list[Finding]:
+        """Return what is found twice, the second time at fresh reports: what was only under way is in order by then.
+
+        A host that `ask` did not hear of keeps its old report, which may have been on its way for long: what rests on
+        it is told, and nothing is done about it.
+        """
         findings = look()
         if not any(finding.action for finding in findings):
             return findings
-        ask({finding.host for finding in findings if finding.action and finding.host})
-        again = {finding.key: finding for finding in look()}
+        heard = ask({finding.host for finding in findings if finding.action and finding.host})
+        again = {finding.key: _if_heard(finding, heard) for finding in look()}
         return [again[finding.key] for finding in findings if finding.key in again]
 
     def _look(self, ask_placement: bool = True) -> World:
@@ -187,25 +193,27 @@ class Reconciler:
                 LOG.debug("No permission table of pool %s: %s", uuid, error)
         return tables
 
-    def _ask_reports(self, hosts: Iterable[str]) -> None:
-        self._ask(hosts, lambda host: self._agents.report(host, epoch=self._ledger.epoch), None)
+    def _ask_reports(self, hosts: Iterable[str]) -> set[str]:
+        return self._ask(hosts, lambda host: self._agents.report(host, epoch=self._ledger.epoch), None)
 
-    def _ask(self, hosts: Iterable[str], report_of: Callable[[str], Report], seconds: float | None) -> None:
-        """Take over the reports of some hosts, as many as come within `seconds`."""
+    def _ask(self, hosts: Iterable[str], report_of: Callable[[str], Report], seconds: float | None) -> set[str]:
+        """Take over the reports of some hosts, as many as come within `seconds`; return whose they are."""
 
-        def ask(host: str) -> None:
+        def ask(host: str) -> str | None:
             try:
                 self._receive(report_of(host))
             except NotLeader:
                 raise
             except (PondError, oslo_messaging.MessagingException) as error:
                 LOG.warning("The agent of %s gave no report: %s", host, error)
+                return None
+            return host
 
         done, late = futures.wait([self._executor.submit(ask, host) for host in sorted(hosts)], seconds)
-        for future in done:
-            future.result()
+        heard = {host for future in done if (host := future.result()) is not None}
         if late:
             LOG.warning("%d agents have not reported within %.3g s and are looked at later", len(late), seconds)
+        return heard
 
     def _apply(self, findings: Iterable[Finding], operator: bool = False) -> dict[tuple[str, str], str]:
         outcomes: dict[tuple[str, str], str] = {}
@@ -228,6 +236,11 @@ class Reconciler:
         elif self._inventory is not None:
             for uuid, detail in self._inventory.differences(self._reader.rack()).items():
                 yield Finding("inventory_differs", Severity.WARNING, f"pool {uuid}", detail)
+
+
+def _if_heard(finding: Finding, heard: set[str]) -> Finding:
+    """Return a finding, without its action when its evidence is the report of a host that was not heard of."""
+    return finding if finding.host is None or finding.host in heard else replace(finding, action=None)
 
 
 def _render(finding: Finding, outcome: str | None) -> dict[str, str]:

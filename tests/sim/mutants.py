@@ -240,6 +240,13 @@ def quarantine_ignored() -> Iterator[None]:
         yield
 
 
+@mutant("delay", "lose")
+def old_report_proves() -> Iterator[None]:
+    """A report that was long on its way counts as the fresh one that was asked for and did not come."""
+    with mock.patch.object(reconciler, "_if_heard", lambda finding, _heard: finding):
+        yield
+
+
 @mutant()
 def claims_ignored() -> Iterator[None]:
     """Every allocation counts as unclaimed for long enough."""
