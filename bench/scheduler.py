@@ -34,7 +34,7 @@ from pondstack.testing.servers import RabbitMQServer
 from pondstack_nova import client, snapshot
 from pondstack_nova.flavors import LOCAL_KEY, POOL_KEY
 from pondstack_nova.request_filter import pond_split
-from tests.functional.stand_in import serve
+from tests.functional.stand_in import Serving
 
 CONF = nova.conf.CONF
 TARGET = 1.10
@@ -104,7 +104,7 @@ class Bench(ManyHosts):
         )
         client.reset()
         snapshot.reset()
-        self.controller_server = serve(self.controller, CONF, self.broker.transport_url())
+        self.controller_server = Serving(self.controller, CONF, self.broker.transport_url())
 
     def make_scheduler(self, plugins: bool) -> manager.SchedulerManager:
         """Return a scheduler with Nova's default filters and weighers, or with ours besides."""

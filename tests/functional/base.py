@@ -15,7 +15,7 @@ from nova.tests.functional import integrated_helpers
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.rpc.wire import PoolView
 from pondstack_nova import client, snapshot
-from tests.functional.stand_in import StandInController, serve
+from tests.functional.stand_in import Serving, StandInController
 
 CONF = nova.conf.CONF
 INVENTORY_VERSION = "1.15"
@@ -89,7 +89,7 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
     def start_controller(self) -> None:
         """Start the controller; it ends with the test at the latest."""
         self.controller = StandInController()
-        self.controller_server = serve(self.controller, CONF)
+        self.controller_server: Serving | None = Serving(self.controller, CONF)
         self.addCleanup(self.stop_controller)
 
     def stop_controller(self) -> None:
@@ -98,7 +98,6 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
         if self.controller_server is not None:
             server, self.controller_server = self.controller_server, None
             server.stop()
-            server.wait()
 
     def make_pool(self, name: str, slices: int, hosts: tuple[str, ...]) -> str:
         """Make a pool's provider in Placement, as the controller does, and show it in the snapshot."""

@@ -52,10 +52,21 @@ def _room(pool: PoolView) -> PoolRoom:
     return PoolRoom(pool.name, pool.slices_total * pool.slice_mib, free * pool.slice_mib)
 
 
-def serve(controller: StandInController, conf: Any, url: str | None = None) -> Any:
-    """Start an RPC server for the stand-in, on Nova's own bus or on `url`; the caller stops it."""
-    server = oslo_messaging.get_rpc_server(
-        rpc.get_transport(conf, url), rpc.controller_target("controller"), [controller], executor="threading"
-    )
-    server.start()
-    return server
+class Serving:
+    """RPC servers of the stand-in: it leads, and it is the one controller that there is."""
+
+    def __init__(self, controller: StandInController, conf: Any, url: str | None = None) -> None:
+        bus = rpc.get_transport(conf, url)
+        self._servers = [
+            oslo_messaging.get_rpc_server(bus, target("controller"), [controller], executor="threading")
+            for target in (rpc.controller_target, rpc.node_target)
+        ]
+        for server in self._servers:
+            server.start()
+
+    def stop(self) -> None:
+        """Take no new request, and finish those under way."""
+        for server in self._servers:
+            server.stop()
+        for server in self._servers:
+            server.wait()
