@@ -220,9 +220,12 @@ def test_fence_is_not_confirmed_by_a_device_that_does_not_answer(harness: Harnes
 
 
 def test_fence_is_not_confirmed_while_the_host_can_reach_a_slice(harness: Harness) -> None:
-    if harness.map is None:
-        pytest.skip("the device guards each access itself")
     harness.device.grant("host1", [Extent(0, 2)], tag="a", epoch=1)
+    if harness.map is None:
+        # The device guards each access itself: once the permission is gone there is nothing to wait for.
+        harness.device.fence("host1", [0, 1], epoch=1)
+        assert harness.device.permissions() == {}
+        return
     with harness.map(1):
         with pytest.raises(InUse, match=r"\[1\]"):
             harness.device.fence("host1", [0, 1], epoch=1)

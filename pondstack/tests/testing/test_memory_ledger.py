@@ -22,7 +22,7 @@ from pondstack.tests.db.conftest import POOL, report
 SQL_ONLY = {
     "test_the_clock_is_in_seconds_and_moves_within_a_transaction",
     "test_a_leader_asleep_within_a_transaction_keeps_nobody_waiting",
-    "test_one_writer_has_one_transaction_at_a_time",
+    "test_one_writer_has_few_transactions_at_a_time",
 }
 """Tests of the databases themselves."""
 
