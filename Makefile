@@ -34,8 +34,8 @@ rack-up: setup ## Start the rack without the demonstration
 demo: ## Boot the zNUMA guest on the running rack and show it
 	@$(RACK) demo
 
-failover: ## Kill the running rack's leading controller and watch the other one take over (KILL=0: hand over)
-	@$(RACK) failover $(if $(filter-out 0,$(KILL)),--kill)
+failover: ## Kill the running rack's leading controller and watch the other one take over (KILL=0: hand over; TIMES)
+	@$(RACK) failover $(if $(filter-out 0,$(KILL)),--kill) $(call option,times,TIMES)
 
 rack-status: ## Show which services of the rack run
 	@$(RACK) status

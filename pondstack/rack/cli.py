@@ -81,18 +81,24 @@ def _failover(options: argparse.Namespace) -> int:
 
     rack = Rack.open(options.directory)
     with rack.locked():
-        outcome = failover.run(rack, kill=options.kill, say=rack.progress.say)
-    wrong = failover.check(outcome)
+        outcomes, wrong = failover.repeat(rack, options.times, kill=options.kill, say=rack.progress.say)
     for text in wrong:
         print(f"not as it should be: {text}", file=sys.stderr)
     if not wrong:
-        rack.progress.say(failover.summary(outcome))
+        rack.progress.say(failover.summary(outcomes))
     return 1 if wrong else 0
 
 
 def _summary(layout: Layout) -> str:
     sizes = layout.sizes
     return f"{sizes.hosts} libvirt hosts, {sizes.fakes} fake computes, a pool of {sizes.slices} slices"
+
+
+def _at_least_one(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{value} is not at least 1")
+    return value
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -117,5 +123,6 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("demo", help="boot a zNUMA guest and show it").set_defaults(command=_demo)
     failover = commands.add_parser("failover", help="have the other controller lead, and watch it")
     failover.add_argument("--kill", action="store_true", help="kill -9 the leader instead of asking it to hand over")
+    failover.add_argument("--times", type=_at_least_one, default=1, help="so many in turn (TIMES)")
     failover.set_defaults(command=_failover)
     return parser

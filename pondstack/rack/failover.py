@@ -1,7 +1,8 @@
 """Has the rack's other controller lead, and watches: who leads, how long changes wait, whether the guest notices."""
 
+import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -93,12 +94,44 @@ def check(outcome: Outcome) -> list[str]:
     return wrong
 
 
-def summary(outcome: Outcome) -> str:
+def repeat(rack: Rack, times: int, *, kill: bool, say: Say) -> tuple[list[Outcome], list[str]]:
+    """Fail over `times` times, the controllers in turn; ends at the first that is not as it should be, and says why."""
+    outcomes: list[Outcome] = []
+    for number in range(1, times + 1):
+        if times > 1:
+            say(f"fail-over {number} of {times}")
+        outcomes.append(run(rack, kill=kill, say=say))
+        if wrong := check(outcomes[-1]):
+            return outcomes, wrong
+    first, last = outcomes[0].guest_before, outcomes[-1].guest_after
+    return outcomes, beat.compare(first, last) if first and last else []
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
     """Return the last line: figures first."""
+    if len(outcomes) > 1:
+        return _summary_of_many(outcomes)
+    (outcome,) = outcomes
     guest = "; the guest noticed nothing" if outcome.guest_after else ""
     return (
         f"{outcome.wait_seconds:.2f} s without a change: {outcome.before} (epoch {outcome.epoch_before}) -> "
         f"{outcome.after} (epoch {outcome.epoch_after}); the audit is clean{guest}"
+    )
+
+
+def _summary_of_many(outcomes: Sequence[Outcome]) -> str:
+    waits = [outcome.wait_seconds for outcome in outcomes]
+    first, last = outcomes[0].guest_before, outcomes[-1].guest_after
+    guest = ""
+    if first and last:
+        guest = (
+            f"; one guest, pid {last.pid}, ran through all of them: beat {first.count} to {last.count}, "
+            f"{last.errors} errors"
+        )
+    return (
+        f"{statistics.median(waits):.2f} s without a change at the median, {max(waits):.2f} s at most, of "
+        f"{len(outcomes)} fail-overs (epoch {outcomes[0].epoch_before} -> {outcomes[-1].epoch_after}); the audit is "
+        f"clean after each{guest}"
     )
 
 

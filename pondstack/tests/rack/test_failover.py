@@ -83,7 +83,7 @@ WELL = failover.Outcome(
 
 def test_a_fail_over_that_nobody_noticed_is_well() -> None:
     assert failover.check(WELL) == []
-    assert failover.summary(WELL) == (
+    assert failover.summary([WELL]) == (
         "1.62 s without a change: controller1 (epoch 3) -> controller2 (epoch 4); the audit is clean; "
         "the guest noticed nothing"
     )
@@ -105,3 +105,41 @@ def test_a_fail_over_that_nobody_noticed_is_well() -> None:
 def test_what_is_not_well_is_said(change: dict[str, Any], said: str) -> None:
     (wrong,) = failover.check(dataclasses.replace(WELL, **change))
     assert said in wrong
+
+
+def _faked(monkeypatch: pytest.MonkeyPatch, outcomes: list[failover.Outcome]) -> None:
+    following = iter(outcomes)
+    monkeypatch.setattr(failover, "run", lambda _rack, **_options: next(following))
+
+
+def test_many_fail_overs_end_in_their_median_and_worst(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = dataclasses.replace(
+        WELL,
+        wait_seconds=4.0,
+        epoch_before=4,
+        epoch_after=5,
+        guest_before=WELL.guest_after,
+        guest_after=dataclasses.replace(BEAT, count=19),
+    )
+    _faked(monkeypatch, [WELL, slow])
+    outcomes, wrong = failover.repeat(None, 2, kill=True, say=lambda _text: None)  # type: ignore[arg-type]
+    assert wrong == []
+    assert failover.summary(outcomes) == (
+        "2.81 s without a change at the median, 4.00 s at most, of 2 fail-overs (epoch 3 -> 5); the audit is clean "
+        "after each; one guest, pid 7, ran through all of them: beat 12 to 19, 0 errors"
+    )
+
+
+def test_many_fail_overs_stop_at_the_first_bad_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    _faked(monkeypatch, [WELL, dataclasses.replace(WELL, epoch_after=3)])
+    outcomes, (wrong,) = failover.repeat(None, 3, kill=True, say=lambda _text: None)  # type: ignore[arg-type]
+    assert len(outcomes) == 2
+    assert "epoch 3 does not follow 3" in wrong
+
+
+def test_a_guest_that_was_replaced_between_two_fail_overs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = dataclasses.replace(BEAT, pid=8, count=20)
+    second = dataclasses.replace(WELL, guest_before=other, guest_after=dataclasses.replace(other, count=22))
+    _faked(monkeypatch, [WELL, second])
+    _, (wrong,) = failover.repeat(None, 2, kill=True, say=lambda _text: None)  # type: ignore[arg-type]
+    assert "another process: 8, was 7" in wrong
