@@ -11,7 +11,6 @@ from oslo_config import cfg
 
 from bench import proof
 from bench.cloud import Cloud, gone
-from pondstack.devices import emulated_files as files
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.units import GIB_MIB, RESOURCE_CLASS
 from pondstack.rack import pond
@@ -20,6 +19,7 @@ from pondstack.rpc.transport import get_transport
 from pondstack.testing.daemon import Daemon, wait_until
 from pondstack_agent.attachments import FOLDER
 from pondstack_agent.drivers.emulated import EmulatedHostPool
+from tests.rack.device_hold import grants_held
 
 SETTLE_SECONDS = 60.0
 """Within a minute ledger, Placement and agents agree again."""
@@ -107,7 +107,7 @@ class Days:
 
         Gives the server's UUID; the build goes on at the end.
         """
-        with files.locked(self.rack.layout.pool_device):
+        with grants_held(self.rack.layout.pool_device):
             server = self.boot(flavor, host)
             self.until(lambda: self.allocations(server), 60.0, f"nothing was assigned to {server}")
             yield server
