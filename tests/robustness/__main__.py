@@ -18,7 +18,7 @@ from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 
 from bench.figures import Meter  # noqa: E402 (threading first)
-from tests.robustness import network, report  # noqa: E402
+from tests.robustness import disk, network, report  # noqa: E402
 from tests.robustness.plan import Counts  # noqa: E402
 from tests.robustness.run import Options, run  # noqa: E402
 from tests.robustness.stores import STORES  # noqa: E402
@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--pauses", type=int, default=50, help="how often it is paused past its lease (PAUSES)")
     parser.add_argument("--others", type=int, default=-1, help="how often each other fault happens (OTHERS)")
     parser.add_argument("--cuts", type=int, help="how often the leader's network is cut: as the others (CUTS)")
+    parser.add_argument("--disks", type=int, help="how often the database's disk is full: as the others (DISKS)")
     parser.add_argument("--seed", type=int, default=1, help="what the plan and all choices follow from (SEED)")
     parser.add_argument("--database", choices=[*STORES, "all"], default="mariadb", help="DATABASE")
     parser.add_argument("--reports", type=Path, default=Path("reports"), help="folder of the reports (REPORTS)")
@@ -45,10 +46,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if lacking := network.missing():
         print(f"no network is cut: {lacking}", flush=True)
         options.cuts = 0
+    if lacking := disk.missing():
+        print(f"no disk is filled: {lacking}", flush=True)
+        options.disks = 0
     counts = replace(counts, cuts=counts.rare if options.cuts is None else options.cuts)
-    endings = [_one(Options(options.seed, counts, name), options.reports, early) for name in names]
+    endings = [_one(_options(options, counts, name), options.reports, early) for name in names]
     print("\n" + "\n\n".join(lines for _, lines in endings))
     return 0 if all(good for good, _ in endings) else 1
+
+
+def _options(options: argparse.Namespace, counts: Counts, database: str) -> Options:
+    disks = counts.rare if options.disks is None else options.disks
+    return Options(options.seed, replace(counts, disks=disks if STORES[database].one_disk else 0), database)
 
 
 def _one(options: Options, reports: Path, early: threading.Event) -> tuple[bool, str]:
@@ -60,7 +69,8 @@ def _one(options: Options, reports: Path, early: threading.Event) -> tuple[bool,
     logging.basicConfig(filename=folder / "run.log", level=logging.WARNING, force=True)
     counts = options.counts
     replay = f"make robustness KILLS={counts.kills} PAUSES={counts.pauses} OTHERS={counts.rare} CUTS={counts.cuts}"
-    print(f"seed {options.seed}; the same again: {replay} SEED={options.seed} DATABASE={options.database}", flush=True)
+    replay += f" DISKS={counts.disks} SEED={options.seed} DATABASE={options.database}"
+    print(f"seed {options.seed}; the same again: {replay}", flush=True)
     print(f"logs and report: {folder}", flush=True)
     with Meter("faults", len(options.plan())) as meter:
         result = run(options, rack, meter.show, early.is_set)

@@ -17,6 +17,8 @@ LEASE_SECONDS = 1.5
 """The default of [ha] lease_seconds; a pause is longer."""
 
 HAND_OVER_SECONDS = 30.0
+FULL_SECONDS = (5.0, 12.0)
+FILL_AGAIN_SECONDS = 0.05
 
 Mend = Callable[[], None]
 Now = Callable[[], None]
@@ -85,6 +87,22 @@ def cut_leader(rack: Rack, rng: random.Random, now: Now) -> Mend:
     return mend
 
 
+def fill_disk(rack: Rack, rng: random.Random, now: Now) -> Mend:
+    """Leave no byte on the database's disk for some seconds; what counts is how writes resume once there is room."""
+    disk = rack.disk
+    assert disk is not None
+    until = time.monotonic() + rng.uniform(*FULL_SECONDS)
+    try:
+        while time.monotonic() < until:
+            disk.fill()
+            threading.Event().wait(FILL_AGAIN_SECONDS)
+    finally:
+        disk.free()
+    now()
+    rack.store.revive()
+    return lambda: None
+
+
 def hand_over(rack: Rack, _rng: random.Random, now: Now) -> Mend:
     """Ask the leader to hand over to the other one, again while there is no leader that agrees."""
 
@@ -145,6 +163,7 @@ KILL_LEADER = Fault("kill -9 leader", kill_leader)
 PAUSE_LEADER = Fault("SIGSTOP leader past its lease", pause_leader)
 CUT_LEADER = Fault("network of the leader cut past its lease", cut_leader)
 STOP_LEADER = Fault("SIGTERM leader", stop_leader)
+FILL_DISK = Fault("disk of the database full, until there is room", fill_disk)
 HAND_OVER = Fault("hand over to the stand-by", hand_over)
 RESTART_BROKER = Fault("restart RabbitMQ", restart_broker)
 

@@ -13,13 +13,14 @@ from tests.robustness.rack import AGENTS
 class Counts:
     """How often each fault happens; the others follow from `kills` unless they are given.
 
-    With `cuts` each controller has a network of its own, for the whole run.
+    With `cuts` each controller has a network of its own, for the whole run, and with `disks` the database a disk.
     """
 
     kills: int
     pauses: int
     others: int = -1
     cuts: int = 0
+    disks: int = 0
 
     @property
     def rare(self) -> int:
@@ -45,6 +46,7 @@ def make_plan(seed: int, counts: Counts, store: str, casualty: str) -> list[Step
         with_leader: counts.rare if store == "mariadb" else counts.kills,
         faults.PAUSE_LEADER: counts.pauses,
         faults.CUT_LEADER: counts.cuts,
+        faults.FILL_DISK: counts.disks,
         store_alone: counts.rare,
         faults.STOP_LEADER: counts.rare,
         faults.HAND_OVER: counts.rare,

@@ -21,6 +21,7 @@ from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.testing.daemon import Daemon, DaemonFailed, recorded, signal_process, wait_until
 from pondstack.testing.servers import LOOPBACK, RabbitMQServer
+from tests.robustness.disk import Disk
 from tests.robustness.network import Network
 from tests.robustness.stores import Store
 
@@ -68,12 +69,14 @@ class Rack:
         broker: RabbitMQServer,
         store: Store,
         networks: Mapping[str, Network] | None = None,
+        disk: Disk | None = None,
         slices: int = SLICES,
     ) -> None:
         self.folder = folder
         self.broker = broker
         self.store = store
         self.networks = networks or {}
+        self.disk = disk
         self.device = create_device(folder / "pool0", slices)
         self.pool = pool_uuid(self.device.info().serial)
         self.slices = slices

@@ -6,11 +6,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pondstack.testing.servers import RabbitMQServer
+from tests.robustness.disk import Disk, mounted
 from tests.robustness.ending import read_journal, settled
 from tests.robustness.history import History, Injected, Recorder
 from tests.robustness.model import Broken
@@ -62,9 +63,9 @@ def run(
     Raises what keeps the rack from healing.
     """
     cut = CONTROLLERS if options.counts.cuts else ()
-    with servers(options.database) as (broker, store), networks(cut) as own:
+    with servers(options.database, options.counts.disks > 0) as (broker, store, disk), networks(cut) as own:
         plan = options.plan()
-        rack = Rack(folder, broker, store, own)
+        rack = Rack(folder, broker, store, own, disk)
         recorder = Recorder()
         try:
             rack.start()
@@ -134,16 +135,15 @@ def _finish(rack: Rack, recorder: Recorder, traffic: Traffic) -> History:
 
 
 @contextmanager
-def servers(database: str) -> Iterator[tuple[RabbitMQServer, Store]]:
+def servers(database: str, own_disk: bool) -> Iterator[tuple[RabbitMQServer, Store, Disk | None]]:
     """Start broker and database in folders of their own (short paths for their sockets), gone at the end."""
     place = Path(tempfile.mkdtemp(prefix="ps-rob-", dir="/tmp"))
     place.chmod(0o711)
-    broker, store = RabbitMQServer(place / "mq"), STORES[database](place / "db")
-    try:
-        broker.start()
-        store.start()
-        yield broker, store
-    finally:
-        store.stop()
-        broker.stop()
-        shutil.rmtree(place, ignore_errors=True)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, place, ignore_errors=True)
+        disk = stack.enter_context(mounted(place / "db")) if own_disk else None
+        broker, store = RabbitMQServer(place / "mq"), STORES[database](place / "db")
+        for server in (broker, store):
+            stack.callback(server.stop)
+            server.start()
+        yield broker, store, disk

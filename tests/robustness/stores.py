@@ -13,9 +13,14 @@ Mend = Callable[[], None]
 
 
 class Store(Protocol):
-    """One database set-up. `casualty` names what kill() kills, for the table."""
+    """One database set-up. `casualty` names what kill() kills, for the table.
+
+    `one_disk`: all of it is on one disk, which can be full. (A cluster's servers here share a disk that in production
+    they do not: a Galera node that cannot write leaves its cluster, and three of them end it.)
+    """
 
     casualty: str
+    one_disk: bool
     hosts: list[str]
 
     def start(self) -> None:
@@ -30,14 +35,18 @@ class Store(Protocol):
     def kill(self, rng: random.Random) -> Mend:
         """SIGKILL a server and let the others, if any, go on; returns what makes the set-up whole again."""
 
+    def revive(self) -> None:
+        """Start the servers that ended because their disk was full."""
+
 
 class SingleMariaDB:
     """One MariaDB server: while it is away nobody can write."""
 
     casualty = "kill -9 database, start it again"
+    one_disk = True
 
     def __init__(self, folder: Path) -> None:
-        self.server = MariaDBServer(folder)
+        self.server = MariaDBServer(folder, binlog=True)
         self.hosts: list[str] = []
 
     def start(self) -> None:
@@ -58,11 +67,16 @@ class SingleMariaDB:
         self.server.start()
         return lambda: None
 
+    def revive(self) -> None:
+        """Start the server unless it runs."""
+        self.server.start()
+
 
 class Galera:
     """Three nodes; the client's own list of nodes finds another one."""
 
     casualty = "kill -9 Galera node"
+    one_disk = False
 
     def __init__(self, folder: Path) -> None:
         if lacking := galera.missing():
@@ -89,11 +103,16 @@ class Galera:
         self._cluster.kill(number)
         return lambda: self._cluster.restart(number)
 
+    def revive(self) -> None:
+        """Start the nodes that do not run."""
+        self._cluster.start()
+
 
 class Postgres:
     """A primary and a synchronous standby; the run is the arbiter that promotes."""
 
     casualty = "kill -9 PostgreSQL primary, promote the standby"
+    one_disk = False
 
     def __init__(self, folder: Path) -> None:
         if lacking := postgresql_pair.missing():
@@ -118,6 +137,10 @@ class Postgres:
         self._pair.kill_primary()
         self._pair.promote()
         return self._mend
+
+    def revive(self) -> None:
+        """Start what does not run; no commit is confirmed before there is a synchronous standby."""
+        self._pair.start()
 
     def _mend(self) -> None:
         self._pair.rejoin()

@@ -13,10 +13,17 @@ MARIADBD = "/usr/sbin/mariadbd"
 
 
 class MariaDBServer(Server):
-    """mariadbd; commits are durable (innodb_flush_log_at_trx_commit = 1), buffers are small."""
+    """mariadbd; commits are durable (innodb_flush_log_at_trx_commit = 1), buffers are small.
+
+    With `binlog` each commit is in a binary log first, as a server has it that can be restored to a point in time.
+    """
 
     name = "mariadb"
     account = "root"
+
+    def __init__(self, directory: Path, port: int = 0, *, binlog: bool = False) -> None:
+        self._binlog = binlog
+        super().__init__(directory, port)
 
     @property
     def data(self) -> Path:
@@ -43,7 +50,7 @@ class MariaDBServer(Server):
             f"--bind-address={LOOPBACK}",
             f"--port={self.port}",
             "--skip-name-resolve",
-            "--skip-log-bin",
+            *(("--log-bin=binlog", "--sync-binlog=1") if self._binlog else ("--skip-log-bin",)),
             "--character-set-server=utf8mb3",
             "--max-connections=1000",
             "--innodb-buffer-pool-size=128M",
