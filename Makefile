@@ -55,7 +55,7 @@ replay: ## Replay requests of a trace against the running rack and look for leak
 
 robustness: setup ## Kill, pause and cut off controllers under load, check all they said (KILLS, PAUSES, SEED, DATABASE, more in robustness.md)
 	@$(PYTHON) -W ignore -m tests.robustness $(call option,kills,KILLS) $(call option,pauses,PAUSES) \
-		$(call option,others,OTHERS) $(call option,cuts,CUTS) $(call option,disks,DISKS) $(call option,seed,SEED) $(call option,database,DATABASE) $(call option,reports,REPORTS)
+		$(call option,others,OTHERS) $(call option,cuts,CUTS) $(call option,disks,DISKS) $(call option,brokers,BROKERS) $(call option,seed,SEED) $(call option,database,DATABASE) $(call option,reports,REPORTS)
 
 bench-scheduler: setup ## Time of Nova's select_destinations with our plugins against without
 	@$(PYTHON) -m bench.scheduler $(call option,rounds,ROUNDS)

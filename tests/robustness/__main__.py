@@ -19,6 +19,7 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from bench.figures import Meter  # noqa: E402 (threading first)
 from tests.robustness import disk, network, report  # noqa: E402
+from tests.robustness.brokers import BROKERS  # noqa: E402
 from tests.robustness.plan import Counts  # noqa: E402
 from tests.robustness.run import Options, run  # noqa: E402
 from tests.robustness.stores import STORES  # noqa: E402
@@ -34,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--disks", type=int, help="how often the database's disk is full: as the others (DISKS)")
     parser.add_argument("--seed", type=int, default=1, help="what the plan and all choices follow from (SEED)")
     parser.add_argument("--database", choices=[*STORES, "all"], default="mariadb", help="DATABASE")
+    parser.add_argument("--brokers", type=int, choices=[*BROKERS], default=1, help="nodes of RabbitMQ (BROKERS)")
     parser.add_argument("--reports", type=Path, default=Path("reports"), help="folder of the reports (REPORTS)")
     options = parser.parse_args(arguments)
     # Told to end, the run still stops what it started.
@@ -57,7 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(options: argparse.Namespace, counts: Counts, database: str) -> Options:
     disks = counts.rare if options.disks is None else options.disks
-    return Options(options.seed, replace(counts, disks=disks if STORES[database].one_disk else 0), database)
+    counts = replace(counts, disks=disks if STORES[database].one_disk else 0)
+    return Options(options.seed, counts, database, options.brokers)
 
 
 def _one(options: Options, reports: Path, early: threading.Event) -> tuple[bool, str]:
@@ -69,7 +72,7 @@ def _one(options: Options, reports: Path, early: threading.Event) -> tuple[bool,
     logging.basicConfig(filename=folder / "run.log", level=logging.WARNING, force=True)
     counts = options.counts
     replay = f"make robustness KILLS={counts.kills} PAUSES={counts.pauses} OTHERS={counts.rare} CUTS={counts.cuts}"
-    replay += f" DISKS={counts.disks} SEED={options.seed} DATABASE={options.database}"
+    replay += f" DISKS={counts.disks} SEED={options.seed} DATABASE={options.database} BROKERS={options.brokers}"
     print(f"seed {options.seed}; the same again: {replay}", flush=True)
     print(f"logs and report: {folder}", flush=True)
     with Meter("faults", len(options.plan())) as meter:

@@ -139,11 +139,10 @@ def kill_leader_and_store(rack: Rack, rng: random.Random, now: Now) -> Mend:
     return mend
 
 
-def restart_broker(rack: Rack, _rng: random.Random, now: Now) -> Mend:
-    """Stop RabbitMQ in order and start it again."""
+def strike_broker(rack: Rack, rng: random.Random, now: Now) -> Mend:
+    """Take a node of RabbitMQ away."""
     now()
-    rack.broker.restart()
-    return lambda: None
+    return rack.broker.strike(rng)
 
 
 @functools.cache
@@ -165,7 +164,11 @@ CUT_LEADER = Fault("network of the leader cut past its lease", cut_leader)
 STOP_LEADER = Fault("SIGTERM leader", stop_leader)
 FILL_DISK = Fault("disk of the database full, until there is room", fill_disk)
 HAND_OVER = Fault("hand over to the stand-by", hand_over)
-RESTART_BROKER = Fault("restart RabbitMQ", restart_broker)
+
+
+def of_broker(casualty: str) -> Fault:
+    """Return the fault of a message broker."""
+    return Fault(casualty, strike_broker)
 
 
 def of_store(casualty: str) -> tuple[Fault, Fault]:

@@ -29,6 +29,14 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Casualties:
+    """What the blow to the database and the one to the broker are called."""
+
+    store: str
+    broker: str
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One fault, `after_seconds` after the rack was whole again, with a seed of its own."""
 
@@ -37,10 +45,10 @@ class Step:
     seed: int
 
 
-def make_plan(seed: int, counts: Counts, store: str, casualty: str) -> list[Step]:
+def make_plan(seed: int, counts: Counts, store: str, casualties: Casualties) -> list[Step]:
     """Return the steps of a run. On a cluster, `kills` counts the leader together with a database server."""
     rng = random.Random(f"plan-{seed}")
-    store_alone, with_leader = faults.of_store(casualty)
+    store_alone, with_leader = faults.of_store(casualties.store)
     wanted: Mapping[Fault, int] = {
         faults.KILL_LEADER: counts.kills if store == "mariadb" else counts.rare,
         with_leader: counts.rare if store == "mariadb" else counts.kills,
@@ -50,7 +58,7 @@ def make_plan(seed: int, counts: Counts, store: str, casualty: str) -> list[Step
         store_alone: counts.rare,
         faults.STOP_LEADER: counts.rare,
         faults.HAND_OVER: counts.rare,
-        faults.RESTART_BROKER: counts.rare,
+        faults.of_broker(casualties.broker): counts.rare,
     }
     chosen = [fault for fault, count in wanted.items() for _ in range(count)]
     chosen += [faults.kill_agent(rng.choice(AGENTS)) for _ in range(counts.rare)]

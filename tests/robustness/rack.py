@@ -20,7 +20,8 @@ from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.testing.daemon import Daemon, DaemonFailed, recorded, signal_process, wait_until
-from pondstack.testing.servers import LOOPBACK, RabbitMQServer
+from pondstack.testing.servers import LOOPBACK
+from tests.robustness.brokers import Broker
 from tests.robustness.disk import Disk
 from tests.robustness.network import Network
 from tests.robustness.stores import Store
@@ -66,7 +67,7 @@ class Rack:
     def __init__(
         self,
         folder: Path,
-        broker: RabbitMQServer,
+        broker: Broker,
         store: Store,
         networks: Mapping[str, Network] | None = None,
         disk: Disk | None = None,

@@ -10,13 +10,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pondstack.testing.servers import RabbitMQServer
+from tests.robustness.brokers import BROKERS, Broker
 from tests.robustness.disk import Disk, mounted
 from tests.robustness.ending import read_journal, settled
 from tests.robustness.history import History, Injected, Recorder
 from tests.robustness.model import Broken
 from tests.robustness.network import networks
-from tests.robustness.plan import Counts, Step, make_plan
+from tests.robustness.plan import Casualties, Counts, Step, make_plan
 from tests.robustness.rack import CONTROLLERS, Rack
 from tests.robustness.stores import STORES, Store
 from tests.robustness.traffic import Pace, Traffic
@@ -32,11 +32,13 @@ class Options:
     seed: int
     counts: Counts
     database: str = "mariadb"
+    brokers: int = 1
     pace: Pace = field(default_factory=Pace)
 
     def plan(self) -> list[Step]:
         """Return the faults of the run."""
-        return make_plan(self.seed, self.counts, self.database, STORES[self.database].casualty)
+        casualties = Casualties(STORES[self.database].casualty, BROKERS[self.brokers].casualty)
+        return make_plan(self.seed, self.counts, self.database, casualties)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def run(
     Raises what keeps the rack from healing.
     """
     cut = CONTROLLERS if options.counts.cuts else ()
-    with servers(options.database, options.counts.disks > 0) as (broker, store, disk), networks(cut) as own:
+    with servers(options) as (broker, store, disk), networks(cut) as own:
         plan = options.plan()
         rack = Rack(folder, broker, store, own, disk)
         recorder = Recorder()
@@ -135,14 +137,14 @@ def _finish(rack: Rack, recorder: Recorder, traffic: Traffic) -> History:
 
 
 @contextmanager
-def servers(database: str, own_disk: bool) -> Iterator[tuple[RabbitMQServer, Store, Disk | None]]:
+def servers(options: Options) -> Iterator[tuple[Broker, Store, Disk | None]]:
     """Start broker and database in folders of their own (short paths for their sockets), gone at the end."""
     place = Path(tempfile.mkdtemp(prefix="ps-rob-", dir="/tmp"))
     place.chmod(0o711)
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, place, ignore_errors=True)
-        disk = stack.enter_context(mounted(place / "db")) if own_disk else None
-        broker, store = RabbitMQServer(place / "mq"), STORES[database](place / "db")
+        disk = stack.enter_context(mounted(place / "db")) if options.counts.disks else None
+        broker, store = BROKERS[options.brokers](place / "mq"), STORES[options.database](place / "db")
         for server in (broker, store):
             stack.callback(server.stop)
             server.start()

@@ -10,6 +10,7 @@ from pondstack.testing.servers.mariadb import MariaDBServer
 from pondstack.testing.servers.postgresql import PostgreSQLServer
 from pondstack.testing.servers.postgresql_pair import PostgresPair
 from pondstack.testing.servers.rabbitmq import RabbitMQServer
+from pondstack.testing.servers.rabbitmq_cluster import RabbitMQCluster
 
 __all__ = [
     "LOOPBACK",
@@ -19,6 +20,7 @@ __all__ = [
     "MariaDBServer",
     "PostgreSQLServer",
     "PostgresPair",
+    "RabbitMQCluster",
     "RabbitMQServer",
     "Server",
     "free_port",

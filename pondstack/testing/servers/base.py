@@ -56,10 +56,15 @@ class Server:
 
     def start(self) -> Self:
         """Start and wait until clients are served; idempotent."""
-        if not self.running:
-            self._prepare()
+        self.launch()
         self.daemon.start()
         return self
+
+    def launch(self) -> None:
+        """Start without waiting; idempotent."""
+        if not self.running:
+            self._prepare()
+            self.daemon.launch()
 
     def stop(self) -> None:
         """Shut down in order and wait for the end; idempotent."""

@@ -1,9 +1,11 @@
 """The Galera cluster and the PostgreSQL pair lose a server, keep what was committed, and come back whole."""
 
+import kombu
 import psycopg2
 import pytest
 
 from pondstack.testing import daemon
+from pondstack.testing.servers import RabbitMQCluster
 from pondstack.testing.servers import galera as galera_servers
 
 
@@ -38,6 +40,27 @@ def test_postgresql_fails_over_and_takes_the_old_primary_back(postgresql_pair):
     with pytest.raises(psycopg2.errors.ReadOnlySqlTransaction):
         old.execute("INSERT INTO t VALUES (2)")
     pair.execute("DROP TABLE t")
+
+
+def test_a_rabbitmq_cluster_keeps_a_quorum_queue_without_a_node(short_directory):
+    cluster = RabbitMQCluster(short_directory("mq"))
+    try:
+        cluster.start()
+        first, second, _ = cluster.transport_url("v").removeprefix("rabbit://").removesuffix("/v").split(",")
+        with kombu.Connection(f"amqp://{first}/v") as connection, connection.channel() as channel:
+            queue = kombu.Queue("q", channel=channel, durable=True, queue_arguments={"x-queue-type": "quorum"})
+            queue.declare()
+            kombu.Producer(channel, routing_key="q").publish("kept")
+        cluster.kill(0)
+        with kombu.Connection(f"amqp://{second}/v") as connection:
+            message = connection.SimpleQueue(kombu.Queue("q", durable=True, no_declare=True)).get(timeout=60)
+            assert message.payload == "kept"
+            message.ack()
+        cluster.restart(0)
+        assert "q" in cluster.nodes[0].rabbitmqctl("-p", "v", "list_queues", "name")
+    finally:
+        cluster.stop()
+    assert not any(node.running for node in cluster.nodes)
 
 
 def test_what_is_missing_is_named(monkeypatch, tmp_path):
