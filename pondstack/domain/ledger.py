@@ -8,7 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
-from pondstack.domain.states import OWNED, SliceEvent, SliceState, next_state
+from pondstack.domain.states import DEVICE_FAILED, OWNED, SliceEvent, SliceState, next_state
+
+LET_GO = {
+    SliceState.ASSIGNING: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
+    SliceState.ONLINE: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
+    SliceState.RELEASING: (SliceEvent.CONFIRM,),
+    SliceState.QUARANTINED: (SliceEvent.AUDIT,),
+}
+"""What the host's word "I do not hold it" makes of a slice of the allocation, unless its device failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +26,15 @@ class Violation:
     code: str
     subject: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Slices that take the same events. `reason`: why they stay aside, "" for those that do not."""
+
+    events: tuple[SliceEvent, ...]
+    reason: str
+    items: tuple[Slice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +77,19 @@ def transition(
     if state in OWNED:
         return replace(item, state=state, epoch=epoch, reason=reason)
     return replace(item, state=state, host=None, allocation_uuid=None, epoch=epoch, reason=reason)
+
+
+def fates(items: Iterable[Slice]) -> list[Fate]:
+    """Return what becomes of an allocation's slices once their host has said "I do not hold it"."""
+    groups: dict[tuple[SliceState, str], list[Slice]] = {}
+    for item in items:
+        stays = item.state is SliceState.QUARANTINED and item.reason.startswith(DEVICE_FAILED)
+        groups.setdefault((item.state, item.reason if stays else ""), []).append(item)
+    aside = (SliceEvent.AUDIT, SliceEvent.QUARANTINE)
+    return [
+        Fate(aside if reason else LET_GO[state], reason, tuple(mine))
+        for (state, reason), mine in sorted(groups.items(), key=lambda group: group[0])
+    ]
 
 
 def violations(view: LedgerView) -> list[Violation]:

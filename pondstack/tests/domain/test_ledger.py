@@ -9,9 +9,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from pondstack.domain.allocator import choose_extents
 from pondstack.domain.errors import IllegalTransition, PoolShortage
-from pondstack.domain.ledger import LedgerView, transition, violations
+from pondstack.domain.ledger import LedgerView, fates, transition, violations
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
-from pondstack.domain.states import OWNED, SliceEvent, SliceState
+from pondstack.domain.states import DEVICE_FAILED, OWNED, SliceEvent, SliceState
 
 POOLS = {"a": Pool("a", "pool-a", 6), "b": Pool("b", "pool-b", 3)}
 HOSTS = ("h1", "h2")
@@ -166,3 +166,22 @@ def test_each_breach_is_seen(code):
 def test_an_assignment_needs_an_owner():
     with pytest.raises(ValueError, match="needs a host"):
         transition(Slice("a", 0), SliceEvent.ASSIGN, epoch=1)
+
+
+@pytest.mark.parametrize("state", [*OWNED, SliceState.QUARANTINED])
+def test_what_its_host_lets_go_is_sanitised(state):
+    [fate] = fates([Slice("a", 0, state, "h1", "a1", reason="agent_down")])
+    item = fate.items[0]
+    for event in fate.events:
+        item = transition(item, event, epoch=1, reason=fate.reason)
+    assert (item.state, item.reason) == (SliceState.SANITIZING, "")
+
+
+def test_what_is_on_a_failed_device_stays_aside_without_an_owner():
+    failed = Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", reason=f"{DEVICE_FAILED}: broken")
+    [other, fate] = fates([failed, Slice("a", 1, SliceState.ONLINE, "h1", "a1")])
+    assert [item.index for item in other.items] == [1]
+    item = fate.items[0]
+    for event in fate.events:
+        item = transition(item, event, epoch=1, reason=fate.reason)
+    assert (item.state, item.allocation_uuid, item.reason) == (SliceState.QUARANTINED, None, failed.reason)
