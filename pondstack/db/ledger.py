@@ -21,7 +21,7 @@ from pondstack.db.pools import Receipt
 from pondstack.db.tables import SQL, Moves, Tables
 from pondstack.domain.allocator import choose_extents
 from pondstack.domain.errors import Conflict, NotAligned, NotFound, PoolFragmented, PoolShortage
-from pondstack.domain.ledger import fates
+from pondstack.domain.ledger import fates, reclaimable
 from pondstack.domain.model import PoolState, Slice, indexes_of
 from pondstack.domain.sizing import Split
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
@@ -236,6 +236,22 @@ class Ledger(Failures):
             return {"slices": [item.index for item in held], MOVES: moves}
 
         return self._count("begin_release", {"allocation_uuid": allocation_uuid}, work)
+
+    def reclaim(self, allocation_uuid: str) -> int:
+        """RELEASING, and QUARANTINED for its host's silence, become ONLINE: it is claimed again and its host holds it.
+
+        All of the allocation or nothing: nothing when its host was fenced, or has confirmed the release, meanwhile.
+        Returns how many.
+        """
+
+        def work(session: Session) -> dict[str, Any]:
+            back = reclaimable(self._tables.slices.of_allocation(session, allocation_uuid))
+            if back and self._tables.pools.is_fenced(session, back[0].host or ""):
+                back = []  # its device keeps the host out, or is about to
+            moves = self._move(session, back, SliceEvent.RECLAIM)
+            return {"slices": [item.index for item in back], MOVES: moves}
+
+        return self._count("reclaim", {"allocation_uuid": allocation_uuid}, work)
 
     def quarantine_allocation(self, allocation_uuid: str, reason: str) -> int:
         """Set all owned slices of an allocation aside; they keep their owner as the cause. Returns how many."""

@@ -188,6 +188,12 @@ def unfence_host(session: Session, name: str) -> None:
     )
 
 
+def is_fenced(session: Session, name: str) -> bool:
+    """Return whether a host is fenced."""
+    query = select(HostRow.name).where(HostRow.name == name, HostRow.fenced_at.is_not(None))
+    return session.execute(query).scalar_one_or_none() is not None
+
+
 def _host(session: Session, name: str) -> tuple[HostRow, float]:
     """Return a host and the seconds since it was heard of; raises NotFound."""
     found = session.execute(

@@ -4,11 +4,12 @@ A slice has one owner at most; nothing is handed on before its release was confi
 conserved; a VM's slices come from one device (Pond section 4.2).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pondstack.domain.errors import IllegalTransition
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
-from pondstack.domain.states import DEVICE_FAILED, OWNED, SliceEvent, SliceState, next_state
+from pondstack.domain.states import AGENT_DOWN, DEVICE_FAILED, OWNED, SliceEvent, SliceState, next_state
 
 LET_GO = {
     SliceState.ASSIGNING: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
@@ -60,6 +61,8 @@ def transition(
     Raises IllegalTransition, ValueError (an assignment without owner).
     """
     state = next_state(item.state, event)
+    if event is SliceEvent.RECLAIM and not _reclaimable(item):
+        raise IllegalTransition(f"{slice_name(item)} was set aside for another reason than a silent host's")
     if event is SliceEvent.ASSIGN:
         if not host or not allocation_uuid:
             raise ValueError("an assigned slice needs a host and an allocation")
@@ -77,6 +80,18 @@ def transition(
     if state in OWNED:
         return replace(item, state=state, epoch=epoch, reason=reason)
     return replace(item, state=state, host=None, allocation_uuid=None, epoch=epoch, reason=reason)
+
+
+def reclaimable(items: Sequence[Slice]) -> list[Slice]:
+    """Return what of an allocation's slices goes back ONLINE once it is claimed again; nothing unless all of it can."""
+    back = [item for item in items if item.state is not SliceState.ONLINE]
+    return back if all(_reclaimable(item) for item in back) else []
+
+
+def _reclaimable(item: Slice) -> bool:
+    if item.state is SliceState.QUARANTINED:
+        return bool(item.reason.startswith(AGENT_DOWN) and item.host and item.allocation_uuid)
+    return item.state is SliceState.RELEASING
 
 
 def fates(items: Iterable[Slice]) -> list[Fate]:

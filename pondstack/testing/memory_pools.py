@@ -108,6 +108,12 @@ def unfence_host(tx: Transaction, name: str) -> None:
     tx.put(tx.tables.hosts, name, replace(row, fenced_at=None, fenced_reason="", generation=row.generation + 1))
 
 
+def is_fenced(tx: Transaction, name: str) -> bool:
+    """Return whether a host is fenced."""
+    row = tx.tables.hosts.get(name)
+    return row is not None and row.fenced_at is not None
+
+
 def _host(tx: Transaction, name: str) -> HostRow:
     row = tx.tables.hosts.get(name)
     if row is None:

@@ -48,7 +48,8 @@ def some_life(ledger, seed: int, steps: int) -> None:
         lambda: ledger.release(str(uuid4()), uuids[-1], "h1"),
         lambda: ledger.release(str(uuid4()), uuids[-1], "h2"),
         lambda: ledger.begin_release(choose.choice(uuids), "nobody claims it"),
-        lambda: ledger.quarantine_allocation(choose.choice(uuids), "its host is gone"),
+        lambda: ledger.quarantine_allocation(choose.choice(uuids), choose.choice(["agent_down: x", "agent_lost: x"])),
+        lambda: ledger.reclaim(choose.choice(uuids)),
         lambda: ledger.quarantine_slices(POOL, any_indexes(), "unknown", host="h2"),
         lambda: ledger.audit_slices(POOL, any_indexes(), "proved free"),
         lambda: ledger.fail_allocation(choose.choice(uuids), choose.randint(1, 2), "device_failed: x", tell=True),
@@ -90,8 +91,17 @@ def test_registering_again_writes_nothing(ledger):
 def test_every_kind_of_effect_has_its_moves(ledger):
     some_life(ledger, seed=7, steps=60)
     ledger.set_host("h1", True, "", None)
+    ledger.reclaim("none")
     rows = ledger.database.read(lambda session: session.execute(select(OperationRow)).scalars().all())
-    assert {row.kind for row in rows} >= {"register_pool", "assign", "release", "quarantine", "sanitized", "set_host"}
+    assert {row.kind for row in rows} >= {
+        "register_pool",
+        "assign",
+        "release",
+        "quarantine",
+        "sanitized",
+        "set_host",
+        "reclaim",
+    }
     assert all(isinstance(row.effect[MOVES], list) for row in rows)
 
 

@@ -21,7 +21,7 @@ from pondstack.testing.memory_lease import MemoryLease, take_over
 from pondstack.testing.memory_ledger import MEMORY, MemoryLedger
 from pondstack.testing.memory_reader import MemoryReader
 from pondstack.testing.memory_store import MemoryStore
-from pondstack.tests.db import test_controllers, test_failures, test_journal, test_leadership, test_ledger
+from pondstack.tests.db import test_controllers, test_failures, test_journal, test_leadership, test_ledger, test_reclaim
 from pondstack.tests.db.conftest import POOL, report
 
 SQL_ONLY = {
@@ -34,7 +34,7 @@ SQL_ONLY = {
 
 def _contract(module: types.ModuleType) -> dict[str, types.FunctionType]:
     """Return the tests of a module that know a ledger, a reader or a lease only."""
-    known = {"ledger", "reader", "store", "database"}
+    known = {"ledger", "reader", "store", "database", "held"}
     return {
         name: function
         for name, function in vars(module).items()
@@ -55,7 +55,7 @@ def _parametrised(function: types.FunctionType) -> set[str]:
     return names
 
 
-LEDGER = _contract(test_ledger) | _contract(test_failures) | _contract(test_leadership)
+LEDGER = _contract(test_ledger) | _contract(test_failures) | _contract(test_leadership) | _contract(test_reclaim)
 globals().update(LEDGER)
 
 
@@ -79,6 +79,13 @@ def _filled(made):
 
 
 @pytest.fixture
+def held(ledger: MemoryLedger) -> str:
+    uuid: str = ledger.assign("op-1", test_ledger.request())["allocation_uuid"]
+    ledger.acknowledge("op-1", uuid, "h1")
+    return uuid
+
+
+@pytest.fixture
 def reader(database: MemoryStore) -> MemoryReader:
     return MemoryReader(database, agent_down_seconds=20)
 
@@ -91,7 +98,7 @@ def store(database: MemoryStore) -> MemoryLease:
 @pytest.fixture(autouse=True)
 def _without_sql(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the store in the place of what these modules say in SQL."""
-    for module in (test_ledger, test_failures, test_leadership, test_controllers):
+    for module in (test_ledger, test_failures, test_leadership, test_controllers, test_reclaim):
         for name, value in {"Ledger": MemoryLedger, "lead": take_over, "SqlLeadership": MemoryLease}.items():
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
