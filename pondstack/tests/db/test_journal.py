@@ -41,6 +41,10 @@ def some_life(ledger, seed: int, steps: int) -> None:
     def any_indexes() -> list[int]:
         return choose.sample(range(4), choose.randint(1, 4))
 
+    def change_of_mind() -> None:
+        ledger.begin_release(uuids[-1], "nobody claims it")
+        ledger.reclaim(uuids[-1])
+
     actions = [
         assign,
         assign,
@@ -50,6 +54,7 @@ def some_life(ledger, seed: int, steps: int) -> None:
         lambda: ledger.begin_release(choose.choice(uuids), "nobody claims it"),
         lambda: ledger.quarantine_allocation(choose.choice(uuids), choose.choice(["agent_down: x", "agent_lost: x"])),
         lambda: ledger.reclaim(choose.choice(uuids)),
+        change_of_mind,
         lambda: ledger.quarantine_slices(POOL, any_indexes(), "unknown", host="h2"),
         lambda: ledger.audit_slices(POOL, any_indexes(), "proved free"),
         lambda: ledger.fail_allocation(choose.choice(uuids), choose.randint(1, 2), "device_failed: x", tell=True),
@@ -70,6 +75,17 @@ def test_replaying_gives_the_states(ledger, reader, seed):
     some_life(ledger, seed, steps=80)
     assert replayed(ledger.database) == present(reader)
     assert {item.state for item in present(reader).values()} <= set(SliceState)
+
+
+@pytest.mark.parametrize("aside", [False, True], ids=["releasing", "quarantined"])
+def test_what_was_taken_back_is_in_the_journal(ledger, reader, aside):
+    uuid = ledger.assign("op-1", AssignRequest("c1", "h1", POOL, 2048, 4096))["allocation_uuid"]
+    ledger.begin_release(uuid, "nobody claims it")
+    if aside:
+        ledger.quarantine_allocation(uuid, "agent_down: h1 is silent")
+    ledger.reclaim(uuid)
+    assert replayed(ledger.database) == present(reader)
+    assert [item.state for item in present(reader).values()][:2] == [SliceState.ONLINE] * 2
 
 
 def test_a_device_that_grew_is_in_the_journal(ledger, reader):
