@@ -22,6 +22,7 @@ KNOWN = (
     act.Offline
     | act.Acknowledge
     | act.BeginRelease
+    | act.Reclaim
     | act.QuarantineAllocation
     | act.FailAllocation
     | act.FenceSlices
@@ -90,6 +91,8 @@ class Applier:
                 return True
             case act.BeginRelease(allocation_uuid, reason):
                 return ledger.begin_release(allocation_uuid, reason) > 0
+            case act.Reclaim(allocation_uuid):
+                return ledger.reclaim(allocation_uuid) > 0
             case act.QuarantineAllocation(allocation_uuid, reason):
                 return ledger.quarantine_allocation(allocation_uuid, reason) > 0
             case act.FailAllocation(allocation_uuid, failure, reason, tell):

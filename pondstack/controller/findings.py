@@ -54,6 +54,16 @@ class BeginRelease(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class Reclaim(Action):
+    """It is claimed again and its host still holds it: ONLINE, as if its release had never begun."""
+
+    allocation_uuid: str
+
+    def __str__(self) -> str:
+        return "let it stay with its host"
+
+
+@dataclass(frozen=True, slots=True)
 class QuarantineAllocation(Action):
     """Set an allocation's slices aside."""
 

@@ -9,12 +9,13 @@ from pondstack.controller import findings as act
 from pondstack.controller.findings import Finding, Severity
 from pondstack.controller.rules_devices import device_rules
 from pondstack.controller.rules_failures import failure_rules
+from pondstack.controller.rules_reclaim import claimed_again
 from pondstack.controller.rules_reports import report_rules
 from pondstack.controller.world import World
 from pondstack.db.rack_view import AgedAllocation
 from pondstack.domain import ledger
 from pondstack.domain.model import PoolState
-from pondstack.domain.states import SliceState
+from pondstack.domain.states import AGENT_DOWN, SliceState
 
 HELD = (SliceState.ASSIGNING, SliceState.ONLINE)
 
@@ -77,10 +78,14 @@ def _overdue(world: World, aged: AgedAllocation) -> bool:
 
 def _releasing(world: World, aged: AgedAllocation, offline: act.Offline) -> Finding:
     subject, host = f"allocation {aged.item.uuid}", aged.item.host
+    if back := claimed_again(world, aged.item.uuid):
+        return back
     if world.host_up(host):
         detail = f"{host} has not confirmed its release"
-        return Finding("releasing", Severity.WARNING, subject, detail, offline, host=host)
-    reason = f"agent_down: {host} is silent and may still map it; it is kept until {host} reports"
+        # What may be claimed again, and is still there, is not taken: its guest may be off for a moment only.
+        kept = world.claimed[aged.item.uuid] and aged.item.uuid in world.attached[host]
+        return Finding("releasing", Severity.WARNING, subject, detail, None if kept else offline, host=host)
+    reason = f"{AGENT_DOWN}: {host} is silent and may still map it; it is kept until {host} reports"
     return Finding(
         "releasing_agent_down", Severity.WARNING, subject, reason, act.QuarantineAllocation(aged.item.uuid, reason)
     )

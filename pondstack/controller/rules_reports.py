@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from pondstack.controller import findings as act
 from pondstack.controller.findings import Finding, Severity
+from pondstack.controller.rules_reclaim import claimed_again
 from pondstack.controller.sanitizer import SANITIZE_FAILED
 from pondstack.controller.world import World
 from pondstack.db.rack_view import AgedSlice
@@ -58,6 +59,8 @@ def _attached(world: World, host: str, attached: Attached) -> Iterable[Finding]:
 
 def _still_attached(world: World, host: str, attached: Attached, offline: act.Offline) -> Finding:
     subject = f"allocation {attached.allocation_uuid}"
+    if back := claimed_again(world, attached.allocation_uuid):
+        return back
     claimed = attached.allocation_uuid in world.rack.allocations and world.claimed[attached.allocation_uuid]
     if attached.in_use or claimed:
         detail = f"it is quarantined and {host} still {'uses' if attached.in_use else 'holds'} it"

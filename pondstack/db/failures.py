@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from sqlalchemy import exists, select
-from sqlalchemy.orm import Session, aliased
+from sqlalchemy.orm import Session
 
-from pondstack.db import pools, slices
 from pondstack.db.engine import Database
-from pondstack.db.models import AllocationRow, OperationRow, PoolRow
 from pondstack.db.moves import MOVES
+from pondstack.db.tables import Tables
 from pondstack.domain.model import Slice
 from pondstack.domain.states import DEVICE_FAILED, HOST_FENCED, OWNED, SliceEvent, SliceState
 
@@ -56,6 +54,7 @@ class Failures:
     database: Database
     epoch: int
     _down: float
+    _tables: Tables
 
     def _once(
         self, operation_id: str, kind: str, arguments: dict[str, Any], work: Callable[[Session], dict[str, Any]]
@@ -71,20 +70,27 @@ class Failures:
         operation_id = str(uuid5(NAMESPACE_OID, f"pondstack failure {failure} of allocation {allocation_uuid}"))
 
         def work(session: Session) -> dict[str, Any]:
+            slices = self._tables.slices
             mine = slices.of_allocation(session, allocation_uuid)
             held = [item for item in mine if item.state in OWNED]
             aside = [_with_reason(item, reason, self.epoch) for item in mine if item.state is SliceState.QUARANTINED]
             moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason)
             moves += slices.move(session, aside, epoch=self.epoch)
-            event = _event(session, allocation_uuid, reason) if tell else None
-            return {"slices": [item.index for item in held + aside], "event": event, MOVES: moves}
+            event = self._tables.allocations.facts(session, allocation_uuid) if tell else None
+            told = event and {**event, "reason": reason}
+            return {"slices": [item.index for item in held + aside], "event": told, MOVES: moves}
 
         arguments = {"allocation_uuid": allocation_uuid, "failure": failure}
         return len(self._once(operation_id, MEMORY_FAILED if tell else QUARANTINE, arguments, work)["slices"])
 
     def untold(self) -> list[MemoryFailed]:
         """Return what nobody was told yet, the oldest first."""
-        return self.database.read(_untold)
+        found = self.database.read(lambda session: self._tables.journal.unanswered(session, MEMORY_FAILED, TOLD))
+        return [
+            MemoryFailed(uuid=operation_id, detected_at=moment, **effect["event"])
+            for operation_id, effect, moment in found
+            if effect["event"] is not None  # None: it was released meanwhile
+        ]
 
     def told(self, event: MemoryFailed) -> None:
         """Note that somebody was told."""
@@ -98,10 +104,10 @@ class Failures:
         """
 
         def work(session: Session) -> dict[str, Any]:
-            pools.fence_host(session, name, reason, None if force else self._down)
-            held = [item for item in slices.of_host(session, name) if item.state in OWNED]
+            self._tables.pools.fence_host(session, name, reason, None if force else self._down)
+            held = [item for item in self._tables.slices.of_host(session, name) if item.state in OWNED]
             why = f"{HOST_FENCED}: {reason}"
-            moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=why)
+            moves = self._tables.slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=why)
             return {"slices": [item.index for item in held], MOVES: moves}
 
         arguments = {"name": name, "reason": reason, "force": force}
@@ -111,7 +117,7 @@ class Failures:
         """Let a host take part again. Raises NotFound, and Conflict until it has reported that it holds nothing."""
 
         def work(session: Session) -> dict[str, Any]:
-            pools.unfence_host(session, name)
+            self._tables.pools.unfence_host(session, name)
             return {MOVES: []}
 
         self._once(operation_id or str(uuid4()), "unfence_host", {"name": name}, work)
@@ -119,44 +125,3 @@ class Failures:
 
 def _with_reason(item: Slice, reason: str, epoch: int) -> Slice:
     return replace(item, reason=reason, epoch=epoch)
-
-
-def _event(session: Session, allocation_uuid: str, reason: str) -> dict[str, Any] | None:
-    row = session.execute(
-        select(AllocationRow, PoolRow.name)
-        .join(PoolRow, PoolRow.uuid == AllocationRow.pool_uuid)
-        .where(AllocationRow.uuid == allocation_uuid)
-    ).one_or_none()
-    if row is None:
-        return None  # released meanwhile
-    item, pool_name = row
-    return {
-        "allocation_uuid": item.uuid,
-        "instance_uuid": item.consumer_uuid,
-        "project_id": item.project_id,
-        "user_id": item.user_id,
-        "host": item.host,
-        "pool_uuid": item.pool_uuid,
-        "pool_name": pool_name,
-        "pool_mib": item.pool_mib,
-        "guest_mib": item.guest_mib,
-        "reason": reason,
-    }
-
-
-def _untold(session: Session) -> list[MemoryFailed]:
-    told = aliased(OperationRow)
-    query = (
-        select(OperationRow)
-        .where(
-            OperationRow.kind == MEMORY_FAILED,
-            ~exists().where(told.operation_id == OperationRow.operation_id, told.kind == TOLD),
-        )
-        .order_by(OperationRow.sequence)
-    )
-    rows = session.execute(query).scalars()
-    return [
-        MemoryFailed(uuid=row.operation_id, detected_at=row.created_at, **row.effect["event"])
-        for row in rows
-        if row.effect["event"] is not None
-    ]

@@ -8,9 +8,9 @@ import hashlib
 import json
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, exists, func, insert, select
 from sqlalchemy.engine import CursorResult
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, aliased
 
 from pondstack.db.clock import now_seconds
 from pondstack.db.models import OperationRow, table
@@ -51,6 +51,20 @@ def record(session: Session, operation_id: str, kind: str, digest: str, epoch: i
             created_at=now_seconds(),
         )
     )
+
+
+def unanswered(session: Session, kind: str, answer: str) -> list[tuple[str, dict[str, Any], float]]:
+    """Return id, effect and moment of the operations of a `kind` that no `answer` of the same id followed, in order."""
+    other = aliased(OperationRow)
+    query = (
+        select(OperationRow.operation_id, OperationRow.effect, OperationRow.created_at)
+        .where(
+            OperationRow.kind == kind,
+            ~exists().where(other.operation_id == OperationRow.operation_id, other.kind == answer),
+        )
+        .order_by(OperationRow.sequence)
+    )
+    return [(row.operation_id, row.effect, row.created_at) for row in session.execute(query)]
 
 
 def after(session: Session, sequence: int, limit: int) -> list[OperationRow]:

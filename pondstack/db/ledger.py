@@ -8,29 +8,20 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from sqlalchemy import and_, insert, select, update
 from sqlalchemy.orm import Session
 
-from pondstack.db import journal, pools, slices, splits
-from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.failures import Failures
-from pondstack.db.leadership import check_epoch
-from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, PoolRow, table
+from pondstack.db.journal import fingerprint
 from pondstack.db.moves import MOVES, describe
+from pondstack.db.pools import Receipt
+from pondstack.db.tables import SQL, Moves, Tables
 from pondstack.domain.allocator import choose_extents
-from pondstack.domain.errors import (
-    Conflict,
-    DeviceFailed,
-    HostUnusable,
-    NotAligned,
-    NotFound,
-    PoolFragmented,
-    PoolShortage,
-)
+from pondstack.domain.errors import Conflict, NotAligned, NotFound, PoolFragmented, PoolShortage
+from pondstack.domain.ledger import fates, reclaimable
 from pondstack.domain.model import PoolState, Slice, indexes_of
 from pondstack.domain.sizing import Split
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
@@ -72,6 +63,7 @@ class Ledger(Failures):
         lease_seconds: float = Terms().lease_seconds,
         clock: Callable[[], float] = time.monotonic,
         renewed: Callable[[int, float], object] = lambda _epoch, _started: None,
+        tables: Tables = SQL,
     ) -> None:
         self.database = database
         self.epoch = epoch
@@ -79,6 +71,7 @@ class Ledger(Failures):
         self._lease = lease_seconds
         self._clock = clock
         self._renewed = renewed
+        self._tables = tables
         # All would queue up for the leadership row in the database, and a leader that is paused would hold it up once
         # for each of them, a second every time. Two at a time keep the row as busy as many: the second has it while
         # the first is being made durable.
@@ -90,7 +83,7 @@ class Ledger(Failures):
         def guarded(session: Session) -> T:
             nonlocal started
             started = self._clock()
-            check_epoch(session, self.epoch, self._lease)
+            self._tables.check_epoch(session, self.epoch, self._lease)
             return work(session)
 
         answer = self.database.write(guarded, self._turn)
@@ -101,13 +94,13 @@ class Ledger(Failures):
         self, operation_id: str, kind: str, arguments: dict[str, Any], work: Callable[[Session], dict[str, Any]]
     ) -> dict[str, Any]:
         """Run a journaled transaction: the first time `work` makes the effect, later the journal tells it."""
-        digest = journal.fingerprint(arguments)
+        digest = fingerprint(arguments)
 
         def guarded(session: Session) -> dict[str, Any]:
-            effect = journal.recall(session, operation_id, kind, digest)
+            effect = self._tables.journal.recall(session, operation_id, kind, digest)
             if effect is None:
                 effect = work(session)
-                journal.record(session, operation_id, kind, digest, self.epoch, effect)
+                self._tables.journal.record(session, operation_id, kind, digest, self.epoch, effect)
             return effect
 
         return self._write(guarded)
@@ -124,19 +117,19 @@ class Ledger(Failures):
         uuid = str(uuid5(NAMESPACE_OID, f"pondstack allocation {operation_id}"))
 
         def guarded(session: Session) -> dict[str, Any]:
-            digest = journal.fingerprint(asdict(request))
-            effect = journal.recall(session, operation_id, "assign", digest)
+            digest = fingerprint(asdict(request))
+            effect = self._tables.journal.recall(session, operation_id, "assign", digest)
             if effect is None:
                 effect = self._assign(session, operation_id, uuid, request)
-                journal.record(session, operation_id, "assign", digest, self.epoch, effect)
+                self._tables.journal.record(session, operation_id, "assign", digest, self.epoch, effect)
             else:
-                _check_still_held(session, operation_id, uuid)
+                self._check_still_held(session, operation_id, uuid)
             return effect
 
         return self._write(guarded)
 
     def _assign(self, session: Session, operation_id: str, uuid: str, request: AssignRequest) -> dict[str, Any]:
-        pool = _usable_pool(session, request.pool_uuid, request.host)
+        pool = self._tables.pools.usable_pool(session, request.pool_uuid, request.host)
         try:
             wanted = slices_for(request.pool_mib, pool.slice_mib)
         except ValueError as error:
@@ -144,44 +137,28 @@ class Ledger(Failures):
         if wanted < 1 or (request.shape is not None and sum(request.shape) != wanted):
             raise NotAligned(f"{request.pool_mib} MiB in the shape {request.shape} is no whole number of slices")
         try:
-            extents = choose_extents(slices.free_indexes(session, pool.uuid), wanted, request.shape)
+            extents = choose_extents(self._tables.slices.free_indexes(session, pool.uuid), wanted, request.shape)
         except PoolFragmented as error:
             raise PoolFragmented(f"pool {pool.name}: {error}") from None
         except PoolShortage as error:
             raise PoolShortage(f"pool {pool.name}: {error}") from None
-        moves = slices.move(
-            session,
-            [Slice(pool.uuid, index) for index in indexes_of(extents)],
-            SliceEvent.ASSIGN,
-            epoch=self.epoch,
-            host=request.host,
-            allocation_uuid=uuid,
-        )
+        taken = [Slice(pool.uuid, index) for index in indexes_of(extents)]
+        moves = self._move(session, taken, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
         plain = [{"start": extent.start, "count": extent.count} for extent in extents]
         asked = {name: value for name, value in asdict(request).items() if name not in ("pool_uuid", "shape")}
-        session.execute(
-            insert(table(AllocationRow)).values(
-                uuid=uuid,
-                pool_uuid=pool.uuid,
-                extents=plain,
-                operation_id=operation_id,
-                generation=0,
-                created_at=now_seconds(),
-                unclaimed_since=None,
-                **asked,
-            )
-        )
+        self._tables.allocations.insert(session, uuid, operation_id, pool.uuid, plain, asked)
         return {"allocation_uuid": uuid, "pool_uuid": pool.uuid, "extents": plain, "asked": asked, MOVES: moves}
 
     def acknowledge(self, operation_id: str, allocation_uuid: str, host: str) -> None:
         """ASSIGNING becomes ONLINE; raises NotFound or IllegalTransition when the allocation was released meanwhile."""
 
         def work(session: Session) -> dict[str, Any]:
-            row = _allocation(session, allocation_uuid, host)
-            mine = slices.of_allocation(session, allocation_uuid)
+            if not self._belongs(session, allocation_uuid, host):
+                raise NotFound(f"there is no allocation {allocation_uuid}; it was released, attach again")
+            mine = self._tables.slices.of_allocation(session, allocation_uuid)
             waiting = [item for item in mine if item.state is not SliceState.ONLINE]
-            moves = slices.move(session, waiting, SliceEvent.ACKNOWLEDGE, epoch=self.epoch)
-            row.generation += 1
+            moves = self._move(session, waiting, SliceEvent.ACKNOWLEDGE)
+            self._tables.allocations.bump(session, allocation_uuid)
             return {"slices": [item.index for item in waiting], MOVES: moves}
 
         self._once(operation_id, "acknowledge", {"allocation_uuid": allocation_uuid, "host": host}, work)
@@ -195,12 +172,12 @@ class Ledger(Failures):
         """
 
         def work(session: Session) -> dict[str, Any]:
-            row = session.get(AllocationRow, allocation_uuid)
-            if row is not None and row.host != host:
-                raise Conflict(f"allocation {allocation_uuid} belongs to host {row.host}, not to {host}")
-            mine = [item for item in slices.of_allocation(session, allocation_uuid) if item.host == host]
-            moves = slices.let_go(session, mine, self.epoch)
-            slices.drop_empty_allocations(session, [allocation_uuid])
+            self._belongs(session, allocation_uuid, host)
+            mine = [item for item in self._tables.slices.of_allocation(session, allocation_uuid) if item.host == host]
+            moves = []
+            for fate in fates(mine):
+                moves += self._move(session, fate.items, *fate.events, reason=fate.reason)
+            self._tables.allocations.drop_empty(session, [allocation_uuid])
             pool_uuid = mine[0].pool_uuid if mine else None
             return {"pool_uuid": pool_uuid, "slices": [item.index for item in mine], MOVES: moves}
 
@@ -208,9 +185,9 @@ class Ledger(Failures):
         pool_uuid: str | None = self._once(operation_id, "release", arguments, work)["pool_uuid"]
         return pool_uuid
 
-    def heartbeat(self, report: Mapping[str, Any]) -> pools.Receipt:
+    def heartbeat(self, report: Mapping[str, Any]) -> Receipt:
         """Write a report (pondstack.rpc.wire.Report on the wire) down; a late one changes nothing."""
-        return self._write(lambda session: pools.write_report(session, report, self._down))
+        return self._write(lambda session: self._tables.pools.write_report(session, report, self._down))
 
     # What the controller itself does
 
@@ -218,17 +195,17 @@ class Ledger(Failures):
         """Add or refresh a pool; arguments and errors of pondstack.db.pools.register_pool."""
 
         def work(session: Session) -> None:
-            new = pools.register_pool(session, **values)
+            new = self._tables.pools.register_pool(session, **values)
             if new:
                 moves = [describe(None, Slice(values["uuid"], 0), new)]
-                digest = journal.fingerprint({"pool_uuid": values["uuid"]})
-                journal.record(session, str(uuid4()), "register_pool", digest, self.epoch, {MOVES: moves})
+                digest = fingerprint({"pool_uuid": values["uuid"]})
+                self._tables.journal.record(session, str(uuid4()), "register_pool", digest, self.epoch, {MOVES: moves})
 
         self._write(work)
 
     def set_pool_state(self, uuid: str, state: PoolState) -> bool:
         """Write down a pool's health; returns whether it changed."""
-        return self._write(lambda session: pools.set_pool_state(session, uuid, state))
+        return self._write(lambda session: self._tables.pools.set_pool_state(session, uuid, state))
 
     def set_host(
         self, name: str, enabled: bool, reason: str, generation: int | None, operation_id: str | None = None
@@ -239,7 +216,7 @@ class Ledger(Failures):
         """
 
         def work(session: Session) -> dict[str, Any]:
-            return {"generation": pools.set_host(session, name, enabled, reason, generation), MOVES: []}
+            return {"generation": self._tables.pools.set_host(session, name, enabled, reason, generation), MOVES: []}
 
         arguments = {"name": name, "enabled": enabled, "reason": reason, "generation": generation}
         now: int = self._once(operation_id or str(uuid4()), "set_host", arguments, work)["generation"]
@@ -247,25 +224,41 @@ class Ledger(Failures):
 
     def set_provider(self, name: str, provider_uuid: str) -> None:
         """Remember the UUID of a host's Placement provider."""
-        self._write(lambda session: pools.set_provider(session, name, provider_uuid))
+        self._write(lambda session: self._tables.pools.set_provider(session, name, provider_uuid))
 
     def begin_release(self, allocation_uuid: str, reason: str) -> int:
         """ASSIGNING and ONLINE become RELEASING: nobody claims them, their host has not confirmed. Returns how many."""
 
         def work(session: Session) -> dict[str, Any]:
-            mine = slices.of_allocation(session, allocation_uuid)
+            mine = self._tables.slices.of_allocation(session, allocation_uuid)
             held = [item for item in mine if item.state in (SliceState.ASSIGNING, SliceState.ONLINE)]
-            moves = slices.move(session, held, SliceEvent.RELEASE, epoch=self.epoch, reason=reason)
+            moves = self._move(session, held, SliceEvent.RELEASE, reason=reason)
             return {"slices": [item.index for item in held], MOVES: moves}
 
         return self._count("begin_release", {"allocation_uuid": allocation_uuid}, work)
+
+    def reclaim(self, allocation_uuid: str) -> int:
+        """RELEASING, and QUARANTINED for its host's silence, become ONLINE: it is claimed again and its host holds it.
+
+        All of the allocation or nothing: nothing when its host was fenced, or has confirmed the release, meanwhile.
+        Returns how many.
+        """
+
+        def work(session: Session) -> dict[str, Any]:
+            back = reclaimable(self._tables.slices.of_allocation(session, allocation_uuid))
+            if back and self._tables.pools.is_fenced(session, back[0].host or ""):
+                back = []  # its device keeps the host out, or is about to
+            moves = self._move(session, back, SliceEvent.RECLAIM)
+            return {"slices": [item.index for item in back], MOVES: moves}
+
+        return self._count("reclaim", {"allocation_uuid": allocation_uuid}, work)
 
     def quarantine_allocation(self, allocation_uuid: str, reason: str) -> int:
         """Set all owned slices of an allocation aside; they keep their owner as the cause. Returns how many."""
 
         def work(session: Session) -> dict[str, Any]:
-            held = [item for item in slices.of_allocation(session, allocation_uuid) if item.state in OWNED]
-            moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason)
+            held = [item for item in self._tables.slices.of_allocation(session, allocation_uuid) if item.state in OWNED]
+            moves = self._move(session, held, SliceEvent.QUARANTINE, reason=reason)
             return {"slices": [item.index for item in held], MOVES: moves}
 
         return self._count("quarantine", {"allocation_uuid": allocation_uuid}, work)
@@ -284,9 +277,9 @@ class Ledger(Failures):
 
         def work(session: Session) -> dict[str, Any]:
             loose = (SliceState.FREE, SliceState.SANITIZING)
-            found = [item for item in slices.at(session, pool_uuid, wanted) if item.state in loose]
+            found = [item for item in self._tables.slices.at(session, pool_uuid, wanted) if item.state in loose]
             cause = {"host": host, "allocation_uuid": allocation_uuid}
-            moves = slices.move(session, found, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason, **cause)
+            moves = self._move(session, found, SliceEvent.QUARANTINE, reason=reason, **cause)
             return {"slices": [item.index for item in found], MOVES: moves}
 
         return self._count("quarantine", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
@@ -296,9 +289,9 @@ class Ledger(Failures):
         wanted = sorted(indexes)
 
         def work(session: Session) -> dict[str, Any]:
-            found = [i for i in slices.at(session, pool_uuid, wanted) if i.state is SliceState.QUARANTINED]
-            moves = slices.move(session, found, SliceEvent.AUDIT, epoch=self.epoch, reason=reason)
-            slices.drop_empty_allocations(session, {i.allocation_uuid for i in found if i.allocation_uuid})
+            found = [i for i in self._tables.slices.at(session, pool_uuid, wanted) if i.state is SliceState.QUARANTINED]
+            moves = self._move(session, found, SliceEvent.AUDIT, reason=reason)
+            self._tables.allocations.drop_empty(session, {i.allocation_uuid for i in found if i.allocation_uuid})
             return {"slices": [item.index for item in found], MOVES: moves}
 
         return self._count("audit", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
@@ -308,8 +301,8 @@ class Ledger(Failures):
         wanted = sorted(indexes)
 
         def work(session: Session) -> dict[str, Any]:
-            found = [i for i in slices.at(session, pool_uuid, wanted) if i.state is SliceState.SANITIZING]
-            moves = slices.move(session, found, SliceEvent.SANITIZED, epoch=self.epoch)
+            found = [i for i in self._tables.slices.at(session, pool_uuid, wanted) if i.state is SliceState.SANITIZING]
+            moves = self._move(session, found, SliceEvent.SANITIZED)
             return {"slices": [item.index for item in found], MOVES: moves}
 
         return self._count("sanitized", {"pool_uuid": pool_uuid, "indexes": wanted}, work)
@@ -317,22 +310,8 @@ class Ledger(Failures):
     def mark_claims(self, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
         """Note which allocations Placement backs with a claim; an unclaimed one keeps the moment of its first note."""
 
-        def work(session: Session) -> None:
-            changes = (
-                (AllocationRow.unclaimed_since.is_not(None), claimed, None),
-                (AllocationRow.unclaimed_since.is_(None), unclaimed, now_seconds()),
-            )
-            for condition, uuids, value in changes:
-                if uuids:
-                    session.execute(
-                        update(AllocationRow)
-                        .where(AllocationRow.uuid.in_(uuids), condition)
-                        .values(unclaimed_since=value),
-                        execution_options={"synchronize_session": False},
-                    )
-
         if claimed or unclaimed:
-            self._write(work)
+            self._write(lambda session: self._tables.allocations.mark_claims(session, claimed, unclaimed))
 
     def renew(self) -> None:
         """Show that this writer lives, and notice when it no longer leads; raises NotLeader."""
@@ -340,14 +319,14 @@ class Ledger(Failures):
 
     def remember_split(self, instance_uuid: str, flavor_key: str, split: Split) -> None:
         """Keep the split of an instance for its moves, in place of an older one."""
-        self._write(lambda session: splits.remember(session, instance_uuid, flavor_key, split))
+        self._write(lambda session: self._tables.splits.remember(session, instance_uuid, flavor_key, split))
 
     def prune(self, keep_seconds: float) -> int:
         """Forget operations and splits that are older than `keep_seconds`; returns how many operations."""
 
         def work(session: Session) -> int:
-            splits.prune(session, keep_seconds)
-            return journal.prune(session, keep_seconds)
+            self._tables.splits.prune(session, keep_seconds)
+            return self._tables.journal.prune(session, keep_seconds)
 
         return self._write(work)
 
@@ -355,45 +334,20 @@ class Ledger(Failures):
         """Journal a change of the controller's own under a fresh id: a retry after a lost commit is harmless."""
         return len(self._once(str(uuid4()), kind, arguments, work)["slices"])
 
+    def _move(self, session: Session, items: Sequence[Slice], *events: SliceEvent, **target: Any) -> Moves:
+        return self._tables.slices.move(session, items, *events, epoch=self.epoch, **target)
 
-def _check_still_held(session: Session, operation_id: str, uuid: str) -> None:
-    """Raise Conflict when an allocation was released or set aside: no repetition gets its host into it again."""
-    states = {item.state for item in slices.of_allocation(session, uuid)}
-    if not states:
-        raise Conflict(f"the allocation of operation {operation_id} was released already; make a new operation id")
-    if SliceState.QUARANTINED in states:
-        raise Conflict(f"the allocation of operation {operation_id} was quarantined since; make a new operation id")
+    def _belongs(self, session: Session, uuid: str, host: str) -> bool:
+        """Return whether there is such an allocation; raises Conflict when it is another host's."""
+        owner = self._tables.allocations.host_of(session, uuid)
+        if owner not in (None, host):
+            raise Conflict(f"allocation {uuid} belongs to host {owner}, not to {host}")
+        return owner is not None
 
-
-def _usable_pool(session: Session, uuid: str, name: str) -> PoolRow:
-    """Return the pool if the host may have slices of it; raises NotFound, HostUnusable, DeviceFailed."""
-    found = session.execute(
-        select(PoolRow, HostRow, HostPoolRow)
-        .select_from(PoolRow)
-        .outerjoin(HostRow, HostRow.name == name)
-        .outerjoin(HostPoolRow, and_(HostPoolRow.host == HostRow.name, HostPoolRow.pool_uuid == PoolRow.uuid))
-        .where(PoolRow.uuid == uuid)
-    ).one_or_none()
-    if found is None:
-        raise NotFound(f"there is no pool {uuid}; list the pools")
-    pool, host, link = found
-    if host is None:
-        raise HostUnusable(f"host {name} is unknown: its agent has never reported; look at its log")
-    if not host.enabled:
-        raise HostUnusable(f"host {name} is disabled ({host.disabled_reason}); enable it first")
-    if host.fenced_at is not None:
-        raise HostUnusable(f"host {name} is fenced ({host.fenced_reason}); unfence it once it is in order")
-    if link is None:
-        raise HostUnusable(f"host {name} does not reach pool {pool.name}; its agent reports other pools")
-    if pool.state != PoolState.UP:
-        raise DeviceFailed(f"pool {pool.name} has failed; look at the device")
-    return cast(PoolRow, pool)
-
-
-def _allocation(session: Session, uuid: str, host: str) -> AllocationRow:
-    row = session.execute(select(AllocationRow).where(AllocationRow.uuid == uuid)).scalar_one_or_none()
-    if row is None:
-        raise NotFound(f"there is no allocation {uuid}; it was released, attach again")
-    if row.host != host:
-        raise Conflict(f"allocation {uuid} belongs to host {row.host}, not to {host}")
-    return row
+    def _check_still_held(self, session: Session, operation_id: str, uuid: str) -> None:
+        """Raise Conflict when an allocation was released or set aside: no repetition gets its host into it again."""
+        states = {item.state for item in self._tables.slices.of_allocation(session, uuid)}
+        if not states:
+            raise Conflict(f"the allocation of operation {operation_id} was released already; make a new operation id")
+        if SliceState.QUARANTINED in states:
+            raise Conflict(f"the allocation of operation {operation_id} was quarantined since; make a new operation id")

@@ -1,4 +1,4 @@
-"""Moves: what an operation did to slices, as the journal keeps it, and the slices that replaying them gives. Pure.
+"""Moves: what an operation does to slices, as the journal keeps it, and the slices that replaying them gives. Pure.
 
 A move is {"pool", "indexes", "from", "to", "host", "allocation", "reason"}: slices of one pool that went from one state
 to another, and whose they are afterwards. "from" is None for slices that a device brought along.
@@ -6,10 +6,11 @@ to another, and whose they are afterwards. "from" is None for slices that a devi
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
+from pondstack.domain.ledger import transition
 from pondstack.domain.model import Slice
-from pondstack.domain.states import SliceState
+from pondstack.domain.states import SliceEvent, SliceState
 
 MOVES = "moves"
 Key = tuple[str, int]
@@ -17,6 +18,43 @@ Key = tuple[str, int]
 
 class OutOfStep(Exception):
     """A move starts from a state that the slice does not have: something is missing before it."""
+
+
+class Swap(NamedTuple):
+    """Slices of one pool that leave one state and owner together; `after`, of index 0, stands for each of them."""
+
+    state: SliceState
+    owner: str | None
+    after: Slice
+    indexes: list[int]
+
+    def move(self) -> dict[str, Any]:
+        """Return it as the journal keeps it."""
+        return describe(self.state, self.after, self.indexes)
+
+
+def plan(
+    items: Iterable[Slice],
+    *events: SliceEvent,
+    epoch: int,
+    host: str | None = None,
+    allocation_uuid: str | None = None,
+    reason: str = "",
+) -> list[Swap]:
+    """Return what takes slices through `events`, for whoever keeps them to carry out; raises IllegalTransition.
+
+    Without an event they stay in their state and get the reason that `items` give them.
+    """
+    groups: dict[tuple[SliceState, str | None, Slice], list[int]] = {}
+    for item in items:
+        after = item
+        for event in events:
+            after = transition(
+                after, event, epoch=epoch, host=host, allocation_uuid=allocation_uuid, reason=reason[:1000]
+            )
+        pattern = replace(after, index=0, epoch=epoch)
+        groups.setdefault((item.state, item.allocation_uuid, pattern), []).append(item.index)
+    return [Swap(*group, indexes) for group, indexes in groups.items()]
 
 
 def describe(before: SliceState | None, after: Slice, indexes: Iterable[int]) -> dict[str, Any]:

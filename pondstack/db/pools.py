@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import and_, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from pondstack.db.clock import now_seconds
 from pondstack.db.models import HostPoolRow, HostRow, PoolRow, SliceRow
-from pondstack.domain.errors import Conflict, GenerationConflict, NotFound
-from pondstack.domain.model import PoolState
+from pondstack.domain.errors import Conflict, DeviceFailed, GenerationConflict, HostUnusable, NotFound
+from pondstack.domain.model import Pool, PoolState
 from pondstack.domain.states import SliceState
 
 CHUNK = 500
@@ -188,6 +188,12 @@ def unfence_host(session: Session, name: str) -> None:
     )
 
 
+def is_fenced(session: Session, name: str) -> bool:
+    """Return whether a host is fenced."""
+    query = select(HostRow.name).where(HostRow.name == name, HostRow.fenced_at.is_not(None))
+    return session.execute(query).scalar_one_or_none() is not None
+
+
 def _host(session: Session, name: str) -> tuple[HostRow, float]:
     """Return a host and the seconds since it was heard of; raises NotFound."""
     found = session.execute(
@@ -203,7 +209,31 @@ def set_provider(session: Session, name: str, provider_uuid: str) -> None:
     session.execute(update(HostRow).where(HostRow.name == name).values(provider_uuid=provider_uuid))
 
 
-def free_count(session: Session, pool_uuid: str) -> int:
-    """Return how many slices of a pool are free."""
-    query = select(func.count()).where(SliceRow.pool_uuid == pool_uuid, SliceRow.state == SliceState.FREE)
-    return int(session.execute(query).scalar_one())
+def usable_pool(session: Session, uuid: str, name: str) -> Pool:
+    """Return the pool if the host may have slices of it; raises NotFound, HostUnusable, DeviceFailed."""
+    found = session.execute(
+        select(PoolRow, HostRow, HostPoolRow)
+        .select_from(PoolRow)
+        .outerjoin(HostRow, HostRow.name == name)
+        .outerjoin(HostPoolRow, and_(HostPoolRow.host == HostRow.name, HostPoolRow.pool_uuid == PoolRow.uuid))
+        .where(PoolRow.uuid == uuid)
+    ).one_or_none()
+    if found is None:
+        raise NotFound(f"there is no pool {uuid}; list the pools")
+    pool, host, link = found
+    if host is None:
+        raise HostUnusable(f"host {name} is unknown: its agent has never reported; look at its log")
+    refuse_unusable(host, pool, reached=link is not None)
+    return Pool(pool.uuid, pool.name, pool.slices_total, pool.slice_mib)
+
+
+def refuse_unusable(host: Any, pool: Any, *, reached: bool) -> None:
+    """Raise HostUnusable or DeviceFailed when these rows, of whatever store, forbid to give the host slices."""
+    if not host.enabled:
+        raise HostUnusable(f"host {host.name} is disabled ({host.disabled_reason}); enable it first")
+    if host.fenced_at is not None:
+        raise HostUnusable(f"host {host.name} is fenced ({host.fenced_reason}); unfence it once it is in order")
+    if not reached:
+        raise HostUnusable(f"host {host.name} does not reach pool {pool.name}; its agent reports other pools")
+    if pool.state != PoolState.UP:
+        raise DeviceFailed(f"pool {pool.name} has failed; look at the device")

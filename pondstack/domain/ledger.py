@@ -4,11 +4,20 @@ A slice has one owner at most; nothing is handed on before its release was confi
 conserved; a VM's slices come from one device (Pond section 4.2).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pondstack.domain.errors import IllegalTransition
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
-from pondstack.domain.states import OWNED, SliceEvent, SliceState, next_state
+from pondstack.domain.states import AGENT_DOWN, DEVICE_FAILED, OWNED, SliceEvent, SliceState, next_state
+
+LET_GO = {
+    SliceState.ASSIGNING: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
+    SliceState.ONLINE: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
+    SliceState.RELEASING: (SliceEvent.CONFIRM,),
+    SliceState.QUARANTINED: (SliceEvent.AUDIT,),
+}
+"""What the host's word "I do not hold it" makes of a slice of the allocation, unless its device failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +27,15 @@ class Violation:
     code: str
     subject: str
     detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fate:
+    """Slices that take the same events. `reason`: why they stay aside, "" for those that do not."""
+
+    events: tuple[SliceEvent, ...]
+    reason: str
+    items: tuple[Slice, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +61,8 @@ def transition(
     Raises IllegalTransition, ValueError (an assignment without owner).
     """
     state = next_state(item.state, event)
+    if event is SliceEvent.RECLAIM and not _reclaimable(item):
+        raise IllegalTransition(f"{slice_name(item)} was set aside for another reason than a silent host's")
     if event is SliceEvent.ASSIGN:
         if not host or not allocation_uuid:
             raise ValueError("an assigned slice needs a host and an allocation")
@@ -60,6 +80,31 @@ def transition(
     if state in OWNED:
         return replace(item, state=state, epoch=epoch, reason=reason)
     return replace(item, state=state, host=None, allocation_uuid=None, epoch=epoch, reason=reason)
+
+
+def reclaimable(items: Sequence[Slice]) -> list[Slice]:
+    """Return what of an allocation's slices goes back ONLINE once it is claimed again; nothing unless all of it can."""
+    back = [item for item in items if item.state is not SliceState.ONLINE]
+    return back if all(_reclaimable(item) for item in back) else []
+
+
+def _reclaimable(item: Slice) -> bool:
+    if item.state is SliceState.QUARANTINED:
+        return bool(item.reason.startswith(AGENT_DOWN) and item.host and item.allocation_uuid)
+    return item.state is SliceState.RELEASING
+
+
+def fates(items: Iterable[Slice]) -> list[Fate]:
+    """Return what becomes of an allocation's slices once their host has said "I do not hold it"."""
+    groups: dict[tuple[SliceState, str], list[Slice]] = {}
+    for item in items:
+        stays = item.state is SliceState.QUARANTINED and item.reason.startswith(DEVICE_FAILED)
+        groups.setdefault((item.state, item.reason if stays else ""), []).append(item)
+    aside = (SliceEvent.AUDIT, SliceEvent.QUARANTINE)
+    return [
+        Fate(aside if reason else LET_GO[state], reason, tuple(mine))
+        for (state, reason), mine in sorted(groups.items(), key=lambda group: group[0])
+    ]
 
 
 def violations(view: LedgerView) -> list[Violation]:

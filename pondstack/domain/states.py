@@ -1,7 +1,7 @@
 """The state machine of a slice, declared once; the docs draw it from this table and everything else raises.
 
-A slice leaves RELEASING only when its former owner's agent acknowledged the release or the host was fenced at the
-device, never on a time-out; it becomes FREE only through SANITIZING. Pond section 4.2 (pool memory ownership).
+A slice leaves its owner only when that host's agent acknowledged the release or the host was fenced at the device,
+never on a time-out; it becomes FREE only through SANITIZING. Pond section 4.2 (pool memory ownership).
 """
 
 from enum import StrEnum
@@ -27,6 +27,7 @@ class SliceEvent(StrEnum):
     ACKNOWLEDGE = "acknowledge"
     RELEASE = "release"
     CONFIRM = "confirm"
+    RECLAIM = "reclaim"
     SANITIZED = "sanitized"
     QUARANTINE = "quarantine"
     AUDIT = "audit"
@@ -40,17 +41,21 @@ TRANSITIONS: dict[tuple[SliceState, SliceEvent], SliceState] = {
     (_S.ASSIGNING, _E.RELEASE): _S.RELEASING,
     (_S.ONLINE, _E.RELEASE): _S.RELEASING,
     (_S.RELEASING, _E.CONFIRM): _S.SANITIZING,
+    # It is claimed again before its owner let go of it: nobody else had it meanwhile.
+    (_S.RELEASING, _E.RECLAIM): _S.ONLINE,
     (_S.SANITIZING, _E.SANITIZED): _S.FREE,
     # An audit has proved that no host holds the slice; it still has to be sanitised before anybody gets it.
     (_S.QUARANTINED, _E.AUDIT): _S.SANITIZING,
+    # The same as from RELEASING, and only for what was set aside because its owner was silent (see domain.ledger).
+    (_S.QUARANTINED, _E.RECLAIM): _S.ONLINE,
     **{(state, _E.QUARANTINE): _S.QUARANTINED for state in _S if state is not _S.QUARANTINED},
 }
 
 OWNED = frozenset({_S.ASSIGNING, _S.ONLINE, _S.RELEASING})
 """States in which a slice has exactly one owner (host and allocation)."""
 
-DEVICE_FAILED, HOST_FENCED = "device_failed", "host_fenced"
-"""How the reason of a quarantine begins that is left in its own way: after a failed device, of a fenced host."""
+AGENT_DOWN, DEVICE_FAILED, HOST_FENCED = "agent_down", "device_failed", "host_fenced"
+"""How the reason of a quarantine begins that is left in its own way: of a silent, after a failed, of a fenced one."""
 
 UNAVAILABLE = frozenset({_S.RELEASING, _S.SANITIZING, _S.QUARANTINED})
 """States that Placement sees as `reserved`: neither claimable nor backing a claim."""

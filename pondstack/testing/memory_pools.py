@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pondstack.db.pools import Receipt
-from pondstack.domain.errors import Conflict, DeviceFailed, GenerationConflict, HostUnusable, NotFound
-from pondstack.domain.model import PoolState, Slice
+from pondstack.db.pools import Receipt, refuse_unusable
+from pondstack.domain.errors import Conflict, GenerationConflict, HostUnusable, NotFound
+from pondstack.domain.model import Pool, PoolState, Slice
 from pondstack.testing.memory_store import HostRow, PoolRow, SliceRow, Transaction
 
 
@@ -108,6 +108,12 @@ def unfence_host(tx: Transaction, name: str) -> None:
     tx.put(tx.tables.hosts, name, replace(row, fenced_at=None, fenced_reason="", generation=row.generation + 1))
 
 
+def is_fenced(tx: Transaction, name: str) -> bool:
+    """Return whether a host is fenced."""
+    row = tx.tables.hosts.get(name)
+    return row is not None and row.fenced_at is not None
+
+
 def _host(tx: Transaction, name: str) -> HostRow:
     row = tx.tables.hosts.get(name)
     if row is None:
@@ -122,19 +128,12 @@ def set_provider(tx: Transaction, name: str, provider_uuid: str) -> None:
         tx.put(tx.tables.hosts, name, replace(row, provider_uuid=provider_uuid))
 
 
-def usable_pool(tx: Transaction, uuid: str, name: str) -> PoolRow:
+def usable_pool(tx: Transaction, uuid: str, name: str) -> Pool:
     """Return the pool if the host may have slices of it; raises NotFound, HostUnusable, DeviceFailed."""
     pool, host = tx.tables.pools.get(uuid), tx.tables.hosts.get(name)
     if pool is None:
         raise NotFound(f"there is no pool {uuid}; list the pools")
     if host is None:
         raise HostUnusable(f"host {name} is unknown: its agent has never reported; look at its log")
-    if not host.enabled:
-        raise HostUnusable(f"host {name} is disabled ({host.disabled_reason}); enable it first")
-    if host.fenced_at is not None:
-        raise HostUnusable(f"host {name} is fenced ({host.fenced_reason}); unfence it once it is in order")
-    if uuid not in host.pools:
-        raise HostUnusable(f"host {name} does not reach pool {pool.name}; its agent reports other pools")
-    if pool.state != PoolState.UP:
-        raise DeviceFailed(f"pool {pool.name} has failed; look at the device")
-    return pool
+    refuse_unusable(host, pool, reached=uuid in host.pools)
+    return Pool(pool.uuid, pool.name, pool.slices_total, pool.slice_mib)

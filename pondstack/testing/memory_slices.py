@@ -1,12 +1,11 @@
-"""Moves of slices in a MemoryStore; what pondstack.db.slices is in SQL."""
+"""Slices in a MemoryStore; what pondstack.db.slices is in SQL."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pondstack.db.moves import describe
-from pondstack.db.slices import LET_GO, group_by_fate
-from pondstack.domain.ledger import transition
+from pondstack.db.moves import Swap, plan
+from pondstack.db.retry import CompareAndSetLost
 from pondstack.domain.model import Slice
 from pondstack.domain.states import SliceEvent, SliceState
 from pondstack.testing.memory_store import SliceRow, Transaction
@@ -24,56 +23,34 @@ def at(tx: Transaction, pool_uuid: str, indexes: Iterable[int]) -> list[Slice]:
     return [row.item for row in found if row is not None]
 
 
-def free_indexes(tx: Transaction, pool_uuid: str) -> list[int]:
-    """Return the indexes of the free slices of a pool."""
-    rows = (row.item for row in tx.tables.slices.values())
-    return [item.index for item in rows if item.pool_uuid == pool_uuid and item.state is SliceState.FREE]
-
-
-def move(
-    tx: Transaction,
-    items: Sequence[Slice],
-    *events: SliceEvent,
-    epoch: int,
-    host: str | None = None,
-    allocation_uuid: str | None = None,
-    reason: str = "",
-) -> list[dict[str, Any]]:
-    """Take slices of one pool through `events`, all or none (with the transaction); returns the moves for the journal.
-
-    Raises IllegalTransition.
-    """
-    groups: dict[tuple[SliceState, Slice], list[int]] = {}
-    now = tx.now()
-    for item in items:
-        after = item
-        for event in events:
-            after = transition(
-                after, event, epoch=epoch, host=host, allocation_uuid=allocation_uuid, reason=reason[:1000]
-            )
-        groups.setdefault((item.state, replace(after, index=0)), []).append(item.index)
-        tx.put(tx.tables.slices, (item.pool_uuid, item.index), SliceRow(after, now))
-    return [describe(state, after, indexes) for (state, after), indexes in groups.items()]
-
-
 def of_host(tx: Transaction, host: str) -> list[Slice]:
     """Return the slices that a host owns, or that are aside because of it."""
     rows = (row.item for row in tx.tables.slices.values())
     return sorted((item for item in rows if item.host == host), key=lambda item: (item.pool_uuid, item.index))
 
 
-def let_go(tx: Transaction, items: Sequence[Slice], epoch: int) -> list[dict[str, Any]]:
-    """Take slices through what their host's word "I do not hold it" makes of them."""
-    moves = []
-    for (state, reason), mine in sorted(group_by_fate(items).items()):
-        events = (SliceEvent.AUDIT, SliceEvent.QUARANTINE) if reason else LET_GO[SliceState(state)]
-        moves += move(tx, mine, *events, epoch=epoch, reason=reason)
-    return moves
+def free_indexes(tx: Transaction, pool_uuid: str) -> list[int]:
+    """Return the indexes of the free slices of a pool."""
+    rows = (row.item for row in tx.tables.slices.values())
+    return [item.index for item in rows if item.pool_uuid == pool_uuid and item.state is SliceState.FREE]
 
 
-def drop_empty_allocations(tx: Transaction, uuids: Iterable[str]) -> None:
-    """Delete those of the allocations that no slice points at any more."""
-    held = {row.item.allocation_uuid for row in tx.tables.slices.values()}
-    for uuid in sorted(uuids):
-        if uuid in tx.tables.allocations and uuid not in held:
-            tx.delete(tx.tables.allocations, uuid)
+def move(tx: Transaction, items: Sequence[Slice], *events: SliceEvent, **target: Any) -> list[dict[str, Any]]:
+    """Take slices through `events`, all or none; returns the moves for the journal. `target`: see moves.plan.
+
+    Raises IllegalTransition, CompareAndSetLost (a slice is no longer as it was read).
+    """
+    swaps = plan(items, *events, **target)
+    for swap in swaps:
+        _swap(tx, swap)
+    return [swap.move() for swap in swaps]
+
+
+def _swap(tx: Transaction, swap: Swap) -> None:
+    rows, now = tx.tables.slices, tx.now()
+    for index in swap.indexes:
+        key = (swap.after.pool_uuid, index)
+        present = rows[key].item
+        if (present.state, present.allocation_uuid) != (swap.state, swap.owner):
+            raise CompareAndSetLost(f"slice {index} of pool {swap.after.pool_uuid} is no longer {swap.state}")
+        tx.put(rows, key, SliceRow(replace(swap.after, index=index), now))

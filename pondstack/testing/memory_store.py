@@ -6,6 +6,7 @@ Behind pondstack.testing.memory_ledger; what it keeps is lost with the process, 
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -112,8 +113,8 @@ class SplitRow:
 
 
 @dataclass(slots=True)
-class Tables:
-    """All rows by key."""
+class Rows:
+    """All rows by key; `sequence`: the newest number that the journal gave out."""
 
     leadership: dict[int, LeadershipRow] = field(default_factory=lambda: {1: LeadershipRow()})
     pools: dict[str, PoolRow] = field(default_factory=dict)
@@ -123,12 +124,13 @@ class Tables:
     operations: dict[tuple[str, str], OperationRow] = field(default_factory=dict)
     splits: dict[str, SplitRow] = field(default_factory=dict)
     controllers: dict[str, Any] = field(default_factory=dict)
+    sequence: int = 0
 
 
 class Transaction:
     """What one piece of work sees and changes. Rows are never changed in place, so undoing is putting back."""
 
-    def __init__(self, tables: Tables, now: Callable[[], float]) -> None:
+    def __init__(self, tables: Rows, now: Callable[[], float]) -> None:
         self.tables = tables
         self.now = now
         self._undo: list[tuple[dict[Any, Any], Any, Any]] = []
@@ -141,6 +143,11 @@ class Transaction:
     def delete(self, table: dict[Any, Any], key: Any) -> None:
         """Delete a row that is there."""
         self._undo.append((table, key, table.pop(key)))
+
+    def next_sequence(self) -> int:
+        """Return the next number of the journal; a rolled-back one is lost, as in SQL."""
+        self.tables.sequence += 1
+        return self.tables.sequence
 
     def rollback(self) -> None:
         """Take everything back."""
@@ -161,13 +168,12 @@ class MemoryStore:
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.clock = clock
-        self.tables = Tables()
-        self._sequence = 0
+        self.tables = Rows()
         self._lock = threading.RLock()
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` and keep all that it changed, or nothing when it raises."""
-        with self._lock:
+    def write(self, work: Callable[[Transaction], T], turn: AbstractContextManager[Any] | None = None) -> T:
+        """Run `work` and keep all that it changed, or nothing when it raises; `turn` is held meanwhile."""
+        with turn or nullcontext(), self._lock:
             transaction = Transaction(self.tables, self.clock)
             try:
                 answer = work(transaction)
@@ -184,11 +190,6 @@ class MemoryStore:
 
     def committed(self, transaction: Transaction) -> None:
         """Be told of each commit; for whoever watches."""
-
-    def next_sequence(self) -> int:
-        """Return the next number of the journal; a rolled-back one is lost, as in SQL."""
-        self._sequence += 1
-        return self._sequence
 
     def ping(self) -> None:
         """Answer."""

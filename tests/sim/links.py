@@ -102,10 +102,6 @@ class DatabaseLink:
         self._reach()
         return self.store.read(work)
 
-    def next_sequence(self) -> int:
-        """Return the next number of the journal."""
-        return int(self.store.next_sequence())
-
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer."""
         self._reach()

@@ -11,10 +11,10 @@ from unittest import mock
 
 from pondstack.controller import applier, inventory, reconciler, rules, rules_reports, sanitizer
 from pondstack.controller import findings as act
-from pondstack.db import ledger as sql
+from pondstack.db import ledger
 from pondstack.domain.errors import AgentUnavailable
 from pondstack.ha import candidate
-from pondstack.testing import memory_device, memory_host, memory_ledger
+from pondstack.testing import memory_device, memory_host, memory_journal
 from pondstack.testing.memory_lease import LeadershipRow, MemoryLease
 from pondstack.testing.memory_store import Transaction
 from pondstack_agent import attaching, epoch
@@ -53,7 +53,13 @@ def _nothing(*_arguments: Any, **_named: Any) -> None:
 @mutant()
 def ledger_without_fence() -> Iterator[None]:
     """A transaction of the ledger does not look at the epoch: a paused leader writes when it wakes up."""
-    with mock.patch.object(memory_ledger, "check_epoch", _nothing), mock.patch.object(sql, "check_epoch", _nothing):
+    plain = ledger.Ledger.__init__
+
+    def init(self: Any, *arguments: Any, **named: Any) -> None:
+        plain(self, *arguments, **named)
+        self._tables = replace(self._tables, check_epoch=_nothing)
+
+    with mock.patch.object(ledger.Ledger, "__init__", init):
         yield
 
 
@@ -147,9 +153,9 @@ def acknowledged_before_commit() -> Iterator[None]:
     """The controller answers, and commits a moment later."""
     plain = links.DatabaseLink.write
 
-    def write(self: Any, work: Callable[[Any], Any]) -> Any:
+    def write(self: Any, work: Callable[[Any], Any], *named: Any) -> Any:
         if self._epoch is None:
-            return plain(self, work)
+            return plain(self, work, *named)
         self._moments.pass_by("db.before")
         self._reach()
         tx = Transaction(self.store.tables, self.store.clock)
@@ -173,18 +179,15 @@ def acknowledged_before_commit() -> Iterator[None]:
 @mutant()
 def assign_without_idempotence() -> Iterator[None]:
     """An assignment that is repeated takes slices again."""
-    plain = memory_ledger.MemoryLedger._recall
+    plain = memory_journal.recall
 
-    def recall(self: Any, tx: Any, operation_id: str, kind: str, digest: str) -> Any:
-        return None if kind == "assign" else plain(self, tx, operation_id, kind, digest)
+    def recall(tx: Any, operation_id: str, kind: str, digest: str) -> Any:
+        return None if kind == "assign" else plain(tx, operation_id, kind, digest)
 
     def fresh(_namespace: Any, _name: str) -> Any:
-        return memory_ledger.uuid4()
+        return ledger.uuid4()
 
-    with (
-        mock.patch.object(memory_ledger.MemoryLedger, "_recall", recall),
-        mock.patch.object(memory_ledger, "uuid5", fresh),
-    ):
+    with mock.patch.object(memory_journal, "recall", recall), mock.patch.object(ledger, "uuid5", fresh):
         yield
 
 

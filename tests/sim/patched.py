@@ -115,7 +115,7 @@ def _quick() -> list[tuple[Any, str, Any]]:
         if "LOG" in module.__dict__:
             undo.append((module, "LOG", module.LOG))
             module.LOG = _LoudLog() if module.__name__ in LOUD else _QuietLog()
-    for path in ("pondstack.rpc.wire", "pondstack.testing.memory_ledger", "pondstack_agent.operations"):
+    for path in ("pondstack.rpc.wire", "pondstack.db.ledger", "pondstack_agent.operations"):
         module = importlib.import_module(path)
         undo.append((module, "asdict", module.asdict))
         module.asdict = quick.asdict  # type: ignore[attr-defined]

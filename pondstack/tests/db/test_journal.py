@@ -41,6 +41,10 @@ def some_life(ledger, seed: int, steps: int) -> None:
     def any_indexes() -> list[int]:
         return choose.sample(range(4), choose.randint(1, 4))
 
+    def change_of_mind() -> None:
+        ledger.begin_release(uuids[-1], "nobody claims it")
+        ledger.reclaim(uuids[-1])
+
     actions = [
         assign,
         assign,
@@ -48,7 +52,9 @@ def some_life(ledger, seed: int, steps: int) -> None:
         lambda: ledger.release(str(uuid4()), uuids[-1], "h1"),
         lambda: ledger.release(str(uuid4()), uuids[-1], "h2"),
         lambda: ledger.begin_release(choose.choice(uuids), "nobody claims it"),
-        lambda: ledger.quarantine_allocation(choose.choice(uuids), "its host is gone"),
+        lambda: ledger.quarantine_allocation(choose.choice(uuids), choose.choice(["agent_down: x", "agent_lost: x"])),
+        lambda: ledger.reclaim(choose.choice(uuids)),
+        change_of_mind,
         lambda: ledger.quarantine_slices(POOL, any_indexes(), "unknown", host="h2"),
         lambda: ledger.audit_slices(POOL, any_indexes(), "proved free"),
         lambda: ledger.fail_allocation(choose.choice(uuids), choose.randint(1, 2), "device_failed: x", tell=True),
@@ -71,6 +77,17 @@ def test_replaying_gives_the_states(ledger, reader, seed):
     assert {item.state for item in present(reader).values()} <= set(SliceState)
 
 
+@pytest.mark.parametrize("aside", [False, True], ids=["releasing", "quarantined"])
+def test_what_was_taken_back_is_in_the_journal(ledger, reader, aside):
+    uuid = ledger.assign("op-1", AssignRequest("c1", "h1", POOL, 2048, 4096))["allocation_uuid"]
+    ledger.begin_release(uuid, "nobody claims it")
+    if aside:
+        ledger.quarantine_allocation(uuid, "agent_down: h1 is silent")
+    ledger.reclaim(uuid)
+    assert replayed(ledger.database) == present(reader)
+    assert [item.state for item in present(reader).values()][:2] == [SliceState.ONLINE] * 2
+
+
 def test_a_device_that_grew_is_in_the_journal(ledger, reader):
     ledger.register_pool(
         uuid=POOL, name="pool0", serial="S1", driver="fake", address={}, slice_mib=1024, slices_total=6
@@ -90,8 +107,17 @@ def test_registering_again_writes_nothing(ledger):
 def test_every_kind_of_effect_has_its_moves(ledger):
     some_life(ledger, seed=7, steps=60)
     ledger.set_host("h1", True, "", None)
+    ledger.reclaim("none")
     rows = ledger.database.read(lambda session: session.execute(select(OperationRow)).scalars().all())
-    assert {row.kind for row in rows} >= {"register_pool", "assign", "release", "quarantine", "sanitized", "set_host"}
+    assert {row.kind for row in rows} >= {
+        "register_pool",
+        "assign",
+        "release",
+        "quarantine",
+        "sanitized",
+        "set_host",
+        "reclaim",
+    }
     assert all(isinstance(row.effect[MOVES], list) for row in rows)
 
 

@@ -9,9 +9,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from pondstack.domain.allocator import choose_extents
 from pondstack.domain.errors import IllegalTransition, PoolShortage
-from pondstack.domain.ledger import LedgerView, transition, violations
+from pondstack.domain.ledger import LedgerView, fates, reclaimable, transition, violations
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
-from pondstack.domain.states import OWNED, SliceEvent, SliceState
+from pondstack.domain.states import AGENT_DOWN, DEVICE_FAILED, HOST_FENCED, OWNED, SliceEvent, SliceState
 
 POOLS = {"a": Pool("a", "pool-a", 6), "b": Pool("b", "pool-b", 3)}
 HOSTS = ("h1", "h2")
@@ -74,13 +74,21 @@ class LedgerMachine(RuleBasedStateMachine):
     def release(self, uuid):
         self.move(self.of(uuid), SliceEvent.RELEASE)
 
+    @rule(uuid=allocations)
+    def reclaim(self, uuid):
+        back = reclaimable(self.of(uuid))
+        owners = {(item.host, item.allocation_uuid) for item in back}
+        assert self.move(back, SliceEvent.RECLAIM) == bool(back)
+        assert {(item.host, item.allocation_uuid) for item in self.of(uuid) if back} == owners
+        assert not back or {item.state for item in self.of(uuid)} == {SliceState.ONLINE}
+
     @rule(uuid=consumes(allocations))
     def confirm(self, uuid):
         self.move(self.of(uuid), SliceEvent.CONFIRM)
 
-    @rule(uuid=allocations)
-    def quarantine_allocation(self, uuid):
-        self.move(self.of(uuid), SliceEvent.QUARANTINE, reason="agent down")
+    @rule(uuid=allocations, reason=st.sampled_from([f"{AGENT_DOWN}: silent", f"{HOST_FENCED}: it burns"]))
+    def quarantine_allocation(self, uuid, reason):
+        self.move(self.of(uuid), SliceEvent.QUARANTINE, reason=reason)
 
     @rule(key=st.sampled_from(["a", "b"]), index=st.integers(0, 2), host=st.sampled_from([None, *HOSTS]))
     def quarantine_slice(self, key, index, host):
@@ -166,3 +174,43 @@ def test_each_breach_is_seen(code):
 def test_an_assignment_needs_an_owner():
     with pytest.raises(ValueError, match="needs a host"):
         transition(Slice("a", 0), SliceEvent.ASSIGN, epoch=1)
+
+
+@pytest.mark.parametrize("state", [*OWNED, SliceState.QUARANTINED])
+def test_what_its_host_lets_go_is_sanitised(state):
+    [fate] = fates([Slice("a", 0, state, "h1", "a1", reason="agent_down")])
+    item = fate.items[0]
+    for event in fate.events:
+        item = transition(item, event, epoch=1, reason=fate.reason)
+    assert (item.state, item.reason) == (SliceState.SANITIZING, "")
+
+
+def test_what_is_on_a_failed_device_stays_aside_without_an_owner():
+    failed = Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", reason=f"{DEVICE_FAILED}: broken")
+    [other, fate] = fates([failed, Slice("a", 1, SliceState.ONLINE, "h1", "a1")])
+    assert [item.index for item in other.items] == [1]
+    item = fate.items[0]
+    for event in fate.events:
+        item = transition(item, event, epoch=1, reason=fate.reason)
+    assert (item.state, item.allocation_uuid, item.reason) == (SliceState.QUARANTINED, None, failed.reason)
+
+
+@pytest.mark.parametrize(
+    "aside",
+    [
+        Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", reason="agent_lost: h1 does not report it"),
+        Slice("a", 0, SliceState.QUARANTINED, "h1", None, reason=f"{AGENT_DOWN}: silent"),
+        Slice("a", 0, SliceState.QUARANTINED, None, "a1", reason=f"{AGENT_DOWN}: silent"),
+    ],
+    ids=["for another reason", "without an allocation", "without a host"],
+)
+def test_what_is_aside_goes_back_to_a_silent_owner_only(aside):
+    with pytest.raises(IllegalTransition, match="slice a/0 was set aside"):
+        transition(aside, SliceEvent.RECLAIM, epoch=1)
+    assert reclaimable([aside, Slice("a", 1, SliceState.RELEASING, "h1", "a1")]) == []
+
+
+def test_what_goes_back_keeps_its_owner_and_loses_its_reason():
+    aside = Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", reason=f"{AGENT_DOWN}: silent")
+    assert reclaimable([aside, Slice("a", 1, SliceState.ONLINE, "h1", "a1")]) == [aside]
+    assert transition(aside, SliceEvent.RECLAIM, epoch=2) == Slice("a", 0, SliceState.ONLINE, "h1", "a1", epoch=2)

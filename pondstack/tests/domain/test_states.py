@@ -34,6 +34,11 @@ def test_every_state_leads_back_to_free() -> None:
     assert reach == set(SliceState)
 
 
-def test_quarantine_is_left_only_by_audit() -> None:
-    out = {event for (state, event) in TRANSITIONS if state is SliceState.QUARANTINED}
-    assert out == {SliceEvent.AUDIT}
+def test_quarantine_is_left_by_audit_or_back_to_its_owner() -> None:
+    out = {event: after for (state, event), after in TRANSITIONS.items() if state is SliceState.QUARANTINED}
+    assert out == {SliceEvent.AUDIT: SliceState.SANITIZING, SliceEvent.RECLAIM: SliceState.ONLINE}
+
+
+def test_only_what_was_its_owners_comes_online_without_an_acknowledgement() -> None:
+    back = {state for (state, event) in TRANSITIONS if event is SliceEvent.RECLAIM}
+    assert back == {SliceState.RELEASING, SliceState.QUARANTINED}

@@ -1,4 +1,4 @@
-"""The ledger without SQL keeps the contract of the SQL ledger: the very same tests, and the same life on both."""
+"""Tables in memory keep the contract of those in SQL: the ledger's very same tests, and the same life on both."""
 
 import inspect
 import types
@@ -10,13 +10,18 @@ from pondstack.db import migration
 from pondstack.db.engine import Database
 from pondstack.db.ledger import Ledger
 from pondstack.db.moves import MOVES, replay
+from pondstack.db.retry import CompareAndSetLost
 from pondstack.db.sql_reader import SqlReader
+from pondstack.db.tables import SQL, Tables
+from pondstack.domain.errors import Unavailable
+from pondstack.domain.model import Slice
+from pondstack.domain.states import SliceEvent
 from pondstack.testing import lead, memory_controllers
 from pondstack.testing.memory_lease import MemoryLease, take_over
-from pondstack.testing.memory_ledger import MemoryLedger
+from pondstack.testing.memory_ledger import MEMORY, MemoryLedger
 from pondstack.testing.memory_reader import MemoryReader
 from pondstack.testing.memory_store import MemoryStore
-from pondstack.tests.db import test_controllers, test_failures, test_journal, test_leadership, test_ledger
+from pondstack.tests.db import test_controllers, test_failures, test_journal, test_leadership, test_ledger, test_reclaim
 from pondstack.tests.db.conftest import POOL, report
 
 SQL_ONLY = {
@@ -29,7 +34,7 @@ SQL_ONLY = {
 
 def _contract(module: types.ModuleType) -> dict[str, types.FunctionType]:
     """Return the tests of a module that know a ledger, a reader or a lease only."""
-    known = {"ledger", "reader", "store", "database"}
+    known = {"ledger", "reader", "store", "database", "held"}
     return {
         name: function
         for name, function in vars(module).items()
@@ -50,7 +55,7 @@ def _parametrised(function: types.FunctionType) -> set[str]:
     return names
 
 
-LEDGER = _contract(test_ledger) | _contract(test_failures) | _contract(test_leadership)
+LEDGER = _contract(test_ledger) | _contract(test_failures) | _contract(test_leadership) | _contract(test_reclaim)
 globals().update(LEDGER)
 
 
@@ -74,6 +79,13 @@ def _filled(made):
 
 
 @pytest.fixture
+def held(ledger: MemoryLedger) -> str:
+    uuid: str = ledger.assign("op-1", test_ledger.request())["allocation_uuid"]
+    ledger.acknowledge("op-1", uuid, "h1")
+    return uuid
+
+
+@pytest.fixture
 def reader(database: MemoryStore) -> MemoryReader:
     return MemoryReader(database, agent_down_seconds=20)
 
@@ -86,7 +98,7 @@ def store(database: MemoryStore) -> MemoryLease:
 @pytest.fixture(autouse=True)
 def _without_sql(monkeypatch: pytest.MonkeyPatch) -> None:
     """Put the store in the place of what these modules say in SQL."""
-    for module in (test_ledger, test_failures, test_leadership, test_controllers):
+    for module in (test_ledger, test_failures, test_leadership, test_controllers, test_reclaim):
         for name, value in {"Ledger": MemoryLedger, "lead": take_over, "SqlLeadership": MemoryLease}.items():
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
@@ -161,6 +173,23 @@ def test_all_or_nothing() -> None:
     with pytest.raises(ValueError, match="in the middle"):
         ledger.database.write(work)
     assert MemoryReader(store).rack().ledger() == before
+
+
+@pytest.mark.parametrize("tables", [SQL, MEMORY], ids=["sql", "memory"])
+def test_a_slice_that_is_no_longer_as_it_was_read_is_not_moved(tables: Tables, tmp_path) -> None:
+    sql = Database.from_url(f"sqlite:///{tmp_path}/ledger.db", retry_seconds=0.0)
+    migration.sync(sql)
+    stores = {SQL: (sql, lead), MEMORY: (MemoryStore(), take_over)}
+    database, start = stores[tables]
+    ledger = _filled(Ledger(database, start(database, "test"), tables=tables))
+    ledger.assign("op-1", test_ledger.request(1))
+
+    def work(tx):
+        tables.slices.move(tx, [Slice(POOL, 0)], SliceEvent.ASSIGN, epoch=1, host="h2", allocation_uuid="a2")
+
+    with pytest.raises((CompareAndSetLost, Unavailable)):
+        database.write(work)
+    sql.dispose()
 
 
 def test_the_list_of_controllers() -> None:
