@@ -50,7 +50,12 @@ class Node:
         self._children: list[threading.Thread] = []
         self._listed = False
         self._schema_fits = False
-        self.reach = Reach(NodeAPI(parts.transport, parts.name).ping, parts.broker_terms, parts.clock)
+        self.reach = Reach(
+            NodeAPI(parts.transport, parts.name).ping,
+            parts.broker_terms,
+            parts.clock,
+            conf.controller.agent_down_seconds,
+        )
         self._yielding = Yielding(self.reach, parts.broker_terms, peers=self._peers, hand_over=self._let_lead)
         self.candidate = Candidate(
             parts.leadership,
@@ -177,7 +182,7 @@ class Node:
 
     def _promote(self, epoch: int) -> None:
         while self.candidate.epoch == epoch and not self._stopping.is_set():
-            leading = Leading(self.parts, self.candidate, epoch)
+            leading = Leading(self.parts, self.candidate, epoch, lambda: self.reach.hears)
             try:
                 leading.open()
             except NotLeader as error:

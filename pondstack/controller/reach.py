@@ -16,13 +16,22 @@ class Reach:
     """Asks this controller itself through the broker. check() is for a thread of its own; all else returns at once.
 
     `ping(answer_seconds)` returns with the answer. `clock` counts seconds, goes on while the process is stopped, and is
-    compared with itself only.
+    compared with itself only. `agent_down_seconds`: a silence after which agents are taken to be down.
     """
 
-    def __init__(self, ping: Callable[[float], object], terms: BrokerTerms, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        ping: Callable[[float], object],
+        terms: BrokerTerms,
+        clock: Callable[[], float],
+        agent_down_seconds: float = 20.0,
+    ) -> None:
         self._ping = ping
         self._terms = terms
         self._clock = clock
+        self._agent_down = agent_down_seconds
+        self._deaf = terms.deaf_seconds(agent_down_seconds)
+        self._hears_since: float | None = None
         self._began: float | None = None
         self._answered: float | None = None
         self.trouble = ""
@@ -38,6 +47,8 @@ class Reach:
             self.trouble = f"{type(error).__name__}: {error}"
             LOG.debug("No answer from this controller itself: %s", self.trouble)
         else:
+            if self.silent_seconds > self._deaf:
+                self._hears_since = self._clock()
             self._answered = started
 
     @property
@@ -55,6 +66,13 @@ class Reach:
     def cut_off(self) -> bool:
         """Whether nothing has come back for too long."""
         return self._terms.cut_off(self.silent_seconds)
+
+    @property
+    def hears(self) -> bool:
+        """Whether a silence of others is theirs: answers come, and have for as long as the others had better say so."""
+        if self.silent_seconds > self._deaf:
+            return False
+        return self._hears_since is None or self._clock() - self._hears_since >= self._agent_down
 
 
 class Yielding:

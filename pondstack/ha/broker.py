@@ -41,6 +41,13 @@ class BrokerTerms:
         """Return whether a controller that reached the broker so long ago gives way to others."""
         return 0 < self.silent_seconds < reached_seconds
 
+    def deaf_seconds(self, agent_down_seconds: float) -> float:
+        """Return after which silence of its own a leader takes no agent's for a sign of anything.
+
+        Well before an agent counts as down, and not before some checks have failed.
+        """
+        return max(agent_down_seconds / 2, CHECKS_IN_A_SILENCE * self.check_seconds)
+
     def reaches(self, reached_seconds: float | None) -> bool | None:
         """Return what people are told of a controller: whether it reaches the broker, None when it never did."""
         if reached_seconds is None:

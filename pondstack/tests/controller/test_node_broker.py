@@ -10,6 +10,7 @@ from oslo_messaging import MessagingTimeout
 
 from pondstack.controller.leading import Leading
 from pondstack.controller.node import Node
+from pondstack.controller.reconciler import Reconciler
 from pondstack.db import controllers
 from pondstack.devices.emulated import create_device
 from pondstack.domain.errors import Conflict
@@ -135,6 +136,31 @@ def test_one_of_a_release_that_does_not_check_itself_is_not_chosen(nodes) -> Non
     assert eventually(lambda: node._yielding._told.startswith("it keeps the lead"))
     assert node.leading is not None
     assert node._successor("old") == "old"  # an operator may know better
+
+
+def test_a_deaf_leader_leaves_its_rounds_out(nodes, monkeypatch) -> None:
+    """To it every agent would be silent, and what nobody claims for a moment would be taken from a running guest."""
+    conf = nodes.conf("one", **QUICK)
+    conf.set_override("agent_down_seconds", 2.0, group="controller")
+    conf.set_override("reconcile_interval_seconds", 1, group="controller")
+    rounds, run = [], Reconciler.run
+
+    def counted(self: Reconciler) -> Any:
+        rounds.append(nodes["one"].reach.hears)
+        return run(self)
+
+    monkeypatch.setattr(Reconciler, "run", counted)
+    nodes["one"] = node = Node(conf)
+    node.start()
+    assert eventually(lambda: bool(rounds))
+    broken = Broken(node)
+    assert eventually(lambda: node.reach.silent_seconds > 4.0)
+    before = len(rounds)
+    assert eventually(lambda: node.reach.silent_seconds > 6.0)
+    assert len(rounds) == before
+    broken.mend()
+    assert eventually(lambda: len(rounds) > before)
+    assert all(rounds[before:])
 
 
 def test_with_a_silence_of_0_the_lead_stays(nodes) -> None:

@@ -11,6 +11,8 @@ from pondstack.domain.errors import Unavailable
 from pondstack.ha.broker import BrokerTerms, Peer
 
 TERMS = BrokerTerms(check_seconds=1.0, silent_seconds=10.0)
+AGENT_DOWN_SECONDS = 20.0
+DEAF_SECONDS = TERMS.deaf_seconds(AGENT_DOWN_SECONDS)
 FRESH, STALE = Peer("b", True, 1.0), Peer("b", True, 9.0)
 
 
@@ -23,7 +25,7 @@ class World:
         self.waited: list[float] = []
         self.peers: list[Peer] | Exception = []
         self.handed_over: list[tuple[int, str]] = []
-        self.reach = Reach(self._ping, TERMS, lambda: self.now)
+        self.reach = Reach(self._ping, TERMS, lambda: self.now, AGENT_DOWN_SECONDS)
         self.yielding = Yielding(
             self.reach, TERMS, peers=self._peers, hand_over=lambda *arguments: self.handed_over.append(arguments)
         )
@@ -90,6 +92,40 @@ def test_one_that_never_had_an_answer_is_silent_since_its_first_question(world) 
     world.now += TERMS.silent_seconds
     assert world.reach.seconds is None
     assert world.reach.cut_off
+
+
+def test_who_does_not_hear_itself_takes_nobody_for_silent(world) -> None:
+    """And not at once when it hears again: whoever was out of reach needs as long to be heard as ever."""
+    assert world.reach.hears
+    world.reach.check()
+    world.answers = False
+    world.now += DEAF_SECONDS
+    assert world.reach.hears
+    world.now += 0.1
+    assert not world.reach.hears
+    world.answers = True
+    world.reach.check()
+    assert not world.reach.hears
+    world.now += AGENT_DOWN_SECONDS / 2
+    world.reach.check()
+    assert not world.reach.hears
+    world.now += AGENT_DOWN_SECONDS / 2
+    world.reach.check()
+    assert world.reach.hears
+
+
+def test_a_short_silence_is_no_deafness(world) -> None:
+    world.reach.check()
+    world.now += DEAF_SECONDS
+    world.reach.check()
+    assert world.reach.hears
+
+
+def test_a_process_that_was_stopped_has_heard_nobody_meanwhile(world) -> None:
+    world.reach.check()
+    world.now += 3600.0
+    world.reach.check()
+    assert not world.reach.hears
 
 
 def test_at_rest_the_table_is_not_read_and_nothing_is_logged(world, levels) -> None:

@@ -74,6 +74,13 @@ def test_one_that_reaches_the_broker_is_always_fresh(check_seconds: float) -> No
     assert successor([Peer("b", True, check_seconds + REPORT_SECONDS)], terms) == "b"
 
 
+@pytest.mark.parametrize(
+    ("check_seconds", "agent_down_seconds", "deaf"), [(1.0, 20.0, 10.0), (1.0, 5.0, 6.0), (10.0, 20.0, 60.0)]
+)
+def test_a_leader_is_deaf_before_agents_are_down_where_checks_allow(check_seconds, agent_down_seconds, deaf) -> None:
+    assert BrokerTerms(check_seconds, 0.0).deaf_seconds(agent_down_seconds) == deaf
+
+
 @pytest.mark.parametrize(("check_seconds", "report_seconds"), [(2.0, 1.0), (1.0, 2.0)])
 def test_a_silence_that_is_too_short_is_refused(check_seconds: float, report_seconds: float) -> None:
     with pytest.raises(BadRequest, match=f"set it to {CHECKS_IN_A_SILENCE * 2} or more"):
