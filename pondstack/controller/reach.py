@@ -70,7 +70,7 @@ class Reach:
     @property
     def hears(self) -> bool:
         """Whether a silence of others is theirs: answers come, and have for as long as the others had better say so."""
-        if self.silent_seconds > self._deaf:
+        if self._answered is None or self.silent_seconds > self._deaf:
             return False
         return self._hears_since is None or self._clock() - self._hears_since >= self._agent_down
 

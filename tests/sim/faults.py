@@ -141,9 +141,12 @@ class Faults:
     # What an operator does
 
     def command(self, step: "Step") -> None:
-        """Hand the lead over, audit with repair, or restart a controller as a service manager does."""
+        """Hand the lead over, audit with repair, or restart a controller as a service manager does.
+
+        All but a restart are told by the bus.
+        """
         node = self._rack.leader()
-        if node is not None:
+        if node is not None and (step.kind == "restart" or self._rack.network.on_bus(node.name)):
             self._rack.scheduler.spawn(node.process, self._command, step, node)
 
     def _command(self, step: "Step", node: "SimNode") -> None:

@@ -96,8 +96,9 @@ def test_one_that_never_had_an_answer_is_silent_since_its_first_question(world) 
 
 def test_who_does_not_hear_itself_takes_nobody_for_silent(world) -> None:
     """And not at once when it hears again: whoever was out of reach needs as long to be heard as ever."""
-    assert world.reach.hears
+    assert not world.reach.hears
     world.reach.check()
+    assert world.reach.hears
     world.answers = False
     world.now += DEAF_SECONDS
     assert world.reach.hears
