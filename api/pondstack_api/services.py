@@ -5,9 +5,12 @@ import threading
 from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
+from pondstack.conf import ha as ha_options
 from pondstack.db.reader import Reader
 from pondstack.db.sql_reader import SqlReader
 from pondstack.domain.errors import Unavailable
+from pondstack.ha.broker import BrokerTerms
+from pondstack.ha.options import broker_terms_as_they_are
 from pondstack_api import policy
 from pondstack_api.controller import BoundedController, Controller
 
@@ -20,6 +23,8 @@ class Services:
     ) -> None:
         self.conf = conf
         self.enforcer: oslo_policy.Enforcer = policy.make_enforcer(conf)
+        ha_options.register_opts(conf)
+        self.broker_terms: BrokerTerms = broker_terms_as_they_are(conf)
         self._reader = reader
         self._controller = controller
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""[ha]: the lease of leadership, and how controllers know of each other. Judged by the database's clock."""
+"""[ha]: the lease of leadership, and how controllers know of each other and of the broker."""
 
 from oslo_config import cfg
 
@@ -78,6 +78,24 @@ OPTIONS: list[cfg.Opt] = [
         min=0.5,
         max=3600.0,
         help="Seconds of silence after which a controller is listed as down. Several times node_report_seconds.",
+    ),
+    cfg.FloatOpt(
+        "broker_check_seconds",
+        default=1.0,
+        min=0.1,
+        max=60.0,
+        help="Seconds between two calls of a controller to itself through the message broker. It waits twice as long "
+        "for the answer.",
+    ),
+    cfg.FloatOpt(
+        "broker_silent_seconds",
+        default=10.0,
+        min=0.0,
+        max=3600.0,
+        help="Seconds without an answer from itself after which a leader hands over to a controller that does reach "
+        "the message broker; where nobody does, it goes on. One that stands by lets others go first then. At least six "
+        "times broker_check_seconds and node_report_seconds. Longer than the longest stall of the broker that should "
+        "not cost the lead. 0: the lead stays where it is, whoever reaches the broker.",
     ),
 ]
 

@@ -48,10 +48,14 @@ TELL_SECONDS = 5.0
 class Leading:
     """The leader's parts under one epoch, joined. Made by one thread; open() and close() may meet."""
 
-    def __init__(self, parts: Parts, candidate: Candidate, epoch: int) -> None:
+    def __init__(
+        self, parts: Parts, candidate: Candidate, epoch: int, hears: Callable[[], bool] = lambda: True
+    ) -> None:
+        """`hears()`: whether the broker brings this controller anything, so that an agent's silence means something."""
         self._conf = conf = parts.conf
         self._parts = parts
         self._candidate = candidate
+        self._hears = hears
         self.epoch = epoch
         self.reader = parts.reader
         self.ledger = Ledger(
@@ -215,7 +219,8 @@ class Leading:
 
         @periodics.periodic(spacing=group.reconcile_interval_seconds, run_immediately=True)
         def reconcile() -> None:
-            self._guarded(self.reconciler.run)
+            if self._hears():
+                self._guarded(self.reconciler.run)
 
         @periodics.periodic(spacing=group.resync_interval_seconds)
         def resync() -> None:

@@ -1,5 +1,6 @@
 """RPC endpoint of the leading pondstack-controller: what pondstack.rpc.controller_api.ControllerAPI asks the leader."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -17,7 +18,7 @@ from pondstack.controller.splitting import Splitting
 from pondstack.db.ledger import AssignRequest, Ledger
 from pondstack.db.rack_view import RackView
 from pondstack.db.sql_reader import SqlReader
-from pondstack.domain.errors import Conflict, PondError
+from pondstack.domain.errors import Conflict, NotFound, PondError
 from pondstack.domain.model import Extent
 from pondstack.domain.states import SliceState
 from pondstack.rpc.wire import Grant, Report
@@ -103,9 +104,8 @@ class ControllerManager:
         try:
             self._devices.get(pool_uuid).grant(host, extents, tag=uuid, epoch=self._ledger.epoch)
         except PondError as error:
-            # The host has not heard of the slices yet, so its word is not needed: back through the pipeline.
-            LOG.error("Pool %s does not let host %s in, allocation %s is undone: %s", pool_uuid, host, uuid, error)
-            self._release(str(uuid4()), uuid, host)
+            LOG.error("Pool %s does not let host %s in to allocation %s: %s", pool_uuid, host, uuid, error)
+            self._undo(uuid, host)
             raise
         about = self._devices.about(pool_uuid)
         return Grant(
@@ -119,6 +119,17 @@ class ControllerManager:
             extents=extents,
             epoch=self._ledger.epoch,
         ).to_wire()
+
+    def _undo(self, uuid: str, host: str) -> None:
+        """Take back what a host has not heard of yet: its word is not needed. Not what it has online.
+
+        A request that was long on its way may be the repetition of one that was answered and acknowledged since. Raises
+        NotLeader: a former leader's device may have refused it for that alone.
+        """
+        self._ledger.renew()
+        with contextlib.suppress(NotFound):
+            if self._reader.allocation(uuid).state == SliceState.ASSIGNING:
+                self._release(str(uuid4()), uuid, host)
 
     @_gated
     def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:

@@ -1,8 +1,9 @@
 """One controller process: it takes part in the election, stands by with a warm view, and leads when it is elected.
 
-Threads of every controller: `lease` looks at the lease and renews it, `follower` follows the journal, `report` tells of
-this controller in the list of controllers; oslo.messaging's for reads. A promotion and a tear-down each have a thread,
-so that the lease goes on being renewed meanwhile. What a leader runs besides is in pondstack.controller.leading.
+Threads of every controller: `lease` looks at the lease and renews it, `follower` follows the journal, `broker` calls
+this controller itself through the broker, `report` tells of it in the list of controllers and lets another one lead
+when the broker is silent; oslo.messaging's for reads. A promotion, a hand-over and a tear-down each have a thread, so
+that the lease goes on being renewed meanwhile. What a leader runs besides is in pondstack.controller.leading.
 """
 
 import threading
@@ -17,12 +18,16 @@ from pondstack.controller.follower import Follower
 from pondstack.controller.leading import Leading
 from pondstack.controller.node_manager import NodeManager
 from pondstack.controller.parts import Parts
+from pondstack.controller.reach import Reach, Yielding
 from pondstack.controller.repeating import Repeating
 from pondstack.db import controllers, migration
 from pondstack.db.rack_view import RackView
+from pondstack.db.views import ControllerView
 from pondstack.domain.errors import Conflict, NotFound, NotLeader, PondError
+from pondstack.ha.broker import Peer, successor
 from pondstack.ha.candidate import Candidate, Role
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.node_api import NodeAPI
 
 LOG = log.getLogger(__name__)
 
@@ -45,6 +50,13 @@ class Node:
         self._children: list[threading.Thread] = []
         self._listed = False
         self._schema_fits = False
+        self.reach = Reach(
+            NodeAPI(parts.transport, parts.name).ping,
+            parts.broker_terms,
+            parts.clock,
+            conf.controller.agent_down_seconds,
+        )
+        self._yielding = Yielding(self.reach, parts.broker_terms, peers=self._peers, hand_over=self._let_lead)
         self.candidate = Candidate(
             parts.leadership,
             name=parts.name,
@@ -53,11 +65,13 @@ class Node:
             clock=parts.clock,
             elected=self._elected,
             deposed=self._deposed,
+            gives_way=lambda: self.reach.cut_off,
         )
         self.follower = Follower(parts.database, conf.ha.node_down_seconds, parts.clock)
         self._lease = Repeating("lease", conf.ha.poll_seconds, self._with_schema(self.candidate.tick))
         self._following = Repeating("follower", conf.ha.follow_seconds, self._with_schema(self.follower.poll))
-        self._reporting = Repeating("report", conf.ha.node_report_seconds, self._with_schema(self._report))
+        self._checking = Repeating("broker", parts.broker_terms.check_seconds, self.reach.check)
+        self._reporting = Repeating("report", conf.ha.node_report_seconds, self._with_schema(self._look_around))
         self._server: Any = None
 
     @property
@@ -78,6 +92,7 @@ class Node:
         self._server = oslo_messaging.get_rpc_server(self.parts.transport, target, [manager], executor="threading")
         self._server.start()
         self._following.start()
+        self._checking.start()
         self._reporting.start()
         self._lease.start()
         LOG.info("Controller %s stands by as %s", self.parts.name, self.parts.holder)
@@ -110,9 +125,9 @@ class Node:
         leading = self._leading
         if leading is None:
             raise NotLeader(f"controller {self.parts.name} is being promoted; call again")
-        successor = self._successor(to)
-        LOG.info("Handing over to %s by command", successor)
-        self._spawn("hand-over", lambda: self._hand_over(leading, successor))
+        name = self._successor(to)
+        LOG.info("Handing over to %s by command", name)
+        self._spawn("hand-over", lambda: self._hand_over(leading, name))
 
     def _successor(self, to: str | None) -> str:
         others = {item.name: item for item in self.parts.reader.controllers() if item.name != self.parts.name}
@@ -122,25 +137,43 @@ class Node:
         if to is None:
             if not standing:
                 raise Conflict("no other controller stands by; start one first")
-            return standing[0].name
+            return successor(map(_peer, standing), self.parts.broker_terms) or standing[0].name
         if to == self.parts.name:
             raise Conflict(f"controller {to} leads already")
         if to not in others:
             raise NotFound(f"there is no controller {to}; list the controllers")
         if others[to] not in standing:
             raise Conflict(f"controller {to} is {others[to].role}; choose one that stands by")
+        if self.parts.broker_terms.reaches(others[to].reached_seconds) is False:
+            raise Conflict(f"controller {to} does not reach the message broker; choose one that does")
         return to
 
-    def _hand_over(self, leading: Leading, successor: str) -> None:
+    def _hand_over(self, leading: Leading, to: str) -> None:
         """Refuse new requests, let those under way end, end the lease."""
         leading.gate.shut(f"controller {self.parts.name} hands over")
         if not leading.gate.drained(self._conf.ha.drain_seconds):
             LOG.warning("Handing over with requests under way; their clients repeat them")
         try:
-            self.candidate.hand_over(successor)
+            self.candidate.hand_over(to)
         except PondError as error:
             # Whether it happened or not: this leader has shut its gate and is none any more.
             self.candidate.step_down(f"the hand-over failed: {error.message}")
+
+    def _peers(self) -> list[Peer]:
+        """Return the other controllers."""
+        return [_peer(item) for item in self.parts.reader.controllers() if item.name != self.parts.name]
+
+    def _let_lead(self, epoch: int, name: str) -> None:
+        """Hand the lead of `epoch` over in the background, also when the promotion hangs for want of the broker."""
+
+        def work() -> None:
+            leading = self._leading
+            if leading is not None and leading.epoch == epoch:
+                self._hand_over(leading, name)
+            else:
+                self._give_up(epoch, name)
+
+        self._spawn("hand-over", work)
 
     def _elected(self, epoch: int) -> None:
         LOG.info("Elected: epoch %d, holder %s", epoch, self.parts.holder)
@@ -149,7 +182,7 @@ class Node:
 
     def _promote(self, epoch: int) -> None:
         while self.candidate.epoch == epoch and not self._stopping.is_set():
-            leading = Leading(self.parts, self.candidate, epoch)
+            leading = Leading(self.parts, self.candidate, epoch, lambda: self.reach.hears)
             try:
                 leading.open()
             except NotLeader as error:
@@ -179,10 +212,10 @@ class Node:
             self._changed.notify_all()
             return True
 
-    def _give_up(self, epoch: int) -> None:
+    def _give_up(self, epoch: int, to: str = "") -> None:
         if self.candidate.epoch == epoch:
             try:
-                self.candidate.hand_over("")
+                self.candidate.hand_over(to)
             except PondError as error:
                 self.candidate.step_down(error.message)
 
@@ -201,6 +234,10 @@ class Node:
             return leading.reader.rack(), leading.epoch
         return self.follower.view()
 
+    def _look_around(self) -> None:
+        self._report()
+        self._yielding.look(self.candidate.epoch)
+
     def _report(self) -> None:
         role = controllers.LEADER if self.candidate.role is Role.LEADER else controllers.STANDBY
         before = self.parts.database.write(
@@ -211,6 +248,7 @@ class Node:
                 role=role,
                 epoch=self.candidate.epoch or 0,
                 followed_sequence=self.follower.sequence,
+                reached_seconds=self.reach.seconds,
             )
         )
         self._note_duplicate(before)
@@ -238,6 +276,7 @@ class Node:
         self._lease.stop(STOP_SECONDS)
         self._following.stop(STOP_SECONDS)
         self._reporting.stop(STOP_SECONDS)
+        self._checking.stop(STOP_SECONDS)
         self._leave()
         if self._server is not None:
             self._server.stop()
@@ -251,3 +290,7 @@ class Node:
             self.parts.database.write(lambda session: controllers.leave(session, self.parts.name, self.parts.holder))
         except PondError as error:
             LOG.info("The list of controllers does not say that this one ends: %s", error)
+
+
+def _peer(item: ControllerView) -> Peer:
+    return Peer(item.name, item.role == controllers.STANDBY, item.reached_seconds, item.lag)

@@ -1,4 +1,4 @@
-"""RPC endpoint of every controller, leading or not: reads of the rack, and the leader's hand-over."""
+"""RPC endpoint of every controller, leading or not: reads of the rack, the leader's hand-over, a sign of life."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -10,6 +10,7 @@ from pondstack.controller.snapshot import make_snapshot
 from pondstack.db.rack_view import RackView
 from pondstack.db.views import ControllerView
 from pondstack.domain.errors import PondError
+from pondstack.rpc.node_api import PING_VERSION
 
 _expected = oslo_messaging.expected_exceptions(PondError)
 
@@ -17,7 +18,7 @@ _expected = oslo_messaging.expected_exceptions(PondError)
 class NodeManager:
     """What each controller answers on the topic pondstack-node. `view` gives the rack and the leader's epoch."""
 
-    target = oslo_messaging.Target(version="1.0")
+    target = oslo_messaging.Target(version=PING_VERSION)
 
     def __init__(
         self,
@@ -33,6 +34,9 @@ class NodeManager:
         self._failover = failover
         self._buffer_slices = buffer_slices
         self._down = down_seconds
+
+    def ping(self, _context: Any) -> None:
+        """Answer (since 1.1): this controller asks itself whether the broker takes its calls to it and back."""
 
     @_expected
     def snapshot(self, _context: Any) -> dict[str, Any]:

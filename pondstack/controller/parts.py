@@ -12,7 +12,7 @@ from pondstack.db.engine import Database
 from pondstack.db.leadership import SqlLeadership
 from pondstack.db.sql_reader import SqlReader
 from pondstack.devices.base import PoolDevice
-from pondstack.ha.options import terms_of
+from pondstack.ha.options import broker_terms_of, terms_of
 from pondstack.rpc import transport as rpc
 from pondstack.telemetry.versioned import FailedGuests
 
@@ -29,6 +29,7 @@ class Parts:
         self.conf = conf
         self.clock = since_boot
         self.terms = terms_of(conf)
+        self.broker_terms = broker_terms_of(conf)
         self.name = conf.controller.name
         self.holder = f"{self.name}:{os.getpid()}:{uuid4().hex[:8]}"
         self.database = Database.from_conf(conf)

@@ -16,16 +16,27 @@ FORGET_SECONDS = 7 * 24 * 3600.0
 """A controller that was silent for so long is gone for good."""
 
 
-def say(session: Session, name: str, holder: str, *, role: str, epoch: int, followed_sequence: int) -> str:
+def say(
+    session: Session,
+    name: str,
+    holder: str,
+    *,
+    role: str,
+    epoch: int,
+    followed_sequence: int,
+    reached_seconds: float | None = None,
+) -> str:
     """Write down what a controller says of itself; returns the holder that the row named before, "" for none.
 
-    `epoch` 0 leaves the last one that it led with.
+    `epoch` 0 leaves the last one that it led with. `reached_seconds`: how long ago it reached itself through the
+    message broker, None: not in this life.
     """
     values: dict[str, Any] = {
         "holder": holder,
         "role": role,
         "seen_at": now_seconds(),
         "followed_sequence": followed_sequence,
+        "reached_at": None if reached_seconds is None else now_seconds() - reached_seconds,
     }
     if epoch:
         values["epoch"] = epoch
@@ -65,21 +76,31 @@ def views(session: Session, down_seconds: float) -> list[ControllerView]:
         )
     ).one()
     rows = session.execute(
-        select(ControllerRow, now_seconds() - ControllerRow.seen_at).order_by(ControllerRow.name)
+        select(ControllerRow, now_seconds() - ControllerRow.seen_at, now_seconds() - ControllerRow.reached_at).order_by(
+            ControllerRow.name
+        )
     ).all()
     return [
         _view(
             row,
             max(0.0, age),
+            None if reached is None else max(0.0, reached),
             lease.epoch if lease.remaining > 0 and lease.holder == row.holder else 0,
             newest,
             down_seconds,
         )
-        for row, age in rows
+        for row, age, reached in rows
     ]
 
 
-def _view(row: ControllerRow, seen_seconds: float, leads: int, newest: int, down_seconds: float) -> ControllerView:
+def _view(
+    row: ControllerRow,
+    seen_seconds: float,
+    reached_seconds: float | None,
+    leads: int,
+    newest: int,
+    down_seconds: float,
+) -> ControllerView:
     """`leads`: the epoch that the controller leads with, 0: it does not."""
     role = STANDBY
     if leads:
@@ -97,4 +118,5 @@ def _view(row: ControllerRow, seen_seconds: float, leads: int, newest: int, down
         seen_seconds=seen_seconds,
         followed_sequence=followed,
         lag=max(0, newest - followed),
+        reached_seconds=reached_seconds,
     )

@@ -47,6 +47,7 @@ class ControllerRow(Base):
     started_at: Mapped[float] = mapped_column(Float(53))
     seen_at: Mapped[float] = mapped_column(Float(53))
     followed_sequence: Mapped[int] = mapped_column(BigInteger)
+    reached_at: Mapped[float | None] = mapped_column(Float(53))
 
 
 class PoolRow(Base):

@@ -83,7 +83,8 @@ class ControllerView:
     """A controller. `role`: leader, standby, or down when it is silent; `seen_seconds`: since it was heard of.
 
     `epoch`: the last one that it led with, 0: none yet; `followed_sequence`: the last operation of the journal that it
-    has followed; `lag`: how many there are behind that one.
+    has followed; `lag`: how many there are behind that one; `reached_seconds`: since it last reached itself through the
+    message broker, None: it never said so.
     """
 
     name: str
@@ -94,6 +95,7 @@ class ControllerView:
     seen_seconds: float
     followed_sequence: int
     lag: int
+    reached_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

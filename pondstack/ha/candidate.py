@@ -22,7 +22,8 @@ class Candidate:
     """One controller in the election; thread-safe. Its owner calls tick() several times in a lease.
 
     `clock` counts seconds, goes on while the process is stopped, and is compared with itself only. `elected(epoch)` and
-    `deposed(reason)` are called from tick() and must not block: a leader that does not tick loses the lease.
+    `deposed(reason)` are called from tick() and must not block: a leader that does not tick loses the lease. So is
+    `gives_way()`: whether this controller had better not lead, and stands only where nobody else has for a while.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class Candidate:
         clock: Callable[[], float],
         elected: Callable[[int], None],
         deposed: Callable[[str], None],
+        gives_way: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
         self._name = name
@@ -43,6 +45,7 @@ class Candidate:
         self._clock = clock
         self._elected = elected
         self._deposed = deposed
+        self._gives_way = gives_way
         self._lock = threading.Lock()
         self._epoch: int | None = None
         self._ends = 0.0
@@ -124,7 +127,11 @@ class Candidate:
         self._elected(epoch)
 
     def _may_stand(self, lease: Lease) -> bool:
-        """Return whether the lease is over and this controller's turn; a successor goes first for a while."""
+        """Return whether the lease is over and this controller's turn.
+
+        A successor goes first for a while, and where this one gives way, everybody else for as long after that. It is
+        only ever a delay: a lease that nobody takes comes to whoever looks at it.
+        """
         if lease.remaining_seconds > 0:
             self._over_since = None
             return False
@@ -133,11 +140,10 @@ class Candidate:
         now = self._clock()
         if self._rests is not None and lease.epoch == self._rests[0] and now < self._rests[1]:
             return False  # it has just handed over, and nobody has followed yet
-        if not lease.successor:
-            return True
         if self._over_since is None or self._over_since[0] != lease.epoch:
             self._over_since = (lease.epoch, now)
-        return now - self._over_since[1] >= self._terms.succession_seconds
+        first = bool(lease.successor) + self._gives_way()
+        return now - self._over_since[1] >= first * self._terms.succession_seconds
 
     def _keep(self, epoch: int) -> None:
         started = self._clock()

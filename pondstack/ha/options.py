@@ -1,8 +1,9 @@
-"""The terms of the lease from [ha], refused when they cannot work together."""
+"""The terms of the lease, and of the broker, from [ha]; refused when they cannot work together."""
 
 from oslo_config import cfg
 
 from pondstack.domain.errors import BadRequest
+from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.lease import Terms
 
 RENEWALS_IN_A_LEASE = 3
@@ -33,3 +34,15 @@ def terms_of(conf: cfg.ConfigOpts) -> Terms:
         margin_seconds=group.margin_seconds,
         succession_seconds=group.succession_seconds,
     )
+
+
+def broker_terms_of(conf: cfg.ConfigOpts) -> BrokerTerms:
+    """Return the terms of the broker; raises BadRequest with what to change."""
+    terms = broker_terms_as_they_are(conf)
+    terms.validate(conf.ha.node_report_seconds)
+    return terms
+
+
+def broker_terms_as_they_are(conf: cfg.ConfigOpts) -> BrokerTerms:
+    """Return the same for somebody who only tells of controllers: whether the terms can work is not its business."""
+    return BrokerTerms(check_seconds=conf.ha.broker_check_seconds, silent_seconds=conf.ha.broker_silent_seconds)

@@ -20,15 +20,27 @@ class ControllerRow:
     started_at: float
     seen_at: float
     followed_sequence: int
+    reached_at: float | None
 
 
-def say(tx: Transaction, name: str, holder: str, *, role: str, epoch: int, followed_sequence: int) -> str:
+def say(
+    tx: Transaction,
+    name: str,
+    holder: str,
+    *,
+    role: str,
+    epoch: int,
+    followed_sequence: int,
+    reached_seconds: float | None = None,
+) -> str:
     """Write down what a controller says of itself; returns the holder that the row named before, "" for none."""
     row, now = tx.tables.controllers.get(name), tx.now()
     before = row.holder if row else ""
     started = row.started_at if row and before == holder else now
     epoch = epoch or (row.epoch if row else 0)
-    tx.put(tx.tables.controllers, name, ControllerRow(name, holder, role, epoch, started, now, followed_sequence))
+    reached = None if reached_seconds is None else now - reached_seconds
+    said = ControllerRow(name, holder, role, epoch, started, now, followed_sequence, reached)
+    tx.put(tx.tables.controllers, name, said)
     return before
 
 
@@ -51,5 +63,7 @@ def views(tx: Transaction, down_seconds: float) -> list[ControllerView]:
         followed = newest if leads else row.followed_sequence
         role = LEADER if leads else DOWN if down else STANDBY
         lag = max(0, newest - followed)
-        found.append(ControllerView(name, row.holder, role, leads or row.epoch, row.started_at, seen, followed, lag))
+        reached = None if row.reached_at is None else max(0.0, now - row.reached_at)
+        epoch = leads or row.epoch
+        found.append(ControllerView(name, row.holder, role, epoch, row.started_at, seen, followed, lag, reached))
     return found

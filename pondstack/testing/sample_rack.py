@@ -27,11 +27,11 @@ CONSUMERS = tuple(str(uuid5(_NAMES, f"consumer {number}")) for number in range(3
 EPOCH = 1
 HOSTS = ("host-1", "host-2", "host-3")
 CONTROLLERS = ("controller-1", "controller-2", "controller-3")
-"""The first leads, the second stands by, the third is down and some operations behind."""
+"""The first leads, the second stands by; both reach the broker. The third is down and some operations behind."""
 HOLDERS = {name: f"{name}:{100 + number}:5f0a11b2" for number, name in enumerate(CONTROLLERS, 1)}
 BEHIND = 4
 SILENT_SECONDS = 3600.0
-"""How long the third host's agent and the third controller have been silent."""
+"""How long the third host's agent and the third controller have been silent, the latter to the broker too."""
 DOWN_SECONDS = 600.0
 """Silence after which a host or a controller is down: long, so that a slow test sees the same rack as a quick one."""
 
@@ -83,9 +83,9 @@ def _say_leader(session: Session, leader: str, epoch: int) -> None:
 def _refresh(session: Session) -> None:
     end = now_seconds() + LONGEST_LEASE_SECONDS
     session.execute(update(Leadership).values(renewed_at=now_seconds(), expires_at=end))
-    session.execute(update(ControllerRow).values(seen_at=now_seconds()))
-    silent = ControllerRow.name == CONTROLLERS[2]
-    session.execute(update(ControllerRow).where(silent).values(seen_at=now_seconds() - SILENT_SECONDS))
+    session.execute(update(ControllerRow).values(seen_at=now_seconds(), reached_at=now_seconds()))
+    silent, since = ControllerRow.name == CONTROLLERS[2], now_seconds() - SILENT_SECONDS
+    session.execute(update(ControllerRow).where(silent).values(seen_at=since, reached_at=since))
     session.execute(update(HostRow).values(last_heartbeat=now_seconds()))
     session.execute(
         update(HostRow).where(HostRow.name == HOSTS[2]).values(last_heartbeat=now_seconds() - SILENT_SECONDS)

@@ -15,6 +15,10 @@ class Broker(Protocol):
 
     casualty: str
 
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Where clients reach it."""
+
     def start(self) -> None:
         """Start all nodes and wait until they serve."""
 
@@ -35,6 +39,11 @@ class OneNode:
 
     def __init__(self, folder: Path) -> None:
         self._server = RabbitMQServer(folder)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The node's."""
+        return (self._server.port,)
 
     def start(self) -> None:
         """Start the node."""
@@ -61,6 +70,11 @@ class ThreeNodes:
 
     def __init__(self, folder: Path) -> None:
         self._cluster = RabbitMQCluster(folder)
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """All nodes'."""
+        return tuple(node.port for node in self._cluster.nodes)
 
     def start(self) -> None:
         """Start the cluster."""

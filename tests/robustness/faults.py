@@ -103,6 +103,14 @@ def fill_disk(rack: Rack, rng: random.Random, now: Now) -> Mend:
     return lambda: None
 
 
+def cut_leader_from_broker(rack: Rack, _rng: random.Random, now: Now) -> Mend:
+    """Cut the leading controller off from the broker alone, until writes are acknowledged: by another one, then."""
+    name = rack.leader()
+    now()
+    rack.networks[name].cut_ports(rack.broker.ports)
+    return rack.networks[name].heal
+
+
 def hand_over(rack: Rack, _rng: random.Random, now: Now) -> Mend:
     """Ask the leader to hand over to the other one, again while there is no leader that agrees."""
 
@@ -161,6 +169,7 @@ def kill_agent(host: str) -> Fault:
 KILL_LEADER = Fault("kill -9 leader", kill_leader)
 PAUSE_LEADER = Fault("SIGSTOP leader past its lease", pause_leader)
 CUT_LEADER = Fault("network of the leader cut past its lease", cut_leader)
+CUT_BROKER = Fault("leader cut off from RabbitMQ alone", cut_leader_from_broker)
 STOP_LEADER = Fault("SIGTERM leader", stop_leader)
 FILL_DISK = Fault("disk of the database full, until there is room", fill_disk)
 HAND_OVER = Fault("hand over to the stand-by", hand_over)

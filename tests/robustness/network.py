@@ -1,15 +1,16 @@
 """A network of its own for each controller, so that one can be cut off from broker, database and agents.
 
 A controller runs in a network namespace and reaches this machine's loopback servers through a veth pair and nftables'
-destination NAT. A cut is a policy: nftables in the namespace drops every packet in both directions, so that connections
-stay open and nothing arrives, as with a failed switch. The pool device is not a part of that network, as in a rack.
+destination NAT. A cut is a rule: nftables in the namespace drops every packet in both directions, or those of some
+servers, so that connections stay open and nothing arrives, as with a failed switch. The pool device is not a part of
+that network, as in a rack.
 """
 
 import itertools
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
 _numbers = itertools.count(1)
@@ -66,11 +67,23 @@ class Network:
 
     def cut(self) -> None:
         """Drop every packet from now on."""
-        rules = "".join(
+        self._add_table(
             f"add chain inet cut {hook} {{ type filter hook {hook} priority 0; policy drop; }}\n"
             for hook in ("input", "output")
         )
-        _run(*self.launcher(), "nft", "-f", "-", text=f"add table inet cut\n{rules}")
+
+    def cut_ports(self, ports: Iterable[int]) -> None:
+        """Drop every packet to and from these servers' ports from now on; all others pass."""
+        cut = ", ".join(map(str, ports))
+        self._add_table(
+            f"add chain inet cut {hook} {{ type filter hook {hook} priority 0; policy accept; }}\n"
+            f"add rule inet cut {hook} tcp {end} {{ {cut} }} drop\n"
+            for hook, end in (("input", "sport"), ("output", "dport"))
+        )
+
+    def _add_table(self, chains: Iterable[str]) -> None:
+        """Add the table that heal() deletes, at once."""
+        _run(*self.launcher(), "nft", "-f", "-", text=f"add table inet cut\n{''.join(chains)}")
 
     def heal(self) -> None:
         """Let packets pass again."""

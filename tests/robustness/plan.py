@@ -54,6 +54,7 @@ def make_plan(seed: int, counts: Counts, store: str, casualties: Casualties) -> 
         with_leader: counts.rare if store == "mariadb" else counts.kills,
         faults.PAUSE_LEADER: counts.pauses,
         faults.CUT_LEADER: counts.cuts,
+        faults.CUT_BROKER: counts.cuts,
         faults.FILL_DISK: counts.disks,
         store_alone: counts.rare,
         faults.STOP_LEADER: counts.rare,

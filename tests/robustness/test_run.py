@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.robustness import report
+from tests.robustness import network, report
+from tests.robustness.faults import CUT_BROKER, CUT_LEADER
 from tests.robustness.plan import Counts
 from tests.robustness.run import Options, run
 
@@ -40,3 +41,16 @@ def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
     assert result.broken == []
     assert all(len(row.resumes) == row.runs for row in table)
     assert table[-1].acknowledged > 10 * table[-1].runs
+
+
+@pytest.mark.skipif(bool(network.missing()), reason=f"no network can be cut: {network.missing()}")
+def test_a_leader_cut_off_from_the_broker_alone_is_followed(tmp_path: Path) -> None:
+    """Its database answers, so that it could renew its lease for ever; writes go on with the other controller."""
+    options = Options(random.SystemRandom().randrange(1_000_000), Counts(kills=0, pauses=0, others=0, cuts=1))
+    result = run(options, tmp_path)
+    table = report.rows(result.history, result.broken)
+    print(report.text(result, table))
+    report.save(result, table, tmp_path / "report")
+    assert result.broken == []
+    assert {fault.name for fault in result.history.faults} == {CUT_LEADER.name, CUT_BROKER.name}
+    assert all(row.resumes for row in table)

@@ -5,6 +5,7 @@ from typing import Any
 
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.node_api import NodeAPI
 from pondstack.rpc.persisting import Patience, Persisting
 from pondstack.rpc.transport import CONTROLLER_TOPIC, NODE_TOPIC
 
@@ -33,6 +34,18 @@ class SimControllerAPI(ControllerAPI):
             return self._network.call(client, method, arguments, seconds)
 
         return self._persisting.call(attempt, timeout_seconds or self._timeout)
+
+
+class SimNodeAPI(NodeAPI):
+    """A controller's way to itself."""
+
+    def __init__(self, network: Network, name: str) -> None:
+        self._network = network
+        self._topic = f"{NODE_TOPIC}.{name}"
+
+    def ping(self, timeout_seconds: float) -> None:
+        """Call and wait for the answer."""
+        self._network.call(self._topic, "ping", {}, timeout_seconds)
 
 
 class SimAgentAPI(AgentAPI):

@@ -41,6 +41,13 @@ class Faults:
         self._rack.network.cut[step.target] = self._rack.scheduler.now + step.values["seconds"]
         self._count("process cut off")
 
+    def _cut_broker(self, step: "Step") -> None:
+        process = self._process(step.target)
+        if process is not None:
+            until = self._rack.scheduler.now + step.values["seconds"]
+            self._rack.network.cut_from_bus[process.name] = until
+            self._count("controller cut off from the broker only")
+
     # Processes
 
     def _process(self, name: str) -> Process | None:
@@ -134,9 +141,12 @@ class Faults:
     # What an operator does
 
     def command(self, step: "Step") -> None:
-        """Hand the lead over, audit with repair, or restart a controller as a service manager does."""
+        """Hand the lead over, audit with repair, or restart a controller as a service manager does.
+
+        All but a restart are told by the bus.
+        """
         node = self._rack.leader()
-        if node is not None:
+        if node is not None and (step.kind == "restart" or self._rack.network.on_bus(node.name)):
             self._rack.scheduler.spawn(node.process, self._command, step, node)
 
     def _command(self, step: "Step", node: "SimNode") -> None:
@@ -163,6 +173,7 @@ class Faults:
         rack = self._rack
         rack.network.windows.clear()
         rack.network.cut.clear()
+        rack.network.cut_from_bus.clear()
         rack.placement.down_until = 0.0
         for device in rack.devices.values():
             device.failed = False

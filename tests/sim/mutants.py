@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
-from pondstack.controller import applier, inventory, reconciler, rules, rules_reports, sanitizer
+from pondstack.controller import applier, inventory, reach, reconciler, rules, rules_reports, sanitizer
 from pondstack.controller import findings as act
 from pondstack.db import ledger
 from pondstack.domain.errors import AgentUnavailable
@@ -115,6 +115,20 @@ def hand_over_while_writing() -> Iterator[None]:
 def opens_before_reports() -> Iterator[None]:
     """A new leader answers before it has told the agents of its epoch and heard what they hold."""
     with mock.patch.object(reconciler.Reconciler, "welcome", return_value=[]):
+        yield
+
+
+@mutant("cut_broker")
+def cut_off_leader_stays() -> Iterator[None]:
+    """A leader that is cut off from the broker alone renews for ever, and answers nobody."""
+    with mock.patch.object(reach.Yielding, "look", _nothing):
+        yield
+
+
+@mutant("cut_broker")
+def deaf_leader_judges() -> Iterator[None]:
+    """A leader to whom the broker brings nothing takes every agent for silent."""
+    with mock.patch.object(reach.Reach, "hears", True):
         yield
 
 

@@ -56,7 +56,10 @@ class Topic:
 
 
 class Network:
-    """Everybody's way to everybody. `cut`: names of processes that reach nobody, not even the database."""
+    """Everybody's way to everybody.
+
+    `cut`: names of processes that reach nobody, not even the database; `cut_from_bus`: those that reach nothing else.
+    """
 
     def __init__(self, scheduler: Scheduler, seed: int) -> None:
         self._scheduler = scheduler
@@ -65,6 +68,7 @@ class Network:
         self._next = 0
         self.windows: list[Window] = []
         self.cut: dict[str, float] = {}
+        self.cut_from_bus: dict[str, float] = {}
 
     def serve(self, topic: str, process: Process, handle: Handler) -> Server:
         """Have a process consume a topic, until it stops or dies."""
@@ -104,9 +108,13 @@ class Network:
         """Return whether a process is not cut off now."""
         return self.cut.get(name, 0.0) <= self._scheduler.now
 
+    def on_bus(self, name: str) -> bool:
+        """Return whether messages of and to a process pass now."""
+        return self.reaches(name) and self.cut_from_bus.get(name, 0.0) <= self._scheduler.now
+
     def _fates(self, sender: str, receiver: str) -> list[float]:
         """Return after how many seconds a message arrives: never, once or more often."""
-        if not (self.reaches(sender) and self.reaches(receiver)):
+        if not (self.on_bus(sender) and self.on_bus(receiver)):
             self._scheduler.faults["message lost"] += 1
             return []
         delay = 0.0005 + 0.004 * self._rng.random()
@@ -144,7 +152,7 @@ class Network:
             self._next = (self._next + 1) % len(entry.servers)
             server = entry.servers[self._next]
             paused = server.process.paused_until > self._scheduler.now
-            if server.process.alive and not (paused and server.asleep) and self.reaches(server.process.name):
+            if server.process.alive and not (paused and server.asleep) and self.on_bus(server.process.name):
                 return server
         return None
 

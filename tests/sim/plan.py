@@ -122,6 +122,7 @@ KINDS = {
     "slice_stuck": 1,
     "placement_down": 1,
     "database_down": 1,
+    "cut_broker": 3,
 }
 """Kinds of faults and how often they are drawn."""
 
@@ -135,6 +136,9 @@ def _fault(
         return Step(at, kind, rng.choice(("", *anybody)), values)
     if kind == "cut":
         return Step(at, kind, rng.choice(anybody), {"seconds": rng.choice((0.5, 2.0, 5.0, 9.0, 14.0))})
+    if kind == "cut_broker":
+        seconds = rng.choice((2.0, 9.0, 20.0, 30.0))
+        return Step(at, kind, rng.choice((*controllers, "leader", "leader", "leader")), {"seconds": seconds})
     if kind == "crash":
         values = {"moment": rng.choice(MOMENTS), "seconds": rng.uniform(0.2, 6.0)}
         return Step(at, kind, rng.choice((*controllers, "leader", "leader")), values)

@@ -16,6 +16,7 @@ from . import settings
 from .faults import Faults
 from .host import SimHost
 from .kernel import Process, Scheduler
+from .lead import LeadWatch
 from .links import DatabaseLink, Moments
 from .network import Network
 from .node import SimNode
@@ -102,6 +103,7 @@ class Rack:
         self.hosts = {name: SimHost(self, name) for name in history.hosts}
         self.watch.hosts = {name: host.memory for name, host in self.hosts.items()}
         self.nodes: dict[str, SimNode] = {}
+        self._plain_lease = self._lease_of(self.store)
         self.nova = Nova(self)
         self.faults = Faults(self)
 
@@ -160,12 +162,19 @@ class Rack:
 
     def lease(self, process: Process) -> Any:
         """Return a process's lease store."""
-        link = self._link(process, settings.LEASE_RETRY_SECONDS)
+        return self._lease_of(self._link(process, settings.LEASE_RETRY_SECONDS))
+
+    def _lease_of(self, database: Any) -> Any:
         if self.sql:
             from pondstack.db.leadership import SqlLeadership
 
-            return SqlLeadership(link)  # type: ignore[arg-type]
-        return MemoryLease(link)  # type: ignore[arg-type]
+            return SqlLeadership(database)
+        return MemoryLease(database)
+
+    def lease_now(self) -> tuple[int, str]:
+        """Return the present epoch, and the name of the controller that has the lease, "" when it is over."""
+        lease = self._plain_lease.look()
+        return lease.epoch, lease.holder.partition(":")[0] if lease.remaining_seconds > 0 else ""
 
     def reader(self, link: DatabaseLink) -> Any:
         """Return a reader."""
@@ -198,6 +207,7 @@ class Rack:
             self.start_node(name)
         for host in self.hosts.values():
             host.start_agent()
+        LeadWatch(self).start()
         for step in self.history.operations:
             self.scheduler.call_at(step.at, lambda step=step: self._operate(step))
         for step in self.history.faults:

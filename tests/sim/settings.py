@@ -3,9 +3,11 @@
 from types import SimpleNamespace
 
 from pondstack.controller.world import Limits
+from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.lease import Terms
 
 TERMS = Terms(lease_seconds=1.5, renew_seconds=0.4, margin_seconds=0.1, succession_seconds=3.0)
+BROKER_TERMS = BrokerTerms(check_seconds=0.4, silent_seconds=2.5)
 POLL_SECONDS = 0.3
 DOWN_SECONDS = 5.0
 LIMITS = Limits(
@@ -26,6 +28,9 @@ LEASE_RETRY_SECONDS = 0.3
 HEARTBEAT_SECONDS = 1.5
 UNANSWERED_SECONDS = 5.0
 KEEP_SECONDS = 60.0
+
+LEADS_AGAIN_SECONDS = 8.0
+"""So soon somebody leads who reaches the broker: a silence, an entry in the list, a hand-over, a look, and a while."""
 
 CONSISTENT_SECONDS = 60.0
 """All has to be consistent so soon after the last fault and operation."""
@@ -51,7 +56,7 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
         lease_seconds=TERMS.lease_seconds,
         poll_seconds=POLL_SECONDS,
         follow_seconds=1.0,
-        node_report_seconds=2.0,
+        node_report_seconds=0.4,
         node_down_seconds=6.0,
         promotion_report_seconds=PROMOTION_REPORT_SECONDS,
         drain_seconds=1.0,

@@ -14,7 +14,7 @@ from pondstack.devices.base import PoolDevice
 from pondstack.rpc.transport import CONTROLLER_TOPIC
 
 from . import settings
-from .api import SimAgentAPI
+from .api import SimAgentAPI, SimNodeAPI
 from .kernel import Process, Scheduler, SimExecutor
 from .links import DeviceLink
 
@@ -30,6 +30,7 @@ class SimParts:
         self.conf = settings.controller_conf(name, rack.history.buffer_slices)
         self.clock = lambda: rack.scheduler.now
         self.terms = settings.TERMS
+        self.broker_terms = settings.BROKER_TERMS
         self.name = name
         self.holder = f"{name}:{rack.lives(name)}"
         self.database = rack.database(process)
@@ -215,7 +216,11 @@ def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
             placement.for_epoch(ledger.epoch), ledger, *others
         ),
     }
-    node: dict[str, Any] = {"Parts": lambda conf: conf.parts, "oslo_messaging": messaging}
+    node: dict[str, Any] = {
+        "Parts": lambda conf: conf.parts,
+        "oslo_messaging": messaging,
+        "NodeAPI": lambda _transport, name: SimNodeAPI(rack.network, name),
+    }
     if not rack.sql:
         from pondstack.testing import memory_controllers
 

@@ -1,6 +1,6 @@
 """What must hold after every step of a history. Nothing in here is told to the code under test."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,10 @@ class Held:
 
 
 class Watch:
-    """Sees every change and raises Violation. `running`: guests by (host, guest); `promised`: answers to attaches."""
+    """Sees every change and raises Violation. `running`: guests by (host, guest); `promised`: answers to attaches.
+
+    `judged(host)` hears of memory that is set aside because the host's agent is silent.
+    """
 
     def __init__(self) -> None:
         self.devices: dict[str, MemoryDevice] = {}
@@ -47,6 +50,7 @@ class Watch:
         self._epochs: dict[str, int] = {}
         self._grants: dict[str, Any] = {}
         self._totals: dict[str, int] = {}
+        self.judged: Callable[[str], None] = lambda _host: None
 
     # The ledger
 
@@ -64,7 +68,11 @@ class Watch:
         for uuid, detail in view.pools.items():
             if self._totals.setdefault(uuid, detail.pool.slices_total) != detail.pool.slices_total:
                 raise Violation("total_changed", f"pool {uuid} has {detail.pool.slices_total} slices")
+        before = self._slices
         self._slices = {(aged.item.pool_uuid, aged.item.index): aged.item for aged in view.slices}
+        for key, item in self._slices.items():
+            if "silent" in item.reason and item.host and (key not in before or before[key].reason != item.reason):
+                self.judged(item.host)
         for item in self._slices.values():
             device = self.devices[item.pool_uuid]
             if item.state is SliceState.FREE and item.index in device.contents:

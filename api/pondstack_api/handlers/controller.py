@@ -9,9 +9,20 @@ from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
+BROKER_SINCE = (1, 2)
 
-def body(controller: ControllerView) -> dict[str, Any]:
-    """Return a controller as the API shows it."""
+
+def body(controller: ControllerView, request: Request) -> dict[str, Any]:
+    """Return a controller as the API shows it in the request's microversion."""
+    shown = _shown(controller)
+    if request.version >= BROKER_SINCE:
+        seconds = controller.reached_seconds
+        shown["reaches_broker"] = request.services.broker_terms.reaches(seconds)
+        shown["reached_seconds"] = None if seconds is None else round(seconds, 1)
+    return shown
+
+
+def _shown(controller: ControllerView) -> dict[str, Any]:
     return {
         "name": controller.name,
         "role": controller.role,
@@ -32,13 +43,18 @@ def list_controllers(request: Request) -> Reply:
         _named(found, marker)
         found = [controller for controller in found if controller.name > marker]
     return page(
-        request, "controllers", "/controllers", lambda limit: found[:limit], lambda controller: controller.name, body
+        request,
+        "controllers",
+        "/controllers",
+        lambda limit: found[:limit],
+        lambda controller: controller.name,
+        lambda controller: body(controller, request),
     )
 
 
 def show_controller(request: Request) -> Reply:
     """Show a controller."""
-    return Reply(body(_named(request.services.reader.controllers(), request.args["name"])))
+    return Reply(body(_named(request.services.reader.controllers(), request.args["name"]), request))
 
 
 def fail_over(request: Request) -> Reply:

@@ -16,7 +16,17 @@ CONTROLLER = base.closed(
         "seen_seconds": {"type": "number", "description": "seconds since it was heard of, by the database's clock"},
         "followed_sequence": base.described(base.COUNT, "the last operation of the journal that it has followed"),
         "lag": base.described(base.COUNT, "how many operations the journal has behind that one"),
-    }
+        "reaches_broker": base.nullable(
+            base.described(base.FLAG, "whether it reaches the message broker; null: it never said so; since 1.2")
+        ),
+        "reached_seconds": base.nullable(
+            {
+                "type": "number",
+                "description": "seconds since it last did, by the database's clock; null: it never said so; since 1.2",
+            }
+        ),
+    },
+    optional=("reaches_broker", "reached_seconds"),
 )
 CONTROLLERS = base.page("controllers", CONTROLLER)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last controller seen"))

@@ -29,6 +29,14 @@ class Maybe(FormattableColumn[Any]):
         return "-" if self._value in (None, "") else str(self._value)
 
 
+class YesNo(FormattableColumn[bool | None]):
+    """A yes, a no, or `-` for what is not known."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return "-" if self._value is None else "yes" if self._value else "no"
+
+
 class Names(FormattableColumn[Iterable[str]]):
     """A list of names: `host-1, host-2`."""
 

@@ -11,7 +11,7 @@ from osc_lib import exceptions
 
 from pondstack.osc.client import ApiError, Document
 from pondstack.osc.v1 import base
-from pondstack.osc.v1.columns import Maybe
+from pondstack.osc.v1.columns import Maybe, YesNo
 
 POLL_SECONDS = 0.2
 WAIT_SECONDS = 60
@@ -23,9 +23,11 @@ _LIST: base.Fields = {
     "Epoch": ("epoch", None),
     "Seen Seconds": ("seen_seconds", None),
     "Lag": ("lag", None),
+    "Reaches Broker": ("reaches_broker", YesNo),
 }
 _SHOW: base.Fields = {
     **_LIST,
+    "Reached Seconds": ("reached_seconds", Maybe),
     "Holder": ("holder", None),
     "Followed Sequence": ("followed_sequence", None),
     "Started At": ("started_at", None),
@@ -35,7 +37,7 @@ _DONE: base.Fields = {**_BEGUN, "Leader": ("leader", None), "Away Seconds": ("aw
 
 
 class ListController(base.ListCommand):
-    """List the controllers: which one leads, which ones stand by and how far they are behind"""
+    """List the controllers: which one leads, how far the others are behind, which ones reach the message broker"""
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return the rows."""

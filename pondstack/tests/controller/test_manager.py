@@ -48,6 +48,22 @@ def test_a_duplicate_assign_gets_the_same_grant(rack):
     assert rack.count("assigning") == 2
 
 
+def test_an_assign_that_the_device_refuses_is_undone_unless_the_host_has_it_online(rack, monkeypatch):
+    """The second one is the late copy of a request that was answered and acknowledged: a guest runs by now."""
+
+    def grant(_self, *_arguments, **_named):
+        raise errors.DeviceFailed("EIO")
+
+    request = {"operation_id": str(uuid4()), "consumer": str(uuid4())}
+    rack.online(**request)
+    monkeypatch.setattr(type(rack.devices.get(POOL)), "grant", grant)
+    for again in (request, {}):
+        with pytest.raises(errors.DeviceFailed):
+            rack.assign(**again)
+    assert rack.count("online") == 2
+    assert rack.count("sanitizing") == 2
+
+
 def test_a_late_assign_after_the_release_grants_nothing(rack, device):
     request = {"operation_id": str(uuid4()), "consumer": str(uuid4())}
     grant = rack.assign(**request)

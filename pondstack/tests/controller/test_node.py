@@ -69,8 +69,8 @@ class Nodes(dict[str, Node]):
             conf.set_override(option, value, group="ha")
         return conf
 
-    def begin(self, name: str) -> Node:
-        self[name] = node = Node(self.conf(name))
+    def begin(self, name: str, **ha: float) -> Node:
+        self[name] = node = Node(self.conf(name, **ha))
         node.start()
         return node
 

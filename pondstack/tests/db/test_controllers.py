@@ -9,10 +9,10 @@ from pondstack.db.models import ControllerRow
 from pondstack.db.sql_reader import SqlReader
 
 
-def say(database, name, holder, role="standby", epoch=0, followed_sequence=0):
+def say(database, name, holder, role="standby", epoch=0, followed_sequence=0, **more):
     return database.write(
         lambda session: controllers.say(
-            session, name, holder, role=role, epoch=epoch, followed_sequence=followed_sequence
+            session, name, holder, role=role, epoch=epoch, followed_sequence=followed_sequence, **more
         )
     )
 
@@ -72,3 +72,18 @@ def test_those_that_are_gone_for_good_are_forgotten_when_a_new_one_comes(databas
     silent(database, "one", controllers.FORGET_SECONDS + 1)
     say(database, "three", "three:1:x")
     assert set(roles(database)) == {"three", "two"}
+
+
+def test_when_it_last_reached_the_broker(database):
+    def reached():
+        (item,) = SqlReader(database).controllers()
+        return item.reached_seconds
+
+    say(database, "one", "one:1:x")
+    assert reached() is None
+    say(database, "one", "one:1:x", reached_seconds=30.0)
+    assert 30.0 <= reached() < 35.0
+    say(database, "one", "one:1:x", reached_seconds=0.0)
+    assert 0.0 <= reached() < 5.0
+    say(database, "one", "one:2:y")  # its next life does not know yet
+    assert reached() is None

@@ -5,8 +5,9 @@ from oslo_config import cfg
 
 from pondstack.conf import ha
 from pondstack.domain.errors import BadRequest
+from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.lease import LONGEST_LEASE_SECONDS, Terms
-from pondstack.ha.options import terms_of
+from pondstack.ha.options import broker_terms_of, terms_of
 
 
 def conf_with(**values: float) -> cfg.ConfigOpts:
@@ -20,6 +21,7 @@ def conf_with(**values: float) -> cfg.ConfigOpts:
 
 def test_the_defaults_work_and_are_those_of_the_code() -> None:
     assert terms_of(conf_with()) == Terms()
+    assert broker_terms_of(conf_with()) == BrokerTerms()
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,14 @@ def test_the_defaults_work_and_are_those_of_the_code() -> None:
 def test_refused(values: dict[str, float], says: str) -> None:
     with pytest.raises(BadRequest, match=says):
         terms_of(conf_with(**values))
+
+
+def test_a_silence_too_short_for_its_checks_is_refused() -> None:
+    assert broker_terms_of(conf_with(broker_silent_seconds=0.0)).silent_seconds == 0
+    with pytest.raises(BadRequest, match=r"broker_silent_seconds \(5\) must be 0, or .* set it to 6 or more"):
+        broker_terms_of(conf_with(broker_silent_seconds=5.0))
+    with pytest.raises(BadRequest, match="set it to 12 or more"):
+        broker_terms_of(conf_with(node_report_seconds=2.0))
 
 
 def test_no_lease_is_longer_than_a_clock_jump_is_told_by() -> None:

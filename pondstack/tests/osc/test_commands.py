@@ -71,7 +71,7 @@ COLUMNS = {
     "memory slice list pool0": ["Pool", "Slices", "State", "Host", "Consumer", "Allocation", "Reason"],
     "memory host list": ["Name", "Enabled", "Up", "Pool MiB", "Pools", "Disabled Reason"],
     "memory agent list": ["Host", "Up", "Version", "Epoch", "Last Heartbeat", "Heartbeat Age Seconds"],
-    "memory controller list": ["Name", "Role", "Epoch", "Seen Seconds", "Lag"],
+    "memory controller list": ["Name", "Role", "Epoch", "Seen Seconds", "Lag", "Reaches Broker"],
     "memory allocation list": ["UUID", "Consumer", "State", "Local MiB", "Pool MiB", "Host", "Pool", "Slices"],
 }
 
@@ -204,6 +204,21 @@ def test_controllers(json_of):
     ]
     controller = json_of("memory controller show controller-3")
     assert (controller["role"], controller["lag"], controller["holder"]) == ("down", 4, "controller-3:103:5f0a11b2")
+    assert [row["Reaches Broker"] for row in rows] == [True, True, False]
+    assert controller["reaches_broker"] is False
+    assert controller["reached_seconds"] >= sample_rack.SILENT_SECONDS
+
+
+def test_whether_a_controller_reaches_the_broker_for_people(api, openstack, json_of):
+    with api.database.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE controllers SET reached_at = NULL WHERE name = 'controller-2'")
+    _, out, _ = openstack("memory controller list -f value -c Name -c Role")
+    assert out.splitlines()[1] == "controller-2 standby"
+    _, out, _ = openstack("memory controller list")
+    assert [line.split("|")[-2].strip() for line in out.splitlines()[3:-1]] == ["yes", "-", "no"]
+    former = "--os-memory-api-version 1.1 memory controller"
+    assert json_of(f"{former} list")[0]["Reaches Broker"] is None
+    assert json_of(f"{former} show controller-1")["reached_seconds"] is None
 
 
 def test_failover(api, json_of, openstack):

@@ -1,0 +1,24 @@
+"""Client of one controller by its name, whether it leads or not."""
+
+from typing import Any
+
+import oslo_messaging
+
+from pondstack.rpc import transport as rpc
+
+PING_VERSION = "1.1"
+"""The version of the endpoint that ping() came with."""
+
+
+class NodeAPI:
+    """Calls to the endpoint `pondstack-node` of the controller `name`. Nothing is repeated in here."""
+
+    def __init__(self, transport: Any, name: str) -> None:
+        self._client = oslo_messaging.get_rpc_client(transport, rpc.node_target(name))
+
+    def ping(self, timeout_seconds: float) -> None:
+        """Return when it has answered. Raises what oslo.messaging does; takes longer where the network is silent.
+
+        One try to connect again: without a limit the call would outlive the broker's absence.
+        """
+        self._client.prepare(timeout=timeout_seconds, retry=1, version=PING_VERSION).call({}, "ping")
