@@ -249,6 +249,10 @@ class Nova:
         instance.held, instance.host = old, source
         self._clean_up(instance, target)
         self._put_back(instance.name, aside)
+        source_host = self._rack.hosts[source]
+        if source_host.up and f"{instance.name}@{source}" not in source_host.memory.mapped:
+            # Its host lost power meanwhile, and was back while this migration was under way.
+            self.restart(instance)
 
     def _put_back(self, consumer: str, aside: str) -> None:
         while True:

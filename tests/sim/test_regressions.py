@@ -91,3 +91,33 @@ def test_without_a_way_back_it_would_lose_it(state: str) -> None:
     outcome = run(_returned_claim(RETURNED_CLAIMS[state]), broken=_no_way_back)
     assert outcome.code == "not_consistent"
     assert f"slice 0 is {state}" in outcome.detail
+
+
+POWER_CUT_IN_A_MOVE = History(
+    seed=6004,
+    controllers=("c1", "c2", "c3"),
+    hosts=("h1", "h2", "h3"),
+    pools={"pool0": 4},
+    buffer_slices=0,
+    drain=False,
+    operations=(
+        Step(8.115, "boot", "vm4", {"host": "h1", "pool": "pool0", "slices": 1}),
+        Step(9.232, "migrate", "vm4", {"host": "h3", "seconds": 1.2024542026964002}),
+        Step(15.402, "migrate", "vm4", {"host": "h2", "seconds": 3.5883578429725844}),
+        Step(16.672, "boot", "vm3", {"host": "h2", "pool": "pool0", "slices": 2}),
+    ),
+    faults=(
+        Step(10.237, "cut", "h1", {"seconds": 0.5}),
+        Step(13.987, "host_death", "h3", {"seconds": 5.0}),
+        Step(14.310, "pause", "leader", {"moment": "device.after", "seconds": 2.0}),
+        Step(16.148, "lose", "", {"seconds": 2.089046942797668, "share": 0.2}),
+    ),
+)
+"""The source of a live migration lost power and had it back before the migration failed.
+
+Here it was the simulated Nova that was wrong: it took the guest for running, on memory that had been given back.
+"""
+
+
+def test_a_power_cut_in_a_move_leaves_the_guest_off() -> None:
+    assert run(POWER_CUT_IN_A_MOVE).code == ""
