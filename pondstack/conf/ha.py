@@ -7,7 +7,7 @@ GROUP = "ha"
 OPTIONS: list[cfg.Opt] = [
     cfg.FloatOpt(
         "lease_seconds",
-        default=1.5,
+        default=1.2,
         min=0.3,
         max=30.0,
         help="Seconds after the leader's last renewal after which another controller takes over. More than three times "
@@ -15,7 +15,7 @@ OPTIONS: list[cfg.Opt] = [
     ),
     cfg.FloatOpt(
         "renew_seconds",
-        default=0.4,
+        default=0.3,
         min=0.05,
         max=10.0,
         help="Seconds between two renewals of an idle leader; each write of the ledger renews too.",

@@ -28,8 +28,8 @@ class Lease:
 class Terms:
     """How long things take, in seconds; see [ha]. `margin_seconds`: so much earlier than the row does a leader end."""
 
-    lease_seconds: float = 1.5
-    renew_seconds: float = 0.4
+    lease_seconds: float = 1.2
+    renew_seconds: float = 0.3
     margin_seconds: float = 0.1
     succession_seconds: float = 5.0
 

@@ -9,11 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pondstack.domain.errors import Conflict
+from pondstack.ha.lease import Terms
 from pondstack.testing.daemon import DaemonFailed, signal_process, wait_until
 from tests.robustness.caller import NO_ANSWER
 from tests.robustness.rack import Rack, alive, family, pause, resume
 
-LEASE_SECONDS = 1.5
+LEASE_SECONDS = Terms().lease_seconds
 """The default of [ha] lease_seconds; a pause is longer."""
 
 HAND_OVER_SECONDS = 30.0

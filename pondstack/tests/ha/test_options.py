@@ -27,10 +27,10 @@ def test_the_defaults_work_and_are_those_of_the_code() -> None:
 @pytest.mark.parametrize(
     ("values", "says"),
     [
-        ({"lease_seconds": 1.0}, r"renew_seconds \(0.4\) must be less than a third .* below 0.333"),
-        ({"renew_seconds": 0.5}, "below 0.5"),
+        ({"lease_seconds": 0.8}, r"renew_seconds \(0.3\) must be less than a third .* below 0.267"),
+        ({"renew_seconds": 0.4}, "below 0.4"),
         ({"poll_seconds": 0.45}, "a leader renews when it looks"),
-        ({"margin_seconds": 0.75}, "less than half"),
+        ({"margin_seconds": 0.6}, "less than half"),
     ],
 )
 def test_refused(values: dict[str, float], says: str) -> None:
