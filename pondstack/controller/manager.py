@@ -1,6 +1,5 @@
 """RPC endpoint of the leading pondstack-controller: what pondstack.rpc.controller_api.ControllerAPI asks the leader."""
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -18,7 +17,7 @@ from pondstack.controller.splitting import Splitting
 from pondstack.db.ledger import AssignRequest, Ledger
 from pondstack.db.rack_view import RackView
 from pondstack.db.sql_reader import SqlReader
-from pondstack.domain.errors import Conflict, NotFound, PondError
+from pondstack.domain.errors import Conflict, PondError
 from pondstack.domain.model import Extent
 from pondstack.domain.states import SliceState
 from pondstack.rpc.wire import Grant, Report
@@ -105,7 +104,9 @@ class ControllerManager:
             self._devices.get(pool_uuid).grant(host, extents, tag=uuid, epoch=self._ledger.epoch)
         except PondError as error:
             LOG.error("Pool %s does not let host %s in to allocation %s: %s", pool_uuid, host, uuid, error)
-            self._undo(uuid, host)
+            # Back again, as the host has not heard of it. Not what it has online: a request that was long on its way
+            # may be the repetition of one that was answered and acknowledged since.
+            self._release(str(uuid4()), uuid, host, unacknowledged=True)
             raise
         about = self._devices.about(pool_uuid)
         return Grant(
@@ -120,17 +121,6 @@ class ControllerManager:
             epoch=self._ledger.epoch,
         ).to_wire()
 
-    def _undo(self, uuid: str, host: str) -> None:
-        """Take back what a host has not heard of yet: its word is not needed. Not what it has online.
-
-        A request that was long on its way may be the repetition of one that was answered and acknowledged since. Raises
-        NotLeader: a former leader's device may have refused it for that alone.
-        """
-        self._ledger.renew()
-        with contextlib.suppress(NotFound):
-            if self._reader.allocation(uuid).state == SliceState.ASSIGNING:
-                self._release(str(uuid4()), uuid, host)
-
     @_gated
     def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has onlined an allocation."""
@@ -141,8 +131,9 @@ class ControllerManager:
         """The host has offlined an allocation; its slices are sanitised in the background."""
         self._release(operation_id, allocation_uuid, host)
 
-    def _release(self, operation_id: str, allocation_uuid: str, host: str) -> None:
-        if self._ledger.release(operation_id, allocation_uuid, host) is not None:
+    def _release(self, operation_id: str, allocation_uuid: str, host: str, *, unacknowledged: bool = False) -> None:
+        pool_uuid = self._ledger.release(operation_id, allocation_uuid, host, unacknowledged=unacknowledged)
+        if pool_uuid is not None:
             self._sanitize()
             self._publish()
 

@@ -163,8 +163,12 @@ class Ledger(Failures):
 
         self._once(operation_id, "acknowledge", {"allocation_uuid": allocation_uuid, "host": host}, work)
 
-    def release(self, operation_id: str, allocation_uuid: str, host: str) -> str | None:
+    def release(
+        self, operation_id: str, allocation_uuid: str, host: str, *, unacknowledged: bool = False
+    ) -> str | None:
         """The host does not hold the allocation any more: its slices go to SANITIZING, quarantined ones too.
+
+        `unacknowledged`: nothing changes unless the host has acknowledged none of it.
 
         Those of a device that failed lose their owner and stay QUARANTINED: an audit sets them free.
         Returns the pool with slices to sanitise; None when the allocation is unknown, which is settled. Raises Conflict
@@ -174,6 +178,8 @@ class Ledger(Failures):
         def work(session: Session) -> dict[str, Any]:
             self._belongs(session, allocation_uuid, host)
             mine = [item for item in self._tables.slices.of_allocation(session, allocation_uuid) if item.host == host]
+            if unacknowledged and any(item.state is not SliceState.ASSIGNING for item in mine):
+                mine = []
             moves = []
             for fate in fates(mine):
                 moves += self._move(session, fate.items, *fate.events, reason=fate.reason)

@@ -5,7 +5,7 @@ The next leader could not let the host in again, and took back what a guest was 
 
 from unittest import mock
 
-from pondstack.controller.manager import ControllerManager
+from pondstack.db.ledger import Ledger
 from tests.sim.plan import History, Step
 from tests.sim.run import run
 
@@ -32,8 +32,11 @@ def test_a_late_assign_takes_nothing_from_a_running_guest() -> None:
 
 
 def test_without_the_mending_it_still_does() -> None:
-    def undo(self: ControllerManager, uuid: str, host: str) -> None:
-        self._release(f"undo {uuid}", uuid, host)
+    plain = Ledger.release
 
-    with mock.patch.object(ControllerManager, "_undo", undo):
+    def release(self: Ledger, *arguments: str, unacknowledged: bool) -> str | None:
+        del unacknowledged
+        return plain(self, *arguments)
+
+    with mock.patch.object(Ledger, "release", release):
         assert run(LATE_ASSIGN).code == "running_memory_freed"
