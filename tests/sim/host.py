@@ -14,8 +14,9 @@ from pondstack_agent.endpoint import AgentEndpoint
 
 from . import settings
 from .api import SimControllerAPI
-from .kernel import InlineExecutor, Process, RLock, SimExecutor
+from .kernel import Process
 from .links import DiskRecords
+from .threads import InlineExecutor, RLock, SimExecutor
 
 if TYPE_CHECKING:
     from .rack import Rack

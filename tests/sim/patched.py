@@ -12,7 +12,8 @@ from random import Random
 from typing import Any
 
 from . import quick
-from .kernel import Scheduler, Threads
+from .kernel import Scheduler
+from .threads import Threads
 from .watch import Violation
 
 PREFIXES = ("pondstack.controller.", "pondstack.ha.", "pondstack_agent.", "pondstack.db.", "pondstack.testing.memory_")

@@ -15,8 +15,9 @@ from pondstack.rpc.transport import CONTROLLER_TOPIC
 
 from . import settings
 from .api import SimAgentAPI, SimNodeAPI
-from .kernel import Process, Scheduler, SimExecutor
+from .kernel import Process, Scheduler
 from .links import DeviceLink
+from .threads import SimExecutor
 
 if TYPE_CHECKING:
     from .rack import Rack
