@@ -70,10 +70,7 @@ def _one(options: Options, reports: Path, early: threading.Event) -> tuple[bool,
     rack.mkdir(parents=True, exist_ok=True)
     # Clients tell of every lost connection; that is what happens here all the time.
     logging.basicConfig(filename=folder / "run.log", level=logging.WARNING, force=True)
-    counts = options.counts
-    replay = f"make robustness KILLS={counts.kills} PAUSES={counts.pauses} OTHERS={counts.rare} CUTS={counts.cuts}"
-    replay += f" DISKS={counts.disks} SEED={options.seed} DATABASE={options.database} BROKERS={options.brokers}"
-    print(f"seed {options.seed}; the same again: {replay}", flush=True)
+    print(f"seed {options.seed}; the same again: {options.command}", flush=True)
     print(f"logs and report: {folder}", flush=True)
     with Meter("faults", len(options.plan())) as meter:
         result = run(options, rack, meter.show, early.is_set)

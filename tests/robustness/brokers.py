@@ -1,13 +1,11 @@
 """The message brokers under test behind one shape: one node, or a cluster of three."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from pondstack.testing.servers import RabbitMQCluster, RabbitMQServer
-
-Mend = Callable[[], None]
+from tests.robustness.stores import Mend
 
 
 class Broker(Protocol):

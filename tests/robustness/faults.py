@@ -100,7 +100,7 @@ def fill_disk(rack: Rack, rng: random.Random, now: Now) -> Mend:
     finally:
         disk.free()
     now()
-    rack.store.revive()
+    rack.store.start()
     return lambda: None
 
 

@@ -35,6 +35,15 @@ class Options:
     brokers: int = 1
     pace: Pace = field(default_factory=Pace)
 
+    @property
+    def command(self) -> str:
+        """What does the same again."""
+        counts = self.counts
+        numbers = {"KILLS": counts.kills, "PAUSES": counts.pauses, "OTHERS": counts.rare, "CUTS": counts.cuts}
+        numbers |= {"DISKS": counts.disks, "SEED": self.seed, "BROKERS": self.brokers}
+        words = (f"{name}={number}" for name, number in numbers.items())
+        return f"make robustness {' '.join(words)} DATABASE={self.database}"
+
     def plan(self) -> list[Step]:
         """Return the faults of the run."""
         casualties = Casualties(STORES[self.database].casualty, BROKERS[self.brokers].casualty)

@@ -24,7 +24,7 @@ class Store(Protocol):
     hosts: list[str]
 
     def start(self) -> None:
-        """Start all servers and wait until they serve."""
+        """Start the servers that do not run and wait until all serve."""
 
     def stop(self) -> None:
         """Stop all servers."""
@@ -34,9 +34,6 @@ class Store(Protocol):
 
     def kill(self, rng: random.Random) -> Mend:
         """SIGKILL a server and let the others, if any, go on; returns what makes the set-up whole again."""
-
-    def revive(self) -> None:
-        """Start the servers that ended because their disk was full."""
 
 
 class SingleMariaDB:
@@ -66,10 +63,6 @@ class SingleMariaDB:
         self.server.kill()
         self.server.start()
         return lambda: None
-
-    def revive(self) -> None:
-        """Start the server unless it runs."""
-        self.server.start()
 
 
 class Galera:
@@ -103,10 +96,6 @@ class Galera:
         self._cluster.kill(number)
         return lambda: self._cluster.restart(number)
 
-    def revive(self) -> None:
-        """Start the nodes that do not run."""
-        self._cluster.start()
-
 
 class Postgres:
     """A primary and a synchronous standby; the run is the arbiter that promotes."""
@@ -137,10 +126,6 @@ class Postgres:
         self._pair.kill_primary()
         self._pair.promote()
         return self._mend
-
-    def revive(self) -> None:
-        """Start what does not run; no commit is confirmed before there is a synchronous standby."""
-        self._pair.start()
 
     def _mend(self) -> None:
         self._pair.rejoin()

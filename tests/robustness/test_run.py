@@ -23,6 +23,11 @@ def test_a_plan_follows_from_its_seed() -> None:
     assert names.count("SIGSTOP leader past its lease") == 5
 
 
+def test_the_command_that_does_the_same_again_leaves_nothing_to_a_default() -> None:
+    command = Options(7, Counts(5, 2, cuts=1, disks=0), "galera", 3).command
+    assert command == ("make robustness KILLS=5 PAUSES=2 OTHERS=1 CUTS=1 DISKS=0 SEED=7 BROKERS=3 DATABASE=galera")
+
+
 @pytest.mark.parametrize("database", ["galera", "postgresql"])
 def test_on_a_cluster_the_leader_dies_together_with_a_server(database: str) -> None:
     names = [step.fault.name for step in Options(1, Counts(20, 5), database).plan()]
@@ -32,8 +37,8 @@ def test_on_a_cluster_the_leader_dies_together_with_a_server(database: str) -> N
 def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
     """Kills, pauses and restarts under load: nothing lost, nothing twice, no write from an old epoch."""
     seed = random.SystemRandom().randrange(1_000_000)
-    print(f"the same again: make robustness KILLS={COUNTS.kills} PAUSES={COUNTS.pauses} OTHERS=1 CUTS=0 SEED={seed}")
     options = Options(seed, COUNTS)
+    print(f"the same again: {options.command}")
     result = run(options, tmp_path)
     table = report.rows(result.history, result.broken)
     print(report.text(result, table))
@@ -47,6 +52,7 @@ def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
 def test_a_leader_cut_off_from_the_broker_alone_is_followed(tmp_path: Path) -> None:
     """Its database answers, so that it could renew its lease for ever; writes go on with the other controller."""
     options = Options(random.SystemRandom().randrange(1_000_000), Counts(kills=0, pauses=0, others=0, cuts=1))
+    print(f"the same again: {options.command}")
     result = run(options, tmp_path)
     table = report.rows(result.history, result.broken)
     print(report.text(result, table))
