@@ -80,23 +80,29 @@ class Figures:
 
 
 class Progress:
-    """A line that is written over on a terminal, and nothing elsewhere."""
+    """How far it is: a line that is written over on a terminal, and elsewhere one each half minute."""
+
+    _EVERY_SECONDS = 30.0
 
     def __init__(self, total: int) -> None:
         self._total = total
-        self._shown = sys.stderr.isatty()
+        self._terminal = sys.stderr.isatty()
+        self._next = self._EVERY_SECONDS
 
     def show(self, figures: Figures, real_seconds: float) -> None:
         """Show how far it is."""
-        if self._shown:
-            rate = figures.histories / max(real_seconds, 1e-9) * 60
-            sys.stderr.write(
-                f"\r{figures.histories}/{self._total} histories, {rate:.0f} a minute, "
-                f"{sum(figures.violations.values())} violations "
-            )
-            sys.stderr.flush()
+        if not self._terminal and real_seconds < self._next:
+            return
+        self._next = real_seconds + self._EVERY_SECONDS
+        rate = figures.histories / max(real_seconds, 1e-9) * 60
+        line = (
+            f"{figures.histories}/{self._total} histories, {rate:.0f} a minute, "
+            f"{sum(figures.violations.values())} violations"
+        )
+        sys.stderr.write(f"\r{line} " if self._terminal else f"{line}\n")
+        sys.stderr.flush()
 
     def end(self) -> None:
         """Leave the line."""
-        if self._shown:
+        if self._terminal:
             sys.stderr.write("\n")
