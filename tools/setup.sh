@@ -11,6 +11,8 @@ LOG=${LOG:-$PWD/.rack-setup.log}
 say() { printf '  %-11s %s\n' "$1" "$2"; }
 die() { printf 'setup failed: %s\n  log: %s\n' "$1" "$LOG" >&2; exit 1; }
 : >"$LOG"
+# shellcheck source=tools/debian.sh
+. tools/debian.sh
 
 [ "$(id -u)" = 0 ] || die "needs root (network namespaces, libvirt hosts, Debian packages): run it as root"
 # shellcheck source=/dev/null
@@ -35,15 +37,12 @@ prepare_apt() {
     [ -z "$work" ] || return 0
     work=$(mktemp -d)
     mkdir -p "$work/lists/partial" "$work/archives/partial"
-    local main key=/usr/share/keyrings/debian-archive-keyring.gpg suites="$VERSION_CODENAME|stable"
-    # Debian's own suites as the system has them. What update would fetch is known before a machine's first update.
-    apt-get update --print-uris 2>>"$LOG" |
-        sed -n -E "s#^'(.*)/dists/(($suites)(-updates|-security)?)/main/binary-$(dpkg --print-architecture)/Packages.*#deb [signed-by=$key] \\1 \\2 main#p" |
-        sort -u >"$work/sources.list"
-    main=$(awk -v c="$VERSION_CODENAME" '($4 == c || $4 == "stable") && !seen {print $3; seen = 1}' "$work/sources.list")
+    local main
+    debian_sources "$VERSION_CODENAME" >"$work/sources.list"
+    main=$(debian_mirror "$VERSION_CODENAME" <"$work/sources.list")
     [ -n "$main" ] || die "no apt source for $VERSION_CODENAME main: add one to /etc/apt/sources.list"
     if [ "$VERSION_CODENAME" = bookworm ]; then
-        echo "deb [signed-by=$key] $main bookworm-backports main" >>"$work/sources.list"
+        echo "deb [signed-by=$debian_key] $main bookworm-backports main" >>"$work/sources.list"
     fi
     apt_options=(-q -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
         -o "Dir::State::Lists=$work/lists" -o "Dir::Cache::archives=$work/archives" -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=

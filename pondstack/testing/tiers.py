@@ -1,4 +1,4 @@
-"""Tiers of tests: unit, functional, rack. Where a tier is required, a skip in it is a failure.
+"""Tiers of tests: unit, functional, rack, hardware. Where a tier is required, a skip in it is a failure.
 
 A tier that cannot run on a machine skips with the reason, which is right for a contributor's laptop and wrong for CI,
 where it would hide that nothing was tested. A pytest plugin: with CI=true every tier is required;
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-TIERS = ("unit", "functional", "rack")
+TIERS = ("unit", "functional", "rack", "hardware")
 VARIABLE = "PONDSTACK_REQUIRE_TIERS"
 
 

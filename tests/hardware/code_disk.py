@@ -1,0 +1,50 @@
+"""Our own code as a disk for the hosts: the wheel, installed by their pip, and the tests' side of a host."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from .qemu import Files
+
+ROOT = Path(__file__).resolve().parents[2]
+_SOURCES = ("setup.cfg", "pyproject.toml", "README.md", "pondstack", "agent", "api", "nova_plugins")
+_SIZE = "64M"
+
+
+def build(files: Files, folder: Path) -> Path:
+    """Build wheel and disk in `folder`; raises CalledProcessError with the tool's output in its notes."""
+    wheel = _wheel(folder)
+    # pip of the hosts' root, in that root: the scripts and the byte code are those of its Python.
+    with tempfile.TemporaryDirectory(dir=files.root / "tmp") as staging:
+        inside = Path("/tmp", Path(staging).name)
+        shutil.copy2(wheel, staging)
+        pip = ["/opt/pondstack/bin/python", "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
+        _run("chroot", str(files.root), *pip, "--prefix", str(inside / "code"), str(inside / wheel.name))
+        code = Path(staging, "code")
+        shutil.copytree(ROOT / "tests/hardware", code / "tests/hardware", ignore=shutil.ignore_patterns("__pycache__"))
+        disk = folder / "code.img"
+        _run("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(code), str(disk), _SIZE)
+    return disk
+
+
+def _wheel(folder: Path) -> Path:
+    """Build from a copy of the tree: a `build` folder of an earlier build would leak into it."""
+    source = folder / "source"
+    source.mkdir()
+    for name in _SOURCES:
+        path = ROOT / name
+        if path.is_dir():
+            shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "tests"))
+        else:
+            shutil.copy2(path, source)
+    _run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source))
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: exit {done.returncode}\n{done.stdout[-3000:]}{done.stderr[-3000:]}")

@@ -1,0 +1,85 @@
+"""What the tests of emulated hosts share: image and code are made once a session, hosts as each test wants them."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from . import code_disk
+from .figures import Figures
+from .host import EmulatedHost
+from .machine import Machine
+from .qemu import Files
+
+ROOT = Path(__file__).resolve().parents[2]
+FIGURES = pytest.StashKey[Figures]()
+KEPT = pytest.StashKey[list[str]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One list of figures and one of kept logs a session."""
+    config.stash[FIGURES] = Figures()
+    config.stash[KEPT] = []
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Generator[None, None, None]:
+    """Print kept logs and the figures, after all else."""
+    yield
+    for title, lines in (
+        ("logs of emulated hosts", config.stash[KEPT]),
+        ("figures of emulated hosts", [figure.line() for figure in config.stash[FIGURES]]),
+    ):
+        if lines:
+            terminalreporter.section(title)
+            terminalreporter.write("\n".join(lines) + "\n")
+
+
+class Hardware:
+    """Makes hosts; those of one `with` boot side by side."""
+
+    def __init__(self, files: Files, code: Path, request: pytest.FixtureRequest) -> None:
+        self.files, self.code, self._request = files, code, request
+
+    @contextmanager
+    def hosts(self, *machines: Machine) -> Iterator[Sequence[EmulatedHost]]:
+        """Boot hosts; afterwards switch them off, and keep their logs when a test failed meanwhile."""
+        session = self._request.session
+        failed_before, failed = session.testsfailed, True
+        with ExitStack() as stack:
+            made = [EmulatedHost(machine, self.files, self.code) for machine in machines]
+            for host in made:
+                stack.callback(lambda host=host: self._close(host, failed or session.testsfailed > failed_before))
+            with ThreadPoolExecutor(len(made)) as pool:
+                list(pool.map(EmulatedHost.power_on, made))
+            yield made
+            failed = False
+
+    def _close(self, host: EmulatedHost, failed: bool) -> None:
+        host.close(failed=failed)
+        if host.folder.exists():
+            self._request.config.stash[KEPT].append(f"{host.machine.name}: {host.folder}")
+
+
+@pytest.fixture(scope="session")
+def hardware(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Hardware:
+    """The maker of hosts; builds what they are made of."""
+    if os.geteuid() != 0:
+        pytest.skip("building emulated hosts needs root")
+    if shutil.which("mmdebstrap") is None:
+        pytest.skip("emulated hosts need the packages of tools/packages.txt: run tools/setup.sh")
+    subprocess.run([ROOT / "tools/hardware.sh"], check=True)
+    files = Files(Path(os.environ.get("HARDWARE", ROOT / ".hardware")))
+    return Hardware(files, code_disk.build(files, tmp_path_factory.mktemp("code")), request)
+
+
+@pytest.fixture(scope="session")
+def figures(request: pytest.FixtureRequest) -> Figures:
+    """Where a test records what it measured."""
+    return request.config.stash[FIGURES]

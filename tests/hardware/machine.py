@@ -1,0 +1,25 @@
+"""What an emulated host is made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One host. Any number of hosts may name the same device file: then it is a multi-headed device.
+
+    `devices`: files that are the memory of CXL type 3 devices (mem0, mem1...). `shares`: folder in the host to the
+    folder outside that it sees there, read-only. `network`: the host reaches the machine of the tests as 10.0.2.2.
+    """
+
+    name: str
+    devices: tuple[Path, ...] = ()
+    shares: Mapping[str, Path] = field(default_factory=dict)
+    memory_mib: int = 1536
+    cpus: int = 2
+    network: bool = False
+    kernel_options: tuple[str, ...] = ("memhp_default_state=offline",)
+    qemu_options: tuple[str, ...] = ()
+    boot_seconds: float = 240.0
+    """Limit until the host answers; a calm machine needs a tenth."""

@@ -1,0 +1,164 @@
+"""The command line of one emulated host, and the QEMU process with its control socket."""
+
+import json
+import os
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .machine import Machine
+
+MIB = 2**20
+QMP_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Files:
+    """What tools/hardware.sh made."""
+
+    folder: Path
+
+    @property
+    def root(self) -> Path:
+        """The Debian root folder; QEMU runs out of it."""
+        return self.folder / "root"
+
+    @property
+    def image(self) -> Path:
+        """The same as a disk; no host changes it."""
+        return self.folder / "root.img"
+
+    def qemu(self) -> list[str]:
+        """Return how to call that root's QEMU on any distribution: with its own loader, libraries and data."""
+        libraries = self.root / "usr/lib/x86_64-linux-gnu"
+        return [
+            str(self.root / "usr/lib64/ld-linux-x86-64.so.2"),
+            "--library-path",
+            str(libraries),
+            str(self.root / "usr/bin/qemu-system-x86_64"),
+            *(word for name in ("qemu", "seabios") for word in ("-L", str(self.root / "usr/share" / name))),
+        ]
+
+    def environment(self) -> dict[str, str]:
+        """Return the environment in which QEMU finds its modules."""
+        return {**os.environ, "QEMU_MODULE_DIR": str(self.root / "usr/lib/x86_64-linux-gnu/qemu")}
+
+
+def arguments(machine: Machine, files: Files, disk: Path, code: Path, *, channel_fd: int, qmp_fd: int) -> list[str]:
+    """Return the whole command line; relative paths are in the host's folder."""
+    return [
+        *files.qemu(),
+        # Without KVM. With the hypervisor bit Linux asks for what TCG lacks ("Failed to synchronize CPU cache state").
+        *("-accel", "tcg,thread=multi", "-cpu", "max,-hypervisor", "-smp", str(machine.cpus)),
+        *("-m", f"{machine.memory_mib}M,maxmem=32G,slots=4"),
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-kernel", str(files.folder / "vmlinuz"), "-initrd", str(files.folder / "initrd")),
+        *("-append", " ".join(_kernel_options(machine))),
+        *("-drive", f"if=none,id=root,format=qcow2,cache=unsafe,file={disk}"),
+        *("-device", "virtio-blk-pci,bus=pcie.0,drive=root"),
+        *("-drive", f"if=none,id=code,format=raw,readonly=on,file={code}"),
+        *("-device", "virtio-blk-pci,bus=pcie.0,drive=code"),
+        *("-serial", "file:console.log", "-serial", "unix:login,server=on,wait=off"),
+        *("-chardev", f"socket,id=channel,fd={channel_fd}", "-device", "virtio-serial-pci,bus=pcie.0"),
+        *("-device", "virtserialport,chardev=channel,name=pondstack"),
+        *("-chardev", f"socket,id=qmp,fd={qmp_fd}", "-object", "monitor-qmp,id=monitor,chardev=qmp"),
+        *_cxl(machine.devices),
+        *_shares(machine),
+        *(("-netdev", "user,id=net0", "-device", "virtio-net-pci,bus=pcie.0,netdev=net0") if machine.network else ()),
+        *machine.qemu_options,
+    ]
+
+
+def _kernel_options(machine: Machine) -> Iterator[str]:
+    yield from ("console=ttyS0", "panic=-1", "loglevel=6", f"pond.name={machine.name}", *machine.kernel_options)
+    if machine.network:
+        yield "pond.network=1"
+    for number, folder in enumerate(machine.shares):
+        yield f"pond.share=share{number}:{folder}"
+
+
+def _cxl(devices: Sequence[Path]) -> Iterator[str]:
+    """Each device has a host bridge, a root port and a fixed memory window of its own; its bytes are the file's."""
+    windows = []
+    for number, path in enumerate(devices):
+        size_mib = path.stat().st_size // MIB
+        windows.append(f"cxl-fmw.{number}.targets.0=cxl.{number},cxl-fmw.{number}.size={size_mib}M")
+        # Without hdm_for_passthrough there is one region only.
+        yield from ("-object", f"memory-backend-file,id=cxl-memory{number},share=on,mem-path={path},size={size_mib}M")
+        yield from (
+            "-device",
+            f"pxb-cxl,hdm_for_passthrough=on,bus_nr={64 + 16 * number},bus=pcie.0,id=cxl.{number}",
+        )
+        yield from ("-device", f"cxl-rp,port=0,bus=cxl.{number},id=cxl-port{number},chassis=0,slot={2 + number}")
+        yield from (
+            "-device",
+            f"cxl-type3,bus=cxl-port{number},volatile-memdev=cxl-memory{number},id=cxl-mem{number},sn={number + 1}",
+        )
+    yield from ("-machine", ",".join(["q35", f"cxl={'on' if devices else 'off'}", *windows]))
+
+
+def _shares(machine: Machine) -> Iterator[str]:
+    for number, path in enumerate(machine.shares.values()):
+        yield from ("-fsdev", f"local,id=share{number},path={path},security_model=none,readonly=on")
+        yield from ("-device", f"virtio-9p-pci,bus=pcie.0,fsdev=share{number},mount_tag=share{number}")
+
+
+class Qemu:
+    """One running QEMU: its process and its QMP socket. The channel's socket is the caller's."""
+
+    def __init__(self, machine: Machine, files: Files, folder: Path, disk: Path, code: Path) -> None:
+        with ExitStack() as theirs_end:
+            self.channel, channel = socket.socketpair()
+            self._qmp, qmp = socket.socketpair()
+            theirs_end.enter_context(channel)
+            theirs_end.enter_context(qmp)
+            fds = (channel.fileno(), qmp.fileno())
+            command = arguments(machine, files, disk, code, channel_fd=fds[0], qmp_fd=fds[1])
+            with (folder / "qemu.log").open("ab") as log:
+                self.process = subprocess.Popen(
+                    command,
+                    pass_fds=fds,
+                    cwd=folder,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env=files.environment(),
+                )
+        self._qmp.settimeout(QMP_SECONDS)
+        self._lines = self._qmp.makefile("rw", encoding="utf-8")
+        self._greeted = False
+
+    def qmp(self, command: str, **arguments: Any) -> Any:
+        """Run a QMP command; raises RuntimeError with QEMU's reason, OSError when QEMU is gone."""
+        if not self._greeted:
+            self._read()
+            self._greeted = True
+            self.qmp("qmp_capabilities")
+        self._lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
+        self._lines.flush()
+        while True:
+            answer = self._read()
+            if "error" in answer:
+                raise RuntimeError(f"{command}: {answer['error']['desc']}")
+            if "return" in answer:
+                return answer["return"]
+
+    def end(self) -> None:
+        """Take the power away: no more than what the host synced is on its disk."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self._lines.close()
+        self._qmp.close()
+        self.channel.close()
+
+    def _read(self) -> dict[str, Any]:
+        line = self._lines.readline()
+        if not line:
+            raise ConnectionResetError("QEMU closed its control socket")
+        found: dict[str, Any] = json.loads(line)
+        return found
