@@ -6,15 +6,14 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .qemu import Files
+from .qemu import ROOT, Files
 
-ROOT = Path(__file__).resolve().parents[2]
 _SOURCES = ("setup.cfg", "pyproject.toml", "README.md", "pondstack", "agent", "api", "nova_plugins")
 _SIZE = "64M"
 
 
 def build(files: Files, folder: Path) -> Path:
-    """Build wheel and disk in `folder`; raises CalledProcessError with the tool's output in its notes."""
+    """Build wheel and disk in `folder`; raises RuntimeError with what a tool said."""
     wheel = _wheel(folder)
     # pip of the hosts' root, in that root: the scripts and the byte code are those of its Python.
     with tempfile.TemporaryDirectory(dir=files.root / "tmp") as staging:

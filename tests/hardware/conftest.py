@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -17,7 +16,6 @@ from .host import EmulatedHost
 from .machine import Machine
 from .qemu import Files
 
-ROOT = Path(__file__).resolve().parents[2]
 FIGURES = pytest.StashKey[Figures]()
 KEPT = pytest.StashKey[list[str]]()
 
@@ -74,8 +72,7 @@ def hardware(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         pytest.skip("building emulated hosts needs root")
     if shutil.which("mmdebstrap") is None:
         pytest.skip("emulated hosts need the packages of tools/packages.txt: run tools/setup.sh")
-    subprocess.run([ROOT / "tools/hardware.sh"], check=True)
-    files = Files(Path(os.environ.get("HARDWARE", ROOT / ".hardware")))
+    files = Files.built()
     return Hardware(files, code_disk.build(files, tmp_path_factory.mktemp("code")), request)
 
 
