@@ -77,6 +77,12 @@ class Channel:
         """Read a file of the host, from `offset`, at most `size` bytes."""
         return self._client.request("get", within=DEADLINE_SECONDS, path=path, offset=offset, size=size)[1]
 
+    def wait_for_path(self, path: str, timeout: float = 60.0) -> None:
+        """Wait until a path is there: drivers probe their devices when modprobe is back; raises TimeoutError."""
+        script = f'i=0; until [ -e "$0" ]; do [ $((i += 1)) -lt {int(timeout * 10)} ] || exit 1; sleep 0.1; done'
+        if self.run(["sh", "-c", script, path], timeout=timeout * 2 + 10).returncode:
+            raise TimeoutError(f"no {path} within {timeout} s")
+
     def start(self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: str = "/") -> "Started":
         """Start a command and leave it running."""
         answer, _ = self._client.request(

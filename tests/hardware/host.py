@@ -53,8 +53,8 @@ class EmulatedHost:
         self.close(failed=cls is not None)
 
     def __getattr__(self, name: str) -> Any:
-        """Pass run, put, get, start and remote on to the channel of the running host."""
-        if name not in {"run", "put", "get", "start", "remote"}:
+        """Pass what a channel does on to that of the running host."""
+        if name not in {"run", "put", "get", "start", "remote", "wait_for_path"}:
             raise AttributeError(name)
         return getattr(self.channel, name)
 

@@ -44,8 +44,8 @@ def hosts(hardware: Hardware, shared: Path, figures: Figures) -> Iterator[Sequen
 
 def test_a_host_has_the_memory_device(hosts: Sequence[EmulatedHost], figures: Figures) -> None:
     host = hosts[0]
-    assert host.run(["ls", "/sys/bus/cxl/devices"]).check().stdout.split() != []
     host.run(["modprobe", "-a", "cxl_acpi", "cxl_pci", "cxl_mem", "cxl_port"]).check()
+    host.wait_for_path("/sys/bus/cxl/devices/mem0/ram/size")
     assert host.get("/sys/bus/cxl/devices/mem0/ram/size").decode().strip() == hex(SLICES * GIB)
     before = time.monotonic()
     for _ in range(50):
