@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup rack rack-up demo failover rack-status rack-down test sim replay robustness hardware-cxl bench-scheduler bench-ledger bench-ha
+.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness hardware-cxl bench-scheduler bench-ledger bench-ha
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -26,6 +26,9 @@ help: ## Show the targets
 setup: ## Install what rack and tests need: Debian packages, a pinned venv in .venv
 	@tools/setup.sh
 
+hardware: setup ## Build the disk of the emulated hosts, where it is missing or out of date
+	@tools/hardware.sh
+
 rack: rack-up demo ## Start a small real cloud with a pool, boot a zNUMA guest and show it (HOSTS, FAKES, SLICES, RACK_DIR)
 
 rack-up: setup ## Start the rack without the demonstration
@@ -43,7 +46,7 @@ rack-status: ## Show which services of the rack run
 rack-down: ## Stop the rack and remove all that it made
 	@if [ -x $(PYTHON) ]; then $(RACK) down; else echo "no rack: nothing was set up"; fi
 
-test: setup ## Run all tests (PYTEST_ARGS)
+test: hardware ## Run all tests (PYTEST_ARGS)
 	@$(PYTHON) -m pytest $(PYTEST_ARGS)
 
 sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED)
@@ -57,7 +60,7 @@ robustness: setup ## Kill, pause and cut off controllers under load, check all t
 	@$(PYTHON) -W ignore -m tests.robustness $(call option,kills,KILLS) $(call option,pauses,PAUSES) \
 		$(call option,others,OTHERS) $(call option,cuts,CUTS) $(call option,disks,DISKS) $(call option,brokers,BROKERS) $(call option,seed,SEED) $(call option,database,DATABASE) $(call option,reports,REPORTS)
 
-hardware-cxl: setup ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
+hardware-cxl: hardware ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
 	@$(PYTHON) -m pytest -v tests/hardware $(PYTEST_ARGS)
 
 bench-scheduler: setup ## Time of Nova's select_destinations with our plugins against without

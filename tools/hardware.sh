@@ -41,7 +41,7 @@ for tool in mmdebstrap mke2fs cpio xz; do
     command -v "$tool" >/dev/null || die "no $tool: run tools/setup.sh"
 done
 new=$HARDWARE/new root=$HARDWARE/new/root
-clean() { rm -rf "$new"; }
+clean() { rm -rf --one-file-system "$new"; }
 trap clean EXIT
 clean
 mkdir -p "$new"

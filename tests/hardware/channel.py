@@ -1,6 +1,7 @@
 """What a test does in a host: run commands, copy files, start processes, call objects that live there."""
 
 import signal
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,8 @@ from pondstack.domain.errors import PondError
 from . import values
 from .frames import Client, Frames, Header, RequestFailed, StreamClosed
 
-DEADLINE_SECONDS = 300.0
-"""For a command or a call in an emulated host: long enough for gigabytes of memory under TCG."""
+DEADLINE_SECONDS = 540.0
+"""For a command or a call in an emulated host: gigabytes of memory under TCG, less than a test may take."""
 
 RemoteDied = StreamClosed
 """What a call raises when its process was killed or its host went down before the answer."""
@@ -41,13 +42,17 @@ class Completed:
 class Channel:
     """The test's end of one host's channel. Any thread may use it, several at once."""
 
-    def __init__(self, socket_fd: int) -> None:
-        self._client = Client(Frames(socket_fd, socket_fd))
+    def __init__(self, socket: socket.socket) -> None:
+        self._client = Client(Frames(socket.detach()))
 
     @property
     def hello(self) -> Any:
         """The queue in which the host says that it is up."""
         return self._client.hello
+
+    def ended(self) -> None:
+        """Wait until everything that was under way has been told that the host is gone."""
+        self._client.ended()
 
     def run(
         self,

@@ -34,22 +34,31 @@ class RequestFailed(Exception):
 
 
 class Frames:
-    """Frames over two descriptors (the same one twice for a socket). Reading is one thread's, writing anybody's."""
+    """Frames over one descriptor, which is theirs from now on. Reading is one thread's, writing anybody's."""
 
-    def __init__(self, read_fd: int, write_fd: int) -> None:
-        self._read_fd, self._write_fd = read_fd, write_fd
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         self._writing = threading.Lock()
+        self._open = True
 
     def send(self, header: Header, blob: bytes = b"") -> None:
         """Write one frame; raises StreamClosed."""
         text = json.dumps(header).encode()
         left = memoryview(_LENGTHS.pack(len(text), len(blob)) + text + blob)
         with self._writing:
+            if not self._open:
+                raise StreamClosed("closed")
             try:
                 while left:
-                    left = left[os.write(self._write_fd, left) :]
+                    left = left[os.write(self._descriptor, left) :]
             except OSError as error:
                 raise StreamClosed(str(error)) from error
+
+    def close(self) -> None:
+        """Close the descriptor: for the thread that reads, which alone knows that nobody reads any more."""
+        with self._writing:
+            self._open = False
+            os.close(self._descriptor)
 
     def receive(self) -> Answer:
         """Wait for one frame; raises StreamClosed."""
@@ -61,7 +70,7 @@ class Frames:
         parts: list[bytes] = []
         while size:
             try:
-                part = os.read(self._read_fd, min(size, 1 << 20))
+                part = os.read(self._descriptor, min(size, 1 << 20))
             except OSError as error:
                 raise StreamClosed(str(error)) from error
             if not part:
@@ -82,7 +91,8 @@ class Client:
         self._closed = ""
         self.hello: Queue[Header] = Queue()
         """Headers that answer no request: what the other side says of itself when it starts."""
-        threading.Thread(target=self._receive, name="frames", daemon=True).start()
+        self._reader = threading.Thread(target=self._receive, name="frames", daemon=True)
+        self._reader.start()
 
     def request(self, operation: str, blob: bytes = b"", *, within: float | None, **header: Any) -> Answer:
         """Return the answer; raises RequestFailed, StreamClosed, TimeoutError after `within` seconds."""
@@ -106,6 +116,10 @@ class Client:
             raise RequestFailed(answer[0])
         return answer
 
+    def ended(self) -> None:
+        """Wait until the stream has ended and its descriptor is closed."""
+        self._reader.join()
+
     def _receive(self) -> None:
         try:
             while True:
@@ -122,6 +136,8 @@ class Client:
                 self._closed = str(error) or "closed"
                 for waiting in self._waiting.values():
                     waiting.put(None)
+        finally:
+            self._frames.close()
 
 
 class Server:

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from queue import Empty
 from types import TracebackType
@@ -68,7 +67,7 @@ class EmulatedHost:
     def power_on(self) -> None:
         """Boot, return when the host answers; raises HostDidNotBoot."""
         self._qemu = Qemu(self.machine, self._files, self.folder, self._disk, self._code)
-        channel = Channel(self._qemu.channel.fileno())
+        self._channel = channel = Channel(self._qemu.channel)
         waited = 0.0
         while True:
             try:
@@ -81,14 +80,13 @@ class EmulatedHost:
                 what = f"QEMU ended with {code}" if code is not None else f"silent for {waited:.0f} s"
                 self.power_off()
                 raise HostDidNotBoot(f"{self.machine.name}: {what}\n{self.tail()}\n  logs: {self.folder}")
-        self._channel = channel
 
     def power_off(self) -> None:
         """Take the power away; nothing that was not synced survives. Idempotent."""
-        self._channel = None
         if self._qemu is not None:
             self._qemu.end()
-            self._qemu = None
+            self.channel.ended()
+            self._qemu = self._channel = None
 
     def reboot(self) -> None:
         """Power off and on; started processes and objects are gone, the disk is what it was."""
@@ -125,6 +123,3 @@ class EmulatedHost:
         path = self.folder / name
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
         return "\n".join([f"--- {name}", *lines[-_TAIL_LINES:]])
-
-
-MakeHost = Callable[..., EmulatedHost]

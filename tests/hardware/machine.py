@@ -21,5 +21,5 @@ class Machine:
     network: bool = False
     kernel_options: tuple[str, ...] = ("memhp_default_state=offline",)
     qemu_options: tuple[str, ...] = ()
-    boot_seconds: float = 240.0
+    boot_seconds: float = 300.0
     """Limit until the host answers; a calm machine needs a tenth."""

@@ -117,7 +117,7 @@ def _shares(machine: Machine) -> Iterator[str]:
 
 
 class Qemu:
-    """One running QEMU: its process and its QMP socket. The channel's socket is the caller's."""
+    """One running QEMU: its process and its QMP socket. `channel` goes to the host's runner; who uses it closes it."""
 
     def __init__(self, machine: Machine, files: Files, folder: Path, disk: Path, code: Path) -> None:
         with ExitStack() as theirs_end:
@@ -163,7 +163,6 @@ class Qemu:
         self.process.wait()
         self._lines.close()
         self._qmp.close()
-        self.channel.close()
 
     def _read(self) -> dict[str, Any]:
         line = self._lines.readline()

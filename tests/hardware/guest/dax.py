@@ -1,10 +1,13 @@
 """The bytes of a CXL device through devdax: what tests write to and read from, one 1 GiB dax device per slice."""
 
+import glob
 import mmap
 import os
 import subprocess
+import time
 
 _GIB = 2**30
+_PROBE_SECONDS = 60.0
 _ALIGN = 2 * 2**20
 """Of a mapping of devdax."""
 
@@ -14,8 +17,11 @@ class OpenDax:
 
     def __init__(self, slices: int) -> None:
         _run("modprobe", "-a", "cxl_acpi", "cxl_pci", "cxl_mem", "cxl_port", "device_dax")
+        # Drivers probe on: the region needs the whole path from the root to the device.
+        _wait_for("/sys/bus/cxl/devices/endpoint*/decoder*")
         _run("cxl", "create-region", "-m", "-t", "ram", "-d", "decoder0.0", "-w", "1", "mem0")
         _run("modprobe", "dax_cxl")
+        _wait_for("/sys/bus/dax/devices/dax0.0")
         # The kernel starts with one device over all of the region.
         _run("daxctl", "disable-device", "dax0.0")
         _run("daxctl", "destroy-device", "-f", "dax0.0")
@@ -43,6 +49,14 @@ class OpenDax:
             return mmap.mmap(descriptor, length, offset=start)
         finally:
             os.close(descriptor)
+
+
+def _wait_for(pattern: str) -> None:
+    deadline = time.monotonic() + _PROBE_SECONDS
+    while not glob.glob(pattern):
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"no {pattern} within {_PROBE_SECONDS} s")
+        time.sleep(0.05)
 
 
 def _run(*command: str) -> None:

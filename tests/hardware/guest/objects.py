@@ -30,9 +30,8 @@ class Objects:
 
 def main() -> None:
     """Serve until the runner closes the socket."""
-    socket_fd = int(sys.argv[1])
     objects = Objects()
-    Server(Frames(socket_fd, socket_fd), {"make": objects.make, "call": objects.call}, described).serve()
+    Server(Frames(int(sys.argv[1])), {"make": objects.make, "call": objects.call}, described).serve()
 
 
 if __name__ == "__main__":

@@ -13,11 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.hardware.frames import Answer, Client, Frames, Header, Server, described
+from tests.hardware.frames import Answer, Client, Frames, Header, RequestFailed, Server, StreamClosed, described
 
 PORT = "pondstack"
 PYTHON = "/opt/pondstack/bin/python"
 OUTPUT = Path("/run/started")
+END_SECONDS = 30.0
+"""From the end of an object's socket to that of its process."""
 
 
 class Runner:
@@ -106,8 +108,7 @@ class Runner:
         environment = {**os.environ, **header["env"], "PYTHONPATH": "/opt/code"}
         with theirs:
             process = subprocess.Popen(python, pass_fds=[theirs.fileno()], env=environment, start_new_session=True)
-        descriptor = ours.detach()
-        client = Client(Frames(descriptor, descriptor))
+        client = Client(Frames(ours.detach()))
         with self._lock:
             self._processes[process.pid], self._objects[process.pid] = process, client
         try:
@@ -120,8 +121,12 @@ class Runner:
 
     def call(self, header: Header, blob: bytes) -> Answer:
         """Pass a call on to the process of an object."""
-        client = self._objects[header.pop("pid")]
-        answer, data = client.request("call", blob, within=None, **header)
+        pid = header.pop("pid")
+        try:
+            answer, data = self._objects[pid].request("call", blob, within=None, **header)
+        except StreamClosed as error:
+            code = self._processes[pid].wait(END_SECONDS)
+            raise StreamClosed(f"process {pid} ended with {code} before it answered {header['method']}") from error
         return {"result": answer["result"]}, data
 
 
@@ -131,9 +136,8 @@ def _how(header: Header) -> dict[str, Any]:
 
 def failed(error: Exception) -> Header:
     """Describe an error to the test; that of an object's process unchanged."""
-    header = getattr(error, "header", None)
-    if header is not None:
-        return {key: value for key, value in header.items() if key != "id"}
+    if isinstance(error, RequestFailed):
+        return {key: value for key, value in error.header.items() if key != "id"}
     return described(error)
 
 
@@ -149,7 +153,7 @@ def main() -> None:
     """Serve until the test closes the channel."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     descriptor = os.open(port(), os.O_RDWR)
-    frames = Frames(descriptor, descriptor)
+    frames = Frames(descriptor)
     frames.send(
         {"hello": os.uname().nodename, "kernel": os.uname().release, "uptime": Path("/proc/uptime").read_text()}
     )
