@@ -50,19 +50,20 @@ class Hardware:
         """Boot hosts; afterwards switch them off, and keep their logs when a test failed meanwhile."""
         session = self._request.session
         failed_before, failed = session.testsfailed, True
+
+        def close(host: EmulatedHost) -> None:
+            host.close(failed=failed or session.testsfailed > failed_before)
+            if host.folder.exists():
+                self._request.config.stash[KEPT].append(f"{host.machine.name}: {host.folder}")
+
         with ExitStack() as stack:
             made = [EmulatedHost(machine, self.files, self.code) for machine in machines]
             for host in made:
-                stack.callback(lambda host=host: self._close(host, failed or session.testsfailed > failed_before))
+                stack.callback(close, host)
             with ThreadPoolExecutor(len(made)) as pool:
                 list(pool.map(EmulatedHost.power_on, made))
             yield made
             failed = False
-
-    def _close(self, host: EmulatedHost, failed: bool) -> None:
-        host.close(failed=failed)
-        if host.folder.exists():
-            self._request.config.stash[KEPT].append(f"{host.machine.name}: {host.folder}")
 
 
 @pytest.fixture(scope="session")
