@@ -24,15 +24,19 @@ packages=python3,python3-venv,cxl,daxctl,ndctl,numactl,kmod,mount,procps,iproute
 modules=(virtio_pci virtio_blk ext4)
 image_size=3G
 
-exec 9>"$HARDWARE/lock"
-flock 9
 requirements=$("$VENV/bin/python" -c '
 import configparser
 setup = configparser.ConfigParser()
 setup.read("setup.cfg")
 print(setup["options"]["install_requires"].strip())') || die "reading setup.cfg; run tools/setup.sh first"
 want=$(cat constraints.txt tools/hardware.sh - <<<"$requirements" | sha256sum)
-[ "$(cat "$HARDWARE/stamp" 2>/dev/null || true)" != "$want" ] || exit 0
+fresh() { [ "$(cat "$HARDWARE/stamp" 2>/dev/null || true)" = "$want" ]; }
+# Each host that runs holds this lock, shared: what it runs from does not change below it.
+exec 9>"$HARDWARE/lock"
+flock -s 9
+if fresh; then exit 0; fi
+flock -n 9 || { say waiting "for the emulated hosts that run from ${HARDWARE/#$PWD\//}, or another build"; flock 9; }
+if fresh; then exit 0; fi
 
 : >"$LOG"
 [ "$(id -u)" = 0 ] || die "needs root (mmdebstrap, chroot): run it as root"
@@ -71,12 +75,12 @@ mv "$root/boot/vmlinuz-$version" "$new/vmlinuz"
 say python "venv of Python $python with the agent's packages, pinned by constraints.txt"
 chroot "$root" python3 -m venv /opt/pondstack >>"$LOG" 2>&1 || die "python3 -m venv"
 site=$root/opt/pondstack/lib/python$python/site-packages
-platforms=()
-for libc in 41 39 34 28 17; do platforms+=(--platform "manylinux_2_${libc}_x86_64"); done
-# From outside, as the machine's pip is configured: the root has neither its certificates nor its settings.
-"$VENV/bin/pip" -q install --no-compile --target "$site" --python-version "$python" --implementation cp "${platforms[@]}" \
-    --platform manylinux2014_x86_64 --only-binary=:all: -c constraints.txt -r /dev/stdin <<<"$requirements" >>"$LOG" 2>&1 ||
+# From outside, as the machine is configured: the root has neither its certificates nor its settings. uv, for pip would
+# judge markers such as python_version by its own Python.
+"$VENV/bin/uv" pip install -q --link-mode copy --target "$site" --python-version "$python" \
+    --python-platform x86_64-manylinux_2_40 --only-binary :all: -c constraints.txt -r - <<<"$requirements" >>"$LOG" 2>&1 ||
     die "installing the Python packages"
+chroot "$root" /opt/pondstack/bin/pip check >>"$LOG" 2>&1 || die "packages that do not fit Python $python"
 # Where each host mounts our code, installed from the wheel of the run.
 echo "/opt/code/lib/python$python/site-packages" >"$site/pondstack-code.pth"
 mkdir -p "$root/opt/code"

@@ -1,5 +1,6 @@
 """An emulated host from power on to power off, and the channel into it."""
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -35,6 +36,9 @@ class EmulatedHost:
         self._disk = self.folder / "disk.qcow2"
         self._qemu: Qemu | None = None
         self._channel: Channel | None = None
+        # A build of other files waits for this one; closed, it lets go.
+        self._lock = (files.folder / "lock").open("rb")
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
         backing = ["-b", str(files.image), "-F", "raw"]
         subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", *backing, str(self._disk)], check=True)
 
@@ -113,6 +117,7 @@ class EmulatedHost:
     def close(self, *, failed: bool) -> None:
         """Switch off and remove the folder; after a failure its logs stay and its place is printed. Idempotent."""
         self.power_off()
+        self._lock.close()
         if failed or os.environ.get(KEEP):
             self._disk.unlink(missing_ok=True)
             print(f"logs of {self.machine.name}: {self.folder}")

@@ -9,8 +9,9 @@ from pathlib import Path
 class Machine:
     """One host. Any number of hosts may name the same device file: then it is a multi-headed device.
 
-    `devices`: files that are the memory of CXL type 3 devices (mem0, mem1...). `shares`: folder in the host to the
-    folder outside that it sees there, read-only. `network`: the host reaches the machine of the tests as 10.0.2.2.
+    `devices`: files that are the memory of CXL type 3 devices; the serials are 1, 2... in this order, which need not be
+    that of mem0, mem1... `shares`: folder in the host to the folder outside that it sees there, read-only. `network`:
+    the host reaches the machine of the tests as 10.0.2.2.
     """
 
     name: str
