@@ -33,9 +33,10 @@ want=$(cat constraints.txt tools/hardware.sh - <<<"$requirements" | sha256sum)
 fresh() { [ "$(cat "$HARDWARE/stamp" 2>/dev/null || true)" = "$want" ]; }
 # Each host that runs holds this lock, shared: what it runs from does not change below it.
 exec 9>"$HARDWARE/lock"
-flock -s 9
+wait_for_lock() { flock -n "$@" || { say waiting "for another build, or for hosts that run from ${HARDWARE/#$PWD\//}"; flock "$@"; }; }
+wait_for_lock -s 9
 if fresh; then exit 0; fi
-flock -n 9 || { say waiting "for the emulated hosts that run from ${HARDWARE/#$PWD\//}, or another build"; flock 9; }
+wait_for_lock -x 9
 if fresh; then exit 0; fi
 
 : >"$LOG"
@@ -62,7 +63,8 @@ say root "Debian $release with QEMU of $release-backports, in ${HARDWARE/#$PWD\/
 # shellcheck disable=SC2016
 kernel_hook='cd "$1/tmp" && p=$(chroot "$1" apt-cache depends linux-image-amd64 | sed -n "s/^ *Depends: \(linux-image-.*\)/\1/p" | head -n1) &&
     chroot "$1" sh -c "cd /tmp && apt-get -qq -o APT::Sandbox::User=root download $p" && dpkg -x "$p"_*.deb "$1" && rm "$p"_*.deb'
-mmdebstrap --mode=root --variant=apt --include="$packages" \
+# In a mount namespace of its own: whatever ends it, none of the mounts that it makes is left.
+unshare --mount mmdebstrap --mode=root --variant=apt --include="$packages" \
     --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
     --dpkgopt='path-exclude=/usr/share/locale/*' \
     --customize-hook="chroot \"\$1\" apt-get -qq -y --no-install-recommends -t $release-backports install qemu-system-x86" \
