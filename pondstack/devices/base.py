@@ -8,7 +8,7 @@ A fabric-manager driver (dynamic capacity, Redfish) implements the same few verb
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pondstack.domain.errors import InUse
 from pondstack.domain.model import Extent
@@ -36,6 +36,15 @@ class Permission:
 class PoolDevice(ABC):
     """One pool device. Every verb is idempotent; every verb raises DeviceFailed when the device does not answer."""
 
+    unique_tags: ClassVar[bool] = False
+    """Whether a tag is one grant, as in CXL 3.1: a repetition names all its slices, and none are added to it."""
+
+    host_gives_back: ClassVar[bool] = False
+    """Whether `revoke` and `fence` need the host: it is asked, and the permission ends once it gave the slice back.
+
+    Until then they raise InUse, and the permission stays. Dynamic capacity (CXL 3.1) without forced release is such.
+    """
+
     @abstractmethod
     def info(self) -> DeviceInfo:
         """Return what the device is; also the health probe."""
@@ -44,13 +53,16 @@ class PoolDevice(ABC):
     def grant(self, host: str, extents: Sequence[Extent], *, tag: str, epoch: int) -> None:
         """Let `host` use the slices for allocation `tag`: all of them or none.
 
-        Raises PermissionHeld when a slice is granted to somebody else, StaleEpoch when a newer epoch was seen, InUse
-        while another controller zeroes a slice.
+        Raises PermissionHeld when a slice is granted to somebody else, or the tag has another one and `unique_tags`;
+        StaleEpoch when a newer epoch was seen, InUse while another controller does something with a slice.
         """
 
     @abstractmethod
     def revoke(self, indexes: Iterable[int], *, tag: str, epoch: int) -> None:
-        """Take the slices of allocation `tag` back; slices that it does not hold are left alone. Raises StaleEpoch."""
+        """Take the slices of allocation `tag` back; slices that it does not hold are left alone.
+
+        Raises StaleEpoch; InUse, with what it did take back, while the host keeps a slice (`host_gives_back`).
+        """
 
     @abstractmethod
     def sanitize(self, index: int, *, epoch: int) -> None:
@@ -85,8 +97,14 @@ class PoolDevice(ABC):
         for index, entry in self.permissions().items():
             if entry.host == host:
                 tags.setdefault(entry.tag, []).append(index)
+        kept: list[str] = []
         for tag, mine in sorted(tags.items()):
-            self.revoke(mine, tag=tag, epoch=epoch)
+            try:
+                self.revoke(mine, tag=tag, epoch=epoch)
+            except InUse as error:
+                kept.append(error.message)  # the other tags' slices do not wait for this one's
+        if kept:
+            raise InUse("; ".join(kept))
 
     def raise_epoch(self, epoch: int) -> None:
         """Refuse all older epochs from now on; a new leader's first command. Raises StaleEpoch."""

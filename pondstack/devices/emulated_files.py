@@ -3,7 +3,8 @@
 device.json            {"serial", "slice_mib", "slices_total"}, written once
 memory                 one sparse file; slice i starts at i * slice_mib MiB
 permissions/<n>.json   {"epoch": highest seen, "permissions": {"<slice>": {"host", "tag", "epoch"}}}; highest n counts
-slices                 byte i is locked: for writing while slice i is being zeroed, for reading while it is granted
+slices                 byte i is locked: for writing while slice i is being zeroed (or a head is told of it: dcd), for
+                       reading while it is granted
 lock                   flock(2) around the making of the device
 
 No process takes the table with it into a pause: it changes by compare-and-swap. The next version is linked into place
@@ -43,7 +44,7 @@ def device_errors(path: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DeviceFailed(
-            f"the emulated pool device {path} does not answer ({type(error).__name__}: {error}); check that the folder "
+            f"the pool device {path} does not answer ({type(error).__name__}: {error}); check that the folder "
             "is there and whole, or make one with `pondstack-manage device create`"
         ) from error
 
@@ -125,8 +126,8 @@ def _sweep(device: Path, newest: int) -> None:
 
 
 @contextlib.contextmanager
-def slices_locked(device: Path, indexes: Iterable[int], *, to_zero: bool) -> Iterator[None]:
-    """Keep others from zeroing some slices and, `to_zero`, from granting them; raises InUse, DeviceFailed.
+def slices_locked(device: Path, indexes: Iterable[int], *, alone: bool) -> Iterator[None]:
+    """Keep others from zeroing some slices and, `alone`, from granting them; raises InUse, DeviceFailed.
 
     It holds between threads and processes alike, and ends with its process. One that is paused keeps it: InUse after
     LOCK_SECONDS.
@@ -136,7 +137,7 @@ def slices_locked(device: Path, indexes: Iterable[int], *, to_zero: bool) -> Ite
         handle = os.open(device / SLICES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         for index in sorted(set(indexes)):
-            while not _lock_byte(handle, index, to_zero):
+            while not _lock_byte(handle, index, alone):
                 if time.monotonic() >= ends:
                     raise InUse(
                         f"slice {index} of {device} is being zeroed or granted by another controller that does not "
