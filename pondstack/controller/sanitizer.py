@@ -58,9 +58,11 @@ class Sanitizer:
         device = self._devices.get(uuid)
         done: list[int] = []
         failed: dict[int, PondError] = {}
-        self._revoke(device, indexes)
+        kept = self._revoke(device, indexes)
         for index in indexes:
             try:
+                if index in kept:
+                    raise kept[index]
                 self._zero(device, index)
                 done.append(index)
             except StaleEpoch:
@@ -82,15 +84,26 @@ class Sanitizer:
             device.sanitize(index, epoch=self._ledger.epoch)
         except PermissionHeld:
             # Somebody granted it between our look at the table and now; the ledger says that nobody owns it.
-            self._revoke(device, [index])
+            kept = self._revoke(device, [index])
+            if kept:
+                raise kept[index] from None
             device.sanitize(index, epoch=self._ledger.epoch)
 
-    def _revoke(self, device: PoolDevice, indexes: Sequence[int]) -> None:
-        """Take what is left of former owners' permissions back; the ledger has confirmed that they are former."""
+    def _revoke(self, device: PoolDevice, indexes: Sequence[int]) -> dict[int, InUse]:
+        """Take what is left of former owners' permissions back; the ledger has confirmed that they are former.
+
+        Returns the slices that a host keeps, of a device that must ask it: they wait, and are asked for again.
+        """
         table = device.permissions()
         tags: dict[str, list[int]] = {}
         for index in indexes:
             if index in table:
                 tags.setdefault(table[index].tag, []).append(index)
+        kept: dict[int, InUse] = {}
         for tag, mine in tags.items():
-            device.revoke(mine, tag=tag, epoch=self._ledger.epoch)
+            try:
+                device.revoke(mine, tag=tag, epoch=self._ledger.epoch)
+            except InUse as error:
+                left = device.permissions()
+                kept.update({index: error for index in mine if index in left and left[index].tag == tag})
+        return kept

@@ -1,4 +1,7 @@
-"""What every PoolDevice does. A new driver adds one harness factory to HARNESSES and passes unchanged."""
+"""What every PoolDevice does. A new driver adds one harness factory to HARNESSES and passes unchanged.
+
+tests/hardware/test_dcd.py runs the same tests against QEMU's dynamic-capacity device.
+"""
 
 import mmap
 import shutil
@@ -21,9 +24,10 @@ SLICES, SLICE_MIB = 4, 1
 
 @dataclass
 class Harness:
-    """A device of four slices of 1 MiB, and what a test does behind its back.
+    """A device of four slices, and what a test does behind its back.
 
-    `map`: be a host with a slice mapped; None: the device guards each access.
+    `map`: be a host with a slice mapped; None: the device guards each access. `keep`: be a host that does not give back
+    what it is asked for; None: the device does not ask.
     """
 
     device: PoolDevice
@@ -32,6 +36,8 @@ class Harness:
     read: Callable[[int], bytes]
     fail: Callable[[], None]
     map: Callable[[int], AbstractContextManager[object]] | None = None
+    keep: Callable[[], AbstractContextManager[object]] | None = None
+    slice_mib: int = SLICE_MIB
 
 
 def emulated(folder: Path) -> Harness:
@@ -80,7 +86,7 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
 
 def test_info_tells_the_shape_and_an_address(harness: Harness) -> None:
     info = harness.device.info()
-    assert (info.slices_total, info.slice_mib) == (SLICES, SLICE_MIB)
+    assert (info.slices_total, info.slice_mib) == (SLICES, harness.slice_mib)
     assert info.serial
     assert info.address["driver"]
     assert harness.reopen().info() == info
@@ -104,6 +110,25 @@ def test_grant_is_all_or_nothing(harness: Harness, host: str, tag: str) -> None:
     with pytest.raises(PermissionHeld, match="slice 1"):
         harness.device.grant(host, [Extent(0, 2)], tag=tag, epoch=1)
     assert harness.device.permissions() == {1: Permission("host1", "a", 1)}
+
+
+@pytest.mark.parametrize(("host", "extent"), [("host1", Extent(2, 1)), ("host2", Extent(2, 2))])
+def test_a_unique_tag_is_one_grant(harness: Harness, host: str, extent: Extent) -> None:
+    harness.device.grant("host1", [Extent(0, 2)], tag="a", epoch=1)
+    if not harness.device.unique_tags:
+        harness.device.grant(host, [extent], tag="a", epoch=1)
+        assert set(harness.device.permissions()) == {0, 1, *extent.indexes}
+        return
+    with pytest.raises(PermissionHeld, match="slice 0"):
+        harness.device.grant(host, [extent], tag="a", epoch=1)
+    assert set(harness.device.permissions()) == {0, 1}
+
+
+def test_what_is_missing_of_a_tag_is_granted_again(harness: Harness) -> None:
+    harness.device.grant("host1", [Extent(0, 2)], tag="a", epoch=1)
+    harness.device.revoke([1], tag="a", epoch=1)
+    harness.device.grant("host1", [Extent(0, 2)], tag="a", epoch=2)
+    assert harness.device.permissions() == {i: Permission("host1", "a", 2) for i in (0, 1)}
 
 
 def test_one_of_many_wins_a_slice(harness: Harness) -> None:
@@ -232,3 +257,25 @@ def test_fence_is_not_confirmed_while_the_host_can_reach_a_slice(harness: Harnes
         assert harness.device.permissions() == {}
         harness.device.fence("host1", [0], epoch=1)
     harness.device.fence("host1", [0, 1], epoch=1)
+
+
+@pytest.mark.parametrize("verb", ["revoke", "fence"])
+def test_what_the_host_does_not_give_back_stays_granted(harness: Harness, verb: str) -> None:
+    take_back: Callable[[], None] = {
+        "revoke": lambda: harness.device.revoke([1], tag="a", epoch=1),
+        "fence": lambda: harness.device.fence("host1", [1], epoch=1),
+    }[verb]
+    harness.device.grant("host1", [Extent(1, 1)], tag="a", epoch=1)
+    harness.write(1, b"in use")
+    assert harness.device.host_gives_back == (harness.keep is not None)
+    if harness.keep is not None:
+        with harness.keep():
+            with pytest.raises(InUse, match=r"\[1\]"):
+                take_back()
+            assert harness.reopen().permissions() == {1: Permission("host1", "a", 1)}
+            with pytest.raises(PermissionHeld):
+                harness.device.sanitize(1, epoch=1)
+        assert harness.read(1).startswith(b"in use")
+    take_back()
+    assert harness.device.permissions() == {}
+    harness.device.sanitize(1, epoch=1)
