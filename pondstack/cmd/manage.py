@@ -1,8 +1,9 @@
-"""`pondstack-manage --config-file FILE db sync|version`, `pondstack-manage device create PATH --slices N`."""
+"""`pondstack-manage --config-file FILE db sync|version`, `pondstack-manage device create|head PATH ...`."""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from oslo_service import backend
@@ -14,9 +15,10 @@ from oslo_config import cfg  # noqa: E402 (threading first)
 from pondstack.conf import database as database_conf  # noqa: E402
 from pondstack.db import migration  # noqa: E402
 from pondstack.db.engine import Database  # noqa: E402
-from pondstack.devices.emulated import create_device  # noqa: E402
+from pondstack.devices.emulated import EmulatedDevice, create_device  # noqa: E402
+from pondstack.devices.heads import Head, machine_id, set_head  # noqa: E402
 from pondstack.devices.identity import pool_uuid  # noqa: E402
-from pondstack.domain.errors import PondError  # noqa: E402
+from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
 from pondstack.domain.units import DEFAULT_SLICE_MIB  # noqa: E402
 
 
@@ -48,6 +50,20 @@ def device_create(conf: cfg.ConfigOpts) -> str:
     )
 
 
+def device_head(conf: cfg.ConfigOpts) -> str:
+    """List the head by which a host reaches a device with dynamic capacity, or strike it out; returns what was done."""
+    command = conf.command
+    EmulatedDevice(command.path).info()
+    if command.remove:
+        set_head(Path(command.path), command.host, None)
+        return f"{command.path}: host {command.host} has no head"
+    if not command.monitor or not command.device:
+        raise BadRequest("give --monitor and --device, or --remove")
+    monitor = str(Path(command.monitor).absolute())
+    set_head(Path(command.path), command.host, Head(monitor, command.device, machine_id()))
+    return f"{command.path}: host {command.host} has the head {command.device} at {monitor}"
+
+
 def _add_commands(commands: Any) -> None:
     nouns = {
         noun: commands.add_parser(noun, help=text).add_subparsers(dest="verb", required=True)
@@ -63,6 +79,13 @@ def _add_commands(commands: Any) -> None:
     create.add_argument("--slice-mib", type=_positive, default=DEFAULT_SLICE_MIB, help="size of a slice in MiB")
     create.add_argument("--serial", help="serial number (default: a new one)")
     create.set_defaults(function=device_create)
+    head = nouns["device"].add_parser("head", help="list the head of a host (driver dcd); may be repeated")
+    head.add_argument("path", help="folder of the device")
+    head.add_argument("host", help="name of the host, as Nova has it")
+    head.add_argument("--monitor", help="QMP socket of the host's QEMU, for pondstack alone")
+    head.add_argument("--device", help="id of its cxl-type3 device")
+    head.add_argument("--remove", action="store_true", help="strike the head out")
+    head.set_defaults(function=device_head)
 
 
 def _positive(text: str) -> int:

@@ -17,7 +17,8 @@ OPTIONS: list[cfg.Opt] = [
         "pool_devices",
         default=[],
         help="The pool devices of this rack, as a list of name=driver:address, for example "
-        "pool0=emulated:/srv/pond/pool0. Drivers are entry points of the group pondstack.pool_devices.",
+        "pool0=emulated:/srv/pond/pool0. Drivers are entry points of the group pondstack.pool_devices: emulated, and "
+        "dcd for dynamic capacity (CXL 3.1).",
     ),
     cfg.IntOpt(
         "free_buffer_slices",

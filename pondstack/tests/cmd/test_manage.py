@@ -8,6 +8,7 @@ from pondstack.cmd import manage, status
 from pondstack.db import migration
 from pondstack.db.engine import Database
 from pondstack.db.ledger import Ledger
+from pondstack.devices.heads import machine_id, read_heads
 from pondstack.testing import lead
 
 
@@ -86,3 +87,18 @@ def test_upgrade_check_reads_the_devices(configuration, capsys):
     assert "name=driver:address" in capsys.readouterr().out
     configuration.write_text(text.replace("pool0=emulated:/x", ""))
     assert check(configuration) == 1
+
+
+def test_device_head_is_listed_and_struck_out(configuration, tmp_path, capsys):
+    device = str(tmp_path / "pool0")
+    assert manage_(configuration, "device", "head", device, "host1", "--monitor", "/m", "--device", "pool0") == 1
+    assert "device create" in capsys.readouterr().err
+    assert manage_(configuration, "device", "create", device, "--slices", "2") == 0
+    for _ in range(2):
+        assert manage_(configuration, "device", "head", device, "host1", "--monitor", "/m", "--device", "pool0") == 0
+    head = read_heads(tmp_path / "pool0")["host1"]
+    assert (head.monitor, head.device, head.machine) == ("/m", "pool0", machine_id())
+    assert manage_(configuration, "device", "head", device, "host2", "--device", "pool0") == 1
+    assert "--monitor" in capsys.readouterr().err
+    assert manage_(configuration, "device", "head", device, "host1", "--remove") == 0
+    assert read_heads(tmp_path / "pool0") == {}
