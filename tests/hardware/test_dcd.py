@@ -320,8 +320,12 @@ def test_a_former_leader_that_sleeps_with_an_offer_in_its_hands_is_waited_for(
     def sleeps(host: str, ranges: Sequence[ByteRange], *, tag: str) -> None:
         dcd.fabric.add = add  # type: ignore[method-assign]
         newer.raise_epoch(2)
-        with pytest.raises(InUse, match="another controller"):
-            newer.revoke([0], tag="a", epoch=2)
+        for command in (
+            lambda: newer.revoke([0], tag="a", epoch=2),
+            lambda: newer.grant("host1", [Extent(0, 1)], tag="a", epoch=2),
+        ):
+            with pytest.raises(InUse, match="another controller"):
+                command()
         add(host, ranges, tag=tag)
 
     dcd.fabric.add = sleeps  # type: ignore[method-assign]
