@@ -40,11 +40,18 @@ class DcdRig:
                 stderr=log,
                 env=files.environment(),
             )
-        self._wait()
-        self.qtest = Qtest(qtest)
-        self.hosts = {
-            name: DcdHost(self.qtest, port, FIRST_WINDOW + port * WINDOW_BYTES) for port, name in enumerate(names)
-        }
+        try:
+            self._wait()
+            self.qtest = Qtest(qtest)
+            windows = range(FIRST_WINDOW, FIRST_WINDOW + len(names) * WINDOW_BYTES, WINDOW_BYTES)
+            self.hosts = {
+                name: DcdHost(self.qtest, port, window)
+                for port, (name, window) in enumerate(zip(names, windows, strict=True))
+            }
+        except BaseException:
+            self.process.kill()
+            self.process.wait()
+            raise
 
     def head(self, name: str) -> Head:
         """Return the head of a host, as a device folder lists it."""
@@ -87,7 +94,6 @@ class DcdRig:
                 except subprocess.TimeoutExpired:
                     continue
                 break
-        self.process.kill()
         raise RuntimeError(f"QEMU does not answer: {(self.monitor.parent / 'qemu.log').read_text()}")
 
 
