@@ -3,6 +3,7 @@
 import argparse
 import signal
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from . import code_disk
@@ -27,15 +28,13 @@ def main() -> None:
         with memory.open("wb") as file:
             file.truncate(wanted.slices * GIB)
         machine = Machine("host1", devices=(memory,), memory_mib=wanted.memory, network=wanted.network)
-        try:
-            with EmulatedHost(machine, files, code_disk.build(files, Path(folder))) as host:
-                print(
-                    f"console: {host.folder}/console.log\nlog in:  socat -,raw,echo=0,escape=0x1d {host.folder}/login"
-                )
-                print("Ctrl-] leaves the shell, Ctrl-C here switches the host off", flush=True)
+        with EmulatedHost(machine, files, code_disk.build(files, Path(folder))) as host:
+            print(f"console: {host.folder}/console.log")
+            print(f"log in:  socat -,raw,echo=0,escape=0x1d {host.folder}/login")
+            print("Ctrl-] leaves the shell, Ctrl-C here switches the host off", flush=True)
+            with suppress(KeyboardInterrupt):
                 signal.pause()
-        except KeyboardInterrupt:
-            print("switched off")
+    print("switched off")
 
 
 if __name__ == "__main__":
