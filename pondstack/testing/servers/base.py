@@ -1,5 +1,6 @@
 """What all servers share: a directory, a port, a password of their own, and one daemon."""
 
+import contextlib
 import os
 import secrets
 import socket
@@ -13,13 +14,20 @@ from pondstack.testing import daemon
 LOOPBACK = "127.0.0.1"
 UNIX_SOCKET_MAX_BYTES = 107
 USER = "pondstack"
+_PORTS = range(10_000, 20_000)  # Linux takes 32768 and up for outgoing connections; the racks are at 21000 and up
 
 
 def free_port() -> int:
-    """Return a TCP port of the loopback interface that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return int(probe.getsockname()[1])
+    """Return a TCP port of the loopback interface that nobody listens on.
+
+    Not one of those that the kernel gives to outgoing connections: between its end and its next start a server would
+    lose it to any client.
+    """
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((LOOPBACK, port))
+            return port
 
 
 class Server:
