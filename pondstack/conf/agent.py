@@ -5,7 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-AGENT, EMULATED = "agent", "emulated"
+AGENT, EMULATED, CXL = "agent", "emulated", "cxl"
 
 DEFAULT_OPTS = [
     cfg.HostDomainOpt(
@@ -88,9 +88,56 @@ EMULATED_OPTS = [
 ]
 
 
+CXL_OPTS = [
+    cfg.DictOpt(
+        "pools",
+        default={},
+        help=(
+            "The CXL pool devices that this host reaches, as <serial of the CXL device>:<serial of the pool>,... The "
+            "first is the number that `cxl list -M` shows (decimal or 0x hexadecimal), the same on every host of the "
+            "device; the second is what the controller's driver of the pool device calls it."
+        ),
+    ),
+    cfg.ListOpt(
+        "permission_table",
+        default=[],
+        help=(
+            "Folders of the emulated pool devices whose permission tables this host reads before it uses a slice: for "
+            "CXL devices that cannot guard each access themselves, as in tests. Empty: the devices guard themselves."
+        ),
+    ),
+    cfg.IntOpt(
+        "offline_attempts",
+        default=5,
+        min=1,
+        max=1000,
+        help="How often (a count) the memory of an allocation is tried to be taken offline before it is called stuck.",
+    ),
+    cfg.FloatOpt(
+        "offline_timeout_seconds",
+        default=30.0,
+        min=0.1,
+        max=3600.0,
+        help=(
+            "How long, in seconds, one attempt may take, in which the kernel moves away what others have in the "
+            "memory. Guests do not wait for it."
+        ),
+    ),
+    cfg.StrOpt(
+        "sanitize",
+        default="device",
+        choices=[
+            ("device", "the pool device zeroes slices that were given back"),
+            ("host", "the agent writes zeros over each slice that it took offline, before it gives it back"),
+        ],
+        help="Who zeroes slices before their next owner gets them. The device checks all the same.",
+    ),
+]
+
+
 def list_opts() -> list[tuple[str, list[Any]]]:
     """Return the options by group, for the sample configuration."""
-    return [("DEFAULT", DEFAULT_OPTS), (AGENT, AGENT_OPTS), (EMULATED, EMULATED_OPTS)]
+    return [("DEFAULT", DEFAULT_OPTS), (AGENT, AGENT_OPTS), (EMULATED, EMULATED_OPTS), (CXL, CXL_OPTS)]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

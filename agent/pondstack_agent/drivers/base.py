@@ -4,6 +4,7 @@ Drivers register under the entry point group `pondstack.host_pools`; each passes
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Self
 
 from oslo_config import cfg
@@ -36,6 +37,20 @@ class HostPoolDriver(ABC):
     @abstractmethod
     def detach(self, allocation_uuid: str) -> bool:
         """Offline an allocation; False when it was not there. Raises InUse while a process maps it."""
+
+    slow_detach = False
+    """Whether `detach` may take seconds: then it is `begin_detach` that callers wait for."""
+
+    def begin_detach(self, allocation_uuid: str) -> bool:
+        """Keep everybody off an allocation that is about to be detached; False when it was not there.
+
+        Of a driver with `slow_detach`: returns at once, so that `detach` may follow in the background. Raises InUse.
+        """
+        return any(item.allocation_uuid == allocation_uuid for item in self.attached())
+
+    def stuck(self) -> Mapping[str, str]:
+        """Return the allocations that did not go offline within the driver's bound: UUID to reason."""
+        return {}
 
     @abstractmethod
     def attached(self) -> tuple[Attached, ...]:

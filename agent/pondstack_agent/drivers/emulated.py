@@ -12,12 +12,13 @@ from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.devices.emulated_files import MEMORY, first_written_byte
 from pondstack.devices.mappings import FileId, file_id, mapped_ranges, overlaps
-from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMismatch, PermissionHeld
-from pondstack.domain.model import Extent, extents_of, indexes_of
+from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMismatch
+from pondstack.domain.model import extents_of, indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.attachments import FOLDER, unheld
 from pondstack_agent.drivers.base import HostPoolDriver
+from pondstack_agent.drivers.granted import check_permission, describe, extents_in
 from pondstack_agent.records import Records
 
 LOG = log.getLogger(__name__)
@@ -52,12 +53,12 @@ class EmulatedHostPool(HostPoolDriver):
         """Online a grant, after the device's permission and the slices' zeros were checked."""
         with self._lock:
             record = self._records.get(grant.allocation_uuid)
-            if record is not None and _extents(record) != grant.extents:
+            if record is not None and extents_in(record) != grant.extents:
                 raise OperationMismatch(
                     f"allocation {grant.allocation_uuid} is attached with other slices; detach it first"
                 )
             device = self._device(grant.pool_uuid)
-            self._check_permission(device, grant)
+            check_permission(device.permissions(), self._host, grant)
             if record is None:
                 _check_zero(device, grant)
                 self._records.put(grant.allocation_uuid, _record(device.path, grant))
@@ -84,7 +85,7 @@ class EmulatedHostPool(HostPoolDriver):
             strangers = self._strangers(records)
             mapped = _scan([*records.values(), *strangers])
             known = [self._attached(record, mapped) for record in records.values()]
-            running = [_describe(record, in_use=True) for record in strangers if _is_mapped(record, mapped)]
+            running = [describe(record, in_use=True) for record in strangers if _is_mapped(record, mapped)]
             return (*known, *running)
 
     def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
@@ -114,23 +115,12 @@ class EmulatedHostPool(HostPoolDriver):
             )
         return device
 
-    def _check_permission(self, device: EmulatedDevice, grant: Grant) -> None:
-        table = device.permissions()
-        for index in indexes_of(grant.extents):
-            entry = table.get(index)
-            if entry is None or (entry.host, entry.tag) != (self._host, grant.allocation_uuid):
-                holder = f"allocation {entry.tag} of host {entry.host}" if entry else "nobody"
-                raise PermissionHeld(
-                    f"the device lets {holder} use slice {index} of pool {grant.pool_name}, not allocation "
-                    f"{grant.allocation_uuid} of host {self._host}; have the controller assign again"
-                )
-
     def _attached(self, record: Mapping[str, Any], mapped: Mapped) -> Attached:
         in_use = _is_mapped(record, mapped)
         if not in_use:
             with unheld(self._records.path(record["allocation_uuid"])) as free:
                 in_use = not free
-        return _describe(record, in_use=in_use)
+        return describe(record, in_use=in_use)
 
     def _strangers(self, known: Iterable[str]) -> list[dict[str, Any]]:
         """Return what the devices let this host use without its being on record (a lost state folder)."""
@@ -161,20 +151,6 @@ class EmulatedHostPool(HostPoolDriver):
                 "find it in /proc/*/maps and end it first"
             )
         return False
-
-
-def _describe(record: Mapping[str, Any], *, in_use: bool) -> Attached:
-    return Attached(
-        allocation_uuid=record["allocation_uuid"],
-        consumer_uuid=record["consumer_uuid"],
-        pool_uuid=record["pool_uuid"],
-        extents=_extents(record),
-        in_use=in_use,
-    )
-
-
-def _extents(record: Mapping[str, Any]) -> tuple[Extent, ...]:
-    return tuple(Extent(item["start"], item["count"]) for item in record["extents"])
 
 
 def _record(device: Path, grant: Grant) -> dict[str, Any]:
@@ -222,5 +198,5 @@ def _is_mapped(record: Mapping[str, Any], mapped: Mapped) -> bool:
     slice_bytes = record["slice_mib"] * MIB
     return ranges is None or any(
         overlaps(ranges, extent.start * slice_bytes, (extent.start + extent.count) * slice_bytes)
-        for extent in _extents(record)
+        for extent in extents_in(record)
     )

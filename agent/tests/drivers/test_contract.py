@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,6 +39,11 @@ class Harness:
 
     device: PoolDevice
     open: Callable[[str], HostPoolDriver]
+    guest: Callable[[Grant, Backing, str], AbstractContextManager[bytes]]
+    """Run a process of the grant's guest on one backing; yields what it found there before it wrote the text."""
+    lose_state: Callable[[str], None]
+    """Remove what a host's agent keeps about its attachments."""
+    slice_mib: int = SLICE_MIB
 
     def grant(self, host: str, *extents: Extent, tag: str) -> Grant:
         """Do what the controller does for an assignment."""
@@ -49,7 +54,7 @@ class Harness:
         """Return a grant without the device's permission."""
         info = self.device.info()
         address = dict(info.address)
-        return Grant(tag, f"vm-of-{tag}", host, pool_uuid(info.serial), "pool0", address, SLICE_MIB, extents, 1)
+        return Grant(tag, f"vm-of-{tag}", host, pool_uuid(info.serial), "pool0", address, self.slice_mib, extents, 1)
 
     def take_back(self, grant: Grant, *, sanitize: bool = True) -> None:
         """Do what the controller does after a release."""
@@ -66,7 +71,11 @@ def emulated(folder: Path) -> Harness:
     def open_driver(host: str) -> HostPoolDriver:
         return EmulatedHostPool(host=host, state_dir=folder / host, device_paths=[str(path)])
 
-    return Harness(device, open_driver)
+    def lose_state(host: str) -> None:
+        for record in (folder / host).rglob("*.json"):
+            record.unlink()
+
+    return Harness(device, open_driver, guest, lose_state)
 
 
 HARNESSES: list[Callable[[Path], Harness]] = [emulated]
@@ -79,8 +88,8 @@ def harness(request: pytest.FixtureRequest, tmp_path: Path) -> Harness:
 
 
 @contextmanager
-def guest(backing: Backing, text: str) -> Iterator[bytes]:
-    """Run a process that maps a backing; yields what it found there before it wrote `text`."""
+def guest(_grant: Grant, backing: Backing, text: str) -> Iterator[bytes]:
+    """Run a process of this machine that maps a backing of an emulated device."""
     command = [
         sys.executable,
         "-c",
@@ -105,7 +114,7 @@ def test_pools_are_what_the_host_reaches(harness: Harness) -> None:
 
 def test_one_backing_per_extent_in_order(harness: Harness) -> None:
     backings = harness.open("host1").attach(harness.grant("host1", Extent(4, 2), Extent(1, 1), tag="a"))
-    assert [backing.size_mib for backing in backings] == [2, 1]
+    assert [backing.size_mib for backing in backings] == [2 * harness.slice_mib, harness.slice_mib]
     assert all(backing.distance > 10 for backing in backings)
 
 
@@ -113,7 +122,7 @@ def test_attach_twice_is_one_attachment(harness: Harness) -> None:
     grant = harness.grant("host1", Extent(0, 1), tag="a")
     driver = harness.open("host1")
     backings = driver.attach(grant)
-    with guest(backings[0], "written meanwhile"):
+    with harness.guest(grant, backings[0], "written meanwhile"):
         assert driver.attach(grant) == backings
     assert len(driver.attached()) == 1
 
@@ -162,8 +171,9 @@ def test_detach_twice(harness: Harness) -> None:
 
 def test_detach_refuses_while_a_guest_maps_any_extent(harness: Harness) -> None:
     driver = harness.open("host1")
-    backings = driver.attach(harness.grant("host1", Extent(0, 1), Extent(3, 2), tag="a"))
-    with guest(backings[1], "busy"):
+    grant = harness.grant("host1", Extent(0, 1), Extent(3, 2), tag="a")
+    backings = driver.attach(grant)
+    with harness.guest(grant, backings[1], "busy"):
         assert [item.in_use for item in driver.attached()] == [True]
         with pytest.raises(InUse, match="destroy the guest"):
             harness.open("host1").detach("a")
@@ -174,10 +184,11 @@ def test_detach_refuses_while_a_guest_maps_any_extent(harness: Harness) -> None:
 
 def test_a_neighbour_is_not_in_use(harness: Harness) -> None:
     driver = harness.open("host1")
-    mapped = driver.attach(harness.grant("host1", Extent(2, 2), tag="a"))
+    grant = harness.grant("host1", Extent(2, 2), tag="a")
+    mapped = driver.attach(grant)
     driver.attach(harness.grant("host1", Extent(1, 1), tag="before"))
     driver.attach(harness.grant("host1", Extent(4, 1), tag="after"))
-    with guest(mapped[0], "busy"):
+    with harness.guest(grant, mapped[0], "busy"):
         assert {item.allocation_uuid: item.in_use for item in driver.attached()} == {
             "a": True,
             "before": False,
@@ -196,19 +207,20 @@ def test_hosts_see_only_their_own_attachments(harness: Harness) -> None:
 def test_the_second_owner_never_sees_the_first_ones_bytes(harness: Harness) -> None:
     first = harness.grant("host1", Extent(0, 1), tag="a")
     [backing] = harness.open("host1").attach(first)
-    with guest(backing, "secret of the first tenant"):
+    with harness.guest(first, backing, "secret of the first tenant"):
         pass
     assert harness.open("host1").detach("a")
     harness.take_back(first)
-    [backing] = harness.open("host2").attach(harness.grant("host2", Extent(0, 1), tag="b"))
-    with guest(backing, "what does the second one find") as found:
+    second = harness.grant("host2", Extent(0, 1), tag="b")
+    [backing] = harness.open("host2").attach(second)
+    with harness.guest(second, backing, "what does the second one find") as found:
         assert not any(found)
 
 
 def test_a_slice_that_was_not_sanitised_is_refused(harness: Harness) -> None:
     first = harness.grant("host1", Extent(2, 1), tag="a")
     [backing] = harness.open("host1").attach(first)
-    with guest(backing, "secret of the first tenant"):
+    with harness.guest(first, backing, "secret of the first tenant"):
         pass
     assert harness.open("host1").detach("a")
     harness.take_back(first, sanitize=False)
@@ -218,12 +230,12 @@ def test_a_slice_that_was_not_sanitised_is_refused(harness: Harness) -> None:
     assert second.attached() == ()
 
 
-def test_a_guest_that_is_not_on_record_is_reported(harness: Harness, tmp_path: Path) -> None:
+def test_a_guest_that_is_not_on_record_is_reported(harness: Harness) -> None:
     """The agent's state folder was lost; the slices of the running guest must not look free."""
-    [backing] = harness.open("host1").attach(harness.grant("host1", Extent(0, 2), tag="a"))
-    with guest(backing, "still running"):
-        for record in (tmp_path / "host1").rglob("*.json"):
-            record.unlink()
+    grant = harness.grant("host1", Extent(0, 2), tag="a")
+    [backing] = harness.open("host1").attach(grant)
+    with harness.guest(grant, backing, "still running"):
+        harness.lose_state("host1")
         driver = harness.open("host1")
         [found] = driver.attached()
         assert (found.allocation_uuid, found.consumer_uuid, found.in_use) == ("a", "", True)

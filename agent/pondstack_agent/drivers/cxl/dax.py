@@ -1,0 +1,209 @@
+"""Slices as dax devices: slice i of a pool is bytes i * size to (i + 1) * size of the region, whatever else is there.
+
+A slice goes absent -> ranged -> devdax (looked at) -> kmem -> online, and back. Each verb starts from whatever it
+finds, so that one which was killed at any step is repeated. A device without a range is nobody's: the next slice
+takes it.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from pondstack.domain.errors import DeviceFailed
+from pondstack_agent.drivers.cxl import privileged
+from pondstack_agent.drivers.cxl.memory import Blocks
+from pondstack_agent.drivers.cxl.preflight import Failure, failed
+from pondstack_agent.drivers.cxl.region import Region
+from pondstack_agent.drivers.cxl.sysfs import Sysfs
+
+DEVDAX, KMEM = "device_dax", "kmem"
+_DRIVERS = "bus/dax/drivers"
+Step = Callable[[str], None]
+"""Told before each change of the kernel; tests end the process there."""
+
+
+@dataclass(frozen=True, slots=True)
+class DaxDevice:
+    """A dax device as the kernel has it; `start` is physical, None without a range."""
+
+    name: str
+    size_bytes: int
+    start: int | None
+    driver: str
+
+
+class Slices:
+    """The dax devices of one region."""
+
+    def __init__(self, sysfs: Sysfs, blocks: Blocks, region: Region, step: Step) -> None:
+        self._sysfs, self._blocks, self._region, self._step = sysfs, blocks, region, step
+
+    def devices(self) -> list[DaxDevice]:
+        """Return all dax devices of the region."""
+        names = (name for name in self._sysfs.names(self._region.dax) if name.startswith("dax") and "." in name)
+        return [self._device(name) for name in names]
+
+    def find(self, index: int, slice_bytes: int) -> DaxDevice | None:
+        """Return the device of a slice."""
+        start = self._start(index, slice_bytes)
+        wanted = (start, slice_bytes)
+        return next((item for item in self.devices() if (item.start, item.size_bytes) == wanted), None)
+
+    def by_index(self) -> dict[int, DaxDevice]:
+        """Return the devices that lie as slices do (at a multiple of their size), by slice index."""
+        found = {}
+        for item in self.devices():
+            if item.start is not None and 0 < item.size_bytes < self._region.size_bytes:
+                index, beside = divmod(item.start - self._region.start, item.size_bytes)
+                if not beside:
+                    found[index] = item
+        return found
+
+    def check(self, indexes: Iterable[int], slice_bytes: int) -> None:
+        """Raise HostUnusable unless slices can come online here: sizes, policy, nobody else's devices."""
+        block = self._blocks.size_bytes
+        if slice_bytes % block or self._region.start % block:
+            sizes = {"slice": slice_bytes >> 20, "block": block >> 20, "start": self._region.start}
+            raise failed(Failure.BLOCK_SIZE, **sizes)
+        policy = self._blocks.policy()
+        if policy != "offline":
+            raise failed(Failure.AUTO_ONLINE, policy=policy)
+        devices = self.devices()
+        if indexes_outside := [i for i in indexes if (i + 1) * slice_bytes > self._region.size_bytes]:
+            raise DeviceFailed(f"{self._region.name} ends before slice {indexes_outside[0]}; audit the ledger")
+        for index in indexes:
+            start = self._start(index, slice_bytes)
+            for item in devices:
+                self._check_overlap(item, start, slice_bytes)
+
+    def up(self, index: int, slice_bytes: int, *, name: str, check_zero: bool) -> DaxDevice:
+        """Bring a slice online; raises DeviceFailed when it is not zero, HostUnusable."""
+        device = self.find(index, slice_bytes) or self._create(index, slice_bytes)
+        self._blocks.node(self._sysfs.number(f"{self._path(device)}/target_node"), device.name)
+        if device.driver != KMEM:
+            if check_zero:
+                self._as_devdax(device)
+                self._step("look")
+                offset = privileged.first_written_page(f"/dev/{device.name}", slice_bytes)
+                if offset is not None:
+                    raise DeviceFailed(
+                        f"slice {index} of pool {name} is not zero before its first use (offset {offset}); it was not "
+                        "sanitised: quarantine and audit it"
+                    )
+            self._unbind(device)
+            self._full_size(device)
+            self._step("kmem")
+            self._sysfs.write(f"{_DRIVERS}/{KMEM}/bind", device.name)
+        self.online(device)
+        return device
+
+    def online(self, device: DaxDevice) -> None:
+        """Bring a device's memory blocks online, as movable memory."""
+        blocks = self.blocks(device)
+        if len(blocks) * self._blocks.size_bytes != device.size_bytes:
+            raise DeviceFailed(
+                f"{device.name} has {len(blocks)} memory blocks for {device.size_bytes >> 20} MiB; look at the "
+                "kernel's log, and reboot the host when it says that memory is stuck"
+            )
+        for block in blocks:
+            self._step("online")
+            self._blocks.online([block], device.name, self.node(device))
+
+    def down(self, device: DaxDevice, *, zero: bool = False) -> None:
+        """Give a device back whose blocks are offline; raises DeviceFailed. `zero`: write over it first."""
+        device = self._device(device.name)
+        if device.driver == KMEM:
+            online = [block for block in self.blocks(device) if self._blocks.is_online(block)]
+            if online:  # The kernel would keep such memory until the next boot.
+                raise DeviceFailed(f"{device.name} still has {len(online)} memory blocks online; detach again")
+        self._unbind(device)
+        if self.blocks(device):
+            raise DeviceFailed(f"the kernel keeps memory of {device.name}; look at its log, drain and reboot the host")
+        if zero and device.size_bytes:
+            self._as_devdax(device)
+            self._step("zero")
+            privileged.zero(f"/dev/{device.name}", device.size_bytes)
+            self._unbind(device)
+        self._drop(device)
+
+    def blocks(self, device: DaxDevice) -> list[str]:
+        """Return the memory blocks of a device that exist."""
+        return self._blocks.of(device.start, device.size_bytes) if device.start is not None else []
+
+    def is_online(self, device: DaxDevice) -> bool:
+        """Tell whether all of a device is memory in use."""
+        blocks = self.blocks(device)
+        return bool(blocks) and all(self._blocks.is_online(block) for block in blocks)
+
+    def node(self, device: DaxDevice) -> int:
+        """Return the host's node of a device."""
+        return self._sysfs.number(f"{self._path(device)}/target_node")
+
+    def clear(self) -> None:
+        """Remove the device over all of the region that the kernel starts with; raises HostUnusable if it is used."""
+        for item in self.devices():
+            if (item.start, item.size_bytes) == (self._region.start, self._region.size_bytes) and not item.driver:
+                self._drop(item)
+
+    def _create(self, index: int, slice_bytes: int) -> DaxDevice:
+        free = [item for item in self.devices() if not item.size_bytes and not item.driver]
+        if free:
+            name = free[0].name
+        else:
+            self._step("create")
+            self._sysfs.write(f"{self._region.dax}/dax_region/create", "1")
+            name = self._sysfs.text(f"{self._region.dax}/dax_region/create")
+        start = self._start(index, slice_bytes)
+        self._step("range")
+        self._sysfs.write(f"{self._region.dax}/{name}/mapping", f"{start:x}-{start + slice_bytes - 1:x}")
+        device = self._device(name)
+        if (device.start, device.size_bytes) != (start, slice_bytes):
+            raise DeviceFailed(f"the kernel gave {name} another range than slice {index}; look at the kernel's log")
+        return device
+
+    def _drop(self, device: DaxDevice) -> None:
+        if device.size_bytes:
+            self._step("shrink")
+            self._sysfs.write(f"{self._path(device)}/size", "0")
+        if not device.name.endswith(".0"):  # The first one of a region stays for good.
+            self._step("delete")
+            self._sysfs.write(f"{self._region.dax}/dax_region/delete", device.name)
+
+    def _as_devdax(self, device: DaxDevice) -> None:
+        if self._sysfs.driver(self._path(device)) != DEVDAX:
+            self._step("devdax")
+            self._sysfs.write(f"{_DRIVERS}/{DEVDAX}/new_id", device.name)
+            self._sysfs.write(f"{_DRIVERS}/{DEVDAX}/remove_id", device.name)
+            if self._sysfs.driver(self._path(device)) != DEVDAX:
+                raise DeviceFailed(f"{device.name} did not become a character device; look at the kernel's log")
+
+    def _unbind(self, device: DaxDevice) -> None:
+        driver = self._sysfs.driver(self._path(device))
+        if driver:
+            self._step("unbind")
+            self._sysfs.write(f"{_DRIVERS}/{driver}/unbind", device.name)
+
+    def _full_size(self, device: DaxDevice) -> None:
+        """Have the descriptions of its pages in local memory: in its own they would make each slice 1.6 % smaller."""
+        path = f"{self._path(device)}/memmap_on_memory"
+        if self._sysfs.exists(path) and self._sysfs.text(path) != "0":
+            self._sysfs.write(path, "0")
+
+    def _check_overlap(self, item: DaxDevice, start: int, slice_bytes: int) -> None:
+        if item.start is None or (item.start, item.size_bytes) == (start, slice_bytes):
+            return
+        if item.start < start + slice_bytes and start < item.start + item.size_bytes:
+            failure = Failure.SYSTEM_RAM if item.driver == KMEM else Failure.FOREIGN_DAX
+            size, driver = item.size_bytes >> 20, item.driver or "none"
+            raise failed(failure, device=item.name, start=item.start, size=size, driver=driver)
+
+    def _start(self, index: int, slice_bytes: int) -> int:
+        return self._region.start + index * slice_bytes
+
+    def _path(self, device: DaxDevice) -> str:
+        return f"{self._region.dax}/{device.name}"
+
+    def _device(self, name: str) -> DaxDevice:
+        path = f"{self._region.dax}/{name}"
+        size = self._sysfs.number(f"{path}/size")
+        start = self._sysfs.number(f"{path}/mapping0/start") if size else None
+        return DaxDevice(name, size, start, self._sysfs.driver(path))

@@ -1,0 +1,387 @@
+"""CXL pool devices of one host. A slice is online when the kernel says so; the record of its allocation says for whom.
+
+On disk, in the agent's state folder: `cxl/<allocation>.json`, the grant, written before the first change of the kernel
+and removed after the last (a guest may lock it, see pondstack_agent.attachments); `cxl-states/<allocation>.json`, how
+far it came.
+"""
+
+import fcntl
+import os
+import threading
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from oslo_config import cfg
+from oslo_log import log
+
+from pondstack.devices import NAMESPACE, pool_uuid
+from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, OperationMismatch, PondError
+from pondstack.domain.model import extents_of, indexes_of
+from pondstack.domain.units import MIB
+from pondstack.rpc.wire import Attached, Backing, Grant
+from pondstack_agent.attachments import unheld
+from pondstack_agent.drivers.base import HostPoolDriver
+from pondstack_agent.drivers.cxl import region, users
+from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
+from pondstack_agent.drivers.cxl.memory import Blocks
+from pondstack_agent.drivers.cxl.permissions import Permissions
+from pondstack_agent.drivers.cxl.preflight import Failure, failed
+from pondstack_agent.drivers.cxl.sysfs import Sysfs
+from pondstack_agent.drivers.granted import check_permission, describe, extents_in
+from pondstack_agent.records import Records
+
+LOG = log.getLogger(__name__)
+
+ATTACHING, ONLINE, OFFLINING, OFFLINE_FAILED = "attaching", "online", "offlining", "offline_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options of group [cxl] that the driver uses at each attach and detach."""
+
+    offline_attempts: int = 5
+    offline_timeout_seconds: float = 30.0
+    zero_on_host: bool = False
+
+
+class CxlHostPool(HostPoolDriver):
+    """The CXL devices that one host reaches. `pools`: serial of the CXL device to serial of the pool."""
+
+    slow_detach = True
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        state_dir: Path,
+        pools: Mapping[int, str],
+        permission_tables: Iterable[str] = (),
+        settings: Settings | None = None,
+        sysfs: Sysfs | None = None,
+        step: Step = lambda _name: None,
+    ) -> None:
+        self._host = host
+        self._serials = {pool_uuid(serial): number for number, serial in pools.items()}
+        self._permissions = Permissions(permission_tables)
+        self._settings = settings or Settings()
+        self._sysfs = sysfs or Sysfs()
+        self._blocks = Blocks(self._sysfs)
+        self._step = step
+        self._records = Records(state_dir / "cxl")
+        self._states = Records(state_dir / "cxl-states")
+        self._lock_path = state_dir / "cxl.lock"
+        self._lock = threading.RLock()
+        self._depth = 0
+        self._missing: set[str] = set()
+        region.load(region.DISCOVERY)
+        self.recover()
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> Self:
+        """Build the driver from [agent] state_dir and group [cxl]."""
+        options = conf.cxl
+        return cls(
+            host=conf.host,
+            state_dir=Path(conf.agent.state_dir),
+            pools={int(number, 0): serial for number, serial in options.pools.items()},
+            permission_tables=options.permission_table,
+            settings=Settings(options.offline_attempts, options.offline_timeout_seconds, options.sanitize == "host"),
+        )
+
+    def pools(self) -> tuple[str, ...]:
+        """Return the pools whose devices are there."""
+        return tuple(self._memdevs())
+
+    def attach(self, grant: Grant) -> tuple[Backing, ...]:
+        """Online a grant after pre-flight, the device's permission and a look for zeros; undone when a step fails."""
+        with self._locked():
+            record = self._records.get(grant.allocation_uuid)
+            if record is not None and extents_in(record) != grant.extents:
+                raise OperationMismatch(
+                    f"allocation {grant.allocation_uuid} is attached with other slices; detach it first"
+                )
+            state = self._state(grant.allocation_uuid) if record else ""
+            if state in (OFFLINING, OFFLINE_FAILED):
+                raise Conflict(f"allocation {grant.allocation_uuid} is going offline; attach with a new operation id")
+            memdev = self._memdev(grant.pool_uuid)
+            self._check_permission(grant)
+            if state != ONLINE:
+                self._bring_online(memdev, grant)
+            return self.backings(grant.allocation_uuid)
+
+    def begin_detach(self, allocation_uuid: str) -> bool:
+        """Let nobody use an allocation any more, without waiting for its memory; False when it is not on record.
+
+        Raises InUse while its guest runs.
+        """
+        with self._locked():
+            record = self._records.get(allocation_uuid)
+            if record is None:
+                return False
+            with unheld(self._records.path(allocation_uuid)) as free:
+                if not free or record["consumer_uuid"] in users.guests():
+                    raise InUse(
+                        f"allocation {allocation_uuid} of consumer {record['consumer_uuid']} is used by its guest on "
+                        f"host {self._host}; destroy the guest first"
+                    )
+                if self._state(allocation_uuid) != OFFLINE_FAILED:
+                    self._states.put(allocation_uuid, {"state": OFFLINING, "reason": ""})
+            return True
+
+    def detach(self, allocation_uuid: str) -> bool:
+        """Offline an allocation; raises InUse while its guest runs, DeviceFailed when others keep its memory online."""
+        with self._locked():
+            if not self.begin_detach(allocation_uuid):
+                return self._detach_unrecorded(allocation_uuid)
+            record = self._records.get(allocation_uuid)
+            assert record is not None
+            try:
+                self._take_offline(record)
+            except DeviceFailed as error:
+                self._states.put(allocation_uuid, {"state": OFFLINE_FAILED, "reason": error.message})
+                raise
+            self._forget(allocation_uuid)
+            return True
+
+    def attached(self) -> tuple[Attached, ...]:
+        """Return what is on record, and slices of this host's that are not and that somebody uses.
+
+        Slices that are not on record and that nobody uses are taken offline.
+        """
+        with self._locked():
+            running = users.guests()
+            known = [self._attached(record, running) for record in self._records.all().values()]
+            strangers = [describe(r, in_use=used) for r, used in self._strangers() if not self._swept(r, used)]
+            return (*known, *strangers)
+
+    def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
+        """Return the node of the host for each extent; raises NotFound, DeviceFailed when it is not all online."""
+        with self._locked():
+            record = self._records.get(allocation_uuid)
+            if record is None:
+                raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
+            slices = self._slices(self._memdev(record["pool_uuid"]))
+            by_index, found = slices.by_index(), []
+            for extent in extents_in(record):
+                devices = [by_index[i] for i in extent.indexes if i in by_index]
+                if len(devices) < extent.count or not all(slices.is_online(item) for item in devices):
+                    raise DeviceFailed(f"allocation {allocation_uuid} is not all online; detach it and attach anew")
+                node = slices.node(devices[0])
+                size, distance = extent.count * record["slice_mib"], self._blocks.distance(node)
+                found.append(Backing(kind="node", size_mib=size, distance=distance, host_node=node))
+            return tuple(found)
+
+    def stuck(self) -> dict[str, str]:
+        """Return the allocations whose memory did not go offline within its bound, with the reason."""
+        states = ((tag, self._states.get(tag)) for tag in self._records.all())
+        return {tag: item["reason"] for tag, item in states if item and item["state"] == OFFLINE_FAILED}
+
+    def recover(self) -> None:
+        """After a reboot: bring online what was, where the device still lets this host; drop the rest."""
+        with self._locked():
+            for record in self._records.all().values():
+                tag = record["allocation_uuid"]
+                if self._state(tag) == ONLINE and not self._is_online(record):
+                    grant = Grant.from_wire(record)
+                    try:
+                        self._check_permission(grant)
+                        self._bring_online(self._memdev(grant.pool_uuid), grant, check_zero=False)
+                        LOG.info("Allocation %s is online again", tag)
+                    except PondError as error:
+                        LOG.warning("Allocation %s was online, is not any more and is dropped: %s", tag, error)
+                        self._forget(tag)
+
+    def _bring_online(self, memdev: region.Memdev, grant: Grant, *, check_zero: bool = True) -> None:
+        slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
+        indexes = indexes_of(grant.extents)
+        slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
+        slices.clear()
+        self._take_over(slices, grant)
+        slices.check(indexes, slice_bytes)
+        self._step("record")
+        if self._records.get(tag) is None:
+            self._states.remove(tag)  # of a former life that was killed as it forgot the allocation
+            self._records.put(tag, grant.to_wire())
+        try:
+            for index in indexes:
+                slices.up(index, slice_bytes, name=grant.pool_name, check_zero=check_zero)
+        except PondError as error:
+            self._undo(grant.to_wire(), error)
+            raise
+        self._step("state")
+        self._states.put(tag, {"state": ONLINE, "reason": ""})
+
+    def _undo(self, record: dict[str, Any], cause: PondError) -> None:
+        tag = record["allocation_uuid"]
+        try:
+            self._take_offline(record)
+        except DeviceFailed as error:
+            LOG.error("Attach of allocation %s failed and cannot be undone: %s", tag, error)
+            self._states.put(tag, {"state": OFFLINE_FAILED, "reason": f"{cause.message}; {error.message}"})
+        else:
+            self._forget(tag)
+
+    def _take_offline(self, record: Mapping[str, Any]) -> None:
+        """Offline and drop all slices of a record, in whatever state they are."""
+        memdev = self._memdevs().get(record["pool_uuid"])
+        if memdev is None or region.find(self._sysfs, memdev) is None:
+            return  # after a reboot, or with the device gone, nothing of it is online
+        slices = self._slices(memdev)
+        by_index = slices.by_index()
+        devices = [by_index[index] for index in indexes_of(extents_in(record)) if index in by_index]
+        self._offline(slices, devices, f"allocation {record['allocation_uuid']}")
+
+    def _offline(self, slices: Slices, devices: Iterable[DaxDevice], what: str) -> None:
+        devices = list(devices)
+        blocks = [block for item in devices if item.driver == KMEM for block in slices.blocks(item)]
+        self._step("offline")
+        self._blocks.offline(
+            blocks,
+            what,
+            attempts=self._settings.offline_attempts,
+            seconds=self._settings.offline_timeout_seconds,
+        )
+        for device in devices:
+            slices.down(device, zero=self._settings.zero_on_host and device.driver == KMEM)
+
+    def _take_over(self, slices: Slices, grant: Grant) -> None:
+        """Take unrecorded slices of ours out of the way of a new grant; they start anew."""
+        mine = set(indexes_of(grant.extents)) - self._recorded(grant.pool_uuid)
+        left = [item for index, item in slices.by_index().items() if index in mine]
+        if left:
+            self._offline(slices, left, f"slices {sorted(mine)} of pool {grant.pool_name}, which are not on record,")
+
+    def _strangers(self) -> Iterator[tuple[dict[str, Any], bool]]:
+        """Return slices that are there and not on record (a lost state folder), by tag, and whether they are used."""
+        for pool, memdev in self._memdevs().items():
+            if region.find(self._sysfs, memdev) is None:
+                continue
+            slices, known = self._slices(memdev), self._recorded(pool)
+            by_index = slices.by_index()
+            groups: dict[str, list[int]] = {}
+            for index in sorted(set(by_index) - known):
+                groups.setdefault(self._tag(pool, index), []).append(index)
+            pages: dict[int, dict[int, int]] = {}
+            for tag, indexes in groups.items():
+                device = by_index[indexes[0]]
+                node = slices.node(device)
+                pages[node] = pages[node] if node in pages else users.pages_on_node(node)
+                record = {
+                    "allocation_uuid": tag,
+                    "consumer_uuid": "",
+                    "pool_uuid": pool,
+                    "slice_mib": device.size_bytes // MIB,
+                    "extents": [{"start": e.start, "count": e.count} for e in extents_of(indexes)],
+                }
+                online = any(slices.is_online(by_index[index]) for index in indexes)
+                yield record, online and bool(self._unknown_users(pages[node]))
+
+    def _unknown_users(self, pages: Mapping[int, int]) -> list[int]:
+        """Return the processes with pages on a pool's node that are no guest of an allocation on record."""
+        consumers = {record["consumer_uuid"] for record in self._records.all().values()}
+        known = {pid for consumer, pid in users.guests().items() if consumer in consumers}
+        return [pid for pid in pages if pid not in known]
+
+    def _tag(self, pool: str, index: int) -> str:
+        entry = self._permissions.table(pool).get(index)
+        if entry is not None and entry.host == self._host:
+            return entry.tag
+        return str(uuid.uuid5(NAMESPACE, f"unrecorded:{self._host}:{pool}:{index}"))
+
+    def _swept(self, record: Mapping[str, Any], in_use: bool) -> bool:
+        """Take slices offline that are not on record and that nobody uses; False when they stay."""
+        if in_use:
+            return False
+        tag = record["allocation_uuid"]
+        try:
+            self._take_offline(record)
+        except DeviceFailed as error:
+            LOG.warning("Slices of allocation %s are not on record and do not go offline: %s", tag, error)
+            return False
+        LOG.warning("Slices of allocation %s were online, not on record and unused: they are offline now", tag)
+        return True
+
+    def _detach_unrecorded(self, allocation_uuid: str) -> bool:
+        for record, in_use in self._strangers():
+            if record["allocation_uuid"] == allocation_uuid:
+                if in_use:
+                    raise InUse(
+                        f"allocation {allocation_uuid} is not on record on host {self._host}, but a process has pages "
+                        "on its node; find it in /proc/*/numa_maps and end it first"
+                    )
+                self._take_offline(record)
+                return True
+        return False
+
+    def _attached(self, record: Mapping[str, Any], running: Mapping[str, int]) -> Attached:
+        in_use = record["consumer_uuid"] in running
+        if not in_use:
+            with unheld(self._records.path(record["allocation_uuid"])) as free:
+                in_use = not free
+        return describe(record, in_use=in_use)
+
+    def _recorded(self, pool: str) -> set[int]:
+        mine = [extents_in(record) for record in self._records.all().values() if record["pool_uuid"] == pool]
+        return {index for extents in mine for index in indexes_of(extents)}
+
+    def _state(self, allocation_uuid: str) -> str:
+        state = self._states.get(allocation_uuid)
+        return state["state"] if state else ATTACHING
+
+    def _forget(self, allocation_uuid: str) -> None:
+        """Remove record and state; in this order, so that a kill in between leaves no slice without a record."""
+        self._step("forget")
+        self._records.remove(allocation_uuid)
+        self._states.remove(allocation_uuid)
+
+    def _is_online(self, record: Mapping[str, Any]) -> bool:
+        try:
+            self.backings(record["allocation_uuid"])
+        except DeviceFailed:
+            return False
+        return True
+
+    def _check_permission(self, grant: Grant) -> None:
+        if self._permissions.known(grant.pool_uuid):
+            check_permission(self._permissions.table(grant.pool_uuid), self._host, grant)
+
+    def _memdevs(self) -> dict[str, region.Memdev]:
+        by_serial = {memdev.serial: memdev for memdev in region.memdevs(self._sysfs)}
+        found = {pool: by_serial[number] for pool, number in self._serials.items() if number in by_serial}
+        for pool in self._serials.keys() - found.keys() - self._missing:
+            LOG.warning("Host %s: %s", self._host, failed(Failure.NO_DEVICE, serial=self._serials[pool]))
+        self._missing = self._serials.keys() - found.keys()
+        return found
+
+    def _memdev(self, pool: str) -> region.Memdev:
+        memdev = self._memdevs().get(pool)
+        if memdev is None:
+            why = failed(Failure.NO_DEVICE, serial=self._serials[pool]) if pool in self._serials else "see [cxl] pools"
+            raise DeviceFailed(f"host {self._host} does not reach pool {pool}: {why}")
+        return memdev
+
+    def _slices(self, memdev: region.Memdev) -> Slices:
+        found = region.find(self._sysfs, memdev)
+        if found is None:
+            raise DeviceFailed(f"there is no region over {memdev.name}; attach again")
+        return Slices(self._sysfs, self._blocks, found, self._step)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Keep other threads, and other processes with this state folder, from changing what this one changes."""
+        with self._lock:
+            if self._depth:
+                yield
+                return
+            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._depth += 1
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                yield
+            finally:
+                self._depth -= 1
+                os.close(handle)

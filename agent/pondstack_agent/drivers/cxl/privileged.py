@@ -1,0 +1,137 @@
+"""What needs root, by oslo.privsep: a few verbs. An agent that is root runs them itself, without a helper process.
+
+Each returns what the kernel said instead of raising it: what crosses privsep are plain values.
+"""
+
+import mmap
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from oslo_privsep import capabilities, priv_context
+
+context = priv_context.PrivContext(
+    "pondstack_agent",
+    cfg_section="cxl_privsep",
+    pypath=f"{__name__}.context",
+    # Attributes and /proc of other users; modules; mapping device memory and taking memory offline.
+    capabilities=[
+        capabilities.CAP_DAC_OVERRIDE,
+        capabilities.CAP_SYS_ADMIN,
+        capabilities.CAP_SYS_MODULE,
+        capabilities.CAP_SYS_PTRACE,
+        capabilities.CAP_SYS_RAWIO,
+    ],
+)
+if os.geteuid() == 0:
+    context.set_client_mode(False)
+
+_PREFIXES = ("/sys/bus/cxl/", "/sys/bus/dax/", "/sys/devices/system/memory/", "/dev/dax")
+_MODULES = frozenset({"cxl_acpi", "cxl_pci", "cxl_mem", "cxl_port", "device_dax", "dax_cxl", "kmem"})
+_TOOL_SECONDS = 60.0
+_PAGE_WORDS = 4096 // 8
+_CHUNK_BYTES = 2 * 1024 * 1024
+
+# One process for all blocks, which can be killed: the kernel tries for as long as pages move, for ever if it must,
+# until the writer gets a signal.
+_OFFLINE = 'for block; do echo offline >"$block/state" || exit 1; echo "$block"; done'
+
+
+def _check(path: str) -> None:
+    if not path.startswith(_PREFIXES) or ".." in path:
+        raise ValueError(f"{path} is none of this driver's business")
+
+
+@context.entrypoint
+def write_attribute(path: str, text: str) -> str:
+    """Write an attribute of sysfs; return '' or what the kernel said."""
+    _check(path)
+    try:
+        handle = os.open(path, os.O_WRONLY)
+        try:
+            os.write(handle, text.encode())
+        finally:
+            os.close(handle)
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+@context.entrypoint
+def load_module(name: str) -> str:
+    """Load a kernel module of CXL or dax; return '' or what modprobe said."""
+    if name not in _MODULES:
+        raise ValueError(f"{name} is none of this driver's modules")
+    return _run("modprobe", name)
+
+
+@context.entrypoint
+def create_region(decoder: str, memdev: str) -> str:
+    """Make a region of volatile memory over all of one device; return '' or what the tool said."""
+    return _run("cxl", "create-region", "-m", "-t", "ram", "-d", decoder, "-w", "1", memdev)
+
+
+@context.entrypoint
+def first_written_page(device: str, size_bytes: int) -> int | None:
+    """Return the offset of the first 4 KiB page that does not begin with 8 zero bytes, None when all do."""
+    with _mapped(device, size_bytes, mmap.PROT_READ) as memory:
+        words = memory.cast("Q")
+        try:
+            for start in range(0, size_bytes, _CHUNK_BYTES):
+                with words[start // 8 : (start + _CHUNK_BYTES) // 8 : _PAGE_WORDS] as heads:
+                    seen = heads.tolist()
+                    if any(seen):
+                        return start + 4096 * next(n for n, word in enumerate(seen) if word)
+        finally:
+            words.release()
+    return None
+
+
+@context.entrypoint
+def zero(device: str, size_bytes: int) -> None:
+    """Write zeros over a whole dax device."""
+    zeros = bytes(_CHUNK_BYTES)
+    with _mapped(device, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE) as memory:
+        for start in range(0, size_bytes, _CHUNK_BYTES):
+            end = min(start + _CHUNK_BYTES, size_bytes)
+            memory[start:end] = zeros[: end - start]
+
+
+@context.entrypoint
+def offline_blocks(folders: Sequence[str], seconds: float) -> tuple[list[str], str]:
+    """Take memory blocks offline one after the other; return those that went, and why it ended before the last."""
+    for folder in folders:
+        _check(folder)
+    command = ["sh", "-c", _OFFLINE, "sh", *folders]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            out, said = process.communicate(timeout=seconds)
+            trouble = said.strip().rpartition(": ")[2]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, _ = process.communicate()
+            trouble = f"pages still move after {seconds:g} s"
+    return out.split(), trouble
+
+
+@contextmanager
+def _mapped(device: str, size_bytes: int, protection: int) -> Iterator[memoryview]:
+    _check(device)
+    handle = os.open(device, os.O_RDWR if protection & mmap.PROT_WRITE else os.O_RDONLY)
+    try:
+        memory = mmap.mmap(handle, size_bytes, prot=protection)
+    finally:
+        os.close(handle)
+    with memory, memoryview(memory) as view:
+        yield view
+
+
+def _run(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_TOOL_SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"{command[0]}: {error}"
+    if done.returncode == 0:
+        return ""
+    return " ".join((done.stderr or done.stdout).split()) or f"{command[0]} ended with {done.returncode}"

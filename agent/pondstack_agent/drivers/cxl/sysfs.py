@@ -1,0 +1,70 @@
+"""The kernel's attributes as typed values. Reads where it is told to, so that a copied tree will do."""
+
+from pathlib import Path
+
+from pondstack.domain.errors import DeviceFailed
+from pondstack_agent.drivers.cxl import privileged
+
+SYSFS = Path("/sys")
+
+
+class Sysfs:
+    """A sysfs. Paths are relative to its root; whatever the kernel refuses raises DeviceFailed with its reason."""
+
+    def __init__(self, root: Path = SYSFS) -> None:
+        self.root = root
+
+    def text(self, path: str) -> str:
+        """Return an attribute without its line end."""
+        try:
+            return (self.root / path).read_text().strip()
+        except OSError as error:
+            raise DeviceFailed(f"cannot read {self.root / path} ({error.strerror}); look at the kernel's log") from None
+
+    def number(self, path: str) -> int:
+        """Return a number, decimal or 0x hexadecimal."""
+        return self._number(path, 0)
+
+    def hexadecimal(self, path: str) -> int:
+        """Return a number of the memory subsystem, which writes hexadecimal without 0x."""
+        return self._number(path, 16)
+
+    def cpus(self, path: str) -> set[int]:
+        """Return a list of numbers such as 0-3,8."""
+        ranges = [part.partition("-") for part in self.text(path).split(",") if part]
+        return {n for first, _, last in ranges for n in range(int(first), int(last or first) + 1)}
+
+    def names(self, path: str) -> list[str]:
+        """Return what a folder holds, sorted; nothing when it is not there."""
+        try:
+            return sorted(item.name for item in (self.root / path).iterdir())
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is such an attribute, device or driver."""
+        return (self.root / path).exists()
+
+    def real(self, path: str) -> Path:
+        """Return the device behind the links of a path."""
+        return (self.root / path).resolve()
+
+    def driver(self, path: str) -> str:
+        """Return the name of the driver that has a device, '' for none."""
+        link = self.root / path / "driver"
+        return link.resolve().name if link.is_symlink() else ""
+
+    def write(self, path: str, text: str) -> None:
+        """Write an attribute."""
+        trouble = privileged.write_attribute(str(self.root / path), text)
+        if trouble:
+            raise DeviceFailed(
+                f"the kernel refuses {text!r} for {self.root / path} ({trouble}); look at the kernel's log"
+            )
+
+    def _number(self, path: str, base: int) -> int:
+        text = self.text(path)
+        try:
+            return int(text, base)
+        except ValueError:
+            raise DeviceFailed(f"{self.root / path} is {text!r}, not a number; look at the kernel's log") from None

@@ -1,0 +1,37 @@
+"""What drivers share about a grant: whether the device lets it in, and how its record is read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pondstack.devices.base import Permission
+from pondstack.domain.errors import PermissionHeld
+from pondstack.domain.model import Extent, indexes_of
+from pondstack.rpc.wire import Attached, Grant
+
+
+def check_permission(table: Mapping[int, Permission], host: str, grant: Grant) -> None:
+    """Raise PermissionHeld unless the device's table lets this host and allocation use every slice of a grant."""
+    for index in indexes_of(grant.extents):
+        entry = table.get(index)
+        if entry is None or (entry.host, entry.tag) != (host, grant.allocation_uuid):
+            holder = f"allocation {entry.tag} of host {entry.host}" if entry else "nobody"
+            raise PermissionHeld(
+                f"the device lets {holder} use slice {index} of pool {grant.pool_name}, not allocation "
+                f"{grant.allocation_uuid} of host {host}; have the controller assign again"
+            )
+
+
+def extents_in(record: Mapping[str, Any]) -> tuple[Extent, ...]:
+    """Return the extents of a record."""
+    return tuple(Extent(item["start"], item["count"]) for item in record["extents"])
+
+
+def describe(record: Mapping[str, Any], *, in_use: bool) -> Attached:
+    """Return what a report says of a record."""
+    return Attached(
+        allocation_uuid=record["allocation_uuid"],
+        consumer_uuid=record["consumer_uuid"],
+        pool_uuid=record["pool_uuid"],
+        extents=extents_in(record),
+        in_use=in_use,
+    )

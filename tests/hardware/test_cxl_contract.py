@@ -1,0 +1,33 @@
+"""The contract of agent/tests/drivers/test_contract.py with real CXL memory: two hosts over one device."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from agent.tests.drivers.test_contract import *  # noqa: F403 - the contract's tests, all of them
+from agent.tests.drivers.test_contract import SLICES, Harness
+
+from .conftest import Hardware
+from .cxl_rack import TABLE, CxlRack, make_device
+from .machine import Machine
+
+pytestmark = pytest.mark.hardware
+SLICE_MIB = 128
+"""One memory block of the hosts."""
+
+
+@pytest.fixture(scope="module")
+def rack(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CxlRack]:
+    """Two hosts over one device."""
+    folder = tmp_path_factory.mktemp("pool") / "device"
+    make_device(folder, SLICES, SLICE_MIB)
+    machines = [Machine(name, (folder / "memory",), shares={TABLE: folder}) for name in ("host1", "host2")]
+    with hardware.hosts(*machines) as hosts:
+        yield CxlRack(hosts, folder)
+
+
+@pytest.fixture
+def harness(rack: CxlRack) -> Iterator[Harness]:
+    """The contract's harness, over hosts that are cleaned after each test."""
+    yield Harness(rack.device, rack.open, rack.guest, rack.lose_state, SLICE_MIB)
+    rack.clean()
