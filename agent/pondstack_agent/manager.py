@@ -121,6 +121,7 @@ class AgentManager:
                     self._undo(operation)
             elif age > keep_seconds and not (operation.granted and operation.granted.allocation_uuid in attached):
                 self._operations.forget(operation)
+        self._releases.retry(unanswered_seconds)
         self._releases.prune(keep_seconds)
 
     def _held_by(self, consumer_uuid: str) -> list[Attached]:

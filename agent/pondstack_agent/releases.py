@@ -1,9 +1,11 @@
 """Giving allocations back: offline first, then on disk, then told to the controller until it has settled it.
 
 A record per allocation: RELEASING (about to go offline) -> RELEASED (offline; the controller may not know) -> SETTLED
-(it knows; kept for a while so that a late grant of the same allocation is refused).
+(it knows; kept for a while so that a late grant of the same allocation is refused). Of drivers that need long for it an
+allocation goes offline in the background; nobody gets at it meanwhile.
 """
 
+import threading
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -47,12 +49,18 @@ class Releases:
         self._controller = controller
         self._executor = executor
         self._clock = clock
+        self._lock = threading.Lock()
+        self._finishing: set[str] = set()
 
     def release(self, allocation_uuid: str) -> bool:
         """Offline an allocation and see to it that the controller knows; False when it was not online.
 
-        Raises InUse while a process maps it; nothing has changed then.
+        What takes its driver long goes offline in the background, nobody gets at it meanwhile. Raises InUse while a
+        process maps it; nothing has changed then.
         """
+        if self._begin(allocation_uuid):
+            self._executor.submit(self._finish, allocation_uuid)
+            return True
         had = self._offline(allocation_uuid)
         self._executor.submit(self.tell, allocation_uuid)
         return had
@@ -93,11 +101,21 @@ class Releases:
             if record is not None and record["state"] == RELEASED:
                 self._put(allocation_uuid, SETTLED)
 
+    def retry(self, after_seconds: float) -> None:
+        """Try again to take offline what would not go when it was last tried, so long ago."""
+        for allocation_uuid, record in self._records.all().items():
+            late = self._clock() - record["at"] > after_seconds
+            if record["state"] == RELEASING and late and allocation_uuid in self._pools.stuck():
+                self._executor.submit(self._finish, allocation_uuid)
+
     def recover(self) -> None:
         """Finish what a crash interrupted between "about to go offline" and "offline"."""
         for allocation_uuid, record in self._records.all().items():
             if record["state"] == RELEASING:
                 try:
+                    if self._begin(allocation_uuid):
+                        self._executor.submit(self._finish, allocation_uuid)
+                        continue
                     self._offline(allocation_uuid)
                 except InUse:
                     LOG.warning("Allocation %s was to be released, but a guest runs on it: it stays", allocation_uuid)
@@ -108,6 +126,39 @@ class Releases:
             if record["state"] == SETTLED and self._clock() - record["at"] > keep_seconds:
                 self._records.remove(allocation_uuid)
 
+    def _begin(self, allocation_uuid: str) -> bool:
+        """Begin the detach of a driver that needs long for it; False when there is none to wait for."""
+        if not self._pools.slow_detach:
+            return False
+        before = self._records.get(allocation_uuid)
+        if before is None:
+            self._put(allocation_uuid, RELEASING)
+        try:
+            slow = self._pools.begin_detach(allocation_uuid)
+        except PondError:
+            if before is None or before["state"] == RELEASING:
+                self._records.remove(allocation_uuid)
+            raise
+        if not slow and before is None:
+            self._records.remove(allocation_uuid)
+        return slow
+
+    def _finish(self, allocation_uuid: str) -> None:
+        """Take an allocation offline in the background, then tell; what stays stuck is tried again by `retry`."""
+        with self._lock:
+            if allocation_uuid in self._finishing:
+                return
+            self._finishing.add(allocation_uuid)
+        try:
+            self._offline(allocation_uuid)
+        except PondError as error:
+            LOG.warning("Allocation %s was to be released and is not offline: %s", allocation_uuid, error)
+        else:
+            self.tell(allocation_uuid)
+        finally:
+            with self._lock:
+                self._finishing.discard(allocation_uuid)
+
     def _offline(self, allocation_uuid: str) -> bool:
         before = self._records.get(allocation_uuid)
         if before is None:
@@ -116,7 +167,10 @@ class Releases:
             had = self._pools.detach(allocation_uuid)
         except PondError:
             if before is None or before["state"] == RELEASING:
-                self._records.remove(allocation_uuid)
+                if allocation_uuid in self._pools.stuck():
+                    self._put(allocation_uuid, RELEASING)  # nobody uses it any more; it is tried again
+                else:
+                    self._records.remove(allocation_uuid)
             raise
         if before is None or before["state"] == RELEASING:
             self._put(allocation_uuid, RELEASED)

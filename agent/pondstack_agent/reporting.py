@@ -54,6 +54,7 @@ class Reporting:
                 pools=self._pools.pools(),
                 attached=tuple(item for item in attached if item.allocation_uuid not in released),
                 released=released,
+                stuck=self._pools.stuck(),
             )
 
     def heartbeat(self) -> bool:

@@ -72,6 +72,8 @@ class Report(Wire):
     pools: tuple[str, ...] = ()
     attached: tuple[Attached, ...] = ()
     released: tuple[str, ...] = ()
+    stuck: dict[str, str] = field(default_factory=dict)
+    """Allocations whose memory does not go offline (of a driver that moves pages away first): UUID to reason."""
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:

@@ -43,10 +43,6 @@ class CxlRack:
             )
         return self._remotes[name]
 
-    def forget(self, name: str) -> None:
-        """The driver's process of a host has ended."""
-        self._remotes.pop(name, None)
-
     def open(self, name: str) -> Any:
         """Make a new driver object in a host."""
         remote = self.remote(name)

@@ -38,6 +38,22 @@ class HostPools:
         # Every driver is asked: one that does not hold it may still know of a process on its slices.
         return any([driver.detach(allocation_uuid) for driver in self._drivers])
 
+    @property
+    def slow_detach(self) -> bool:
+        """Whether a driver of this host may need long for a detach."""
+        return any(driver.slow_detach for driver in self._drivers)
+
+    def begin_detach(self, allocation_uuid: str) -> bool:
+        """Keep everybody off an allocation whose detach takes long; False when no such driver holds it. Raises InUse.
+
+        After True, `detach` is for the background.
+        """
+        return any([driver.begin_detach(allocation_uuid) for driver in self._drivers if driver.slow_detach])
+
+    def stuck(self) -> dict[str, str]:
+        """Return the allocations that do not go offline: UUID to reason."""
+        return {key: reason for driver in self._drivers for key, reason in driver.stuck().items()}
+
     def attached(self) -> tuple[Attached, ...]:
         """Return what is really attached."""
         return tuple(item for driver in self._drivers for item in driver.attached())

@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,7 @@ class Driver:
             "step": self._step,
         }
         STATE.mkdir(parents=True, exist_ok=True)
-        self._kill_at = 0
-        self.steps: list[str] = []
+        self._kill_at = self._steps = 0
         self.open()
 
     def open(self) -> None:
@@ -39,16 +39,80 @@ class Driver:
         """Call a method of the driver."""
         return getattr(self._driver, method)(*arguments)
 
-    def kill_at(self, step: int) -> None:
-        """End this process, as kill -9 does, before the step-th change of the kernel from now on; 0: never."""
-        self._kill_at, self.steps = step, []
+    def call_killed(self, method: str, arguments: list[Any], step: int) -> bool:
+        """Call a method in a process of its own that ends, as by kill -9, before its step-th change of the kernel.
+
+        False when it was killed, True when it came to its end before; raises RuntimeError when it failed. A fork of
+        this process: a new one would spend minutes of emulated time on imports.
+        """
+        child = os.fork()
+        if child == 0:
+            self._kill_at, self._steps = step, 0
+            try:
+                self.open()
+                getattr(self._driver, method)(*arguments)
+            except BaseException:  # noqa: BLE001 - whatever it is, this process ends here
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status):
+            raise RuntimeError(f"{method} failed in its own process; see the host's console")
+        self.open()
+        return os.WIFEXITED(status)
+
+    def audit(self) -> dict[str, Any]:
+        """Return what the kernel has."""
+        return audit()
 
     def lose_state(self) -> None:
         """Remove the folder of the agent's state."""
         shutil.rmtree(STATE)
         STATE.mkdir()
 
-    def _step(self, name: str) -> None:
-        self.steps.append(name)
-        if len(self.steps) == self._kill_at:
+    def _step(self, _name: str) -> None:
+        self._steps += 1
+        if self._steps == self._kill_at:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def audit(number: int = 1) -> dict[str, Any]:
+    """Return what the kernel itself has of a device, read without the driver's own classes of slices.
+
+    `slices`: first and last physical byte, driver and online blocks of each dax device with a range; `empty`: how many
+    have none; `available`, `size`, `start`: bytes of the region.
+    """
+    [folder] = [
+        item / f"dax_{item.name}" for item in Path("/sys/bus/cxl/devices").glob("region*") if _serial(item) == number
+    ]
+    block = int(Path("/sys/devices/system/memory/block_size_bytes").read_text(), 16)
+    slices, empty = [], 0
+    for device in sorted(folder.glob("dax*.*")):
+        size = int((device / "size").read_text())
+        if not size:
+            empty += 1
+            continue
+        [mapping] = device.glob("mapping*[0-9]")
+        first, last = (int((mapping / name).read_text(), 16) for name in ("start", "end"))
+        states = [
+            path.read_text().strip()
+            for n in range(first // block, (last + 1) // block)
+            if (path := Path(f"/sys/devices/system/memory/memory{n}/state")).exists()
+        ]
+        link = device / "driver"
+        driver = link.resolve().name if link.exists() else ""
+        slices.append([first, last, driver, states.count("online"), len(states)])
+    return {
+        "slices": slices,
+        "empty": empty,
+        "available": int((folder / "dax_region/available_size").read_text()),
+        "start": int((folder.parent / "resource").read_text(), 16),
+        "size": int((folder.parent / "size").read_text(), 16),
+        "block": block,
+    }
+
+
+def _serial(region: Path) -> int:
+    decoder = (region / "target0").read_text().strip()
+    endpoint = Path("/sys/bus/cxl/devices", decoder).resolve().parent
+    return int(((endpoint / "uport").resolve() / "serial").read_text(), 16)

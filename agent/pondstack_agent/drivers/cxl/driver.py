@@ -32,6 +32,7 @@ from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.granted import check_permission, describe, extents_in
+from pondstack_agent.locks import NamedLocks
 from pondstack_agent.records import Records
 
 LOG = log.getLogger(__name__)
@@ -75,6 +76,7 @@ class CxlHostPool(HostPoolDriver):
         self._states = Records(state_dir / "cxl-states")
         self._lock_path = state_dir / "cxl.lock"
         self._lock = threading.RLock()
+        self._by_allocation = NamedLocks()
         self._depth = 0
         self._missing: set[str] = set()
         region.load(region.DISCOVERY)
@@ -98,7 +100,7 @@ class CxlHostPool(HostPoolDriver):
 
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
         """Online a grant after pre-flight, the device's permission and a look for zeros; undone when a step fails."""
-        with self._locked():
+        with self._by_allocation.holding(grant.allocation_uuid):
             record = self._records.get(grant.allocation_uuid)
             if record is not None and extents_in(record) != grant.extents:
                 raise OperationMismatch(
@@ -134,9 +136,10 @@ class CxlHostPool(HostPoolDriver):
 
     def detach(self, allocation_uuid: str) -> bool:
         """Offline an allocation; raises InUse while its guest runs, DeviceFailed when others keep its memory online."""
-        with self._locked():
+        with self._by_allocation.holding(allocation_uuid):
             if not self.begin_detach(allocation_uuid):
-                return self._detach_unrecorded(allocation_uuid)
+                with self._locked():
+                    return self._detach_unrecorded(allocation_uuid)
             record = self._records.get(allocation_uuid)
             assert record is not None
             try:
@@ -182,33 +185,36 @@ class CxlHostPool(HostPoolDriver):
 
     def recover(self) -> None:
         """After a reboot: bring online what was, where the device still lets this host; drop the rest."""
-        with self._locked():
-            for record in self._records.all().values():
-                tag = record["allocation_uuid"]
-                if self._state(tag) == ONLINE and not self._is_online(record):
-                    grant = Grant.from_wire(record)
-                    try:
-                        self._check_permission(grant)
-                        self._bring_online(self._memdev(grant.pool_uuid), grant, check_zero=False)
-                        LOG.info("Allocation %s is online again", tag)
-                    except PondError as error:
-                        LOG.warning("Allocation %s was online, is not any more and is dropped: %s", tag, error)
+        for record in self._records.all().values():
+            tag = record["allocation_uuid"]
+            if self._state(tag) == ONLINE and not self._is_online(record):
+                grant = Grant.from_wire(record)
+                try:
+                    self._check_permission(grant)
+                    # What is in it was written by the same consumer: it had been online for it.
+                    self._bring_online(self._memdev(grant.pool_uuid), grant, check_zero=False)
+                    LOG.info("Allocation %s is online again", tag)
+                except PondError as error:
+                    LOG.warning("Allocation %s was online, is not any more and is dropped: %s", tag, error)
+                    if tag not in self.stuck():
                         self._forget(tag)
 
     def _bring_online(self, memdev: region.Memdev, grant: Grant, *, check_zero: bool = True) -> None:
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
         indexes = indexes_of(grant.extents)
-        slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
-        slices.clear()
-        self._take_over(slices, grant)
-        slices.check(indexes, slice_bytes)
-        self._step("record")
-        if self._records.get(tag) is None:
-            self._states.remove(tag)  # of a former life that was killed as it forgot the allocation
-            self._records.put(tag, grant.to_wire())
+        with self._locked():
+            slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
+            slices.clear()
+            self._take_over(slices, grant)
+            slices.check(indexes, slice_bytes)
+            self._step("record")
+            if self._records.get(tag) is None:
+                self._states.remove(tag)  # of a former life that was killed as it forgot the allocation
+                self._records.put(tag, grant.to_wire())
         try:
             for index in indexes:
-                slices.up(index, slice_bytes, name=grant.pool_name, check_zero=check_zero)
+                with self._locked():  # one slice at a time: reports and other allocations do not wait for all
+                    slices.up(index, slice_bytes, name=grant.pool_name, check_zero=check_zero)
         except PondError as error:
             self._undo(grant.to_wire(), error)
             raise
@@ -236,6 +242,7 @@ class CxlHostPool(HostPoolDriver):
         self._offline(slices, devices, f"allocation {record['allocation_uuid']}")
 
     def _offline(self, slices: Slices, devices: Iterable[DaxDevice], what: str) -> None:
+        # Without the lock: it may take long, and only concerns devices that nobody else changes.
         devices = list(devices)
         blocks = [block for item in devices if item.driver == KMEM for block in slices.blocks(item)]
         self._step("offline")
@@ -246,7 +253,8 @@ class CxlHostPool(HostPoolDriver):
             seconds=self._settings.offline_timeout_seconds,
         )
         for device in devices:
-            slices.down(device, zero=self._settings.zero_on_host and device.driver == KMEM)
+            with self._locked():
+                slices.down(device, zero=self._settings.zero_on_host and device.driver == KMEM)
 
     def _take_over(self, slices: Slices, grant: Grant) -> None:
         """Take unrecorded slices of ours out of the way of a new grant; they start anew."""
