@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness hardware-cxl bench-scheduler bench-ledger bench-ha
+.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -72,3 +72,6 @@ bench-ledger: setup ## Assign and release against Placement's allocations on the
 bench-ha: setup ## Cost of an operation with and without the mirror, throughput against Placement on the same database
 	@$(PYTHON) -W ignore -m bench.ha $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) \
 		$(call option,threads,THREADS) $(call option,database,DATABASE)
+
+bench-cxl: setup ## The CXL driver's time per GiB against the raw daxctl commands in the same emulated host
+	@$(PYTHON) -W ignore -m bench.cxl $(call option,rounds,ROUNDS)
