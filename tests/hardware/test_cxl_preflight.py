@@ -118,8 +118,7 @@ def test_a_device_that_is_system_memory_already(rack: CxlRack, host: EmulatedHos
 
 def test_memory_in_zone_normal(rack: CxlRack, host: EmulatedHost, grant: Grant) -> None:
     """Somebody (a udev rule) brings a block online between the kernel's making it and the driver's."""
-    before_first_block = 8
-    assert not rack.remote(HOST).call_killed("attach", [grant], before_first_block)
+    assert not rack.remote(HOST).call_killed("attach", [grant], "online")
     [[first, _last, driver, online, _all]] = rack.remote(HOST).audit()["slices"]
     assert (driver, online) == ("kmem", 0)
     block = first // SIZE

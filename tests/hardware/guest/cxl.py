@@ -28,7 +28,8 @@ class Driver:
             "step": self._step,
         }
         STATE.mkdir(parents=True, exist_ok=True)
-        self._kill_at = self._steps = 0
+        self._kill_at: int | str = 0
+        self._steps = 0
         self.open()
 
     def open(self) -> None:
@@ -39,8 +40,9 @@ class Driver:
         """Call a method of the driver."""
         return getattr(self._driver, method)(*arguments)
 
-    def call_killed(self, method: str, arguments: list[Any], step: int) -> bool:
-        """Call a method in a process of its own that ends, as by kill -9, before its step-th change of the kernel.
+    def call_killed(self, method: str, arguments: list[Any], step: int | str) -> bool:
+        """Call a method in a process of its own that ends, as by kill -9, before its step-th change of the kernel,
+        or the first of that name.
 
         False when it was killed, True when it came to its end before; raises RuntimeError when it failed. A fork of
         this process: a new one would spend minutes of emulated time on imports.
@@ -70,9 +72,9 @@ class Driver:
         shutil.rmtree(STATE)
         STATE.mkdir()
 
-    def _step(self, _name: str) -> None:
+    def _step(self, name: str) -> None:
         self._steps += 1
-        if self._steps == self._kill_at:
+        if self._kill_at in (name, self._steps):
             os.kill(os.getpid(), signal.SIGKILL)
 
 

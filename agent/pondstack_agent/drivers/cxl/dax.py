@@ -44,15 +44,13 @@ class Slices:
 
     def find(self, index: int, slice_bytes: int) -> DaxDevice | None:
         """Return the device of a slice."""
-        start = self._start(index, slice_bytes)
-        wanted = (start, slice_bytes)
-        return next((item for item in self.devices() if (item.start, item.size_bytes) == wanted), None)
+        return self.by_index(slice_bytes).get(index)
 
-    def by_index(self) -> dict[int, DaxDevice]:
-        """Return the devices that lie as slices do (at a multiple of their size), by slice index."""
+    def by_index(self, slice_bytes: int | None) -> dict[int, DaxDevice]:
+        """Return the devices that are slices of a size, None for any, at a multiple of it: by slice index."""
         found = {}
         for item in self.devices():
-            if item.start is not None and 0 < item.size_bytes < self._region.size_bytes:
+            if item.start is not None and item.size_bytes == (slice_bytes or item.size_bytes):
                 index, beside = divmod(item.start - self._region.start, item.size_bytes)
                 if not beside:
                     found[index] = item

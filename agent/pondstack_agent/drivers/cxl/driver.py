@@ -153,7 +153,7 @@ class CxlHostPool(HostPoolDriver):
     def attached(self) -> tuple[Attached, ...]:
         """Return what is on record, and slices of this host's that are not and that somebody uses.
 
-        Slices that are not on record and that nobody uses are taken offline.
+        Slices that are not on record and that nobody uses are taken offline, where a table tells how large slices are.
         """
         with self._locked():
             running = users.guests()
@@ -168,7 +168,7 @@ class CxlHostPool(HostPoolDriver):
             if record is None:
                 raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
             slices = self._slices(self._memdev(record["pool_uuid"]))
-            by_index, found = slices.by_index(), []
+            by_index, found = slices.by_index(record["slice_mib"] * MIB), []
             for extent in extents_in(record):
                 devices = [by_index[i] for i in extent.indexes if i in by_index]
                 if len(devices) < extent.count or not all(slices.is_online(item) for item in devices):
@@ -237,7 +237,7 @@ class CxlHostPool(HostPoolDriver):
         if memdev is None or region.find(self._sysfs, memdev) is None:
             return  # after a reboot, or with the device gone, nothing of it is online
         slices = self._slices(memdev)
-        by_index = slices.by_index()
+        by_index = slices.by_index(record["slice_mib"] * MIB)
         devices = [by_index[index] for index in indexes_of(extents_in(record)) if index in by_index]
         self._offline(slices, devices, f"allocation {record['allocation_uuid']}")
 
@@ -259,7 +259,7 @@ class CxlHostPool(HostPoolDriver):
     def _take_over(self, slices: Slices, grant: Grant) -> None:
         """Take unrecorded slices of ours out of the way of a new grant; they start anew."""
         mine = set(indexes_of(grant.extents)) - self._recorded(grant.pool_uuid)
-        left = [item for index, item in slices.by_index().items() if index in mine]
+        left = [item for index, item in slices.by_index(grant.slice_mib * MIB).items() if index in mine]
         if left:
             self._offline(slices, left, f"slices {sorted(mine)} of pool {grant.pool_name}, which are not on record,")
 
@@ -269,7 +269,10 @@ class CxlHostPool(HostPoolDriver):
             if region.find(self._sysfs, memdev) is None:
                 continue
             slices, known = self._slices(memdev), self._recorded(pool)
-            by_index = slices.by_index()
+            size_mib = self._permissions.slice_mib(pool)
+            by_index = slices.by_index(size_mib and size_mib * MIB)
+            if size_mib is None:  # who knows whose they are; those that are memory of this host must not look free
+                by_index = {index: item for index, item in by_index.items() if slices.is_online(item)}
             groups: dict[str, list[int]] = {}
             for index in sorted(set(by_index) - known):
                 groups.setdefault(self._tag(pool, index), []).append(index)
@@ -302,7 +305,7 @@ class CxlHostPool(HostPoolDriver):
 
     def _swept(self, record: Mapping[str, Any], in_use: bool) -> bool:
         """Take slices offline that are not on record and that nobody uses; False when they stay."""
-        if in_use:
+        if in_use or self._permissions.slice_mib(record["pool_uuid"]) is None:
             return False
         tag = record["allocation_uuid"]
         try:

@@ -22,5 +22,10 @@ class Permissions:
         device = self._device(pool)
         return device.permissions() if device else {}
 
+    def slice_mib(self, pool: str) -> int | None:
+        """Return the size of a pool's slices, None without a table."""
+        device = self._device(pool)
+        return device.info().slice_mib if device else None
+
     def _device(self, pool: str) -> EmulatedDevice | None:
         return next((device for device in self._devices if pool_uuid(device.info().serial) == pool), None)

@@ -68,26 +68,30 @@ def regions(sysfs: Sysfs) -> Iterator[Region]:
 
 
 def find(sysfs: Sysfs, memdev: Memdev) -> Region | None:
-    """Return the region over a device; raises HostUnusable when it is not one that this driver can use."""
-    for region in regions(sysfs):
-        if memdev.name in region.memdevs:
-            if (region.ways, region.size_bytes) != (1, memdev.ram_bytes):
-                raise failed(
-                    Failure.FOREIGN_REGION,
-                    region=region.name,
-                    memdev=memdev.name,
-                    ways=region.ways,
-                    size=region.size_bytes >> 20,
-                    wanted=memdev.ram_bytes >> 20,
-                )
-            return region
-    return None
+    """Return the region over all of a device; None when there is none, or one that somebody else made."""
+    found = _over(sysfs, memdev)
+    return found if found and _is_whole(found, memdev) else None
+
+
+def check(sysfs: Sysfs, memdev: Memdev) -> None:
+    """Raise HostUnusable when somebody else made a region over a device."""
+    found = _over(sysfs, memdev)
+    if found and not _is_whole(found, memdev):
+        raise failed(
+            Failure.FOREIGN_REGION,
+            region=found.name,
+            memdev=memdev.name,
+            ways=found.ways,
+            size=found.size_bytes >> 20,
+            wanted=memdev.ram_bytes >> 20,
+        )
 
 
 def ensure(sysfs: Sysfs, memdev: Memdev) -> Region:
     """Return the region over all of a device, made if need be, with no dax device but those of slices."""
     if not sysfs.exists(AUTOPROBE):
         load(DAX[:1])
+    check(sysfs, memdev)
     found = find(sysfs, memdev)
     if found is None or not sysfs.exists(found.dax) or not sysfs.exists("bus/dax/drivers/kmem"):
         before = sysfs.text(AUTOPROBE)
@@ -120,6 +124,14 @@ def _root_decoder(sysfs: Sysfs, memdev: Memdev) -> str:
             if len(targets) == 1 and place.is_relative_to(sysfs.real(f"{DEVICES}/{root}/dport{targets[0]}")):
                 return name
     raise failed(Failure.NO_WINDOW, memdev=memdev.name)
+
+
+def _over(sysfs: Sysfs, memdev: Memdev) -> Region | None:
+    return next((region for region in regions(sysfs) if memdev.name in region.memdevs), None)
+
+
+def _is_whole(region: Region, memdev: Memdev) -> bool:
+    return (region.ways, region.size_bytes) == (1, memdev.ram_bytes)
 
 
 def _memdev_of(sysfs: Sysfs, decoder: str) -> str:
