@@ -71,7 +71,7 @@ class Blocks:
             left = [block for block in blocks if self.is_online(block)]
             if not left:
                 return
-            _, trouble = privileged.offline_blocks([str(self._sysfs.root / block) for block in left], seconds)
+            _, trouble = privileged.offline_blocks([f"{self._sysfs.root}/{block}" for block in left], seconds)
             left = [block for block in left if self.is_online(block)]
             done = len(blocks) - len(left)
             LOG.info("%s: %d of %d memory blocks are offline, attempt %d", what, done, len(blocks), attempt)

@@ -32,6 +32,7 @@ _MODULES = frozenset({"cxl_acpi", "cxl_pci", "cxl_mem", "cxl_port", "device_dax"
 _TOOL_SECONDS = 60.0
 _PAGE_WORDS = 4096 // 8
 _CHUNK_BYTES = 2 * 1024 * 1024
+_LOOK_BYTES = 32 * 1024 * 1024
 
 # One process for all blocks, which can be killed: the kernel tries for as long as pages move, for ever if it must,
 # until the writer gets a signal.
@@ -76,13 +77,13 @@ def create_region(decoder: str, memdev: str) -> str:
 def first_written_page(device: str, size_bytes: int) -> int | None:
     """Return the offset of the first 4 KiB page that does not begin with 8 zero bytes, None when all do."""
     with _mapped(device, size_bytes, mmap.PROT_READ) as memory:
-        words = memory.cast("Q")
+        words, zeros = memory.cast("Q"), bytes(_LOOK_BYTES // _PAGE_WORDS)
         try:
-            for start in range(0, size_bytes, _CHUNK_BYTES):
-                with words[start // 8 : (start + _CHUNK_BYTES) // 8 : _PAGE_WORDS] as heads:
-                    seen = heads.tolist()
-                    if any(seen):
-                        return start + 4096 * next(n for n, word in enumerate(seen) if word)
+            for start in range(0, size_bytes, _LOOK_BYTES):
+                with words[start // 8 : (start + _LOOK_BYTES) // 8 : _PAGE_WORDS] as heads:
+                    seen = heads.tobytes()
+                if seen != zeros[: len(seen)]:
+                    return start + 4096 * (next(n for n, byte in enumerate(seen) if byte) // 8)
         finally:
             words.release()
     return None
