@@ -15,7 +15,7 @@ from pondstack.controller.world import World
 from pondstack.db.rack_view import AgedAllocation
 from pondstack.domain import ledger
 from pondstack.domain.model import PoolState
-from pondstack.domain.states import AGENT_DOWN, SliceState
+from pondstack.domain.states import AGENT_DOWN, OWNED, SliceState
 
 HELD = (SliceState.ASSIGNING, SliceState.ONLINE)
 
@@ -53,7 +53,12 @@ def _allocation_rules(world: World, aged: AgedAllocation) -> Iterable[Finding]:
     item, subject = aged.item, f"allocation {aged.item.uuid}"
     states = {slice_.item.state for slice_ in world.slices_of.get(item.uuid, ())}
     offline = act.Offline(item.host, item.uuid)
-    if SliceState.RELEASING in states:
+    stuck = world.stuck(item.host, item.uuid)
+    if stuck is not None and states & OWNED:
+        reason = f"offline_stuck: {item.host} cannot take it offline: {stuck}"
+        action_ = act.QuarantineAllocation(item.uuid, reason)
+        yield Finding("offline_stuck", Severity.WARNING, subject, reason, action_, host=item.host)
+    elif SliceState.RELEASING in states:
         yield _releasing(world, aged, offline)
     elif states & set(HELD) and _overdue(world, aged):
         held = world.attached.get(item.host, {}).get(item.uuid)

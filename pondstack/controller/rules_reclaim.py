@@ -17,6 +17,8 @@ def claimed_again(world: World, uuid: str) -> Finding | None:
     if aged is None or world.claims is None or not world.claimed[uuid] or world.fenced(aged.item.host):
         return None
     host, mine = aged.item.host, world.slices_of.get(uuid, ())
+    if world.stuck(host, uuid) is not None:
+        return None  # half of it may be offline, and its host lets nobody use the rest
     if not reclaimable([slice_.item for slice_ in mine]) or not _listed(world, host, uuid):
         return None
     detail = f"its release had begun; it is claimed again and {host} still holds it"

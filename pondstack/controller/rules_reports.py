@@ -33,7 +33,7 @@ def _attached(world: World, host: str, attached: Attached) -> Iterable[Finding]:
     indexes = indexes_of(attached.extents)
     found = [world.slice_at.get((attached.pool_uuid, index)) for index in indexes]
     covered = [aged for aged in found if aged is not None]
-    offline = act.Offline(host, uuid)
+    offline = None if world.stuck(host, uuid) is not None else act.Offline(host, uuid)
     if world.fenced(host):
         detail = f"{host} is fenced and still lists it: it must let go before it is unfenced"
         yield Finding("fenced_attached", Severity.WARNING, subject, detail, offline, host=host)
@@ -57,10 +57,13 @@ def _attached(world: World, host: str, attached: Attached) -> Iterable[Finding]:
         yield _still_attached(world, host, attached, offline)
 
 
-def _still_attached(world: World, host: str, attached: Attached, offline: act.Offline) -> Finding:
+def _still_attached(world: World, host: str, attached: Attached, offline: act.Offline | None) -> Finding:
     subject = f"allocation {attached.allocation_uuid}"
     if back := claimed_again(world, attached.allocation_uuid):
         return back
+    if (stuck := world.stuck(host, attached.allocation_uuid)) is not None:
+        detail = f"it is quarantined, and {host} cannot take it offline yet: {stuck}"
+        return Finding("offline_stuck", Severity.WARNING, subject, detail)
     claimed = attached.allocation_uuid in world.rack.allocations and world.claimed[attached.allocation_uuid]
     if attached.in_use or claimed:
         detail = f"it is quarantined and {host} still {'uses' if attached.in_use else 'holds'} it"

@@ -94,6 +94,13 @@ class World:
         report = self.rack.hosts.get(name)
         return report is not None and report.age_seconds <= self.limits.agent_down_seconds
 
+    def stuck(self, host: str, allocation_uuid: str) -> str | None:
+        """Return why a live host cannot take an allocation offline, by its own word; None when it says no such thing.
+
+        Its agent goes on trying by itself: a command could only wait for it.
+        """
+        return self.rack.hosts[host].stuck.get(allocation_uuid) if self.host_up(host) else None
+
     def fenced(self, name: str | None) -> bool:
         """Whether a host is fenced."""
         report = self.rack.hosts.get(name or "")

@@ -114,6 +114,7 @@ def write_report(session: Session, report: Mapping[str, Any], down_seconds: floa
         "agent_epoch": report["epoch"],
         "sequence": report["sequence"],
         "attached": list(report["attached"]),
+        "stuck": dict(report.get("stuck") or {}),
         "last_heartbeat": now_seconds(),
     }
     if row is None:

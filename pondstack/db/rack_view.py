@@ -48,7 +48,7 @@ class AgedAllocation:
 class HostReport:
     """A host and its newest report: the seconds since it came, and what is attached (Attached on the wire).
 
-    `fenced`: why it is fenced, None: it is not.
+    `fenced`: why it is fenced, None: it is not. `stuck`: why an allocation's memory does not go offline, by UUID.
     """
 
     name: str
@@ -59,6 +59,7 @@ class HostReport:
     attached: tuple[Mapping[str, Any], ...] = ()
     pools: tuple[str, ...] = ()
     fenced: str | None = None
+    stuck: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,4 +142,5 @@ def _host(row: HostRow, reach: list[tuple[str, str]], now: float) -> HostReport:
         tuple(row.attached),
         tuple(sorted(uuid for host, uuid in reach if host == row.name)),
         None if row.fenced_at is None else row.fenced_reason,
+        row.stuck or {},
     )

@@ -65,6 +65,7 @@ def write_report(tx: Transaction, report: Mapping[str, Any], down_seconds: float
         agent_epoch=report["epoch"],
         sequence=report["sequence"],
         attached=tuple(report["attached"]),
+        stuck=dict(report.get("stuck") or {}),
         last_heartbeat=now,
         pools=reached,
     )

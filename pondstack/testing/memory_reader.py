@@ -189,6 +189,7 @@ def _report(row: HostRow, now: float) -> HostReport:
         row.attached,
         tuple(sorted(row.pools)),
         None if row.fenced_at is None else row.fenced_reason,
+        row.stuck,
     )
 
 

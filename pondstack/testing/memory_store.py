@@ -58,6 +58,7 @@ class HostRow:
     agent_epoch: int = 0
     sequence: int = 0
     attached: tuple[Any, ...] = ()
+    stuck: dict[str, str] = field(default_factory=dict)
     pools: frozenset[str] = frozenset()
     fenced_at: float | None = None
     fenced_reason: str = ""

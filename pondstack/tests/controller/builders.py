@@ -34,6 +34,7 @@ class Builder:
     failures: int = 1
     failing_seconds: float | None = None
     fenced: dict[str, str] = field(default_factory=dict)
+    stuck: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def allocate(
         self, item=IDLE, state=SliceState.ONLINE, *, age=OLD, unclaimed=None, attached=True, claimed=True, in_use=True
@@ -85,7 +86,15 @@ class Builder:
         pool = replace(Pool(POOL, "pool0", 8), state=self.pool_state)
         hosts = {
             name: HostReport(
-                name, True, "", f"provider-{name}", age, tuple(self.attached[name]), (POOL,), self.fenced.get(name)
+                name,
+                True,
+                "",
+                f"provider-{name}",
+                age,
+                tuple(self.attached[name]),
+                (POOL,),
+                self.fenced.get(name),
+                self.stuck.get(name, {}),
             )
             for name, age in self.ages.items()
         }

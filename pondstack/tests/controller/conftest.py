@@ -45,13 +45,15 @@ class FakeAgent:
         self.sequence = 0
         self.attached: dict[str, Attached] = {}
         self.released: list[str] = []
+        self.stuck: dict[str, str] = {}
+        self.offlines: list[str] = []
         self.up = True
         self.pools = (POOL,)
 
     def report(self) -> Report:
         self.sequence += 1
         held = tuple(self.attached.values())
-        return Report(self.host, self.sequence, 1, "0.1.0", self.pools, held, tuple(self.released))
+        return Report(self.host, self.sequence, 1, "0.1.0", self.pools, held, tuple(self.released), dict(self.stuck))
 
     def hold(self, grant: Grant, in_use: bool = True) -> None:
         self.attached[grant.allocation_uuid] = Attached(
@@ -62,6 +64,7 @@ class FakeAgent:
         self.attached = {uuid: replace(item, in_use=False) for uuid, item in self.attached.items()}
 
     def offline(self, uuid: str) -> bool:
+        self.offlines.append(uuid)
         if uuid in self.attached and self.attached[uuid].in_use:
             raise InUse("a process maps it")
         self.attached.pop(uuid, None)
