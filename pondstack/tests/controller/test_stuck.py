@@ -1,4 +1,4 @@
-"""Memory that does not go offline: set aside with its host's reason, not commanded again, and back by its host's word."""
+"""Memory that does not go offline: set aside with its host's reason, not commanded, back by its host's word."""
 
 from dataclasses import replace
 from uuid import uuid4
@@ -94,7 +94,8 @@ def test_the_slices_show_the_reason(placed, held):
     assert held.allocation_uuid in placed.agents["h1"].attached
 
 
-def test_what_went_offline_before_it_was_asked_again_is_not_set_aside(placed, held):
+@pytest.mark.usefixtures("held")
+def test_what_went_offline_before_it_was_asked_again_is_not_set_aside(placed):
     placed.agents["h1"].stuck.clear()
     assert "offline_stuck" not in placed.reconcile(**NOW)
     assert placed.count("quarantined") == 0
@@ -116,7 +117,8 @@ def test_back_by_way_of_the_sanitiser_when_it_went_offline(placed, held, told):
     assert placed.count("free") == 8
 
 
-def test_an_audit_names_it_and_an_operators_repair_does_not_force_it(placed, held):
+@pytest.mark.usefixtures("held")
+def test_an_audit_names_it_and_an_operators_repair_does_not_force_it(placed):
     placed.reconcile(**NOW)
     findings = {item["code"]: item for item in placed.reconciler.audit(repair=True)}
     assert WHY in findings["offline_stuck"]["detail"]
@@ -124,7 +126,8 @@ def test_an_audit_names_it_and_an_operators_repair_does_not_force_it(placed, hel
     assert placed.agents["h1"].offlines == []
 
 
-def test_an_agent_of_the_former_release_says_nothing_of_it(placed, held):
+@pytest.mark.usefixtures("held")
+def test_an_agent_of_the_former_release_says_nothing_of_it(placed):
     wire = replace(placed.agents["h1"].report(), stuck={}).to_wire()
     del wire["stuck"]
     assert Report.from_wire(wire).stuck == {}
