@@ -94,13 +94,15 @@ class AgentManager:
         return None
 
     def offline(self, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
-        """Controller's command: offline an allocation; it stays refused, should its grant still be on the way."""
+        """Controller's command: offline an allocation; it stays refused, should its grant still be on the way.
+
+        False when that takes long: it goes on in the background, and the controller is told of the release.
+        """
         self._epoch.check(epoch)
         consumer = next((i.consumer_uuid for i in self._pools.attached() if i.allocation_uuid == allocation_uuid), "")
         with self._locks.holding(consumer or allocation_uuid):
             LOG.info("Offline %s of allocation %s by the controller", operation_id, allocation_uuid)
-            self._releases.offline(allocation_uuid)
-        return True
+            return self._releases.offline(allocation_uuid)
 
     def report(self, *, epoch: int) -> Report:
         """Return what is really attached now."""

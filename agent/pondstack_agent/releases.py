@@ -65,10 +65,17 @@ class Releases:
         self._executor.submit(self.tell, allocation_uuid)
         return had
 
-    def offline(self, allocation_uuid: str) -> None:
-        """Offline an allocation on the controller's command; it knows by the answer. Raises InUse."""
+    def offline(self, allocation_uuid: str) -> bool:
+        """Offline an allocation on the controller's command; True when that is done, which it knows by the answer.
+
+        False: it goes offline in the background, and is told then, as any release. Raises InUse.
+        """
+        if self._begin(allocation_uuid):
+            self._executor.submit(self._finish, allocation_uuid)
+            return False
         self._offline(allocation_uuid)
         self._put(allocation_uuid, SETTLED)
+        return True
 
     def refuse_released(self, allocation_uuid: str) -> None:
         """Raise Conflict when an allocation was given back: it never comes online again."""

@@ -105,6 +105,18 @@ def test_what_is_stuck_is_reported_and_tried_again(slow_rig, slow) -> None:
     assert slow_rig.controller.held == {}
 
 
+def test_the_controllers_command_does_not_wait_either(slow_rig, slow) -> None:
+    answer = slow_rig.attach("op1")
+    uuid = answer.allocation_uuid
+    for number in (2, 3):  # it asks again at each of its rounds
+        assert not slow_rig.agent.manager.offline(epoch=1, operation_id=f"op{number}", allocation_uuid=uuid)
+    assert slow.detached == []
+    slow_rig.later.run()
+    assert slow_rig.attached() == set()
+    assert slow_rig.controller.held == {}
+    assert slow_rig.agent.manager.offline(epoch=1, operation_id="op4", allocation_uuid=uuid)
+
+
 def test_killed_before_the_background_got_to_it(slow_rig, slow) -> None:
     answer = slow_rig.attach("op1")
     slow_rig.detach("op2")

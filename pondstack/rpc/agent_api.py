@@ -66,7 +66,7 @@ class AgentAPI:
     def offline(self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
         """Controller's command: offline an allocation that nobody claims any more; True when the host holds none of it.
 
-        Raises StaleEpoch, InUse.
+        False when its memory needs long to go offline: the host goes on and releases it then. Raises StaleEpoch, InUse.
         """
         return bool(
             self._call(host, "offline", epoch=epoch, operation_id=operation_id, allocation_uuid=allocation_uuid)
