@@ -37,6 +37,8 @@ OUTSIDE = "10.0.2.2"
 STATE = "/var/lib/pondstack/agent"
 PYTHON = "/opt/pondstack/bin/python"
 CALL_SECONDS = 120.0
+"""For an answer, and for a sign of life: a host of two emulated processors on a busy machine is silent for long."""
+
 SETTLE_SECONDS = 240.0
 AGENT_DOWN_SECONDS = 20
 T = TypeVar("T")
@@ -93,7 +95,7 @@ class ControlledRack:
             self.reader = SqlReader(self.database, agent_down_seconds=AGENT_DOWN_SECONDS)
             self.bus = transport.get_transport(conf)
             stack.callback(self.bus.cleanup)
-            self.agent = AgentAPI(self.bus, timeout_seconds=CALL_SECONDS)
+            self.agent = AgentAPI(self.bus, timeout_seconds=CALL_SECONDS, monitor_seconds=int(CALL_SECONDS))
             self.controller = ControllerAPI(self.bus, timeout_seconds=CALL_SECONDS)
             controller = self._controller()
             stack.callback(controller.stop)
