@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from pondstack.devices import pool_uuid
+from pondstack.domain.errors import Conflict, DeviceFailed
 from pondstack.domain.model import Extent, extents_of, indexes_of
 from pondstack.rpc.wire import Grant
 
 from .conftest import Hardware
-from .cxl_rack import SERIAL, TABLE, CxlRack, make_device
+from .cxl_rack import PYTHON, SERIAL, TABLE, CxlRack, make_device
 from .figures import Figures
 from .machine import Machine
 
@@ -124,18 +125,43 @@ def test_no_slice_is_lost_or_leaks(rack: CxlRack, figures: Figures) -> None:
     assert CYCLES < 50 or all(history.kills.get(verb) for verb in STEPS), history.kills
 
 
-def test_pages_of_others_are_moved_and_what_cannot_move_is_told(rack: CxlRack) -> None:
-    """A process that is not the slice's guest has memory there: it goes on, elsewhere; Extent 1 is what it moves to."""
-    driver = rack.open(HOST)
-    grants = []
-    for tag, index in (("leaves", 1), ("stays", 5)):
-        rack.device.grant(HOST, [Extent(index, 1)], tag=tag, epoch=1)
+@pytest.fixture
+def grants(rack: CxlRack) -> Iterator[list[Grant]]:
+    """Two allocations of one slice each, granted."""
+    made = []
+    for tag, index in (("first", 1), ("second", 5)):
         extents = (Extent(index, 1),)
-        grants.append(Grant(tag, f"guest-of-{tag}", HOST, pool_uuid(SERIAL), "pool0", {}, SLICE_MIB, extents, 1))
-    backing = driver.attach(grants[0])[0]
-    with rack.guest(grants[1], backing, "bytes that must survive"):
-        driver.attach(grants[1])
-        assert driver.detach("leaves")
-        assert [item.allocation_uuid for item in driver.attached()] == ["stays"]
-    assert driver.detach("stays")
+        rack.device.grant(HOST, extents, tag=tag, epoch=1)
+        made.append(Grant(tag, f"guest-of-{tag}", HOST, pool_uuid(SERIAL), "pool0", {}, SLICE_MIB, extents, 1))
+    yield made
     rack.clean()
+
+
+def test_pages_of_others_are_moved(rack: CxlRack, grants: list[Grant]) -> None:
+    """A process that is not the slice's guest has memory there: it goes on, in the node's other slice."""
+    driver = rack.open(HOST)
+    [backing] = driver.attach(grants[0])
+    with rack.guest(grants[1], backing, "bytes in the first slice"):
+        driver.attach(grants[1])
+        assert driver.detach("first")
+        assert [item.allocation_uuid for item in driver.attached()] == ["second"]
+
+
+def test_pinned_memory_is_stuck_until_it_is_let_go(rack: CxlRack, grants: list[Grant]) -> None:
+    rack.remote(HOST).limit(2, 2.0)
+    driver = rack.open(HOST)
+    [backing] = driver.attach(grants[0])
+    command = [PYTHON, "-m", "tests.hardware.guest.pin", str(backing.host_node)]
+    pinning = rack.hosts[HOST].start(command, env={"PYTHONPATH": "/opt/code"})
+    pinning.wait_for("pinned")
+    with pytest.raises(DeviceFailed, match=r"allocation first does not go offline: 1 of 1 .* after 2 attempts"):
+        driver.detach("first")
+    assert [item.allocation_uuid for item in driver.attached()] == ["first"]
+    assert "pinned memory of VFIO or RDMA" in rack.open(HOST).stuck()["first"]
+    with pytest.raises(Conflict, match="going offline"):
+        driver.attach(grants[0])
+    pinning.write(close=True)
+    pinning.wait()
+    assert driver.detach("first")
+    assert driver.stuck() == {}
+    rack.remote(HOST).limit(3, 60.0)

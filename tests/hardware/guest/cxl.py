@@ -63,6 +63,11 @@ class Driver:
         self.open()
         return os.WIFEXITED(status)
 
+    def limit(self, attempts: int, seconds: float) -> None:
+        """Bound the offlining otherwise, from a new driver object on."""
+        self._arguments["settings"] = Settings(attempts, seconds)
+        self.open()
+
     def audit(self) -> dict[str, Any]:
         """Return what the kernel has."""
         return audit()

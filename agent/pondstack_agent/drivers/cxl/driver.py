@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from oslo_log import log
 
 from pondstack.devices import NAMESPACE, pool_uuid
 from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, OperationMismatch, PondError
-from pondstack.domain.model import extents_of, indexes_of
+from pondstack.domain.model import indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.attachments import unheld
@@ -30,6 +31,7 @@ from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
+from pondstack_agent.drivers.cxl.strangers import Stranger, strangers
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.granted import check_permission, describe, extents_in
 from pondstack_agent.locks import NamedLocks
@@ -158,8 +160,8 @@ class CxlHostPool(HostPoolDriver):
         with self._locked():
             running = users.guests()
             known = [self._attached(record, running) for record in self._records.all().values()]
-            strangers = [describe(r, in_use=used) for r, used in self._strangers() if not self._swept(r, used)]
-            return (*known, *strangers)
+            others = [item for item in self._strangers() if not self._swept(item.record, item.in_use)]
+            return (*known, *(describe(item.record, in_use=item.in_use) for item in others))
 
     def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
         """Return the node of the host for each extent; raises NotFound, DeviceFailed when it is not all online."""
@@ -263,39 +265,16 @@ class CxlHostPool(HostPoolDriver):
         if left:
             self._offline(slices, left, f"slices {sorted(mine)} of pool {grant.pool_name}, which are not on record,")
 
-    def _strangers(self) -> Iterator[tuple[dict[str, Any], bool]]:
-        """Return slices that are there and not on record (a lost state folder), by tag, and whether they are used."""
-        for pool, memdev in self._memdevs().items():
-            if region.find(self._sysfs, memdev) is None:
-                continue
-            slices, known = self._slices(memdev), self._recorded(pool)
-            size_mib = self._permissions.slice_mib(pool)
-            by_index = slices.by_index(size_mib and size_mib * MIB)
-            if size_mib is None:  # who knows whose they are; those that are memory of this host must not look free
-                by_index = {index: item for index, item in by_index.items() if slices.is_online(item)}
-            groups: dict[str, list[int]] = {}
-            for index in sorted(set(by_index) - known):
-                groups.setdefault(self._tag(pool, index), []).append(index)
-            pages: dict[int, dict[int, int]] = {}
-            for tag, indexes in groups.items():
-                device = by_index[indexes[0]]
-                node = slices.node(device)
-                pages[node] = pages[node] if node in pages else users.pages_on_node(node)
-                record = {
-                    "allocation_uuid": tag,
-                    "consumer_uuid": "",
-                    "pool_uuid": pool,
-                    "slice_mib": device.size_bytes // MIB,
-                    "extents": [{"start": e.start, "count": e.count} for e in extents_of(indexes)],
-                }
-                online = any(slices.is_online(by_index[index]) for index in indexes)
-                yield record, online and bool(self._unknown_users(pages[node]))
-
-    def _unknown_users(self, pages: Mapping[int, int]) -> list[int]:
-        """Return the processes with pages on a pool's node that are no guest of an allocation on record."""
+    def _strangers(self) -> list[Stranger]:
+        """Return slices that are there and not on record (a lost state folder)."""
         consumers = {record["consumer_uuid"] for record in self._records.all().values()}
-        known = {pid for consumer, pid in users.guests().items() if consumer in consumers}
-        return [pid for pid in pages if pid not in known]
+        found: list[Stranger] = []
+        for pool, memdev in self._memdevs().items():
+            if region.find(self._sysfs, memdev) is not None:
+                slices, size = self._slices(memdev), self._permissions.slice_mib(pool)
+                names = partial(self._tag, pool)
+                found += strangers(pool, slices, size, self._recorded(pool), names, consumers)
+        return found
 
     def _tag(self, pool: str, index: int) -> str:
         entry = self._permissions.table(pool).get(index)
@@ -317,14 +296,14 @@ class CxlHostPool(HostPoolDriver):
         return True
 
     def _detach_unrecorded(self, allocation_uuid: str) -> bool:
-        for record, in_use in self._strangers():
-            if record["allocation_uuid"] == allocation_uuid:
-                if in_use:
+        for stranger in self._strangers():
+            if stranger.record["allocation_uuid"] == allocation_uuid:
+                if stranger.in_use:
                     raise InUse(
                         f"allocation {allocation_uuid} is not on record on host {self._host}, but a process has pages "
                         "on its node; find it in /proc/*/numa_maps and end it first"
                     )
-                self._take_offline(record)
+                self._take_offline(stranger.record)
                 return True
         return False
 
