@@ -14,6 +14,10 @@ from pondstack_agent.controller_link import Controller, ControllerLink
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.manager import AgentManager
+from pondstack_agent.mitigation.mitigations import Mitigations
+from pondstack_agent.mitigation.mover import Mover
+from pondstack_agent.mitigation.records import Entries
+from pondstack_agent.mitigation.room import HostNodes, LocalRoom
 from pondstack_agent.operations import Operations
 from pondstack_agent.records import Records
 from pondstack_agent.releases import Executor, Releases
@@ -38,11 +42,14 @@ def build_agent(
     pools: HostPools | None = None,
     clock: Callable[[], float] = time.time,
     records: Callable[[Path], Records] = Records,
+    mitigating: Executor | None = None,
+    step: Callable[[str], None] = lambda _name: None,
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
     `executor` runs what nobody waits for, `calls` the calls of the controller (None: in the caller's thread). `records`
-    opens a folder of records.
+    opens a folder of records. `mitigating` runs mitigations, which take long (None: `executor`); `step` is told before
+    each of their changes.
     """
     state_dir, host = Path(conf.agent.state_dir), conf.host
     link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
@@ -64,6 +71,16 @@ def build_agent(
     attaching = Attaching(
         host=host, operations=operations, releases=releases, pools=pools, controller=link, epoch=epoch
     )
+    nodes = HostNodes()
+    mitigations = Mitigations(
+        entries=Entries(records(state_dir / "mitigations"), clock),
+        pools=pools,
+        nodes=nodes,
+        room=LocalRoom(nodes.free_mib, conf.agent.mitigation_headroom_mib),
+        mover=Mover(nodes, conf.agent.mitigation_chunk_mib, step),
+        executor=mitigating or executor,
+        step=step,
+    )
     manager = AgentManager(
         operations=operations,
         releases=releases,
@@ -72,5 +89,6 @@ def build_agent(
         pools=pools,
         epoch=epoch,
         executor=executor,
+        mitigations=mitigations,
     )
     return Agent(manager, reporting)

@@ -46,3 +46,19 @@ class AgentEndpoint:
     def report(self, _context: Any, **arguments: Any) -> dict[str, Any]:
         """See AgentManager.report."""
         return self._manager.report(**arguments).to_wire()
+
+    @expected
+    def mitigate(self, _context: Any, **arguments: Any) -> dict[str, Any]:
+        """See AgentManager.mitigate."""
+        return self._manager.mitigate(**arguments).to_wire()
+
+    @expected
+    def get_mitigation(self, _context: Any, **arguments: Any) -> dict[str, Any] | None:
+        """See AgentManager.get_mitigation."""
+        found = self._manager.get_mitigation(**arguments)
+        return found.to_wire() if found else None
+
+    @expected
+    def abort_mitigation(self, _context: Any, **arguments: Any) -> dict[str, Any]:
+        """See AgentManager.abort_mitigation."""
+        return self._manager.abort_mitigation(**arguments).to_wire()

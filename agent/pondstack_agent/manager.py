@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from oslo_log import log
 
 from pondstack.domain.errors import Conflict, PondError, Unavailable
-from pondstack.rpc.wire import Attached, Attachment, Report
+from pondstack.rpc.wire import Attached, Attachment, Mitigation, Report
 from pondstack_agent.attaching import Attaching, attachment_of
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.locks import NamedLocks
+from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.operations import UNFINISHED, Kind, Operation, Operations, Status
 from pondstack_agent.releases import Executor, Releases
 from pondstack_agent.reporting import Reporting
@@ -30,6 +31,7 @@ class AgentManager:
         pools: HostPools,
         epoch: EpochGuard,
         executor: Executor,
+        mitigations: Mitigations,
     ) -> None:
         self._operations = operations
         self._releases = releases
@@ -38,6 +40,7 @@ class AgentManager:
         self._pools = pools
         self._epoch = epoch
         self._executor = executor
+        self._mitigations = mitigations
         self._locks = NamedLocks()
 
     def attach(
@@ -109,9 +112,29 @@ class AgentManager:
         self._epoch.check(epoch)
         return self._reporting.report()
 
+    def mitigate(self, *, epoch: int, operation_id: str, consumer_uuid: str) -> Mitigation:
+        """Controller's command: begin to move all pool pages of a running guest to local memory, then release them."""
+        self._epoch.check(epoch)
+        with self._locks.holding(consumer_uuid):
+            return self._mitigations.begin(operation_id, consumer_uuid, self._leave)
+
+    def get_mitigation(self, *, consumer_uuid: str) -> Mitigation | None:
+        """Return how far a guest's newest mitigation is."""
+        return self._mitigations.progress(consumer_uuid)
+
+    def abort_mitigation(self, *, epoch: int, consumer_uuid: str) -> Mitigation:
+        """Controller's command: stop a mitigation at its next chunk."""
+        self._epoch.check(epoch)
+        return self._mitigations.abort(consumer_uuid)
+
+    def stop(self) -> None:
+        """The agent ends: stop mitigations at their next chunk."""
+        self._mitigations.stop()
+
     def recover(self) -> None:
         """Bring a former life's half-done releases to an end; its attaches wait for their callers, then are undone."""
         self._releases.recover()
+        self._mitigations.recover(self._leave)
 
     def tidy(self, unanswered_seconds: float, keep_seconds: float) -> None:
         """Undo what nobody came back for, forget what nobody can repeat."""
@@ -125,6 +148,21 @@ class AgentManager:
                 self._operations.forget(operation)
         self._releases.retry(unanswered_seconds)
         self._releases.prune(keep_seconds)
+        self._mitigations.tidy(keep_seconds, self._leave)
+
+    def _leave(self, consumer_uuid: str, allocation_uuid: str) -> None:
+        """Give back an allocation whose guest runs on without it."""
+        with self._locks.holding(consumer_uuid):
+            if all(item.allocation_uuid != allocation_uuid for item in self._held_by(consumer_uuid)):
+                return  # it was detached meanwhile
+            self._pools.vacate(allocation_uuid)
+            self._releases.release(allocation_uuid)
+            for attach in self._operations.attaches(consumer_uuid):
+                if attach.granted is not None and attach.granted.allocation_uuid == allocation_uuid:
+                    over = Conflict(
+                        f"the guest of operation {attach.operation_id} was mitigated; make a new operation id"
+                    )
+                    self._operations.end(attach, over)
 
     def _held_by(self, consumer_uuid: str) -> list[Attached]:
         return [item for item in self._pools.attached() if item.consumer_uuid == consumer_uuid]

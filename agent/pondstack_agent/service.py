@@ -20,6 +20,8 @@ from pondstack_agent.endpoint import AgentEndpoint
 LOG = log.getLogger(__name__)
 
 _BACKGROUND_THREADS = 2
+_MITIGATIONS = 2
+"""At once; more wait. Two fill the memory bus of a host."""
 
 
 class AgentService(service.ServiceBase):  # type: ignore[misc]
@@ -33,6 +35,8 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         self._server: Any = None
         self._heartbeat: Any = None
         self._executor: Any = None
+        self._mitigating: Any = None
+        self._agent: Agent | None = None
 
     def start(self) -> None:
         """Recover, then serve. Nothing is made before: oslo.service may have forked."""
@@ -41,11 +45,13 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         self._done = threading.Event()
         transport = rpc.get_transport(conf)
         self._executor = futurist.ThreadPoolExecutor(max_workers=_BACKGROUND_THREADS)
+        self._mitigating = futurist.ThreadPoolExecutor(max_workers=_MITIGATIONS)
         controller = ControllerAPI(transport, timeout_seconds=conf.agent.controller_timeout_seconds)
         # As many as can be waiting at once: a call that the bus holds up must not keep others waiting.
         calls = futurist.ThreadPoolExecutor(max_workers=conf.agent.rpc_threads + _BACKGROUND_THREADS + 1)
-        agent = build_agent(conf, controller, self._executor, calls=calls)
+        agent = build_agent(conf, controller, self._executor, calls=calls, mitigating=self._mitigating)
         agent.manager.recover()
+        self._agent = agent
         self._server = oslo_messaging.get_rpc_server(
             transport, rpc.agent_target(conf.host), [AgentEndpoint(agent.manager)]
         )
@@ -63,8 +69,12 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
                 self._server.wait()
         if self._heartbeat is not None:
             self._heartbeat.stop()  # not waited for: what it does is on disk before and goes on after a restart
+        if self._agent is not None:
+            self._agent.manager.stop()
         if self._executor is not None:
             self._executor.shutdown(wait=graceful)
+        if self._mitigating is not None:
+            self._mitigating.shutdown(wait=graceful)
         if self._done is not None:
             self._done.set()
 

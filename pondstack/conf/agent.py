@@ -68,6 +68,23 @@ AGENT_OPTS = [
         ),
     ),
     cfg.IntOpt(
+        "mitigation_headroom_mib",
+        default=1024,
+        min=0,
+        max=16 * 1024 * 1024,
+        help=(
+            "Local memory in MiB that stays free when pool pages of a guest are moved to local memory. Without so much "
+            "the mitigation is refused."
+        ),
+    ),
+    cfg.IntOpt(
+        "mitigation_chunk_mib",
+        default=64,
+        min=1,
+        max=65536,
+        help="Pages in MiB that a mitigation moves at once; it can be aborted between two such chunks.",
+    ),
+    cfg.IntOpt(
         "rpc_threads",
         default=16,
         min=1,

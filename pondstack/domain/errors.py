@@ -15,6 +15,7 @@ PondError
 ├── PoolShortage            pondstack.pool_shortage
 │   └── PoolFragmented      pondstack.pool_fragmented
 ├── HostUnusable            pondstack.host_unusable
+├── NoLocalRoom             pondstack.no_local_room
 └── Unavailable             pondstack.unavailable
     ├── NotLeader           pondstack.not_leader
     ├── AgentUnavailable    pondstack.agent_unavailable
@@ -121,6 +122,13 @@ class HostUnusable(PondError):
     """The host is unknown, disabled or does not reach the pool."""
 
     code = "pondstack.host_unusable"
+    status = 409
+
+
+class NoLocalRoom(PondError):
+    """The host has no local memory for what a guest has on the pool."""
+
+    code = "pondstack.no_local_room"
     status = 409
 
 

@@ -118,6 +118,23 @@ class Attachment(Wire):
 
 
 @dataclass(frozen=True, slots=True)
+class Mitigation(Wire):
+    """How far the move of a guest's pool pages to local memory is. Pages are of 4 KiB.
+
+    `state`: moving, mitigated (the slices are given back), aborted or failed (see `reason`; the guest keeps them).
+    """
+
+    consumer_uuid: str
+    allocation_uuid: str
+    operation_id: str = ""
+    state: str = ""
+    pages_total: int = 0
+    pages_moved: int = 0
+    seconds: float = 0.0
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class SplitAnswer(Wire):
     """Answer of controller.get_split (pondstack.domain.sizing.Split on the wire)."""
 

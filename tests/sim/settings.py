@@ -71,5 +71,10 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
 
 def agent_conf(host: str) -> SimpleNamespace:
     """Return what pondstack_agent.build reads of its configuration."""
-    agent = SimpleNamespace(state_dir="", controller_timeout_seconds=CONTROLLER_CALL_SECONDS)
+    agent = SimpleNamespace(
+        state_dir="",
+        controller_timeout_seconds=CONTROLLER_CALL_SECONDS,
+        mitigation_headroom_mib=0,
+        mitigation_chunk_mib=64,
+    )
     return SimpleNamespace(host=host, agent=agent)

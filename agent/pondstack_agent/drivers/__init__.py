@@ -50,6 +50,14 @@ class HostPools:
         """
         return any([driver.begin_detach(allocation_uuid) for driver in self._drivers if driver.slow_detach])
 
+    def vacate(self, allocation_uuid: str) -> None:
+        """Note that a guest runs on without its allocation; raises InUse, NotFound, BadRequest."""
+        for driver in self._drivers:
+            if any(item.allocation_uuid == allocation_uuid for item in driver.attached()):
+                driver.vacate(allocation_uuid)
+                return
+        raise NotFound(f"allocation {allocation_uuid} is not attached to this host; attach it first")
+
     def stuck(self) -> dict[str, str]:
         """Return the allocations that do not go offline: UUID to reason."""
         return {key: reason for driver in self._drivers for key, reason in driver.stuck().items()}

@@ -9,6 +9,7 @@ from typing import Self
 
 from oslo_config import cfg
 
+from pondstack.domain.errors import BadRequest
 from pondstack.rpc.wire import Attached, Backing, Grant
 
 
@@ -47,6 +48,13 @@ class HostPoolDriver(ABC):
         Of a driver with `slow_detach`: returns at once, so that `detach` may follow in the background. Raises InUse.
         """
         return any(item.allocation_uuid == allocation_uuid for item in self.attached())
+
+    def vacate(self, allocation_uuid: str) -> None:
+        """Note that the guest of an allocation runs on without it, and hence does not hold it; a restart of it would.
+
+        Of drivers whose memory is a node of the host. Raises InUse while the guest has pages there, or may get some.
+        """
+        raise BadRequest(f"the guest of allocation {allocation_uuid} cannot run on without it; live-migrate it instead")
 
     def stuck(self) -> Mapping[str, str]:
         """Return the allocations that did not go offline within the driver's bound: UUID to reason."""

@@ -26,7 +26,7 @@ from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.attachments import unheld
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.drivers.cxl import region, users
+from pondstack_agent.drivers.cxl import region, users, vacated
 from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
@@ -127,13 +127,13 @@ class CxlHostPool(HostPoolDriver):
             if record is None:
                 return False
             with unheld(self._records.path(allocation_uuid)) as free:
-                if not free or record["consumer_uuid"] in users.guests():
+                if not free or self._runs_on(record, users.guests()):
                     raise InUse(
                         f"allocation {allocation_uuid} of consumer {record['consumer_uuid']} is used by its guest on "
                         f"host {self._host}; destroy the guest first"
                     )
                 if self._state(allocation_uuid) != OFFLINE_FAILED:
-                    self._states.put(allocation_uuid, {"state": OFFLINING, "reason": ""})
+                    self._put_state(allocation_uuid, OFFLINING)
             return True
 
     def detach(self, allocation_uuid: str) -> bool:
@@ -147,10 +147,22 @@ class CxlHostPool(HostPoolDriver):
             try:
                 self._take_offline(record)
             except DeviceFailed as error:
-                self._states.put(allocation_uuid, {"state": OFFLINE_FAILED, "reason": error.message})
+                self._put_state(allocation_uuid, OFFLINE_FAILED, error.message)
                 raise
             self._forget(allocation_uuid)
             return True
+
+    def vacate(self, allocation_uuid: str) -> None:
+        """Let go of the guest that runs now, which by the kernel has left the node."""
+        with self._locked():
+            record, node = self._records.get(allocation_uuid), self.backings(allocation_uuid)[0].host_node
+            assert record is not None
+            assert node is not None
+            pid = users.guests().get(record["consumer_uuid"])
+            if pid is not None:
+                self._put_state(allocation_uuid, ONLINE, **vacated.mark(record["consumer_uuid"], pid, node))
+                # A new file: that guest may hold a lock on the former one, and only its restart may hold this one.
+                self._records.put(allocation_uuid, record)
 
     def attached(self) -> tuple[Attached, ...]:
         """Return what is on record, and slices of this host's that are not and that somebody uses.
@@ -221,7 +233,7 @@ class CxlHostPool(HostPoolDriver):
             self._undo(grant.to_wire(), error)
             raise
         self._step("state")
-        self._states.put(tag, {"state": ONLINE, "reason": ""})
+        self._put_state(tag, ONLINE)
 
     def _undo(self, record: dict[str, Any], cause: PondError) -> None:
         tag = record["allocation_uuid"]
@@ -229,7 +241,7 @@ class CxlHostPool(HostPoolDriver):
             self._take_offline(record)
         except DeviceFailed as error:
             LOG.error("Attach of allocation %s failed and cannot be undone: %s", tag, error)
-            self._states.put(tag, {"state": OFFLINE_FAILED, "reason": f"{cause.message}; {error.message}"})
+            self._put_state(tag, OFFLINE_FAILED, f"{cause.message}; {error.message}")
         else:
             self._forget(tag)
 
@@ -308,7 +320,7 @@ class CxlHostPool(HostPoolDriver):
         return False
 
     def _attached(self, record: Mapping[str, Any], running: Mapping[str, int]) -> Attached:
-        in_use = record["consumer_uuid"] in running
+        in_use = self._runs_on(record, running)
         if not in_use:
             with unheld(self._records.path(record["allocation_uuid"])) as free:
                 in_use = not free
@@ -317,6 +329,12 @@ class CxlHostPool(HostPoolDriver):
     def _recorded(self, pool: str) -> set[int]:
         mine = [extents_in(record) for record in self._records.all().values() if record["pool_uuid"] == pool]
         return {index for extents in mine for index in indexes_of(extents)}
+
+    def _runs_on(self, record: Mapping[str, Any], running: Mapping[str, int]) -> bool:
+        return vacated.runs_on(running.get(record["consumer_uuid"]), self._states.get(record["allocation_uuid"]))
+
+    def _put_state(self, tag: str, state: str, reason: str = "", **mark: Any) -> None:
+        self._states.put(tag, {"state": state, "reason": reason, **vacated.of(self._states.get(tag)), **mark})
 
     def _state(self, allocation_uuid: str) -> str:
         state = self._states.get(allocation_uuid)

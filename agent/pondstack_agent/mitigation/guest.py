@@ -1,0 +1,81 @@
+"""A running guest as a process of the host: its pages, and the cgroup that decides where later ones come from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pondstack.domain.errors import HostUnusable, NotFound
+from pondstack_agent.drivers.cxl import users
+from pondstack_agent.mitigation import numa, privileged
+from pondstack_agent.mitigation.numa import Region
+
+_MACHINE = ".scope"
+"""What systemd-machined ends a guest's cgroup with; QEMU's threads are in groups below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """One QEMU process."""
+
+    consumer_uuid: str
+    pid: int
+
+    def regions(self) -> list[Region]:
+        """Return its mappings; none when it has ended."""
+        return numa.parse(*privileged.read_maps(self.pid))
+
+
+def find(consumer_uuid: str) -> Guest:
+    """Return the process of a guest (`-uuid`); raises NotFound."""
+    pid = users.guests().get(consumer_uuid)
+    if pid is None:
+        raise NotFound(f"no process of this host was started with -uuid {consumer_uuid}; its guest does not run here")
+    return Guest(consumer_uuid, pid)
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroup:
+    """The cgroup v2 of one guest and of nothing else."""
+
+    folder: Path
+
+    def allowed(self) -> set[int]:
+        """Return the nodes that the guest may use now."""
+        return numa.parse_list((self.folder / "cpuset.mems.effective").read_text())
+
+    def bind(self, nodes: tuple[int, ...]) -> None:
+        """Let the guest use these nodes only: pages move, policies are rewritten; raises HostUnusable."""
+        trouble = privileged.bind_cgroup(str(self.folder), ",".join(map(str, nodes)))
+        if trouble:
+            raise HostUnusable(f"the kernel refuses nodes {nodes} for {self.folder} ({trouble}); see its cpuset.mems")
+
+
+def cgroup_of(guest: Guest, proc: Path = users.PROC, root: Path = Path(privileged.CGROUPS)) -> Cgroup:
+    """Return the guest's cgroup: that of its machine, or its own; raises HostUnusable when it cannot be bound."""
+    inside = own_group((proc / str(guest.pid) / "cgroup").read_text())
+    folder = root / inside.lstrip("/")
+    if folder == root:
+        raise HostUnusable(
+            f"guest {guest.consumer_uuid} is in no cgroup of its own; start it by libvirt with cgroup v2"
+        )
+    if not (folder / "cpuset.mems").exists():
+        raise HostUnusable(f"{folder} has no cpuset; add +cpuset to cgroup.subtree_control of the groups above it")
+    try:
+        others = {int(pid) for pid in (folder / "cgroup.procs").read_text().split()} - {guest.pid}
+    except OSError as error:
+        raise HostUnusable(f"cannot read the processes of {folder} ({error.strerror}); see its cgroup.type") from None
+    if others:
+        raise HostUnusable(
+            f"{folder} holds other processes than guest {guest.consumer_uuid} ({sorted(others)[:4]}), whose memory "
+            "would move, too; give the guest a cgroup of its own"
+        )
+    return Cgroup(folder)
+
+
+def own_group(text: str) -> str:
+    """Return the path of a machine's cgroup from /proc/PID/cgroup; '/' without cgroup v2."""
+    path = next((line[3:] for line in text.splitlines() if line.startswith("0::")), "/")
+    parts = path.split("/")
+    for number in range(len(parts), 0, -1):
+        if parts[number - 1].endswith(_MACHINE):
+            return "/".join(parts[:number])
+    return path

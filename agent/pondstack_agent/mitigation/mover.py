@@ -1,0 +1,65 @@
+"""Moves a guest's pool pages: chunk by chunk, then for good by its cgroup, and reads back."""
+
+from collections.abc import Callable
+
+from oslo_log import log
+
+from pondstack.domain.errors import InUse, NotFound
+from pondstack_agent.mitigation import numa, plan, privileged
+from pondstack_agent.mitigation.guest import Cgroup, Guest
+from pondstack_agent.mitigation.room import HostNodes
+
+LOG = log.getLogger(__name__)
+
+_PASSES = 3
+"""The guest goes on and may touch new pages of its pool node while others move; the cgroup gets the last of them."""
+
+
+class Aborted(Exception):
+    """Somebody asked to stop."""
+
+
+class Mover:
+    """`chunk_mib` is what moves between two looks at `aborted`. `step` is told before each change."""
+
+    def __init__(self, nodes: HostNodes, chunk_mib: int, step: Callable[[str], None] = lambda _name: None) -> None:
+        self._nodes, self._chunk_mib, self._step = nodes, chunk_mib, step
+
+    def move(
+        self, guest: Guest, cgroup: Cgroup, pool_node: int, targets: tuple[int, ...], aborted: Callable[[], bool]
+    ) -> None:
+        """Move all; raises Aborted, NotFound when the guest ended, InUse when pages stay.
+
+        Until the last step the guest's policy is as before: whatever ends it earlier leaves a guest of the pool.
+        """
+        for _ in range(_PASSES):
+            regions = guest.regions()
+            if not numa.pages_on(regions, pool_node):
+                break
+            for chunk in plan.chunks(regions, pool_node, self._chunk_mib):
+                if aborted():
+                    raise Aborted
+                self._chunk(guest, chunk, targets)
+        if aborted():
+            raise Aborted
+        self._step("cgroup")
+        cgroup.bind(targets)
+        self.check(guest, pool_node)
+
+    def check(self, guest: Guest, pool_node: int) -> None:
+        """Raise InUse unless nothing of the guest is on the node and nothing will be; NotFound when it ended."""
+        regions = guest.regions()
+        if not regions:
+            raise NotFound(f"guest {guest.consumer_uuid} ended meanwhile; detach it")
+        if numa.uses(regions, pool_node):
+            raise InUse(
+                f"{numa.pages_on(regions, pool_node)} pages of guest {guest.consumer_uuid} stay on node {pool_node} "
+                f"(see /proc/{guest.pid}/numa_maps); pages that a device uses (VFIO) cannot move: migrate the guest"
+            )
+
+    def _chunk(self, guest: Guest, chunk: plan.Chunk, targets: tuple[int, ...]) -> None:
+        target = targets[0] if len(targets) == 1 else plan.roomiest(targets, self._nodes.free_mib())
+        self._step("chunk")
+        trouble = privileged.move_pages(guest.pid, [(item.start, item.stop, item.step) for item in chunk], target)
+        if trouble:
+            LOG.debug("Guest %s, pages to node %d: %s", guest.consumer_uuid, target, trouble)

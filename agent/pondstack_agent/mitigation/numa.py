@@ -1,0 +1,57 @@
+"""Where the pages of a process lie and what its memory policies say: /proc/PID/maps and numa_maps, parsed."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+PAGE_KIB = 4
+_POLICY = re.compile(r"[0-9a-f]+ [a-z ()=|]+:([0-9,-]+)(?: |$)")
+_PAGES = re.compile(r"N(\d+)=(\d+)")
+_SIZE = re.compile(r"kernelpagesize_kB=(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """One mapping: addresses from `start` to before `end`, nodes that its policy names, pages by node."""
+
+    start: int
+    end: int
+    policy_nodes: frozenset[int] = frozenset()
+    page_kib: int = PAGE_KIB
+    pages: Mapping[int, int] = field(default_factory=dict)
+
+    def kib_on(self, node: int) -> int:
+        """Return how much of it lies on a node."""
+        return self.pages.get(node, 0) * self.page_kib
+
+
+def parse(maps: str, numa_maps: str) -> list[Region]:
+    """Return the mappings that both texts have; the process may map and unmap between the two looks."""
+    ends = {int(start, 16): int(end, 16) for start, end in re.findall(r"^([0-9a-f]+)-([0-9a-f]+) ", maps, re.M)}
+    found = []
+    for line in numa_maps.splitlines():
+        address, *words = line.split()
+        start = int(address, 16)
+        if start in ends:
+            pages = {int(match[1]): int(match[2]) for word in words if (match := _PAGES.fullmatch(word))}
+            size = next((int(match[1]) for word in words if (match := _SIZE.fullmatch(word))), PAGE_KIB)
+            policy = _POLICY.match(line)
+            nodes = frozenset(parse_list(policy[1])) if policy else frozenset()
+            found.append(Region(start, ends[start], nodes, size, pages))
+    return found
+
+
+def parse_list(text: str) -> set[int]:
+    """Return the numbers of a list such as 0-3,8."""
+    ranges = [part.partition("-") for part in text.strip().split(",") if part]
+    return {n for first, _, last in ranges for n in range(int(first), int(last or first) + 1)}
+
+
+def pages_on(regions: Iterable[Region], node: int) -> int:
+    """Return how many pages of 4 KiB lie on a node."""
+    return sum(region.kib_on(node) for region in regions) // PAGE_KIB
+
+
+def uses(regions: Iterable[Region], node: int) -> bool:
+    """Tell whether a process has pages on a node, or a policy that sends later faults there."""
+    return any(node in region.policy_nodes or region.pages.get(node) for region in regions)
