@@ -24,7 +24,7 @@ from .machine import Machine
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(900)]
 
 HOST, GUEST = "host1", "/mnt/guest"
-SLICES, SLICE_MIB, CHUNK_MIB = 3, 128, 8
+SLICES, SLICE_MIB, CHUNK_MIB = 4, 128, 8
 STEPS = ("record", "some moved", "cgroup", "mitigated", "release")
 """Where the agent is killed; "some moved" is a chunk half-way."""
 TIMES: dict[str, float] = {}

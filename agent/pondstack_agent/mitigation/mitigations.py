@@ -131,23 +131,23 @@ class Mitigations:
                 self._entries.forget(entry)
 
     def _run(self, entry: Entry, guest: Guest, cgroup: Cgroup, targets: tuple[int, ...], finish: Finish) -> None:
-        stop, begun = self._stops[entry.allocation_uuid], self._entries.clock()
-        state, reason = State.MITIGATED, ""
+        begun, left = self._entries.clock(), 0
         try:
-            self._mover.move(guest, cgroup, entry.pool_node, targets, stop.is_set)
+            self._mover.move(guest, cgroup, entry.pool_node, targets, self._stops[entry.allocation_uuid].is_set)
             self._step("mitigated")
+            state, reason = State.MITIGATED, ""
         except Aborted:
             state, reason = State.ABORTED, "aborted: the guest keeps its pool memory, and what moved stays local"
-        except (PondError, OSError) as error:
-            state, reason = State.FAILED, str(error)
-            LOG.warning("Guest %s is not mitigated: %s", entry.consumer_uuid, error)
+        except Exception as error:  # whatever it is, nobody waits for its end in vain
+            state, reason = State.FAILED, str(error) or type(error).__name__
+            LOG.warning("Guest %s is not mitigated: %s", entry.consumer_uuid, reason, exc_info=not _ours(error))
         finally:
             self._room.give_back(entry.allocation_uuid)
-            left = 0 if state is State.MITIGATED else self._left(entry)
-            seconds = self._entries.clock() - begun
-            entry = self._entries.put(entry, state=state, reason=reason, left=left, seconds=seconds)
-            with self._lock:
-                del self._stops[entry.allocation_uuid]
+        if state is not State.MITIGATED:
+            left = self._left(entry)
+        entry = self._entries.put(entry, state=state, reason=reason, left=left, seconds=self._entries.clock() - begun)
+        with self._lock:
+            del self._stops[entry.allocation_uuid]
         if state is State.MITIGATED:
             self._finish(entry, finish)
 
@@ -191,3 +191,7 @@ class Mitigations:
                 "live-migrate its guest instead"
             )
         return node, sum(backing.size_mib for backing in backings)
+
+
+def _ours(error: Exception) -> bool:
+    return isinstance(error, (PondError, OSError))

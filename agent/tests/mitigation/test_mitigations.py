@@ -1,0 +1,280 @@
+"""The verb: room first, then pages, then the record, then the slices; aborted, failed, killed at each step."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pondstack.domain.errors import BadRequest, Conflict, InUse, NoLocalRoom, NotFound, StaleEpoch
+from pondstack.rpc.wire import Backing
+from pondstack_agent.build import build_agent
+from pondstack_agent.drivers import HostPools
+from pondstack_agent.drivers.emulated import EmulatedHostPool
+from pondstack_agent.mitigation import mitigations, mover, numa
+from pondstack_agent.mitigation.numa import Region
+
+POOL, PAGES = 1, 512
+EPOCH = 1
+
+
+class Killed(BaseException):
+    """The agent ended here."""
+
+
+@dataclass
+class Kernel:
+    """One guest of 2 MiB on node 1, its cgroup, and the node's free memory: what the real kernel would do."""
+
+    pages: dict[int, int] = field(default_factory=lambda: {POOL: PAGES})
+    policy: int = POOL
+    pinned: int = 0
+    running: bool = True
+    free_mib: int = 100
+    moves: int = 0
+
+    consumer_uuid, pid = "vm1", 10
+
+    def regions(self) -> list[Region]:
+        """As Guest.regions."""
+        return [Region(0, PAGES * 4096, frozenset({self.policy}), pages=dict(self.pages))] if self.running else []
+
+    def allowed(self) -> set[int]:
+        """As Cgroup.allowed."""
+        return {0, 1}
+
+    def bind(self, nodes: tuple[int, ...]) -> None:
+        """As Cgroup.bind."""
+        self.policy = nodes[0]
+        self.shift(self.pages.get(POOL, 0), nodes[0])
+
+    def move_pages(self, _pid: int, ranges: list[tuple[int, int, int]], node: int) -> str:
+        """As privileged.move_pages."""
+        self.moves += 1
+        self.shift(sum(len(range(*item)) for item in ranges), node)
+        return ""
+
+    def shift(self, count: int, node: int) -> None:
+        """Move pages that are not pinned."""
+        count = max(min(count, self.pages.get(POOL, 0) - self.pinned), 0)
+        self.pages[POOL] = self.pages.get(POOL, 0) - count
+        self.pages[node] = self.pages.get(node, 0) + count
+
+    def find(self, consumer: str) -> "Kernel":
+        """As guest.find."""
+        if not self.running or consumer != self.consumer_uuid:
+            raise NotFound(consumer)
+        return self
+
+    def with_cpus(self) -> set[int]:
+        """As HostNodes.with_cpus."""
+        return {0}
+
+
+class NodePool(EmulatedHostPool):
+    """The emulated driver, as if its memory were node 1 of the host."""
+
+    kernel: Kernel
+
+    def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
+        """On the node."""
+        return tuple(Backing("node", item.size_mib, host_node=POOL) for item in super().backings(allocation_uuid))
+
+    def vacate(self, _allocation_uuid: str) -> None:
+        """Check, as the CXL driver does."""
+        self._check()
+
+    def detach(self, allocation_uuid: str) -> bool:
+        """Slices with pages on them, or to come, never go."""
+        self._check()
+        return super().detach(allocation_uuid)
+
+    def _check(self) -> None:
+        if self.kernel.running and numa.uses(self.kernel.regions(), POOL):
+            raise InUse("its guest runs on it")
+
+
+class Host:
+    """The agent over the fake kernel; `kill_at` ends it before a step, `at` does something there."""
+
+    def __init__(self, rig, kernel: Kernel, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, device) -> None:
+        self.rig, self.kernel, self.kill_at, self.at = rig, kernel, "", {}
+        self.driver = NodePool(host="host1", state_dir=tmp_path / "state", device_paths=[str(device.path)])
+        self.driver.kernel = kernel
+        rig.conf.set_override("mitigation_chunk_mib", 1, group="agent")
+        rig.conf.set_override("mitigation_headroom_mib", 10, group="agent")
+        monkeypatch.setattr(mover.privileged, "move_pages", kernel.move_pages)
+        monkeypatch.setattr(mitigations.HostNodes, "with_cpus", lambda _self: {0})
+        monkeypatch.setattr("pondstack_agent.mitigation.room.HostNodes.free_mib", lambda _self: {0: kernel.free_mib})
+        self.restart()
+
+    def restart(self) -> None:
+        """Its next life."""
+        self.kill_at = ""
+        self.rig.later = type(self.rig.later)()
+        clock = lambda: self.rig.now  # noqa: E731
+        built = build_agent(
+            self.rig.conf,
+            self.rig.controller,
+            self.rig.later,
+            pools=HostPools([self.driver]),
+            clock=clock,
+            step=self._step,
+        )
+        found = built.manager._mitigations
+        found._find, found._cgroup_of = self.kernel.find, lambda guest: guest
+        self.rig.agent = built
+        built.manager.recover()
+        self.rig.later.run()
+
+    def mitigate(self, operation: str = "m1"):
+        """Call it as the controller does."""
+        return self.rig.agent.manager.mitigate(epoch=EPOCH, operation_id=operation, consumer_uuid="vm1")
+
+    def now(self):
+        """Ask how far it is."""
+        return self.rig.agent.manager.get_mitigation(consumer_uuid="vm1")
+
+    def _step(self, name: str) -> None:
+        if name == self.kill_at:
+            raise Killed
+        self.at.get(name, lambda: None)()
+
+
+@pytest.fixture
+def host(rig, monkeypatch, tmp_path, device):
+    """A host whose guest vm1 has 2 MiB of the pool."""
+    made = Host(rig, Kernel(), monkeypatch, tmp_path, device)
+    rig.attach("op1")
+    return made
+
+
+def test_pages_move_and_slices_go_back_while_the_guest_runs(host) -> None:
+    begun = host.mitigate()
+    assert (begun.state, begun.pages_total, begun.pages_moved) == ("moving", PAGES, 0)
+    seen = []
+    host.at["chunk"] = lambda: seen.append(host.now().pages_moved)
+    host.rig.later.run()
+    assert seen == [0, 256]
+    done = host.now()
+    assert (done.state, done.pages_moved, done.reason) == ("mitigated", PAGES, "")
+    assert host.kernel.running
+    assert host.rig.attached() == set()
+    assert host.rig.controller.held == {}
+    assert host.rig.agent.manager.get_attachment(consumer_uuid="vm1") is None
+    with pytest.raises(Conflict):
+        host.rig.attach("op1")
+
+
+def test_a_repetition_does_nothing_twice(host) -> None:
+    first = host.mitigate()
+    assert host.mitigate() == first
+    assert host.mitigate("other").operation_id == "m1"  # one is under way
+    host.rig.later.run()
+    assert host.kernel.moves == 2
+    assert host.mitigate().state == "mitigated"
+    assert host.rig.controller.calls.count("release") == 1
+
+
+def test_without_room_nothing_moves(host) -> None:
+    host.kernel.free_mib = 11
+    with pytest.raises(NoLocalRoom, match="migrate the guest"):
+        host.mitigate()
+    host.rig.later.run()
+    assert host.now() is None
+    assert (host.kernel.moves, host.kernel.policy) == (0, POOL)
+    host.kernel.free_mib = 12
+    assert host.mitigate().state == "moving"
+
+
+def test_aborted_between_two_chunks(host) -> None:
+    host.mitigate()
+    host.at["chunk"] = lambda: host.rig.agent.manager.abort_mitigation(epoch=EPOCH, consumer_uuid="vm1")
+    host.rig.later.run()
+    assert (host.now().state, host.now().pages_moved) == ("aborted", 256)
+    assert host.kernel.policy == POOL
+    assert len(host.rig.attached()) == 1
+    host.at.clear()
+    host.mitigate("m2")
+    host.rig.later.run()
+    assert (host.now().state, host.now().pages_total) == ("mitigated", 256)
+
+
+def test_pinned_pages_keep_the_slices(host) -> None:
+    host.kernel.pinned = 3
+    host.mitigate()
+    host.rig.later.run()
+    assert host.now().state == "failed"
+    assert "3 pages of guest vm1 stay on node 1" in host.now().reason
+    host.rig.beat()
+    assert len(host.rig.attached()) == 1
+
+
+def test_a_guest_that_ends_meanwhile(host) -> None:
+    host.mitigate()
+    host.at["chunk"] = lambda: setattr(host.kernel, "running", False)
+    host.rig.later.run()
+    assert host.now().state == "failed"
+    assert host.rig.detach("d1")
+    host.rig.later.run()
+    assert host.rig.controller.held == {}
+
+
+@pytest.mark.parametrize("step", ["record", "chunk", "cgroup", "mitigated", "release"])
+def test_killed_at_each_step(host, step: str) -> None:
+    host.kill_at = step
+    if step != "record":
+        host.mitigate()
+    with pytest.raises(Killed):
+        host.rig.later.run() if step != "record" else host.mitigate()
+    moved_for_good = host.kernel.policy == 0
+    assert len(host.rig.attached()) == 1
+    host.restart()
+    if moved_for_good:
+        assert host.now().state == "mitigated"
+    else:
+        assert step == "record" or (host.now().state, "restarted" in host.now().reason) == ("failed", True)
+        assert len(host.rig.attached()) == 1
+        host.mitigate("m2")
+        host.rig.later.run()
+    assert host.rig.attached() == set()
+    assert host.rig.controller.held == {}
+
+
+def test_what_the_driver_keeps_is_given_back_later(host, monkeypatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(host.driver, "vacate", fail_in_use)
+        host.mitigate()
+        host.rig.later.run()
+        assert host.now().state == "mitigated"
+        assert len(host.rig.attached()) == 1
+    host.rig.beat()
+    assert host.rig.attached() == set()
+
+
+def fail_in_use(_allocation: str) -> None:
+    raise InUse("not yet")
+
+
+def test_who_has_nothing_on_a_node_is_refused(host) -> None:
+    manager = host.rig.agent.manager
+    with pytest.raises(NotFound, match="no pool memory"):
+        manager.mitigate(epoch=EPOCH, operation_id="m1", consumer_uuid="vm2")
+    with pytest.raises(NotFound):
+        manager.abort_mitigation(epoch=EPOCH, consumer_uuid="vm2")
+    manager.report(epoch=5)
+    with pytest.raises(StaleEpoch):
+        host.mitigate()
+
+
+def test_a_file_is_no_node(rig) -> None:
+    rig.attach("op1")
+    with pytest.raises(BadRequest, match="live-migrate"):
+        rig.agent.manager.mitigate(epoch=EPOCH, operation_id="m1", consumer_uuid="vm1")
+
+
+def test_old_ones_are_forgotten(host) -> None:
+    host.mitigate()
+    host.rig.later.run()
+    host.rig.now += 3601
+    host.rig.beat()
+    assert host.now() is None
