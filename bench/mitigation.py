@@ -25,6 +25,7 @@ from tests.hardware.qemu import Files
 TARGET = 1.2
 SLICES, SLICE_MIB, MEMORY_MIB, CHUNK_MIB = 4, 128, 256, 64
 HOST, SERIAL, TABLE = "host1", "bench", "/mnt/device"
+FACTORY = "tests.hardware.guest.mitigation_times:Times"
 WAYS = ("raw", "cgroup", "agent")
 NAMES = {"raw": "migratepages", "cgroup": "cpuset.mems alone", "agent": "agent"}
 
@@ -41,7 +42,11 @@ def main() -> int:
         machine = Machine(HOST, (pool / "memory",), shares={TABLE: pool})
         with EmulatedHost(machine, files, code_disk.build(files, Path(folder))) as host:
             times = host.remote(
-                "tests.hardware.guest.mitigation_times:Times", host=HOST, serial=SERIAL, table=TABLE, chunk_mib=CHUNK_MIB
+                "tests.hardware.guest.mitigation_times:Times",
+                host=HOST,
+                serial=SERIAL,
+                table=TABLE,
+                chunk_mib=CHUNK_MIB,
             )
             extents = (Extent(0, SLICES),)
             device.grant(HOST, extents, tag="bench", epoch=1)

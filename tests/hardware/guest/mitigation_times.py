@@ -1,4 +1,4 @@
-"""Times of moving a process's memory from the pool's node to local memory: raw, by the cgroup alone, and by the agent."""
+"""Times of moving a process's memory from the pool's node to local memory: raw, by the cgroup alone, by the agent."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ GROUP = Path("/sys/fs/cgroup/machine.slice/measured.scope")
 
 
 class Times(Agent):
-    """The agent, and processes that stand for guests: each has the same amount of memory on the node of an allocation."""
+    """The agent, and processes that stand for guests, with the same amount of memory on an allocation's node."""
 
     def measure(self, way: str, node: int, mib: int, chunk_mib: int) -> tuple[float, int]:
         """Return the seconds in which `mib` moved, and the pages that a process with so much had there.
