@@ -37,7 +37,7 @@ def command(folder: str, consumer: str, *, pool_mib: int, node: int, distance: i
         *("-numa", "node,nodeid=0,cpus=0,memdev=ram-node0", "-numa", "node,nodeid=1,memdev=ram-node1"),
         *("-numa", f"dist,src=0,dst=1,val={distance}", "-numa", f"dist,src=1,dst=0,val={distance}"),
         *("-kernel", f"{folder}/vmlinuz", "-initrd", f"{folder}/initrd"),
-        *("-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0 nokaslr tsc=reliable"),
+        *("-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0 lpj=4000000"),
     ]
 
 

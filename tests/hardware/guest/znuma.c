@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -15,7 +14,9 @@
 #include <termios.h>
 #include <unistd.h>
 
-enum { BIND = 2, NODE = 1, MIB = 1 << 20 };
+enum { BIND = 2, NODE = 1, FIRST_MIB = 64, MORE_MIB = 16 };
+
+#define MIB ((size_t)1 << 20)
 
 static void show(const char *name)
 {
@@ -36,11 +37,10 @@ static void fill(uint64_t *words, size_t from, size_t to)
         words[i] = i * 0x9E3779B97F4A7C15u + 1;
 }
 
-int main(int count, char **options)
+int main(void)
 {
     unsigned long mask = 1ul << NODE;
-    size_t first = count > 1 ? strtoul(options[1], 0, 10) : 48, more = count > 2 ? strtoul(options[2], 0, 10) : 16;
-    size_t bytes = (first + more) * MIB, used = first * MIB / 8;
+    size_t bytes = (FIRST_MIB + MORE_MIB) * MIB, used = FIRST_MIB * MIB / 8;
     struct termios terminal;
     struct pollfd input = {.fd = 0, .events = POLLIN};
 
