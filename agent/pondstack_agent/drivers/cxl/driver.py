@@ -1,9 +1,4 @@
-"""CXL pool devices of one host. A slice is online when the kernel says so; the record of its allocation says for whom.
-
-On disk, in the agent's state folder: `cxl/<allocation>.json`, the grant, written before the first change of the kernel
-and removed after the last (a guest may lock it, see pondstack_agent.attachments); `cxl-states/<allocation>.json`, how
-far it came.
-"""
+"""CXL pool devices of one host. A slice is online when the kernel says so; allocations.py records for whom."""
 
 import fcntl
 import os
@@ -24,9 +19,9 @@ from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, Ope
 from pondstack.domain.model import indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
-from pondstack_agent.attachments import unheld
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.drivers.cxl import region, users, vacated
+from pondstack_agent.drivers.cxl import region, users
+from pondstack_agent.drivers.cxl.allocations import OFFLINE_FAILED, OFFLINING, ONLINE, Allocations
 from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
@@ -35,11 +30,8 @@ from pondstack_agent.drivers.cxl.strangers import Stranger, strangers
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.granted import check_permission, describe, extents_in
 from pondstack_agent.locks import NamedLocks
-from pondstack_agent.records import Records
 
 LOG = log.getLogger(__name__)
-
-ATTACHING, ONLINE, OFFLINING, OFFLINE_FAILED = "attaching", "online", "offlining", "offline_failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +66,7 @@ class CxlHostPool(HostPoolDriver):
         self._sysfs = sysfs or Sysfs()
         self._blocks = Blocks(self._sysfs)
         self._step = step
-        self._records = Records(state_dir / "cxl")
-        self._states = Records(state_dir / "cxl-states")
+        self._allocations = Allocations(state_dir, step)
         self._lock_path = state_dir / "cxl.lock"
         self._lock = threading.RLock()
         self._by_allocation = NamedLocks()
@@ -103,12 +94,12 @@ class CxlHostPool(HostPoolDriver):
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
         """Online a grant after pre-flight, the device's permission and a look for zeros; undone when a step fails."""
         with self._by_allocation.holding(grant.allocation_uuid):
-            record = self._records.get(grant.allocation_uuid)
+            record = self._allocations.get(grant.allocation_uuid)
             if record is not None and extents_in(record) != grant.extents:
                 raise OperationMismatch(
                     f"allocation {grant.allocation_uuid} is attached with other slices; detach it first"
                 )
-            state = self._state(grant.allocation_uuid) if record else ""
+            state = self._allocations.state(grant.allocation_uuid) if record else ""
             if state in (OFFLINING, OFFLINE_FAILED):
                 raise Conflict(f"allocation {grant.allocation_uuid} is going offline; attach with a new operation id")
             memdev = self._memdev(grant.pool_uuid)
@@ -123,17 +114,17 @@ class CxlHostPool(HostPoolDriver):
         Raises InUse while its guest runs.
         """
         with self._locked():
-            record = self._records.get(allocation_uuid)
+            record = self._allocations.get(allocation_uuid)
             if record is None:
                 return False
-            with unheld(self._records.path(allocation_uuid)) as free:
-                if not free or self._runs_on(record, users.guests()):
+            with self._allocations.unused(record, users.guests()) as unused:
+                if not unused:
                     raise InUse(
                         f"allocation {allocation_uuid} of consumer {record['consumer_uuid']} is used by its guest on "
                         f"host {self._host}; destroy the guest first"
                     )
-                if self._state(allocation_uuid) != OFFLINE_FAILED:
-                    self._put_state(allocation_uuid, OFFLINING)
+                if self._allocations.state(allocation_uuid) != OFFLINE_FAILED:
+                    self._allocations.put_state(allocation_uuid, OFFLINING)
             return True
 
     def detach(self, allocation_uuid: str) -> bool:
@@ -142,27 +133,25 @@ class CxlHostPool(HostPoolDriver):
             if not self.begin_detach(allocation_uuid):
                 with self._locked():
                     return self._detach_unrecorded(allocation_uuid)
-            record = self._records.get(allocation_uuid)
+            record = self._allocations.get(allocation_uuid)
             assert record is not None
             try:
                 self._take_offline(record)
             except DeviceFailed as error:
-                self._put_state(allocation_uuid, OFFLINE_FAILED, error.message)
+                self._allocations.put_state(allocation_uuid, OFFLINE_FAILED, error.message)
                 raise
-            self._forget(allocation_uuid)
+            self._allocations.forget(allocation_uuid)
             return True
 
     def vacate(self, allocation_uuid: str) -> None:
         """Let go of the guest that runs now, which by the kernel has left the node."""
         with self._locked():
-            record, node = self._records.get(allocation_uuid), self.backings(allocation_uuid)[0].host_node
+            record, node = self._allocations.get(allocation_uuid), self.backings(allocation_uuid)[0].host_node
             assert record is not None
             assert node is not None
             pid = users.guests().get(record["consumer_uuid"])
             if pid is not None:
-                self._put_state(allocation_uuid, ONLINE, **vacated.mark(record["consumer_uuid"], pid, node))
-                # A new file: that guest may hold a lock on the former one, and only its restart may hold this one.
-                self._records.put(allocation_uuid, record)
+                self._allocations.vacate(record, pid, node)
 
     def attached(self) -> tuple[Attached, ...]:
         """Return what is on record, and slices of this host's that are not and that somebody uses.
@@ -171,14 +160,14 @@ class CxlHostPool(HostPoolDriver):
         """
         with self._locked():
             running = users.guests()
-            known = [self._attached(record, running) for record in self._records.all().values()]
+            known = [self._attached(record, running) for record in self._allocations.all()]
             others = [item for item in self._strangers() if not self._swept(item.record, item.in_use)]
             return (*known, *(describe(item.record, in_use=item.in_use) for item in others))
 
     def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
         """Return the node of the host for each extent; raises NotFound, DeviceFailed when it is not all online."""
         with self._locked():
-            record = self._records.get(allocation_uuid)
+            record = self._allocations.get(allocation_uuid)
             if record is None:
                 raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
             slices = self._slices(self._memdev(record["pool_uuid"]))
@@ -194,24 +183,34 @@ class CxlHostPool(HostPoolDriver):
 
     def stuck(self) -> dict[str, str]:
         """Return the allocations whose memory did not go offline within its bound, with the reason."""
-        states = ((tag, self._states.get(tag)) for tag in self._records.all())
-        return {tag: item["reason"] for tag, item in states if item and item["state"] == OFFLINE_FAILED}
+        return self._allocations.stuck()
 
     def recover(self) -> None:
-        """After a reboot: bring online what was, where the device still lets this host; drop the rest."""
-        for record in self._records.all().values():
+        """After a reboot: bring online what was, where the device still lets this host; drop the rest.
+
+        What a guest uses stays on record, whatever its device says now.
+        """
+        for record in self._allocations.all():
             tag = record["allocation_uuid"]
-            if self._state(tag) == ONLINE and not self._is_online(record):
-                grant = Grant.from_wire(record)
-                try:
-                    self._check_permission(grant)
-                    # What is in it was written by the same consumer: it had been online for it.
-                    self._bring_online(self._memdev(grant.pool_uuid), grant, check_zero=False)
-                    LOG.info("Allocation %s is online again", tag)
-                except PondError as error:
-                    LOG.warning("Allocation %s was online, is not any more and is dropped: %s", tag, error)
-                    if tag not in self.stuck():
-                        self._forget(tag)
+            if self._allocations.state(tag) != ONLINE or self._is_online(record):
+                continue
+            with self._allocations.unused(record, users.guests()) as unused:
+                if unused:
+                    self._bring_back(Grant.from_wire(record))
+                else:
+                    LOG.error("Allocation %s is used by its guest, and its memory is not all online", tag)
+
+    def _bring_back(self, grant: Grant) -> None:
+        tag = grant.allocation_uuid
+        try:
+            self._check_permission(grant)
+            # What is in it was written by the same consumer: it had been online for it.
+            self._bring_online(self._memdev(grant.pool_uuid), grant, check_zero=False)
+            LOG.info("Allocation %s is online again", tag)
+        except PondError as error:
+            LOG.warning("Allocation %s was online, is not any more and is dropped: %s", tag, error)
+            if self._allocations.state(tag) == ONLINE:  # else it was undone
+                self._undo(tag, error)
 
     def _bring_online(self, memdev: region.Memdev, grant: Grant, *, check_zero: bool = True) -> None:
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
@@ -222,34 +221,38 @@ class CxlHostPool(HostPoolDriver):
             self._take_over(slices, grant)
             slices.check(indexes, slice_bytes)
             self._step("record")
-            if self._records.get(tag) is None:
-                self._states.remove(tag)  # of a former life that was killed as it forgot the allocation
-                self._records.put(tag, grant.to_wire())
+            self._allocations.begin(grant)
         try:
             for index in indexes:
                 with self._locked():  # one slice at a time: reports and other allocations do not wait for all
                     slices.up(index, slice_bytes, name=grant.pool_name, check_zero=check_zero)
         except PondError as error:
-            self._undo(grant.to_wire(), error)
+            self._undo(tag, error)
             raise
         self._step("state")
-        self._put_state(tag, ONLINE)
+        self._allocations.put_state(tag, ONLINE)
 
-    def _undo(self, record: dict[str, Any], cause: PondError) -> None:
-        tag = record["allocation_uuid"]
+    def _undo(self, tag: str, cause: PondError) -> None:
+        record = self._allocations.get(tag)
+        assert record is not None
         try:
             self._take_offline(record)
         except DeviceFailed as error:
-            LOG.error("Attach of allocation %s failed and cannot be undone: %s", tag, error)
-            self._put_state(tag, OFFLINE_FAILED, f"{cause.message}; {error.message}")
+            LOG.error("Allocation %s did not come online and cannot be undone: %s", tag, error)
+            self._allocations.put_state(tag, OFFLINE_FAILED, f"{cause.message}; {error.message}")
         else:
-            self._forget(tag)
+            self._allocations.forget(tag)
 
     def _take_offline(self, record: Mapping[str, Any]) -> None:
-        """Offline and drop all slices of a record, in whatever state they are."""
+        """Offline and drop all slices of a record, in whatever state they are; raises DeviceFailed."""
         memdev = self._memdevs().get(record["pool_uuid"])
         if memdev is None or region.find(self._sysfs, memdev) is None:
-            return  # after a reboot, or with the device gone, nothing of it is online
+            if self._allocations.of_this_boot(record):
+                raise DeviceFailed(
+                    f"the CXL region of pool {record['pool_uuid']} is gone, and nobody can tell whether the kernel of "
+                    f"host {self._host} still uses its memory; reboot the host"
+                )
+            return  # after a reboot nothing of it is online
         slices = self._slices(memdev)
         by_index = slices.by_index(record["slice_mib"] * MIB)
         devices = [by_index[index] for index in indexes_of(extents_in(record)) if index in by_index]
@@ -272,20 +275,20 @@ class CxlHostPool(HostPoolDriver):
 
     def _take_over(self, slices: Slices, grant: Grant) -> None:
         """Take unrecorded slices of ours out of the way of a new grant; they start anew."""
-        mine = set(indexes_of(grant.extents)) - self._recorded(grant.pool_uuid)
+        mine = set(indexes_of(grant.extents)) - self._allocations.indexes(grant.pool_uuid)
         left = [item for index, item in slices.by_index(grant.slice_mib * MIB).items() if index in mine]
         if left:
             self._offline(slices, left, f"slices {sorted(mine)} of pool {grant.pool_name}, which are not on record,")
 
     def _strangers(self) -> list[Stranger]:
         """Return slices that are there and not on record (a lost state folder)."""
-        consumers = {record["consumer_uuid"] for record in self._records.all().values()}
+        consumers = {record["consumer_uuid"] for record in self._allocations.all()}
         found: list[Stranger] = []
         for pool, memdev in self._memdevs().items():
             if region.find(self._sysfs, memdev) is not None:
                 slices, size = self._slices(memdev), self._permissions.slice_mib(pool)
                 names = partial(self._tag, pool)
-                found += strangers(pool, slices, size, self._recorded(pool), names, consumers)
+                found += strangers(pool, slices, size, self._allocations.indexes(pool), names, consumers)
         return found
 
     def _tag(self, pool: str, index: int) -> str:
@@ -320,31 +323,8 @@ class CxlHostPool(HostPoolDriver):
         return False
 
     def _attached(self, record: Mapping[str, Any], running: Mapping[str, int]) -> Attached:
-        in_use = self._runs_on(record, running)
-        if not in_use:
-            with unheld(self._records.path(record["allocation_uuid"])) as free:
-                in_use = not free
-        return describe(record, in_use=in_use)
-
-    def _recorded(self, pool: str) -> set[int]:
-        mine = [extents_in(record) for record in self._records.all().values() if record["pool_uuid"] == pool]
-        return {index for extents in mine for index in indexes_of(extents)}
-
-    def _runs_on(self, record: Mapping[str, Any], running: Mapping[str, int]) -> bool:
-        return vacated.runs_on(running.get(record["consumer_uuid"]), self._states.get(record["allocation_uuid"]))
-
-    def _put_state(self, tag: str, state: str, reason: str = "", **mark: Any) -> None:
-        self._states.put(tag, {"state": state, "reason": reason, **vacated.of(self._states.get(tag)), **mark})
-
-    def _state(self, allocation_uuid: str) -> str:
-        state = self._states.get(allocation_uuid)
-        return state["state"] if state else ATTACHING
-
-    def _forget(self, allocation_uuid: str) -> None:
-        """Remove record and state; in this order, so that a kill in between leaves no slice without a record."""
-        self._step("forget")
-        self._records.remove(allocation_uuid)
-        self._states.remove(allocation_uuid)
+        with self._allocations.unused(record, running) as unused:
+            return describe(record, in_use=not unused)
 
     def _is_online(self, record: Mapping[str, Any]) -> bool:
         try:

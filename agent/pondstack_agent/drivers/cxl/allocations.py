@@ -1,0 +1,92 @@
+"""The allocations of this host on disk: for whom slices are online, and how far each came.
+
+In the agent's state folder: `cxl/<allocation>.json`, the grant and the boot it came online in, written before the first
+change of the kernel and removed after the last (a guest may lock it, see pondstack_agent.attachments);
+`cxl-states/<allocation>.json`, how far it came.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pondstack.domain.model import indexes_of
+from pondstack.rpc.wire import Grant
+from pondstack_agent.attachments import unheld
+from pondstack_agent.drivers.cxl import vacated
+from pondstack_agent.drivers.cxl.dax import Step
+from pondstack_agent.drivers.granted import extents_in
+from pondstack_agent.records import Records
+
+ATTACHING, ONLINE, OFFLINING, OFFLINE_FAILED = "attaching", "online", "offlining", "offline_failed"
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Allocations:
+    """Records and states, each durable. Not locked: the driver orders its own writes."""
+
+    def __init__(self, state_dir: Path, step: Step) -> None:
+        self._records = Records(state_dir / "cxl")
+        self._states = Records(state_dir / "cxl-states")
+        self._step = step
+        self._boot = BOOT_ID.read_text().strip()
+
+    def get(self, tag: str) -> dict[str, Any] | None:
+        """Return a record, None when there is none."""
+        return self._records.get(tag)
+
+    def all(self) -> list[dict[str, Any]]:
+        """Return all records."""
+        return list(self._records.all().values())
+
+    def indexes(self, pool: str) -> set[int]:
+        """Return the slices of a pool that are on record."""
+        mine = [extents_in(record) for record in self.all() if record["pool_uuid"] == pool]
+        return {index for extents in mine for index in indexes_of(extents)}
+
+    def begin(self, grant: Grant) -> None:
+        """Write a grant down, before the first change of the kernel in this boot."""
+        record = self.get(grant.allocation_uuid)
+        if record is None:
+            self._states.remove(grant.allocation_uuid)  # of a former life that was killed as it forgot the allocation
+        if record is None or not self.of_this_boot(record):
+            self._records.put(grant.allocation_uuid, {**grant.to_wire(), "boot": self._boot})
+
+    def of_this_boot(self, record: Mapping[str, Any]) -> bool:
+        """Tell whether the kernel that runs now has had a record's memory."""
+        return record.get("boot") == self._boot
+
+    def state(self, tag: str) -> str:
+        """Return how far an allocation came."""
+        found = self._states.get(tag)
+        return found["state"] if found else ATTACHING
+
+    def put_state(self, tag: str, state: str, reason: str = "", **mark: Any) -> None:
+        """Write down how far an allocation came; the mark of a guest that left it stays."""
+        self._states.put(tag, {"state": state, "reason": reason, **vacated.of(self._states.get(tag)), **mark})
+
+    def vacate(self, record: dict[str, Any], pid: int, node: int) -> None:
+        """Note that the guest that runs now left an allocation; raises InUse when by the kernel it did not."""
+        tag = record["allocation_uuid"]
+        self.put_state(tag, ONLINE, **vacated.mark(record["consumer_uuid"], pid, node))
+        # A new file: that guest may hold a lock on the former one, and only its restart may hold this one.
+        self._records.put(tag, record)
+
+    @contextmanager
+    def unused(self, record: Mapping[str, Any], running: Mapping[str, int]) -> Iterator[bool]:
+        """Keep guests off a record; yields False while one that runs has locked it, or did not leave it."""
+        tag = record["allocation_uuid"]
+        runs = vacated.runs_on(running.get(record["consumer_uuid"]), self._states.get(tag))
+        with unheld(self._records.path(tag)) as free:
+            yield free and not runs
+
+    def stuck(self) -> dict[str, str]:
+        """Return the allocations whose memory did not go offline: UUID to reason."""
+        states = ((tag, self._states.get(tag)) for tag in self._records.all())
+        return {tag: item["reason"] for tag, item in states if item and item["state"] == OFFLINE_FAILED}
+
+    def forget(self, tag: str) -> None:
+        """Remove record and state; in this order, so that a kill in between leaves no slice without a record."""
+        self._step("forget")
+        self._records.remove(tag)
+        self._states.remove(tag)
