@@ -7,7 +7,8 @@ allocation goes offline in the background; nobody gets at it meanwhile.
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from oslo_log import log
@@ -137,15 +138,8 @@ class Releases:
         """Begin the detach of a driver that needs long for it; False when there is none to wait for."""
         if not self._pools.slow_detach:
             return False
-        before = self._records.get(allocation_uuid)
-        if before is None:
-            self._put(allocation_uuid, RELEASING)
-        try:
+        with self._releasing(allocation_uuid) as before:
             slow = self._pools.begin_detach(allocation_uuid)
-        except PondError:
-            if before is None or before["state"] == RELEASING:
-                self._records.remove(allocation_uuid)
-            raise
         if not slow and before is None:
             self._records.remove(allocation_uuid)
         return slow
@@ -167,21 +161,31 @@ class Releases:
                 self._finishing.discard(allocation_uuid)
 
     def _offline(self, allocation_uuid: str) -> bool:
+        with self._releasing(allocation_uuid) as before:
+            had = self._pools.detach(allocation_uuid)
+        if _unfinished(before):
+            self._put(allocation_uuid, RELEASED)
+        return had
+
+    @contextmanager
+    def _releasing(self, allocation_uuid: str) -> Iterator[dict[str, Any] | None]:
+        """Have it on disk that an allocation goes offline while it may have begun to; yields what was there before."""
         before = self._records.get(allocation_uuid)
         if before is None:
             self._put(allocation_uuid, RELEASING)
         try:
-            had = self._pools.detach(allocation_uuid)
+            yield before
         except PondError:
-            if before is None or before["state"] == RELEASING:
+            if _unfinished(before):
                 if allocation_uuid in self._pools.stuck():
                     self._put(allocation_uuid, RELEASING)  # nobody uses it any more; it is tried again
                 else:
                     self._records.remove(allocation_uuid)
             raise
-        if before is None or before["state"] == RELEASING:
-            self._put(allocation_uuid, RELEASED)
-        return had
 
     def _put(self, allocation_uuid: str, state: str) -> None:
         self._records.put(allocation_uuid, {"state": state, "at": self._clock()})
+
+
+def _unfinished(record: Mapping[str, Any] | None) -> bool:
+    return record is None or record["state"] == RELEASING
