@@ -9,7 +9,9 @@ from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.rpc.wire import Backing, Grant
 
 from .channel import Remote
+from .conftest import Hardware
 from .host import EmulatedHost
+from .machine import Machine
 
 TABLE = "/mnt/device"
 PYTHON = "/opt/pondstack/bin/python"
@@ -77,6 +79,15 @@ class CxlRack:
             self.device.revoke([index], tag=entry.tag, epoch=1)
         for index in range(self.device.info().slices_total):
             self.device.sanitize(index, epoch=1)
+
+
+@contextmanager
+def cxl_rack(hardware: Hardware, folder: Path, names: Sequence[str], slices: int, slice_mib: int) -> Iterator[CxlRack]:
+    """Boot hosts over one new device, made in `folder`."""
+    make_device(folder, slices, slice_mib)
+    machines = [Machine(name, (folder / "memory",), shares={TABLE: folder}) for name in names]
+    with hardware.hosts(*machines) as hosts:
+        yield CxlRack(hosts, folder)
 
 
 def make_device(folder: Path, slices: int, slice_mib: int) -> EmulatedDevice:

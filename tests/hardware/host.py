@@ -97,12 +97,6 @@ class EmulatedHost:
         self.power_off()
         self.power_on()
 
-    def qmp(self, command: str, **arguments: Any) -> Any:
-        """Run a QMP command; raises RuntimeError with QEMU's reason."""
-        if self._qemu is None:
-            raise RuntimeError(f"{self.machine.name} is switched off")
-        return self._qemu.qmp(command, **arguments)
-
     @property
     def pid(self) -> int:
         """The process of QEMU."""

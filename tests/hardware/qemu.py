@@ -1,20 +1,17 @@
-"""The command line of one emulated host, and the QEMU process with its control socket."""
+"""The command line of one emulated host, and the QEMU process."""
 
-import json
 import os
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from .machine import Machine
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
-QMP_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -55,7 +52,7 @@ class Files:
         return {**os.environ, "QEMU_MODULE_DIR": str(self.root / "usr/lib/x86_64-linux-gnu/qemu")}
 
 
-def arguments(machine: Machine, files: Files, disk: Path, code: Path, *, channel_fd: int, qmp_fd: int) -> list[str]:
+def arguments(machine: Machine, files: Files, disk: Path, code: Path, *, channel_fd: int) -> list[str]:
     """Return the whole command line; relative paths are in the host's folder."""
     return [
         *files.qemu(),
@@ -72,7 +69,6 @@ def arguments(machine: Machine, files: Files, disk: Path, code: Path, *, channel
         *("-serial", "file:console.log", "-serial", "unix:login,server=on,wait=off"),
         *("-chardev", f"socket,id=channel,fd={channel_fd}", "-device", "virtio-serial-pci,bus=pcie.0"),
         *("-device", "virtserialport,chardev=channel,name=pondstack"),
-        *("-chardev", f"socket,id=qmp,fd={qmp_fd}", "-object", "monitor-qmp,id=monitor,chardev=qmp"),
         *_cxl(machine.devices),
         *_shares(machine),
         *(("-netdev", "user,id=net0", "-device", "virtio-net-pci,bus=pcie.0,netdev=net0") if machine.network else ()),
@@ -117,56 +113,23 @@ def _shares(machine: Machine) -> Iterator[str]:
 
 
 class Qemu:
-    """One running QEMU: its process and its QMP socket. `channel` goes to the host's runner; who uses it closes it."""
+    """One running QEMU. `channel` goes to the host's runner; who uses it closes it."""
 
     def __init__(self, machine: Machine, files: Files, folder: Path, disk: Path, code: Path) -> None:
-        with ExitStack() as theirs_end:
-            self.channel, channel = socket.socketpair()
-            self._qmp, qmp = socket.socketpair()
-            theirs_end.enter_context(channel)
-            theirs_end.enter_context(qmp)
-            fds = (channel.fileno(), qmp.fileno())
-            command = arguments(machine, files, disk, code, channel_fd=fds[0], qmp_fd=fds[1])
-            with (folder / "qemu.log").open("ab") as log:
-                self.process = subprocess.Popen(
-                    command,
-                    pass_fds=fds,
-                    cwd=folder,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    env=files.environment(),
-                )
-        self._qmp.settimeout(QMP_SECONDS)
-        self._lines = self._qmp.makefile("rw", encoding="utf-8")
-        self._greeted = False
-
-    def qmp(self, command: str, **arguments: Any) -> Any:
-        """Run a QMP command; raises RuntimeError with QEMU's reason, OSError when QEMU is gone."""
-        if not self._greeted:
-            self._read()
-            self._greeted = True
-            self.qmp("qmp_capabilities")
-        self._lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        self._lines.flush()
-        while True:
-            answer = self._read()
-            if "error" in answer:
-                raise RuntimeError(f"{command}: {answer['error']['desc']}")
-            if "return" in answer:
-                return answer["return"]
+        self.channel, channel = socket.socketpair()
+        with channel, (folder / "qemu.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                arguments(machine, files, disk, code, channel_fd=channel.fileno()),
+                pass_fds=(channel.fileno(),),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=files.environment(),
+            )
 
     def end(self) -> None:
         """Take the power away: no more than what the host synced is on its disk."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        self._lines.close()
-        self._qmp.close()
-
-    def _read(self) -> dict[str, Any]:
-        line = self._lines.readline()
-        if not line:
-            raise ConnectionResetError("QEMU closed its control socket")
-        found: dict[str, Any] = json.loads(line)
-        return found

@@ -8,8 +8,7 @@ from agent.tests.drivers.test_contract import *  # noqa: F403 - the contract's t
 from agent.tests.drivers.test_contract import SLICES, Harness
 
 from .conftest import Hardware
-from .cxl_rack import TABLE, CxlRack, make_device
-from .machine import Machine
+from .cxl_rack import CxlRack, cxl_rack
 
 pytestmark = pytest.mark.hardware
 SLICE_MIB = 128
@@ -20,10 +19,8 @@ SLICE_MIB = 128
 def rack(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CxlRack]:
     """Two hosts over one device."""
     folder = tmp_path_factory.mktemp("pool") / "device"
-    make_device(folder, SLICES, SLICE_MIB)
-    machines = [Machine(name, (folder / "memory",), shares={TABLE: folder}) for name in ("host1", "host2")]
-    with hardware.hosts(*machines) as hosts:
-        yield CxlRack(hosts, folder)
+    with cxl_rack(hardware, folder, ("host1", "host2"), SLICES, SLICE_MIB) as rack:
+        yield rack
 
 
 @pytest.fixture

@@ -15,9 +15,8 @@ from pondstack.domain.model import Extent, extents_of, indexes_of
 from pondstack.rpc.wire import Grant
 
 from .conftest import Hardware
-from .cxl_rack import PYTHON, SERIAL, TABLE, CxlRack, make_device
+from .cxl_rack import PYTHON, SERIAL, CxlRack, cxl_rack
 from .figures import Figures
-from .machine import Machine
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1200)]
 
@@ -34,9 +33,8 @@ STEPS = {"attach": 9, "detach": 6}
 def rack(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CxlRack]:
     """One host with one device."""
     folder = tmp_path_factory.mktemp("pool") / "device"
-    make_device(folder, SLICES, SLICE_MIB)
-    with hardware.hosts(Machine(HOST, (folder / "memory",), shares={TABLE: folder})) as hosts:
-        yield CxlRack(hosts, folder)
+    with cxl_rack(hardware, folder, (HOST,), SLICES, SLICE_MIB) as rack:
+        yield rack
 
 
 class History:

@@ -11,9 +11,8 @@ from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Grant
 
 from .conftest import Hardware
-from .cxl_rack import SERIAL, TABLE, CxlRack, make_device
+from .cxl_rack import SERIAL, TABLE, CxlRack, cxl_rack
 from .host import EmulatedHost
-from .machine import Machine
 
 pytestmark = pytest.mark.hardware
 HOST, SLICES, SLICE_MIB = "host1", 4, 128
@@ -25,9 +24,8 @@ POLICY = "/sys/devices/system/memory/auto_online_blocks"
 def rack(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CxlRack]:
     """One host with one device, without the region that the driver makes."""
     folder = tmp_path_factory.mktemp("pool") / "device"
-    make_device(folder, SLICES, SLICE_MIB)
-    with hardware.hosts(Machine(HOST, (folder / "memory",), shares={TABLE: folder})) as hosts:
-        yield CxlRack(hosts, folder)
+    with cxl_rack(hardware, folder, (HOST,), SLICES, SLICE_MIB) as rack:
+        yield rack
 
 
 @pytest.fixture
