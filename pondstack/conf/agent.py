@@ -149,6 +149,14 @@ CXL_OPTS = [
         ],
         help="Who zeroes slices before their next owner gets them. The device checks all the same.",
     ),
+    cfg.ListOpt(
+        "system_cgroups",
+        default=["system.slice", "user.slice", "init.scope"],
+        help=(
+            "Cgroups (v2, paths below /sys/fs/cgroup) of what is no guest. Those that exist must be confined to local "
+            "nodes (cpuset.mems) before pool memory comes online. Empty: nobody looks."
+        ),
+    ),
 ]
 
 

@@ -55,6 +55,12 @@ def attaches(rack: CxlRack, grant: Grant) -> None:
     assert driver.detach(grant.allocation_uuid)
 
 
+def meminfo(host: EmulatedHost, node: int, name: str) -> int:
+    """Return a figure of a node in MiB."""
+    path = f"/sys/devices/system/node/node{node}/meminfo"
+    return int(shell(host, f"awk '/{name}:/ {{print $4}}' {path}")) // 1024
+
+
 @contextmanager
 def refused(rack: CxlRack, grant: Grant, code: str, *parts: str) -> Iterator[None]:
     """Expect an attach to be refused with a text that has all parts, and to leave nothing behind."""
@@ -124,6 +130,28 @@ def test_memory_in_zone_normal(rack: CxlRack, host: EmulatedHost, grant: Grant) 
     with refused(rack, grant, "zone_normal", f"memory{block} of dax0.", "zone Normal", "reboot it with memhp_default"):
         pass
     attaches(rack, grant)
+
+
+def test_the_hosts_own_processes_stay_off_the_pool(rack: CxlRack, host: EmulatedHost, grant: Grant) -> None:
+    """Read more than local memory holds: the rest of the page cache lands on the pool, but not of a confined cgroup."""
+    group = "/sys/fs/cgroup/system.slice"
+    shell(host, f"echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control; mkdir {group}")
+    with ExitStack() as stack:
+        stack.callback(shell, host, f"rmdir {group}")
+        with refused(rack, grant, "system_anywhere", "system.slice", "AllowedMemoryNodes=0", f"{group}/cpuset.mems"):
+            shell(host, f"echo 0 > {group}/cpuset.mems")
+        driver = rack.open(HOST)
+        node = driver.attach(grant)[0].host_node
+
+        def cached_on_pool(cgroup: str) -> int:
+            shell(host, "sync; echo 3 > /proc/sys/vm/drop_caches")
+            more = meminfo(host, 0, "MemFree") + 64
+            shell(host, f"echo $$ > {cgroup}/cgroup.procs; dd if=/dev/vda of=/dev/null bs=1M count={more} status=none")
+            return meminfo(host, node, "FilePages")
+
+        assert cached_on_pool(group) == 0
+        assert cached_on_pool("/sys/fs/cgroup") >= 32
+        assert driver.detach(grant.allocation_uuid)
 
 
 def test_slices_that_are_no_memory_blocks(rack: CxlRack, grant: Grant) -> None:

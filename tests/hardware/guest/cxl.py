@@ -11,6 +11,7 @@ from pondstack_agent.drivers.cxl import CxlHostPool
 from pondstack_agent.drivers.cxl.driver import Settings
 
 STATE = Path("/var/lib/pondstack/agent")
+SYSTEM = ("system.slice",)
 
 
 class Driver:
@@ -24,7 +25,7 @@ class Driver:
             "state_dir": STATE,
             "pools": {number: serial},
             "permission_tables": [table] if table else [],
-            "settings": Settings(attempts, seconds),
+            "settings": Settings(attempts, seconds, system_cgroups=SYSTEM),
             "step": self._step,
         }
         STATE.mkdir(parents=True, exist_ok=True)
@@ -65,7 +66,7 @@ class Driver:
 
     def limit(self, attempts: int, seconds: float) -> None:
         """Bound the offlining otherwise, from a new driver object on."""
-        self._arguments["settings"] = Settings(attempts, seconds)
+        self._arguments["settings"] = Settings(attempts, seconds, system_cgroups=SYSTEM)
         self.open()
 
     def audit(self) -> dict[str, Any]:

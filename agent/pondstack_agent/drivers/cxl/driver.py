@@ -20,7 +20,7 @@ from pondstack.domain.model import indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.drivers.cxl import region, users
+from pondstack_agent.drivers.cxl import partition, region, users
 from pondstack_agent.drivers.cxl.allocations import OFFLINE_FAILED, OFFLINING, ONLINE, Allocations
 from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.memory import Blocks
@@ -41,6 +41,7 @@ class Settings:
     offline_attempts: int = 5
     offline_timeout_seconds: float = 30.0
     zero_on_host: bool = False
+    system_cgroups: tuple[str, ...] = ()
 
 
 class CxlHostPool(HostPoolDriver):
@@ -84,7 +85,12 @@ class CxlHostPool(HostPoolDriver):
             state_dir=Path(conf.agent.state_dir),
             pools={int(number, 0): serial for number, serial in options.pools.items()},
             permission_tables=options.permission_table,
-            settings=Settings(options.offline_attempts, options.offline_timeout_seconds, options.sanitize == "host"),
+            settings=Settings(
+                offline_attempts=options.offline_attempts,
+                offline_timeout_seconds=options.offline_timeout_seconds,
+                zero_on_host=options.sanitize == "host",
+                system_cgroups=tuple(options.system_cgroups),
+            ),
         )
 
     def pools(self) -> tuple[str, ...]:
@@ -215,6 +221,7 @@ class CxlHostPool(HostPoolDriver):
     def _bring_online(self, memdev: region.Memdev, grant: Grant, *, check_zero: bool = True) -> None:
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
         indexes = indexes_of(grant.extents)
+        partition.check(self._sysfs, self._settings.system_cgroups)
         with self._locked():
             slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
             slices.clear()

@@ -18,6 +18,7 @@ class Failure(StrEnum):
     ZONE_NORMAL = "zone_normal"
     BLOCK_SIZE = "block_size"
     NODE_WITH_CPUS = "node_with_cpus"
+    SYSTEM_ANYWHERE = "system_anywhere"
 
 
 TEXTS = {
@@ -62,6 +63,11 @@ TEXTS = {
     Failure.NODE_WITH_CPUS: (
         "{device} belongs to node {node}, which has CPUs or no number of its own; have the firmware describe the CXL "
         "window as a node without CPUs (SRAT, CEDT)"
+    ),
+    Failure.SYSTEM_ANYWHERE: (
+        "processes of the cgroup {cgroup} may have memory of {nodes} node, and on the pool's they would keep it from "
+        "going offline; confine them: `systemctl set-property {cgroup} AllowedMemoryNodes={local}` (without systemd: "
+        "`echo {local} > /sys/fs/cgroup/{cgroup}/cpuset.mems`), or take it out of [cxl] system_cgroups"
     ),
 }
 
