@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
@@ -28,7 +28,7 @@ SST = "wsrep_sst_rsync"
 PROGRAMS = ("rsync", "lsof", "socat", "my_print_defaults", SST)
 JOIN_SECONDS = 60.0
 # A dead node is noticed after about two seconds instead of six; Galera refuses inactive_timeout < suspect_timeout.
-TIMEOUTS = {
+QUICK = {
     "evs.keepalive_period": "PT0.3S",
     "evs.inactive_check_period": "PT0.25S",
     "evs.suspect_timeout": "PT1S",
@@ -54,8 +54,17 @@ class GaleraNode(MariaDBServer):
 
     account = "nobody"
 
-    def __init__(self, directory: Path, number: int, peers: list[int], group_port: int, password: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        number: int,
+        peers: list[int],
+        group_port: int,
+        password: str,
+        options: Mapping[str, str],
+    ) -> None:
         self.number = number
+        self._options = options
         self._group_port = group_port
         self._peers = peers
         self._bootstrap = False
@@ -76,7 +85,7 @@ class GaleraNode(MariaDBServer):
             "gmcast.listen_addr": f"tcp://{LOOPBACK}:{self._group_port}",
             "ist.recv_addr": f"{LOOPBACK}:{ports['ist_port']}",
             "gcache.size": "32M",
-            **TIMEOUTS,
+            **self._options,
         }
         return [
             *(word for word in super()._argv() if word != "--skip-log-bin"),
@@ -148,15 +157,18 @@ class GaleraNode(MariaDBServer):
 
 
 class GaleraCluster:
-    """Nodes 0, 1, 2, ... with a directory of their own each. Stopped by pid only."""
+    """Nodes 0, 1, 2, ... with a directory of their own each. Stopped by pid only.
 
-    def __init__(self, directory: Path, size: int = 3) -> None:
+    `options` of the provider: how soon a silent node counts as dead; Galera's own defaults are {}.
+    """
+
+    def __init__(self, directory: Path, size: int = 3, options: Mapping[str, str] = QUICK) -> None:
         self.directory = Path(directory).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
         group = [self._port(number) for number in range(size)]
         password = self._remembered("password", lambda: os.urandom(12).hex())
         self.nodes = [
-            GaleraNode(self.directory / f"n{number}", number, group, port, password)
+            GaleraNode(self.directory / f"n{number}", number, group, port, password, options)
             for number, port in enumerate(group)
         ]
 
