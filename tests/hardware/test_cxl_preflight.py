@@ -146,7 +146,9 @@ def test_the_hosts_own_processes_stay_off_the_pool(rack: CxlRack, host: Emulated
         def cached_on_pool(cgroup: str) -> int:
             shell(host, "sync; echo 3 > /proc/sys/vm/drop_caches")
             more = meminfo(host, 0, "MemFree") + 64
-            shell(host, f"echo $$ > {cgroup}/cgroup.procs; dd if=/dev/vda of=/dev/null bs=1M count={more} status=none")
+            # A file with nothing in it: the kernel caches its pages all the same, and unlike a disk's they are movable.
+            shell(host, f"truncate -s {more}M /var/tmp/large")
+            shell(host, f"echo $$ > {cgroup}/cgroup.procs; dd if=/var/tmp/large of=/dev/null bs=1M status=none")
             return meminfo(host, node, "FilePages")
 
         assert cached_on_pool(group) == 0
