@@ -73,6 +73,5 @@ bench-ha: setup ## Cost of an operation with and without the mirror, throughput 
 	@$(PYTHON) -W ignore -m bench.ha $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) \
 		$(call option,threads,THREADS) $(call option,database,DATABASE)
 
-bench-cxl: setup ## Times per GiB in an emulated host: the CXL driver against daxctl, a mitigation against migratepages
+bench-cxl: setup ## The CXL driver's time per GiB against the raw daxctl commands in the same emulated host
 	@$(PYTHON) -W ignore -m bench.cxl $(call option,rounds,ROUNDS)
-	@$(PYTHON) -W ignore -m bench.mitigation
