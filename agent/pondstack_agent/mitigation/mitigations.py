@@ -8,7 +8,7 @@ more, else FAILED, and the guest is one of the pool as before.
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from oslo_log import log
 
@@ -106,7 +106,9 @@ class Mitigations:
 
     def recover(self, finish: Finish) -> None:
         """Decide what a former life left MOVING by what the kernel says; give back what is MITIGATED."""
-        for entry in self._entries.all():
+        entries = self._entries.all()
+        held = self._held(entries)
+        for entry in entries:
             if entry.state == State.MOVING:
                 try:
                     self._mover.check(self._find(entry.consumer_uuid), entry.pool_node)
@@ -115,13 +117,13 @@ class Mitigations:
                     self._entries.put(entry, state=State.FAILED, reason=text, left=self._left(entry))
                     continue
                 entry = self._entries.put(entry, state=State.MITIGATED, left=0)
-            if entry.state == State.MITIGATED:
+            if entry.state == State.MITIGATED and entry.allocation_uuid in held:
                 self._finish(entry, finish)
 
     def tidy(self, keep_seconds: float, finish: Finish) -> None:
         """Try again what could not be released; forget what ended long ago."""
         entries = self._entries.all()
-        held = {item.allocation_uuid for item in self._pools.attached()} if entries else set()
+        held = self._held(entries)
         for entry in entries:
             if entry.allocation_uuid in self._stops:
                 continue
@@ -162,6 +164,9 @@ class Mitigations:
         if entry.state != State.MOVING:
             return entry.answer()
         return entry.answer(left=self._left(entry), seconds=self._entries.clock() - entry.at)
+
+    def _held(self, entries: Sequence[Entry]) -> set[str]:
+        return {item.allocation_uuid for item in self._pools.attached()} if entries else set()
 
     def _left(self, entry: Entry) -> int:
         try:

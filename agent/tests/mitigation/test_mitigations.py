@@ -240,6 +240,16 @@ def test_killed_at_each_step(host, step: str) -> None:
     assert host.rig.controller.held == {}
 
 
+def test_what_was_given_back_is_not_given_back_again(host) -> None:
+    host.mitigate()
+    host.rig.later.run()
+    released: list[None] = []
+    host.at["release"] = lambda: released.append(None)
+    host.restart()
+    assert released == []
+    assert host.now().state == "mitigated"
+
+
 def test_what_the_driver_keeps_is_given_back_later(host, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(host.driver, "vacate", fail_in_use)
