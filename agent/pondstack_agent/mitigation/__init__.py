@@ -1,4 +1,4 @@
 """Local-copy mitigation (Pond, sections 4.2 and 4.3): all pool pages of one running guest move to local memory, once.
 
-`plan` and `room` decide, `numa` and `guest` look, `mover` and `privileged` act, `mitigations` keeps the order on disk.
+`plan` and `room` decide, `guest` looks, `mover` and `privileged` act, `mitigations` keeps the order on disk.
 """

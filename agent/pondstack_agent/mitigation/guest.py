@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pondstack.domain.errors import HostUnusable, NotFound
+from pondstack_agent import numa
 from pondstack_agent.drivers.cxl import users
-from pondstack_agent.mitigation import numa, privileged
-from pondstack_agent.mitigation.numa import Region
+from pondstack_agent.mitigation import privileged
+from pondstack_agent.numa import Region
 
 _MACHINE = ".scope"
 """What systemd-machined ends a guest's cgroup with; QEMU's threads are in groups below it."""

@@ -14,9 +14,10 @@ from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, PondError
 from pondstack.rpc.wire import Attached, Mitigation
+from pondstack_agent import numa
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.mitigation import guest as guests
-from pondstack_agent.mitigation import numa, plan
+from pondstack_agent.mitigation import plan
 from pondstack_agent.mitigation.guest import Cgroup, Guest
 from pondstack_agent.mitigation.mover import Aborted, Mover
 from pondstack_agent.mitigation.records import Entries, Entry, State

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from oslo_log import log
 
 from pondstack.domain.errors import InUse, NotFound
-from pondstack_agent.mitigation import numa, plan, privileged
+from pondstack_agent import numa
+from pondstack_agent.mitigation import plan, privileged
 from pondstack_agent.mitigation.guest import Cgroup, Guest
 from pondstack_agent.mitigation.room import HostNodes
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pondstack.domain.errors import HostUnusable
 from pondstack_agent.mitigation import plan
-from pondstack_agent.mitigation.numa import parse_list
+from pondstack_agent.numa import parse_list
 
 NODES = Path("/sys/devices/system/node")
 

@@ -4,7 +4,7 @@ import pytest
 
 from pondstack.domain.errors import HostUnusable, NoLocalRoom
 from pondstack_agent.mitigation import plan
-from pondstack_agent.mitigation.numa import Region
+from pondstack_agent.numa import Region
 
 MIB = 1 << 20
 

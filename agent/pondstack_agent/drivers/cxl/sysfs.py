@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pondstack.domain.errors import DeviceFailed
 from pondstack_agent.drivers.cxl import privileged
+from pondstack_agent.numa import parse_list
 
 SYSFS = Path("/sys")
 _MOST_BYTES = 4096  # one page: the most that an attribute has
@@ -40,8 +41,7 @@ class Sysfs:
 
     def cpus(self, path: str) -> set[int]:
         """Return a list of numbers such as 0-3,8."""
-        ranges = [part.partition("-") for part in self.text(path).split(",") if part]
-        return {n for first, _, last in ranges for n in range(int(first), int(last or first) + 1)}
+        return parse_list(self.text(path))
 
     def names(self, path: str) -> list[str]:
         """Return what a folder holds, sorted; nothing when it is not there."""

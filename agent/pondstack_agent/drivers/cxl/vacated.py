@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import InUse
+from pondstack_agent import numa
 from pondstack_agent.drivers.cxl.users import PROC
-from pondstack_agent.mitigation import numa
 
 KEY = "vacated"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pondstack_agent.mitigation import numa
+from pondstack_agent import numa
 
 MAPS = """\
 55d0a000-55d0c000 r--p 00000000 08:01 10 /usr/bin/qemu
