@@ -136,6 +136,11 @@ def call(method, **arguments):
         raise wrapped.exc_info[1] from None
 
 
+def audit(placed, repair=False, settle_seconds=-3600.0):
+    placed.limits = Limits(settle_seconds=settle_seconds)
+    return call(placed.manager.audit, repair=repair)
+
+
 @pytest.fixture
 def device(tmp_path):
     return create_device(tmp_path / "pool0", SLICES, serial=SERIAL)
