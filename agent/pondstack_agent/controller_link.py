@@ -8,7 +8,7 @@ import oslo_messaging
 from kombu.exceptions import OperationalError
 
 from pondstack.domain import errors
-from pondstack.rpc.wire import Grant, Report
+from pondstack.rpc.wire import Grant, Report, Sample
 
 T = TypeVar("T")
 
@@ -40,6 +40,9 @@ class Controller(Protocol):
     def heartbeat(self, report: Report) -> dict[str, Any]:
         """Tell what is attached."""
 
+    def telemetry(self, *, host: str, samples: Sequence[Sample]) -> None:
+        """Hand over what was measured."""
+
 
 class ControllerLink:
     """Calls the controller; raises Unavailable when it does not answer in time, its own error when it refuses.
@@ -68,6 +71,10 @@ class ControllerLink:
     def heartbeat(self, report: Report) -> dict[str, Any]:
         """Tell what is attached."""
         return self._call(self._controller.heartbeat, report)
+
+    def telemetry(self, *, host: str, samples: Sequence[Sample]) -> None:
+        """Hand over what was measured of the guests."""
+        self._call(self._controller.telemetry, host=host, samples=samples)
 
     def _call(self, method: Callable[..., T], *arguments: Any, **named: Any) -> T:
         with _translated(method.__name__):

@@ -15,7 +15,9 @@ from pondstack.domain.errors import PondError
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.build import Agent, build_agent
+from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.endpoint import AgentEndpoint
+from pondstack_agent.telemetry.service import Telemetry
 
 LOG = log.getLogger(__name__)
 
@@ -26,7 +28,7 @@ _MITIGATIONS = 2
 
 class AgentService(service.ServiceBase):  # type: ignore[misc]
     """One host's agent. Threads: [agent] rpc_threads for requests, two for the heartbeat, two that tell of releases,
-    and those in which calls of the controller wait.
+    three for telemetry, and those in which calls of the controller wait.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
@@ -34,6 +36,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         self._done: threading.Event | None = None
         self._server: Any = None
         self._heartbeat: Any = None
+        self._telemetry: Telemetry | None = None
         self._executor: Any = None
         self._mitigating: Any = None
         self._agent: Agent | None = None
@@ -48,7 +51,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         self._mitigating = futurist.ThreadPoolExecutor(max_workers=_MITIGATIONS)
         controller = ControllerAPI(transport, timeout_seconds=conf.agent.controller_timeout_seconds)
         # As many as can be waiting at once: a call that the bus holds up must not keep others waiting.
-        calls = futurist.ThreadPoolExecutor(max_workers=conf.agent.rpc_threads + _BACKGROUND_THREADS + 1)
+        calls = futurist.ThreadPoolExecutor(max_workers=conf.agent.rpc_threads + _BACKGROUND_THREADS + 2)
         agent = build_agent(conf, controller, self._executor, calls=calls, mitigating=self._mitigating)
         agent.manager.recover()
         self._agent = agent
@@ -59,6 +62,10 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         self._heartbeat = _heartbeat(conf, agent)
         thread = threading.Thread(target=self._heartbeat.start, name="heartbeat", daemon=True)
         thread.start()
+        if conf.telemetry.enabled:
+            link = ControllerLink(controller, calls, conf.agent.controller_timeout_seconds)
+            self._telemetry = Telemetry(conf, link)
+            self._telemetry.start()
         LOG.info("Agent of host %s serves", conf.host)
 
     def stop(self, graceful: bool = True) -> None:
@@ -71,6 +78,8 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             self._heartbeat.stop()  # not waited for: what it does is on disk before and goes on after a restart
         if self._agent is not None:
             self._agent.manager.stop()
+        if self._telemetry is not None:
+            self._telemetry.stop()
         if self._executor is not None:
             self._executor.shutdown(wait=graceful)
         if self._mitigating is not None:

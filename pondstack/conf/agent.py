@@ -1,11 +1,11 @@
-"""Options of pondstack-agent: who the host is, where the agent keeps its state, which pools the host reaches."""
+"""Options of pondstack-agent: who the host is, where it keeps its state, which pools it reaches, what it measures."""
 
 import socket
 from typing import Any
 
 from oslo_config import cfg
 
-AGENT, EMULATED, CXL = "agent", "emulated", "cxl"
+AGENT, EMULATED, CXL, TELEMETRY = "agent", "emulated", "cxl", "telemetry"
 
 DEFAULT_OPTS = [
     cfg.HostDomainOpt(
@@ -159,10 +159,38 @@ CXL_OPTS = [
     ),
 ]
 
+TELEMETRY_OPTS = [
+    cfg.BoolOpt(
+        "enabled",
+        default=True,
+        help="Whether the memory of this host's guests is looked at from outside, and the controller told of it.",
+    ),
+    cfg.FloatOpt(
+        "batch_seconds",
+        default=60.0,
+        min=1.0,
+        max=300.0,
+        help="Time in seconds between two batches to the controller. Readings in between are folded into one sample.",
+    ),
+    cfg.FloatOpt(
+        "memory_seconds",
+        default=300.0,
+        min=1.0,
+        max=86400.0,
+        help="Time in seconds between two looks at how much of each guest's memory was never touched.",
+    ),
+]
+
 
 def list_opts() -> list[tuple[str, list[Any]]]:
     """Return the options by group, for the sample configuration."""
-    return [("DEFAULT", DEFAULT_OPTS), (AGENT, AGENT_OPTS), (EMULATED, EMULATED_OPTS), (CXL, CXL_OPTS)]
+    return [
+        ("DEFAULT", DEFAULT_OPTS),
+        (AGENT, AGENT_OPTS),
+        (EMULATED, EMULATED_OPTS),
+        (CXL, CXL_OPTS),
+        (TELEMETRY, TELEMETRY_OPTS),
+    ]
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -113,6 +113,7 @@ class Leading:
             down_seconds=down_seconds,
             sanitize=self.sanitizing.wake,
             publish=self._publish,
+            keep=parts.telemetry.write,
             gate=self.gate,
         )
 
@@ -231,6 +232,7 @@ class Leading:
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
             self._guarded(lambda: self.ledger.prune(group.operations_keep_seconds))
+            self._guarded(self._parts.telemetry.tidy)
 
         return periodics.PeriodicWorker([(task, (), {}) for task in (reconcile, resync, prune)])
 

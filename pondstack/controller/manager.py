@@ -20,7 +20,8 @@ from pondstack.db.sql_reader import SqlReader
 from pondstack.domain.errors import Conflict, PondError
 from pondstack.domain.model import Extent
 from pondstack.domain.states import SliceState
-from pondstack.rpc.wire import Grant, Report
+from pondstack.rpc.controller_api import TELEMETRY_VERSION
+from pondstack.rpc.wire import Grant, Report, Sample
 
 LOG = log.getLogger(__name__)
 
@@ -41,11 +42,11 @@ def _gated(method: Method) -> Method:
 class ControllerManager:
     """What the leader answers. Errors are of pondstack.domain.errors; native threads, one request each.
 
-    `sanitize` and `publish` make the sanitiser and the writer of Placement look soon; `gate` refuses requests once this
-    controller is not sure any more that it leads.
+    `sanitize` and `publish` make the sanitiser and the writer of Placement look soon; `keep` keeps what hosts measured;
+    `gate` refuses requests once this controller is not sure any more that it leads.
     """
 
-    target = oslo_messaging.Target(version="1.0")
+    target = oslo_messaging.Target(version=TELEMETRY_VERSION)
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class ControllerManager:
         down_seconds: float,
         sanitize: Callable[[], None],
         publish: Callable[[], None],
+        keep: Callable[[str, Sequence[Sample]], object] = lambda _host, _samples: None,
         gate: Gate | None = None,
     ) -> None:
         self.gate = gate or Gate()
@@ -69,6 +71,7 @@ class ControllerManager:
         self._down = down_seconds
         self._sanitize = sanitize
         self._publish = publish
+        self._keep = keep
         self.reconciler: Reconciler | None = None
 
     @_gated
@@ -167,6 +170,11 @@ class ControllerManager:
             }
             for uuid, about in found.items()
         }
+
+    @_gated
+    def telemetry(self, _context: Any, *, host: str, samples: Sequence[dict[str, Any]]) -> None:
+        """Keep what a host measured (since 1.1); no part of the journal, so that repeating it is not harmless."""
+        self._keep(host, [Sample.from_wire(item) for item in samples])
 
     @_gated
     def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from pondstack.controller.devices import DeviceSpec, load_device, parse_spec
 from pondstack.db.engine import Database
 from pondstack.db.leadership import SqlLeadership
 from pondstack.db.sql_reader import SqlReader
+from pondstack.db.telemetry import Keeping, Telemetry
 from pondstack.devices.base import PoolDevice
 from pondstack.ha.options import broker_terms_of, terms_of
 from pondstack.rpc import transport as rpc
@@ -47,6 +48,7 @@ class Parts:
         self._devices = {spec: load_device(spec) for spec in self.specs}
         self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
         self.transport = rpc.get_controller_transport(conf)
+        self.telemetry = Telemetry(self.database, self._keeping)
         self.tell_failed = FailedGuests(conf, self.name)
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
@@ -56,6 +58,10 @@ class Parts:
     def buffer_slices(self) -> int:
         """Return how many free slices per pool are kept back, as the option says now."""
         return int(self.conf.controller.free_buffer_slices)
+
+    def _keeping(self) -> Keeping:
+        group = self.conf.telemetry
+        return Keeping(group.keep_samples_seconds, group.period_seconds, group.keep_periods_seconds)
 
     def close(self) -> None:
         """Close bus and databases."""

@@ -149,6 +149,27 @@ class OperationRow(Base):
     __table_args__ = (Index("uq_operations_id_kind", "operation_id", "kind", unique=True),)
 
 
+class TelemetryRow(Base):
+    """Readings of a guest's metric on one host. `period_seconds` 0: as an agent sent them; else of a whole period.
+
+    `taken_at`: of a period its begin. `node` -1: the guest as a whole. `readings` 0: no value, for `reason`.
+    """
+
+    __tablename__ = "telemetry"
+    consumer_uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    period_seconds: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    taken_at: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
+    metric: Mapped[str] = mapped_column(String(32), primary_key=True)
+    node: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    host: Mapped[str] = mapped_column(NAME, primary_key=True)
+    readings: Mapped[int] = mapped_column(Integer)
+    minimum: Mapped[float | None] = mapped_column(Float(53))
+    mean: Mapped[float | None] = mapped_column(Float(53))
+    maximum: Mapped[float | None] = mapped_column(Float(53))
+    reason: Mapped[str] = mapped_column(NAME)
+    __table_args__ = (Index("ix_telemetry_age", "period_seconds", "taken_at"),)
+
+
 class SplitRow(Base):
     """The split decided for an instance, kept for its moves; `flavor_key` changes on resize."""
 

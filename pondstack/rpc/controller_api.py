@@ -12,11 +12,13 @@ import oslo_messaging
 
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.persisting import Patience, Persisting
-from pondstack.rpc.wire import Grant, Report, Snapshot, SplitAnswer
+from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitAnswer
 
 AUDIT_SECONDS = 120.0
 MONITOR_SECONDS = 4
 """An audit takes as long as it takes; that its controller is gone is noticed after this many seconds."""
+TELEMETRY_VERSION = "1.1"
+"""The version of the endpoint that telemetry() came with."""
 
 
 class ControllerAPI:
@@ -90,6 +92,14 @@ class ControllerAPI:
         """
         answer: dict[str, Any] = self._call("heartbeat", report=report.to_wire())
         return answer
+
+    def telemetry(self, *, host: str, samples: Sequence[Sample]) -> None:
+        """Hand over what was measured of a host's guests.
+
+        Never repeated: a batch that is lost is lost, and one that is taken for lost may have been kept.
+        """
+        client = self._leader.prepare(timeout=self._timeout, version=TELEMETRY_VERSION)
+        client.call({}, "telemetry", host=host, samples=[item.to_wire() for item in samples])
 
     def get_split(self, *, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
         """Ask how to split a VM (pondstack.domain.sizing.Features as a dict); remembered by instance."""

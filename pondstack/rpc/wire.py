@@ -83,6 +83,25 @@ class Report(Wire):
 
 
 @dataclass(frozen=True, slots=True)
+class Sample(Wire):
+    """Readings of one metric of one guest (pondstack.domain.telemetry). `node` None: of the guest as a whole.
+
+    `age_seconds`: since the last reading, when it was sent; no two machines' clocks are compared. `readings` 0: there
+    is no value, for `reason`.
+    """
+
+    consumer_uuid: str
+    metric: str
+    node: int | None = None
+    age_seconds: float = 0.0
+    readings: int = 0
+    minimum: float | None = None
+    mean: float | None = None
+    maximum: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Backing(Wire):
     """Memory behind one CPU-less guest node: a range of a file (emulated device) or a node of the host (CXL).
 

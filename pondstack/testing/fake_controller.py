@@ -12,7 +12,7 @@ from pondstack.devices import pool_uuid
 from pondstack.devices.base import PoolDevice
 from pondstack.domain.errors import Conflict, NotFound, OperationMismatch, PoolShortage
 from pondstack.domain.model import Extent, extents_of, indexes_of
-from pondstack.rpc.wire import Grant, Report
+from pondstack.rpc.wire import Grant, Report, Sample
 
 
 class FakeController:
@@ -30,6 +30,7 @@ class FakeController:
         self.grants: dict[str, Grant] = {}
         self.operations: dict[str, tuple[dict[str, Any], str]] = {}
         self.reports: list[Report] = []
+        self.samples: list[Sample] = []
         self.calls: list[str] = []
         self.before: defaultdict[str, list[Callable[..., Any]]] = defaultdict(list)
         self.after: defaultdict[str, list[Callable[..., Any]]] = defaultdict(list)
@@ -98,6 +99,11 @@ class FakeController:
             for allocation_uuid in report.released:
                 self._free(allocation_uuid)
             return {"epoch": self.epoch, "forget": list(report.released), "pools": self._pools()}
+
+    def telemetry(self, *, host: str, samples: Sequence[Sample]) -> None:
+        """Keep what was measured."""
+        with self._call("telemetry", host=host, samples=samples):
+            self.samples += samples
 
     def lead_again(self, epoch: int) -> None:
         """Restart with a new epoch."""

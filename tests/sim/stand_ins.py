@@ -40,6 +40,7 @@ class SimParts:
         self.specs = [DeviceSpec(pool, "memory", pool) for pool in rack.history.pools]
         self.placement = rack.placement
         self.transport = None
+        self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
         self.tell_failed = lambda _event: None
 
     def conf_of_node(self) -> SimpleNamespace:

@@ -25,6 +25,7 @@ from pondstack.db import migration
 from pondstack.db.engine import Database
 from pondstack.db.ledger import Ledger
 from pondstack.db.sql_reader import SqlReader
+from pondstack.db.telemetry import Keeping, Telemetry
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import InUse
@@ -209,6 +210,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         down_seconds=down_seconds,
         sanitize=lambda: None,
         publish=lambda: rack.published.append("manager"),
+        keep=Telemetry(database, lambda: Keeping(7200, 300, 7200)).write,
     )
     rack.reconciler = rack.manager.reconciler = Reconciler(
         ledger=ledger,

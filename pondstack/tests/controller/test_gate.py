@@ -58,6 +58,7 @@ def test_every_method_of_the_leader_is_behind_the_gate(rack) -> None:
         "acknowledge": {"operation_id": "o", "allocation_uuid": "a", "host": "h"},
         "release": {"operation_id": "o", "allocation_uuid": "a", "host": "h"},
         "heartbeat": {"report": {}},
+        "telemetry": {"host": "h", "samples": []},
         "get_split": {"features": {}},
         "snapshot": {},
         "set_host": {"name": "h", "enabled": True, "reason": "", "generation": None},

@@ -1,0 +1,74 @@
+"""What was measured since the last batch: readings of the same thing are folded into one sample. Thread-safe."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pondstack.domain.telemetry import Metric
+from pondstack.rpc.wire import Sample
+
+Key = tuple[str, Metric, int | None]
+
+
+@dataclass(slots=True)
+class _Fold:
+    at: float
+    readings: int = 0
+    minimum: float = 0.0
+    total: float = 0.0
+    maximum: float = 0.0
+    reason: str = ""
+
+    def add(self, value: float) -> None:
+        self.minimum = min(self.minimum, value) if self.readings else value
+        self.maximum = max(self.maximum, value) if self.readings else value
+        self.total += value
+        self.readings += 1
+
+
+class Outbox:
+    """Samples that wait to be sent. As many as there are guests, nodes and metrics, however long nobody takes them."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._folds: dict[Key, _Fold] = {}
+        self._lock = threading.Lock()
+
+    def add(self, consumer_uuid: str, metric: Metric, value: float, node: int | None = None) -> None:
+        """Add a reading."""
+        with self._lock:
+            self._fold(consumer_uuid, metric, node).add(value)
+
+    def missing(self, consumer_uuid: str, metric: Metric, reason: str, node: int | None = None) -> None:
+        """Say why there is no reading; forgotten when another one of the same batch has a value."""
+        with self._lock:
+            self._fold(consumer_uuid, metric, node).reason = reason
+
+    def _fold(self, consumer_uuid: str, metric: Metric, node: int | None) -> _Fold:
+        now = self._clock()
+        fold = self._folds.setdefault((consumer_uuid, metric, node), _Fold(now))
+        fold.at = now
+        return fold
+
+    def take(self) -> list[Sample]:
+        """Return all samples and forget them."""
+        with self._lock:
+            folds, self._folds = self._folds, {}
+        now = self._clock()
+        return [_sample(key, fold, max(0.0, now - fold.at)) for key, fold in folds.items()]
+
+
+def _sample(key: Key, fold: _Fold, age_seconds: float) -> Sample:
+    consumer_uuid, metric, node = key
+    if not fold.readings:
+        return Sample(consumer_uuid, str(metric), node, age_seconds, reason=fold.reason)
+    return Sample(
+        consumer_uuid=consumer_uuid,
+        metric=str(metric),
+        node=node,
+        age_seconds=age_seconds,
+        readings=fold.readings,
+        minimum=fold.minimum,
+        mean=fold.total / fold.readings,
+        maximum=fold.maximum,
+    )

@@ -1,0 +1,48 @@
+"""The threads that measure: each look at its own interval, two at a time, away from what the agent is there for."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import futurist
+from futurist import periodics
+from oslo_config import cfg
+
+from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.telemetry.memory import MemoryLook
+from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.sending import Sending
+
+_THREADS = 2
+
+
+class Telemetry:
+    """All looks of one host, from [telemetry]. stop() does not wait: a look that is under way changes nothing."""
+
+    def __init__(self, conf: cfg.ConfigOpts, controller: ControllerLink) -> None:
+        group = conf.telemetry
+        outbox = Outbox(time.monotonic)
+        tasks = [
+            _task(group.memory_seconds, MemoryLook(outbox).run),
+            _task(group.batch_seconds, Sending(conf.host, controller, outbox).run),
+        ]
+        self._worker: Any = periodics.PeriodicWorker(
+            [(task, (), {}) for task in tasks], executor_factory=lambda: futurist.ThreadPoolExecutor(_THREADS)
+        )
+
+    def start(self) -> None:
+        """Begin."""
+        threading.Thread(target=self._worker.start, name="telemetry", daemon=True).start()
+
+    def stop(self) -> None:
+        """Measure no more."""
+        self._worker.stop()
+
+
+def _task(seconds: float, run: Callable[[], None]) -> Any:
+    @periodics.periodic(spacing=seconds, run_immediately=True)
+    def task() -> None:
+        run()
+
+    return task

@@ -1,0 +1,141 @@
+"""From a guest's process to the controller: looks, folds, batches, and what is lost."""
+
+import os
+from pathlib import Path
+
+import futurist
+import pytest
+
+from pondstack.domain.errors import NotLeader
+from pondstack.domain.telemetry import Metric
+from pondstack.rpc.wire import Sample
+from pondstack.testing.fake_controller import FakeController
+from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.telemetry import sending
+from pondstack_agent.telemetry.memory import MemoryLook, running_guests
+from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.sending import Sending
+
+from .conftest import UUID, GuestMaker
+
+PAGES_PER_MIB = 256
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        """Return the present."""
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def outbox(clock: Clock) -> Outbox:
+    return Outbox(clock)
+
+
+def values(samples: list[Sample]) -> dict[tuple[str, int | None], float | None]:
+    return {(item.metric, item.node): item.mean for item in samples}
+
+
+def test_readings_are_folded_with_the_age_of_the_last(outbox: Outbox, clock: Clock) -> None:
+    for value in (4.0, 1.0, 7.0):
+        outbox.add("vm", Metric.INSTRUCTIONS_PER_CYCLE, value)
+        clock.now += 1
+    clock.now += 9
+    (sample,) = outbox.take()
+    assert (sample.readings, sample.minimum, sample.mean, sample.maximum) == (3, 1.0, 4.0, 7.0)
+    assert sample.age_seconds == 10.0
+    assert outbox.take() == []
+
+
+def test_a_reason_gives_way_to_a_value(outbox: Outbox) -> None:
+    outbox.missing("vm", Metric.HOT_MIB, "not yet")
+    outbox.missing("vm", Metric.COLD_MIB, "not yet")
+    outbox.add("vm", Metric.HOT_MIB, 0.0)
+    hot, cold = outbox.take()
+    assert (hot.readings, hot.mean, hot.reason) == (1, 0.0, "")
+    assert (cold.readings, cold.mean, cold.reason) == (0, None, "not yet")
+
+
+@pytest.mark.usefixtures("root")
+def test_a_guest_is_found_and_measured(start_guest: GuestMaker, outbox: Outbox) -> None:
+    guest = start_guest()
+    assert running_guests()[UUID] == guest.pid
+    MemoryLook(outbox, lambda: {UUID: guest.pid}).run()
+    samples = outbox.take()
+    assert {item.consumer_uuid for item in samples} == {UUID}
+    found = values(samples)
+    assert found["memory_mib", None] == guest.local_mib + guest.pool_mib
+    if found["huge_mib", 0]:
+        pytest.skip("this kernel gives memory without a name in huge pages, which the figure says")
+    for node, mib, pages in ((0, guest.local_mib, guest.local_pages), (1, guest.pool_mib, guest.pool_pages)):
+        assert found["memory_mib", node] == mib
+        assert found["untouched_mib", node] == pytest.approx(mib - pages / PAGES_PER_MIB, rel=0.02)
+
+
+@pytest.mark.usefixtures("root")
+def test_what_cannot_be_told_has_a_reason_and_no_value(start_guest: GuestMaker, outbox: Outbox) -> None:
+    guest = start_guest(more=("-overcommit", "mem-lock=on"))
+    MemoryLook(outbox, lambda: {UUID: guest.pid}).run()
+    untouched = [item for item in outbox.take() if item.metric == "untouched_mib"]
+    assert len(untouched) == 3
+    assert all(item.readings == 0 and item.mean is None and "mem-lock" in item.reason for item in untouched)
+
+
+def test_processes_that_are_no_guests_are_left_out(outbox: Outbox) -> None:
+    MemoryLook(outbox, lambda: {UUID: os.getpid(), "gone": 2**22 + 1}).run()
+    assert outbox.take() == []
+
+
+def test_a_name_that_is_no_uuid_is_no_instance(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "cmdline").write_bytes(b"qemu\0-uuid\0../etc\0")
+    assert running_guests(tmp_path) == {}
+
+
+@pytest.fixture
+def controller() -> FakeController:
+    return FakeController({})
+
+
+@pytest.fixture
+def sender(controller: FakeController, outbox: Outbox) -> Sending:
+    return Sending("host1", ControllerLink(controller, futurist.SynchronousExecutor(), 5.0), outbox)
+
+
+def test_batches_are_bounded(
+    sender: Sending, controller: FakeController, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "BATCH_SAMPLES", 3)
+    for node in range(7):
+        outbox.add("vm", Metric.MEMORY_MIB, 1.0, node)
+    sender.run()
+    assert controller.calls == ["telemetry"] * 3
+    assert [item.node for item in controller.samples] == list(range(7))
+    sender.run()
+    assert len(controller.calls) == 3, "nothing to tell is not told"
+
+
+def test_a_lost_batch_is_lost_and_said_once(
+    sender: Sending, controller: FakeController, outbox: Outbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    def refuse(**_: object) -> None:
+        raise NotLeader("nobody leads")
+
+    controller.before["telemetry"] = [refuse, refuse]
+    for value in (1.0, 2.0, 3.0):
+        outbox.add("vm", Metric.MEMORY_MIB, value)
+        sender.run()
+    assert [item.mean for item in controller.samples] == [3.0]
+    assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
+    assert "1 samples are lost: nobody leads" in caplog.text

@@ -1,0 +1,36 @@
+"""What is measured of a guest from outside, by name (Pond 4.2): every metric has its unit in its name.
+
+A metric of a guest as a whole has no node; of the guest's NUMA nodes, node 0 is local memory and the others are pool
+memory. "Not available" is a sample without values and with a reason, never a figure.
+"""
+
+from enum import StrEnum
+
+
+class Metric(StrEnum):
+    """Metrics of one guest."""
+
+    MEMORY_MIB = "memory_mib"
+    """Memory that the guest was given."""
+    UNTOUCHED_MIB = "untouched_mib"
+    """Of it, what the guest has never read or written since it started, or has given back."""
+    HUGE_MIB = "huge_mib"
+    """Of what it touched, how much is in huge pages: the figure above is as blurred as they are large."""
+    COMMITTED_MIB = "committed_mib"
+    """What the guest's kernel has handed out, caches included, as its balloon driver tells."""
+    HOT_MIB = "hot_mib"
+    """Touched memory that was used since the scan before."""
+    COLD_MIB = "cold_mib"
+    """Touched memory that was not."""
+    SCAN_SECONDS = "scan_seconds"
+    """How long that scan took."""
+    SCAN_CPU_SECONDS = "scan_cpu_seconds"
+    """How much time of a CPU it took."""
+    INSTRUCTIONS_PER_CYCLE = "instructions_per_cycle"
+    """Of the guest's vCPUs; no unit."""
+    CACHE_MISSES_PER_KILO = "cache_misses_per_kilo"
+    """Misses of the last cache per 1,000 instructions."""
+    BACKEND_BOUND_PERCENT = "backend_bound_percent"
+    """Top-down method, level 1: slots of the pipeline that wait for the back end."""
+    MEMORY_BOUND_PERCENT = "memory_bound_percent"
+    """Top-down method, level 2: slots that wait for loads and stores."""
