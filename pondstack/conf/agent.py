@@ -179,6 +179,38 @@ TELEMETRY_OPTS = [
         max=86400.0,
         help="Time in seconds between two looks at how much of each guest's memory was never touched.",
     ),
+    cfg.StrOpt(
+        "libvirt_uri",
+        default="qemu:///system",
+        help="Where libvirt is asked what guests have committed, by their balloon drivers. Empty: it is not asked.",
+    ),
+    cfg.FloatOpt(
+        "access_seconds",
+        default=1800.0,
+        min=0.0,
+        max=86400.0,
+        help=(
+            "Time in seconds between two scans of which memory each guest uses. A scan clears the accessed bits that "
+            "the kernel's reclaim goes by, too. 0: none."
+        ),
+    ),
+    cfg.FloatOpt(
+        "access_cpu_percent",
+        default=1.0,
+        min=0.01,
+        max=100.0,
+        help=(
+            "What all access scans together may take, in percent of one CPU. A scan that would take more is skipped, "
+            "and its sample says so."
+        ),
+    ),
+    cfg.FloatOpt(
+        "counters_seconds",
+        default=1.0,
+        min=0.0,
+        max=60.0,
+        help="Time in seconds between two readings of the hardware counters of each guest's vCPUs. 0: none.",
+    ),
 ]
 
 

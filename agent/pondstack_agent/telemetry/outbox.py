@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pondstack.domain.telemetry import Metric
 from pondstack.rpc.wire import Sample
 
+REPEAT_SECONDS = 1800.0
+"""A reason that has not changed is told again after this long."""
+
 Key = tuple[str, Metric, int | None]
 
 
@@ -32,6 +35,7 @@ class Outbox:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._folds: dict[Key, _Fold] = {}
+        self._told: dict[Key, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
     def add(self, consumer_uuid: str, metric: Metric, value: float, node: int | None = None) -> None:
@@ -51,11 +55,21 @@ class Outbox:
         return fold
 
     def take(self) -> list[Sample]:
-        """Return all samples and forget them."""
+        """Return all samples and forget them; a reason that was told lately is left out."""
         with self._lock:
             folds, self._folds = self._folds, {}
-        now = self._clock()
-        return [_sample(key, fold, max(0.0, now - fold.at)) for key, fold in folds.items()]
+            now = self._clock()
+            self._told = {key: told for key, told in self._told.items() if now - told[1] < REPEAT_SECONDS}
+            return [_sample(key, fold, max(0.0, now - fold.at)) for key, fold in folds.items() if self._new(key, fold)]
+
+    def _new(self, key: Key, fold: _Fold) -> bool:
+        if fold.readings:
+            self._told.pop(key, None)
+            return True
+        if self._told.get(key, ("", 0.0))[0] == fold.reason:
+            return False
+        self._told[key] = (fold.reason, self._clock())
+        return True
 
 
 def _sample(key: Key, fold: _Fold, age_seconds: float) -> Sample:

@@ -10,11 +10,16 @@ from futurist import periodics
 from oslo_config import cfg
 
 from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.telemetry.access import AccessLook
+from pondstack_agent.telemetry.balloon import Balloon, BalloonLook
+from pondstack_agent.telemetry.counters import GENERAL, CountersLook, top_down
 from pondstack_agent.telemetry.memory import MemoryLook
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.sending import Sending
 
 _THREADS = 2
+BALLOON_SECONDS = 60.0
+"""How much older than a look's interval a balloon driver's word may be."""
 
 
 class Telemetry:
@@ -23,10 +28,19 @@ class Telemetry:
     def __init__(self, conf: cfg.ConfigOpts, controller: ControllerLink) -> None:
         group = conf.telemetry
         outbox = Outbox(time.monotonic)
-        tasks = [
-            _task(group.memory_seconds, MemoryLook(outbox).run),
-            _task(group.batch_seconds, Sending(conf.host, controller, outbox).run),
+        looks: list[tuple[float, Callable[[], None]]] = [
+            (group.batch_seconds, Sending(conf.host, controller, outbox).run),
+            (group.memory_seconds, MemoryLook(outbox).run),
         ]
+        if group.libvirt_uri:
+            balloon = Balloon(group.libvirt_uri, group.memory_seconds + BALLOON_SECONDS)
+            looks.append((group.memory_seconds, BalloonLook(outbox, balloon).run))
+        if group.access_seconds:
+            scans = AccessLook(outbox, group.access_seconds, group.access_cpu_percent)
+            looks.append((group.access_seconds, scans.run))
+        if group.counters_seconds:
+            looks.append((group.counters_seconds, CountersLook(outbox, [GENERAL, top_down()]).run))
+        tasks = [_task(seconds, run) for seconds, run in looks]
         self._worker: Any = periodics.PeriodicWorker(
             [(task, (), {}) for task in tasks], executor_factory=lambda: futurist.ThreadPoolExecutor(_THREADS)
         )

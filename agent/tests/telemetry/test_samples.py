@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import futurist
 import pytest
@@ -9,12 +10,14 @@ import pytest
 from pondstack.domain.errors import NotLeader
 from pondstack.domain.telemetry import Metric
 from pondstack.rpc.wire import Sample
+from pondstack.testing.daemon import wait_until
 from pondstack.testing.fake_controller import FakeController
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.telemetry import sending
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
-from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.outbox import REPEAT_SECONDS, Outbox
 from pondstack_agent.telemetry.sending import Sending
+from pondstack_agent.telemetry.service import Telemetry
 
 from .conftest import UUID, GuestMaker
 
@@ -63,6 +66,21 @@ def test_a_reason_gives_way_to_a_value(outbox: Outbox) -> None:
     hot, cold = outbox.take()
     assert (hot.readings, hot.mean, hot.reason) == (1, 0.0, "")
     assert (cold.readings, cold.mean, cold.reason) == (0, None, "not yet")
+
+
+def test_a_reason_is_told_when_it_is_new_and_now_and_then(outbox: Outbox, clock: Clock) -> None:
+    told = []
+    for reason in ("a", "a", "b", None, "b", "b"):
+        if reason:
+            outbox.missing("vm", Metric.HOT_MIB, reason)
+        else:
+            outbox.add("vm", Metric.HOT_MIB, 1.0)
+        told.append([item.reason for item in outbox.take()])
+        clock.now += 60
+    assert told == [["a"], [], ["b"], [""], ["b"], []]
+    clock.now += REPEAT_SECONDS
+    outbox.missing("vm", Metric.HOT_MIB, "b")
+    assert [item.reason for item in outbox.take()] == ["b"]
 
 
 @pytest.mark.usefixtures("root")
@@ -139,3 +157,31 @@ def test_a_lost_batch_is_lost_and_said_once(
     assert [item.mean for item in controller.samples] == [3.0]
     assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
     assert "1 samples are lost: nobody leads" in caplog.text
+
+
+@pytest.mark.usefixtures("root")
+def test_the_service_looks_and_tells_by_itself(start_guest: GuestMaker, controller: FakeController, conf: Any) -> None:
+    """All looks at once, over the real /proc, with nothing told when."""
+    start_guest()
+    for name, value in {"memory_seconds": 1, "batch_seconds": 1, "access_seconds": 1, "counters_seconds": 0.2}.items():
+        conf.set_override(name, value, group="telemetry")
+    conf.set_override("libvirt_uri", "test:///default", group="telemetry")
+    telemetry = Telemetry(conf, ControllerLink(controller, futurist.SynchronousExecutor(), 5.0))
+    telemetry.start()
+    wanted = {
+        "memory_mib",
+        "untouched_mib",
+        "committed_mib",
+        "hot_mib",
+        "instructions_per_cycle",
+        "memory_bound_percent",
+    }
+    try:
+        assert wait_until(lambda: wanted <= {item.metric for item in mine(controller)}, 30.0, 0.05)
+    finally:
+        telemetry.stop()
+    assert all(item.readings or item.reason for item in mine(controller))
+
+
+def mine(controller: FakeController) -> list[Sample]:
+    return [item for item in controller.samples if item.consumer_uuid == UUID]

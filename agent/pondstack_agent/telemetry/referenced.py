@@ -1,0 +1,80 @@
+"""Which memory of a process was used since the last scan: the accessed bits of its page tables, read and cleared.
+
+/proc/PID/smaps counts pages that were referenced, mapping by mapping, and `1` to /proc/PID/clear_refs clears their bits
+(Documentation/filesystems/proc.rst). Nothing is attached to the process. The price: the kernel's own reclaim finds the
+bits cleared, too. Guests under KVM cannot be scanned like this: they go by page tables of their own (EPT, NPT), whose
+bits clear_refs leaves alone.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pondstack_agent.telemetry.mappings import Mapped
+from pondstack_agent.telemetry.pagemap import PROC
+from pondstack_agent.telemetry.process import under_kvm
+
+_HEADER = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ")
+_FIELD = re.compile(r"(Rss|Swap|Referenced|KernelPageSize): +(\d+) kB")
+KIB = 1024
+_PAGE_KIB = 64
+"""Pages of mappings are no larger, huge pages apart, on any architecture."""
+
+KVM = "the guest runs under KVM, whose page tables this scan does not see"
+HUGE = "in huge pages, which the kernel does not count here"
+CUT = "its mapping has other memory in it"
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """Memory of one range in bytes: used since the scan before, and there but not used. `reason`: why not known."""
+
+    hot_bytes: int = 0
+    cold_bytes: int = 0
+    reason: str = ""
+
+
+def why_not(pid: int, proc: Path = PROC) -> str:
+    """Return why a process cannot be scanned, '' when it can; raises OSError."""
+    return KVM if under_kvm(pid, proc) else ""
+
+
+def scan(pid: int, ranges: Sequence[Mapped], proc: Path = PROC) -> list[Used]:
+    """Return what was used of each range since the scan before, and begin anew; raises OSError."""
+    text = (proc / str(pid) / "smaps").read_text()
+    clear(pid, proc)
+    found = [Used() for _ in ranges]
+    for start, end, fields in _mappings(text):
+        for index, item in enumerate(ranges):
+            if start < item.end and item.start < end:
+                found[index] = _add(found[index], item, start, end, fields)
+    return found
+
+
+def clear(pid: int, proc: Path = PROC) -> None:
+    """Begin anew; raises OSError."""
+    (proc / str(pid) / "clear_refs").write_text("1")
+
+
+def _add(used: Used, item: Mapped, start: int, end: int, fields: dict[str, int]) -> Used:
+    if used.reason:
+        return used
+    if start < item.start or end > item.end:
+        return Used(reason=CUT)
+    if fields["KernelPageSize"] > _PAGE_KIB:
+        return Used(reason=HUGE)
+    hot = fields["Referenced"] * KIB
+    there = (fields["Rss"] + fields["Swap"]) * KIB
+    return Used(used.hot_bytes + hot, used.cold_bytes + max(0, there - hot))
+
+
+def _mappings(text: str) -> list[tuple[int, int, dict[str, int]]]:
+    found: list[tuple[int, int, dict[str, int]]] = []
+    for line in text.splitlines():
+        if field := _FIELD.match(line):
+            found[-1][2][field[1]] = int(field[2])
+        elif header := _HEADER.match(line):
+            fields = {"Rss": 0, "Swap": 0, "Referenced": 0, "KernelPageSize": 0}
+            found.append((int(header[1], 16), int(header[2], 16), fields))
+    return found
