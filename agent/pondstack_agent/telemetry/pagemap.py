@@ -64,13 +64,15 @@ def look(pid: int, start: int, end: int, proc: Path = PROC) -> Present:
 def by_ranges(handle: int, start: int, end: int) -> Present:
     """Look by PAGEMAP_SCAN; raises OSError, ENOTTY before Linux 6.7."""
     touched = huge = 0
-    for first, last, categories in _regions(handle, start, end):
-        touched += last - first
-        huge += last - first if categories & HUGE else 0
+    for words in _regions(handle, start, end):
+        starts, ends, categories = (words[place::_REGION_WORDS] for place in range(_REGION_WORDS))
+        touched += sum(ends) - sum(starts)
+        huge += sum(last - first for first, last, found in zip(starts, ends, categories, strict=True) if found & HUGE)
     return Present(touched, huge)
 
 
-def _regions(handle: int, start: int, end: int) -> Iterator[tuple[int, int, int]]:
+def _regions(handle: int, start: int, end: int) -> Iterator[list[int]]:
+    """Yield the words of one answer of the kernel after the other: first address, end, categories of each region."""
     regions = (ctypes.c_uint64 * (_REGION_WORDS * _REGIONS))()
     at = start
     while at < end:
@@ -92,8 +94,7 @@ def _regions(handle: int, start: int, end: int) -> Iterator[tuple[int, int, int]
             )
         )
         count = fcntl.ioctl(handle, PAGEMAP_SCAN, argument)
-        for index in range(0, count * _REGION_WORDS, _REGION_WORDS):
-            yield regions[index], regions[index + 1], regions[index + 2]
+        yield regions[: count * _REGION_WORDS]
         at = _ARGUMENT.unpack(argument)[_WALK_END]
 
 
