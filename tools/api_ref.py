@@ -35,6 +35,7 @@ PATH_NAMES = {
     "name": "name of the {noun}",
     "host": "name of the agent's host",
     "uuid": "UUID of the allocation",
+    "consumer": "UUID of the instance",
 }
 VERBS = frozenset({"fence", "unfence"})
 QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1"}
@@ -158,6 +159,7 @@ def samples(route: Route) -> list[str]:
 
 def live_samples() -> dict[str, Any]:
     """Return the samples by file name, answered by the real application over the sample rack."""
+    from pondstack.testing import sample_rack
     from pondstack.testing.api import URL, ApiFixture
 
     found: dict[str, Any] = {}
@@ -168,6 +170,7 @@ def live_samples() -> dict[str, Any]:
         with TemporaryDirectory() as folder:
             api = ApiFixture(Path(folder))
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
+            names["consumer"] = sample_rack.CONSUMERS[0]
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
             if name == "fence_host":

@@ -6,6 +6,7 @@ VERSIONS: dict[str, str] = {
     "1.0": "pools, slices, hosts, agents, allocations, audits, leader",
     "1.1": "controllers, and the fail-over from one to another; fencing of hosts",
     "1.2": "whether a controller reaches the message broker",
+    "1.3": "telemetry of guests",
 }
 
 MINIMUM = next(iter(VERSIONS))

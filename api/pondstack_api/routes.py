@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pondstack_api import policies, schemas
-from pondstack_api.handlers import agent, allocation, audit, controller, host, leader, pool, root, slice
+from pondstack_api.handlers import agent, allocation, audit, controller, host, leader, pool, root, slice, telemetry
 from pondstack_api.request import Reply, Request
 
 Schema = dict[str, Any]
@@ -154,6 +154,16 @@ ROUTES: dict[str, dict[str, Route]] = {
             policies.controller.SHOW,
             schemas.controller.CONTROLLER,
             since=(1, 1),
+        )
+    },
+    "/telemetry/{consumer}": {
+        "GET": Route(
+            telemetry.show_telemetry,
+            "Show what was measured of a guest",
+            policies.telemetry.SHOW,
+            schemas.telemetry.TELEMETRY,
+            query=schemas.telemetry.QUERY,
+            since=(1, 3),
         )
     },
 }

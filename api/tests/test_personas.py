@@ -7,7 +7,7 @@ from pondstack_api.routes import ROUTES
 
 from .conftest import error_of
 
-BLUE = sample_rack.BLUE
+BLUE, CONSUMER = sample_rack.BLUE, sample_rack.CONSUMERS[0]
 SYSTEM = {"OpenStack-System-Scope": "all"}
 PERSONAS = {
     "admin": {"X-Auth-Token": "root:ops", "X-Roles": "admin,manager,member,reader"},
@@ -47,6 +47,7 @@ ALLOWED = {
     ("GET", "/controllers"): RACK,
     ("GET", "/controllers/{name}"): RACK,
     ("POST", "/controllers/failover"): {"admin"},
+    ("GET", "/telemetry/{consumer}"): RACK,
 }
 BODIES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
@@ -67,7 +68,7 @@ def fill(path, api):
     name = "controller-1" if path.startswith("/controllers") else "host-1"
     if path.endswith("/fence"):
         name = "host-3"  # the one whose agent is silent
-    return path.format(pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0])
+    return path.format(pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0], consumer=CONSUMER)
 
 
 def test_the_table_has_every_route():

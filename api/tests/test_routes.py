@@ -4,6 +4,7 @@ import jsonschema
 import pytest
 from oslo_policy import policy
 
+from pondstack.testing import sample_rack
 from pondstack_api import policies
 from pondstack_api.routes import PUBLIC_PATHS, ROUTES
 
@@ -49,7 +50,8 @@ def test_schemas_are_schemas(method, path, route):
 def test_answers_fit_their_schema(api, call, method, path, route):
     name = "controller-1" if path.startswith("/controllers") else "host-1"
     fence = {"reason": "it burns", "force": True}
-    concrete = path.format(pool="pool0", index=4, name=name, host="host-3", uuid=api.allocations[0])
+    uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0]}
+    concrete = path.format(pool="pool0", index=4, name=name, host="host-3", **uuids)
     bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/hosts/{name}/fence": fence}
     response = call(method, concrete, json=bodies.get(path, {}) if route.body else None)
     assert response.status_code == route.status
@@ -61,7 +63,7 @@ def test_before_its_microversion_a_route_does_not_exist(api, call, method, path,
     if route.since == (1, 0):
         return
     body = {} if route.body else None
-    concrete = path.format(name="controller-1")
+    concrete = path.format(name="controller-1", consumer=sample_rack.CONSUMERS[0])
     for header in ("1.0", f"{route.since[0]}.{route.since[1] - 1}"):
         response = call(method, concrete, version=header, json=body)
         assert response.status_code == 404

@@ -2,7 +2,15 @@
 
 from typing import Protocol
 
-from pondstack.db.views import AllocationRecord, ControllerView, HostRecord, LeaderRecord, PoolRecord, SliceRecord
+from pondstack.db.views import (
+    AllocationRecord,
+    ControllerView,
+    HostRecord,
+    LeaderRecord,
+    PoolRecord,
+    SliceRecord,
+    TelemetryRecord,
+)
 
 
 class Reader(Protocol):
@@ -57,3 +65,11 @@ class Reader(Protocol):
 
     def allocation(self, uuid: str) -> AllocationRecord:
         """Return one allocation; raises NotFound."""
+
+    def telemetry(
+        self, consumer_uuid: str, *, history: str | None = None, metric: str | None = None, limit: int = 1000
+    ) -> list[TelemetryRecord]:
+        """Return what was measured of a guest: the newest of each metric and node, or, newest first, `history`.
+
+        `history`: `samples` or `periods`. A guest that nobody measured, or that does not exist, has nothing.
+        """

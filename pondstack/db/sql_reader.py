@@ -8,13 +8,21 @@ from sqlalchemy.orm import Session
 
 from pondstack.conf import controller as options
 from pondstack.conf import ha as ha_options
-from pondstack.db import controllers
+from pondstack.db import controllers, telemetry
 from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.leadership import ROW
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
 from pondstack.db.rack_view import RackView, read_rack
-from pondstack.db.views import AllocationRecord, ControllerView, HostRecord, LeaderRecord, PoolRecord, SliceRecord
+from pondstack.db.views import (
+    AllocationRecord,
+    ControllerView,
+    HostRecord,
+    LeaderRecord,
+    PoolRecord,
+    SliceRecord,
+    TelemetryRecord,
+)
 from pondstack.domain.errors import NotFound
 from pondstack.domain.states import SliceState
 
@@ -174,6 +182,14 @@ class SqlReader:
             return _allocation_records(session, [tuple(row)])[0]
 
         return self._database.read(work)
+
+    def telemetry(
+        self, consumer_uuid: str, *, history: str | None = None, metric: str | None = None, limit: int = 1000
+    ) -> list[TelemetryRecord]:
+        """Return what was measured of a guest; see Reader.telemetry."""
+        return self._database.read(
+            lambda session: telemetry.records(session, consumer_uuid, history=history, metric=metric, limit=limit)
+        )
 
 
 def _need(session: Session, model: Any, key: Any, noun: str) -> None:

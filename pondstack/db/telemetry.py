@@ -17,12 +17,15 @@ from sqlalchemy.orm import Session
 from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.models import TelemetryRow, table
+from pondstack.db.views import TelemetryRecord
 from pondstack.rpc.wire import Sample
 
 LOG = log.getLogger(__name__)
 
 WHOLE = -1
 """`node` of what concerns a guest as a whole."""
+SAMPLES, PERIODS = "samples", "periods"
+"""What history there is to read."""
 SAMPLE = 0
 """`period_seconds` of samples as they came."""
 LATE_SECONDS = 900
@@ -66,6 +69,45 @@ class Telemetry:
         except DBDuplicateEntry:
             LOG.info("Another controller has summed up the same periods")
         self._database.write(lambda session: _prune(session, keeping))
+
+
+def records(
+    session: Session, consumer_uuid: str, *, history: str | None, metric: str | None, limit: int
+) -> list[TelemetryRecord]:
+    """Return what was measured of a guest; see pondstack.db.reader.Reader.telemetry."""
+    row = TelemetryRow
+    mine = [
+        row.consumer_uuid == consumer_uuid,
+        row.period_seconds > SAMPLE if history == PERIODS else row.period_seconds == SAMPLE,
+    ]
+    if metric is not None:
+        mine.append(row.metric == metric)
+    query = select(row).where(*mine).order_by(row.taken_at.desc(), row.metric, row.node, row.host).limit(limit)
+    if history is None:
+        newest = (
+            select(row.metric, row.node, func.max(row.taken_at).label("taken_at"))
+            .where(*mine)
+            .group_by(row.metric, row.node)
+            .subquery()
+        )
+        same = (newest.c.metric == row.metric) & (newest.c.node == row.node) & (newest.c.taken_at == row.taken_at)
+        query = select(row).join(newest, same).where(*mine).order_by(row.metric, row.node, row.host).limit(limit)
+    return [_record(item) for item in session.execute(query).scalars()]
+
+
+def _record(row: TelemetryRow) -> TelemetryRecord:
+    return TelemetryRecord(
+        metric=row.metric,
+        node=None if row.node == WHOLE else row.node,
+        host=row.host,
+        taken_at=row.taken_at,
+        period_seconds=row.period_seconds,
+        readings=row.readings,
+        minimum=row.minimum,
+        mean=row.mean,
+        maximum=row.maximum,
+        reason=row.reason,
+    )
 
 
 def _write(session: Session, host: str, samples: Sequence[Sample]) -> None:

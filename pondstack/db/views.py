@@ -99,6 +99,25 @@ class ControllerView:
 
 
 @dataclass(frozen=True, slots=True)
+class TelemetryRecord:
+    """Readings of one metric of a guest. `node` None: of the guest as a whole; `period_seconds` 0: as they came.
+
+    `readings` 0: there is no value, for `reason`.
+    """
+
+    metric: str
+    node: int | None
+    host: str
+    taken_at: float
+    period_seconds: int
+    readings: int
+    minimum: float | None
+    mean: float | None
+    maximum: float | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderRecord:
     """Who writes the ledger. `age_seconds`: since its last renewal, by the database's clock."""
 

@@ -16,7 +16,9 @@ from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.ledger import AssignRequest, Ledger
 from pondstack.db.models import ControllerRow, HostRow, Leadership
+from pondstack.db.telemetry import Keeping, Telemetry
 from pondstack.ha.lease import LONGEST_LEASE_SECONDS
+from pondstack.rpc.wire import Sample
 from pondstack.testing.leading import take_over
 
 _NAMES = UUID("5e1a5a3e-7d0b-4c8e-9c55-2d0f4a6b8c1d")
@@ -113,8 +115,21 @@ def fill(database: Database) -> tuple[str, ...]:
     )
     ledger.quarantine_slices(POOL, [4], "the agent of host-3 does not answer", host="host-3")
     database.write(_say)
+    _measure(database)
     database.write(_refresh)
     return allocations
+
+
+def _measure(database: Database) -> None:
+    """Let the first host's agent tell of its first guest: 2 GiB of each kind, of which the pool's is not touched."""
+    samples = [
+        Sample(CONSUMERS[0], "hot_mib", None, readings=0, reason="the guest runs under KVM"),
+        *(
+            Sample(CONSUMERS[0], "untouched_mib", node, readings=1, minimum=mib, mean=mib, maximum=mib)
+            for node, mib in ((None, 2560.0), (0, 512.0), (1, 2048.0))
+        ),
+    ]
+    Telemetry(database, lambda: Keeping(86400, 300, 86400)).write(HOSTS[0], samples)
 
 
 def _say(session: Session) -> None:

@@ -2,10 +2,10 @@
 
 from oslo_policy import policy
 
-from pondstack_api.policies import agent, allocation, audit, base, controller, host, leader, pool, slice
+from pondstack_api.policies import agent, allocation, audit, base, controller, host, leader, pool, slice, telemetry
 
 
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
-    modules = (base, pool, slice, host, agent, allocation, audit, leader, controller)
+    modules = (base, pool, slice, host, agent, allocation, audit, leader, controller, telemetry)
     return [rule for module in modules for rule in module.RULES]

@@ -1,5 +1,5 @@
 """JSON schemas of requests and answers, one file per noun."""
 
-from pondstack_api.schemas import agent, allocation, audit, base, controller, host, leader, pool, root, slice
+from pondstack_api.schemas import agent, allocation, audit, base, controller, host, leader, pool, root, slice, telemetry
 
-__all__ = ["agent", "allocation", "audit", "base", "controller", "host", "leader", "pool", "root", "slice"]
+__all__ = ["agent", "allocation", "audit", "base", "controller", "host", "leader", "pool", "root", "slice", "telemetry"]

@@ -29,6 +29,14 @@ class Maybe(FormattableColumn[Any]):
         return "-" if self._value in (None, "") else str(self._value)
 
 
+class Rounded(FormattableColumn[float | None]):
+    """A number with two decimals; `-` for none."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return "-" if self._value is None else f"{self._value:.2f}"
+
+
 class YesNo(FormattableColumn[bool | None]):
     """A yes, a no, or `-` for what is not known."""
 

@@ -1,5 +1,6 @@
 """What agents measured is kept, summed up by periods and forgotten, on every database."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -103,3 +104,28 @@ def test_another_controller_summed_up_the_same(database, telemetry, monkeypatch)
     monkeypatch.setattr("pondstack.db.telemetry._next_start", lambda *_: 0)
     telemetry.tidy()
     assert [row.mean for row in periods(database)] == [1.0]
+
+
+def test_the_newest_of_each_metric_and_node_is_read(telemetry, reader):
+    telemetry.write("h1", [sample(1.0, 60.0), sample(2.0, 30.0, metric="huge_mib")])
+    telemetry.write("h2", [sample(3.0), Sample(VM, "hot_mib", 1, 5.0, reason="not yet")])
+    telemetry.write("h2", [replace(sample(9.0), consumer_uuid=str(uuid4()))])
+    found = [(item.metric, item.node, item.host, item.mean, item.reason) for item in reader.telemetry(VM)]
+    assert found == [
+        ("hot_mib", 1, "h2", None, "not yet"),
+        ("huge_mib", None, "h1", 2.0, ""),
+        ("untouched_mib", None, "h2", 3.0, ""),
+    ]
+    assert [item.mean for item in reader.telemetry(VM, metric="huge_mib")] == [2.0]
+    assert reader.telemetry(str(uuid4())) == []
+
+
+def test_the_history_is_read_newest_first(telemetry, reader):
+    telemetry.write("h1", [sample(value, LONG_AGO - value * PERIOD) for value in (1.0, 2.0, 0.0)])
+    telemetry.tidy()
+    telemetry.write("h1", [sample(5.0)])
+    assert [item.mean for item in reader.telemetry(VM, history="samples")] == [5.0, 2.0, 1.0, 0.0]
+    assert [item.mean for item in reader.telemetry(VM, history="samples", limit=2)] == [5.0, 2.0]
+    periods = reader.telemetry(VM, history="periods")
+    assert [item.mean for item in periods] == [2.0, 1.0, 0.0]
+    assert {item.period_seconds for item in periods} == {PERIOD}

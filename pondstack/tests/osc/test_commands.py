@@ -76,6 +76,10 @@ COLUMNS = {
 }
 
 
+TELEMETRY = f"memory telemetry show {sample_rack.CONSUMERS[0]}"
+COLUMNS[TELEMETRY] = ["Metric", "Node", "Mean", "Minimum", "Maximum", "Readings", "Taken At", "Host", "Reason"]
+
+
 @pytest.mark.parametrize("line", COLUMNS)
 def test_the_columns_of_a_list_are_stable(json_of, line):
     rows = json_of(line)
@@ -108,6 +112,20 @@ def test_slice_show(json_of, openstack):
     status, _, err = openstack("memory slice show pool0 8")
     assert status == 1
     assert "pondstack.not_found" in err
+
+
+def test_telemetry(json_of, openstack):
+    rows = json_of(TELEMETRY)
+    assert [(row["Metric"], row["Node"], row["Mean"]) for row in rows] == [
+        ("hot_mib", None, None),
+        ("untouched_mib", None, 2560.0),
+        ("untouched_mib", 0, 512.0),
+        ("untouched_mib", 1, 2048.0),
+    ]
+    assert rows[0]["Reason"] == "the guest runs under KVM"
+    assert len(json_of(f"{TELEMETRY} --history samples --metric untouched_mib --limit 2")) == 2
+    assert json_of(f"{TELEMETRY} --history periods") == []
+    assert "| untouched_mib | 1    | 2048.00 |" in openstack(TELEMETRY)[1]
 
 
 def test_host_set(json_of, openstack):

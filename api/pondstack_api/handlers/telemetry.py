@@ -1,0 +1,43 @@
+"""Telemetry: what agents measured of a guest from outside."""
+
+from typing import Any
+from uuid import UUID
+
+from pondstack.db.views import TelemetryRecord
+from pondstack.domain.errors import BadRequest
+from pondstack_api import render
+from pondstack_api.pagination import limit_of
+from pondstack_api.request import Reply, Request
+
+
+def body(record: TelemetryRecord) -> dict[str, Any]:
+    """Return a sample as the API shows it."""
+    return {
+        "metric": record.metric,
+        "node": record.node,
+        "host": record.host,
+        "taken_at": render.time(record.taken_at),
+        "period_seconds": record.period_seconds,
+        "readings": record.readings,
+        "minimum": record.minimum,
+        "mean": record.mean,
+        "maximum": record.maximum,
+        "reason": record.reason,
+    }
+
+
+def show_telemetry(request: Request) -> Reply:
+    """Show what was measured of a guest; nothing of one that was not, or that does not exist."""
+    try:
+        consumer = str(UUID(request.args["consumer"]))
+    except ValueError:
+        raise BadRequest(f"{request.args['consumer']} is no UUID; name the instance by its UUID") from None
+    history = request.query.get("history")
+    whole = history is None and "limit" not in request.query  # a guest has so many metrics and nodes, and no more
+    records = request.services.reader.telemetry(
+        consumer,
+        history=history,
+        metric=request.query.get("metric"),
+        limit=request.services.conf.api.page_size_max if whole else limit_of(request),
+    )
+    return Reply({"consumer_uuid": consumer, "samples": [body(record) for record in records]})
