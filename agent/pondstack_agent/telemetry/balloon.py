@@ -4,11 +4,12 @@
 than the guest uses, caches included, which is the safe side (Pond 4.2).
 """
 
+import threading
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from typing import Any
 
-import futurist
 from oslo_log import log
 
 from pondstack.domain.telemetry import Metric
@@ -48,20 +49,28 @@ class Balloon:
         self._stale = stale_seconds
         self._clock = clock
         self._connection: Any = None
-        self._executor: Any = futurist.ThreadPoolExecutor(max_workers=1)
-        self._pending: Any = None
+        self._pending: Future[dict[str, Answer]] | None = None
 
     def ask(self, wanted: Iterable[str], deadline_seconds: float = DEADLINE_SECONDS) -> dict[str, Answer]:
         """Return an answer for each of the guests."""
         names = list(wanted)
         if self._pending is not None and not self._pending.done():
             return dict.fromkeys(names, HANGS)
-        self._pending = self._executor.submit(self._ask, names)
+        pending: Future[dict[str, Answer]] = Future()
+        self._pending = pending
+        # A daemon: an executor's thread would be waited for when the agent ends.
+        threading.Thread(target=self._answer, args=(pending, names), name="libvirt", daemon=True).start()
         try:
-            answers: dict[str, Answer] = self._pending.result(timeout=deadline_seconds)
+            return pending.result(timeout=deadline_seconds)
         except TimeoutError:
             return dict.fromkeys(names, HANGS)
-        return answers
+
+    def _answer(self, pending: Future[dict[str, Answer]], names: list[str]) -> None:
+        try:
+            pending.set_result(self._ask(names))
+        except BaseException as error:
+            pending.set_exception(error)
+            raise
 
     def _ask(self, names: list[str]) -> dict[str, Answer]:
         try:

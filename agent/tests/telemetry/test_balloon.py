@@ -72,6 +72,7 @@ def test_a_libvirt_that_hangs_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> 
     assert asker.ask([GUEST], deadline_seconds=0.01) == {GUEST: balloon.HANGS}
     assert len(asked) == 1
     release.set()
+    assert asker._pending is not None
     asker._pending.result(30)
     assert asker.ask([GUEST]) == {GUEST: 1.0}
 

@@ -14,12 +14,13 @@ from pondstack.controller.node import Node
 from pondstack.controller.service import register_opts
 from pondstack.db import migration
 from pondstack.db.engine import Database
+from pondstack.db.telemetry import LATE_SECONDS
 from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, Unavailable
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack.rpc.wire import Report
+from pondstack.rpc.wire import Report, Sample
 from pondstack.testing import lead
 from pondstack.testing.daemon import wait_until
 
@@ -290,3 +291,14 @@ def test_a_controller_newer_than_the_schema_does_not_stand(nodes: Nodes, caplog:
     assert node.wait_until_leading(SECONDS)
     assert node.candidate.epoch == 1
     database.dispose()
+
+
+def test_a_leader_keeps_telemetry_and_sums_up_what_is_complete(pair: Nodes, api: ControllerAPI) -> None:
+    guest = str(uuid4())
+    api.telemetry(host="h1", samples=[Sample(guest, "untouched_mib", None, 2 * LATE_SECONDS, 1, 7.0, 7.0, 7.0)])
+    reader = pair["one"].parts.reader
+    assert [item.mean for item in reader.telemetry(guest)] == [7.0]
+    assert pair["two"].parts.reader.telemetry(guest, history="periods") == []
+    # Housekeeping begins with a promotion, and goes on every ten minutes.
+    api.failover(leader="one", to="two")
+    assert eventually(lambda: [item.mean for item in reader.telemetry(guest, history="periods")] == [7.0])
