@@ -10,14 +10,15 @@ OPTIONS: list[cfg.Opt] = [
         default=24 * 3600,
         min=2 * 3600,
         max=366 * 24 * 3600,
-        help="Seconds for which samples are kept as the agents sent them.",
+        help="Seconds for which samples are kept as the agents sent them; never less than their period needs to be "
+        "complete.",
         mutable=True,
     ),
     cfg.IntOpt(
         "period_seconds",
-        default=300,
+        default=3600,
         min=60,
-        max=3600,
+        max=86400,
         help="Length in seconds of the periods that samples are summed up for: minimum, mean and maximum of each.",
         mutable=True,
     ),

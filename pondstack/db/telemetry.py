@@ -198,9 +198,11 @@ def _now(session: Session) -> int:
 def _prune(session: Session, keeping: Keeping) -> int:
     rows = table(TelemetryRow)
     now = _now(session)
+    # Until housekeeping, which comes now and then, has seen their period complete.
+    needed = keeping.period_seconds + 2 * LATE_SECONDS
     gone = 0
     for which, seconds in (
-        (rows.c.period_seconds == SAMPLE, keeping.samples_seconds),
+        (rows.c.period_seconds == SAMPLE, max(keeping.samples_seconds, needed)),
         (rows.c.period_seconds > SAMPLE, keeping.periods_seconds),
     ):
         done = session.execute(delete(rows).where(which, rows.c.taken_at < now - seconds))

@@ -97,6 +97,12 @@ def test_what_is_old_is_forgotten(database, telemetry):
     assert periods(database) == []
 
 
+def test_samples_outlive_the_option_until_their_period_is_complete(database, telemetry):
+    telemetry.write("h1", [sample(1.0, 4000.0)])
+    Telemetry(database, lambda: Keeping(3600, 7200, 7200)).tidy()
+    assert [row.mean for row in rows(database)] == [1.0]
+
+
 def test_another_controller_summed_up_the_same(database, telemetry, monkeypatch):
     """A leader that was paused: what it would add is there already, and it goes on to forget what is old."""
     telemetry.write("h1", [sample(1.0, LONG_AGO)])
