@@ -13,6 +13,7 @@ from pondstack_agent.telemetry import pagemap, referenced, untouched
 from pondstack_agent.telemetry.mappings import Group
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.process import NOT_ALLOWED
 from pondstack_agent.telemetry.referenced import Used
 
 LOG = log.getLogger(__name__)
@@ -71,6 +72,8 @@ class AccessLook:
         for name in sorted(running, key=self._scanned_at):
             try:
                 spent += self._guest(name, running[name], self._allowed_seconds - spent)
+            except PermissionError:
+                self._missing(name, NOT_ALLOWED, None)
             except OSError as error:
                 LOG.debug("Guest %s (process %d) cannot be scanned: %s", name, running[name], error)
 

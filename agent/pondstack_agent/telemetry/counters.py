@@ -15,7 +15,7 @@ from pondstack_agent.telemetry import pagemap, perf
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.perf import Counts, Event, Group, NotCounted
-from pondstack_agent.telemetry.process import under_kvm, vcpu_threads
+from pondstack_agent.telemetry.process import NOT_ALLOWED, under_kvm, vcpu_threads
 
 LOG = log.getLogger(__name__)
 
@@ -123,6 +123,9 @@ class CountersLook:
         for name, pid in self._running().items():
             try:
                 found[name] = (pid, vcpu_threads(pid, self._proc), under_kvm(pid, self._proc))
+            except PermissionError:
+                for metric in (metric for events in self._sets for metric in events.ratios):
+                    self._outbox.missing(name, metric, NOT_ALLOWED)
             except OSError as error:
                 LOG.debug("Guest %s (process %d) cannot be looked at: %s", name, pid, error)
         for name, guest in list(self._guests.items()):

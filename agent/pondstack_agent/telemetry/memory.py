@@ -11,6 +11,7 @@ from pondstack.domain.units import MIB
 from pondstack_agent.drivers.cxl.users import guests
 from pondstack_agent.telemetry import pagemap, untouched
 from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.process import NOT_ALLOWED
 from pondstack_agent.telemetry.untouched import Figure
 
 LOG = log.getLogger(__name__)
@@ -52,10 +53,12 @@ class MemoryLook:
         self._proc = proc
 
     def run(self) -> None:
-        """Look once; a guest that ends meanwhile, or is not ours to look at, is left out."""
+        """Look once; a guest that ends meanwhile is left out."""
         for consumer_uuid, pid in self._running().items():
             try:
                 self._look(consumer_uuid, pid)
+            except PermissionError:
+                self._outbox.missing(consumer_uuid, Metric.UNTOUCHED_MIB, NOT_ALLOWED)
             except OSError as error:
                 LOG.debug("Guest %s (process %d) cannot be looked at: %s", consumer_uuid, pid, error)
 

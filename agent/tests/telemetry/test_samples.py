@@ -1,6 +1,8 @@
 """From a guest's process to the controller: looks, folds, batches, and what is lost."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.telemetry import sending
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
 from pondstack_agent.telemetry.outbox import REPEAT_SECONDS, Outbox
+from pondstack_agent.telemetry.process import NOT_ALLOWED
 from pondstack_agent.telemetry.sending import Sending
 from pondstack_agent.telemetry.service import Telemetry
 
@@ -106,6 +109,34 @@ def test_what_cannot_be_told_has_a_reason_and_no_value(start_guest: GuestMaker, 
     untouched = [item for item in outbox.take() if item.metric == "untouched_mib"]
     assert len(untouched) == 3
     assert all(item.readings == 0 and item.mean is None and "mem-lock" in item.reason for item in untouched)
+
+
+_AS_NOBODY = """
+import sys
+from pondstack_agent.telemetry.access import AccessLook
+from pondstack_agent.telemetry.counters import GENERAL, CountersLook
+from pondstack_agent.telemetry.memory import MemoryLook
+from pondstack_agent.telemetry.outbox import Outbox
+outbox, running = Outbox(lambda: 0.0), lambda: {"vm": int(sys.argv[1])}
+for look in (MemoryLook(outbox, running), AccessLook(outbox, 1.0, 1.0, running=running),
+             CountersLook(outbox, [GENERAL], running=running)):
+    look.run()
+for sample in outbox.take():
+    print(sample.metric, sample.readings, sample.reason)
+"""
+
+
+@pytest.mark.usefixtures("root")
+def test_an_agent_that_may_not_look_says_so(start_guest: GuestMaker) -> None:
+    """As another user than root and the guest's own."""
+    command = [sys.executable, "-W", "ignore", "-c", _AS_NOBODY, str(start_guest().pid)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, user=65534, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode and "PermissionError" in done.stderr.splitlines()[-1]:
+        pytest.skip("nobody may not even run this Python")
+    assert done.returncode == 0, done.stderr
+    metrics = ("untouched_mib", "hot_mib", "cold_mib", "instructions_per_cycle", "cache_misses_per_kilo")
+    assert done.stdout.splitlines() == [f"{metric} 0 {NOT_ALLOWED}" for metric in metrics]
 
 
 def test_processes_that_are_no_guests_are_left_out(outbox: Outbox) -> None:
