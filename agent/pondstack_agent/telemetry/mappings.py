@@ -125,7 +125,7 @@ def _candidates(mapped: Sequence[Mapped], shared: bool, size: int) -> list[Mappe
 
     def nameless(item: Mapped) -> bool:
         if not shared:
-            return not item.shared and not item.inode and not item.path
+            return not item.shared and (item.path.startswith("/memfd:") or not (item.inode or item.path))
         return item.shared and item.path.startswith(("/memfd:", "/dev/zero")) and item.offset == 0
 
     mine = [item for item in mapped if nameless(item)]

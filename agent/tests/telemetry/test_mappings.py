@@ -45,6 +45,12 @@ def test_a_file_of_qemus_own_in_a_folder() -> None:
     assert group.ranges == tuple(mapped)
 
 
+def test_a_memfd_that_is_mapped_privately() -> None:
+    mapped = [Mapped(0x1000, 0x1000 + MIB, inode=5, path="/memfd:memory-backend-memfd (deleted)")]
+    (group,) = match([Node(0, MIB)], mapped, never)
+    assert group.ranges == tuple(mapped)
+
+
 def test_what_is_not_there_is_said() -> None:
     lost = [Node(0, 32 * MIB), Node(1, MIB, shared=True, path="/pool/memory", offset_bytes=0)]
     first, second = match(lost, parse_maps(MAPS), never)

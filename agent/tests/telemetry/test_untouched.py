@@ -1,17 +1,21 @@
 """Untouched memory of real processes on this machine's kernel: the figure is what the process really left alone."""
 
 import errno
+import mmap
 import os
 from pathlib import Path
 
 import pytest
 
 from pondstack_agent.telemetry import pagemap, untouched
+from pondstack_agent.telemetry.guests import Node
+from pondstack_agent.telemetry.mappings import match, parse_maps
 from pondstack_agent.telemetry.pagemap import Present
 
 from .conftest import MIB, Guest, GuestMaker
 
 PAGE = 4096
+MAP_NORESERVE = 0x4000  # asm-generic/mman.h
 EXACT = 0.02
 """What the figure may be off by, of what was touched."""
 
@@ -93,6 +97,24 @@ def test_preallocated_memory_has_no_figure(start_guest: GuestMaker) -> None:
     whole = untouched.whole(found)
     assert whole.touched_bytes is None
     assert whole.reason.startswith("node 0: preallocated")
+
+
+def test_huge_pages_that_are_reserved_have_no_figure() -> None:
+    """Mapped without reserving any, so that the machine needs none."""
+    handle = os.memfd_create("memory-backend-memfd", os.MFD_HUGETLB)
+    try:
+        os.ftruncate(handle, 64 * MIB)
+        memory = mmap.mmap(handle, 64 * MIB, flags=mmap.MAP_SHARED | MAP_NORESERVE)
+    except OSError as error:
+        pytest.skip(f"this kernel gives no huge pages: {error}")
+    finally:
+        os.close(handle)
+    maps = Path("/proc/self/maps").read_text()
+    found = match([Node(0, 64 * MIB, shared=True)], parse_maps(maps), dict)
+    (figure,) = untouched.measure(os.getpid(), found)
+    memory.close()
+    assert figure.touched_bytes is None
+    assert figure.reason.startswith("in huge pages of")
 
 
 def test_a_process_that_has_ended_is_an_error_not_a_figure(start_guest: GuestMaker) -> None:
