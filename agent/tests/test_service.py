@@ -22,7 +22,8 @@ from pondstack.devices import pool_uuid
 from pondstack.domain.errors import OperationMismatch, PondError, PoolShortage, StaleEpoch
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
-from pondstack.rpc.wire import Report
+from pondstack.rpc.controller_api import TELEMETRY_VERSION
+from pondstack.rpc.wire import Report, Sample
 from pondstack.testing.fake_controller import FakeController
 from pondstack_agent.service import AgentService
 
@@ -33,7 +34,7 @@ expected = oslo_messaging.expected_exceptions(PondError)
 class ControllerEndpoint:
     """A FakeController on the wire."""
 
-    target = oslo_messaging.Target(version=rpc.RPC_VERSION)
+    target = oslo_messaging.Target(version=TELEMETRY_VERSION)
 
     def __init__(self, fake: FakeController) -> None:
         self.fake = fake
@@ -56,6 +57,10 @@ class ControllerEndpoint:
         answer = self.fake.heartbeat(Report.from_wire(report))
         self.heard.set()
         return answer
+
+    @expected
+    def telemetry(self, _context: Any, host: str, samples: list[dict[str, Any]]) -> None:
+        self.fake.telemetry(host=host, samples=[Sample.from_wire(item) for item in samples])
 
 
 @contextmanager
@@ -124,6 +129,30 @@ def test_calls_and_errors_cross_the_bus(conf, device) -> None:
         finally:
             service.stop()
         service.wait()
+
+
+def test_what_is_measured_crosses_the_bus(conf, device) -> None:
+    """Of a process that says that it is a guest of 64 MiB, and is none."""
+    url, guest = "fake://", str(uuid.uuid4())
+    for name in ("memory_seconds", "batch_seconds"):
+        conf.set_override(name, 1, group="telemetry")
+    oslo_messaging.set_transport_defaults("openstack")
+    words = ["-c", "import sys; sys.stdin.read()", "-uuid", guest, "-m", "64"]
+    with serving(conf, url, FakeController({"pool0": device})) as (_, endpoint):
+        conf.set_override("transport_url", url)
+        service = AgentService(conf)
+        with subprocess.Popen([sys.executable, *words], stdin=subprocess.PIPE) as process:
+            service.start()
+            try:
+                eventually(lambda: any(item.consumer_uuid == guest for item in endpoint.fake.samples))
+            finally:
+                service.stop()
+                process.kill()
+        service.wait()
+    samples = {item.metric: item for item in endpoint.fake.samples if item.consumer_uuid == guest}
+    assert samples["memory_mib"].mean == 64
+    assert samples["untouched_mib"].readings == 0
+    assert samples["untouched_mib"].reason
 
 
 class AgentProcess:
