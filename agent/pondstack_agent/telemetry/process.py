@@ -7,9 +7,7 @@ from pathlib import Path
 
 from pondstack_agent.telemetry.pagemap import PROC
 
-NOT_ALLOWED = (
-    "the agent may not look into the guest's process: run it as root, or with CAP_SYS_PTRACE and CAP_SYS_ADMIN"
-)
+NOT_ALLOWED = "the agent may not look into the guest's process: run it as root"
 
 _VCPU = re.compile(r"(CPU \d+|ALL CPUs)/(KVM|TCG|HVF)")
 """QEMU's names with debug-threads=on, which libvirt always sets."""
