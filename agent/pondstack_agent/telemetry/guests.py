@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pondstack_agent.numa import parse_list
+
 _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _TRUE = {"on", "yes", "true", "y", "1"}
 _DEFAULT_MIB = 128
@@ -116,16 +118,7 @@ def _device(value: str) -> Any:
 def _host_nodes(value: Any) -> frozenset[int]:
     if isinstance(value, list):
         return frozenset(int(item) for item in value)
-    return parse_set(str(value)) if value is not None else frozenset()
-
-
-def parse_set(text: str) -> frozenset[int]:
-    """Return the numbers of a kernel-style set such as `0-1,3`."""
-    found: set[int] = set()
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        found |= set(range(int(first), int(last or first) + 1))
-    return frozenset(found)
+    return frozenset(parse_list(str(value))) if value is not None else frozenset()
 
 
 def _true(value: Any) -> bool:

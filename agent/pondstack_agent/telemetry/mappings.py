@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pondstack_agent.telemetry.guests import Node, parse_set
+from pondstack_agent.numa import parse_list
+from pondstack_agent.telemetry.guests import Node
 
 _LINE = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) ([0-9a-f]+) (\S+) (\d+) *(.*)")
 DELETED = " (deleted)"
@@ -89,7 +90,7 @@ def parse_policies(text: str) -> dict[int, frozenset[int]]:
         start, policy = line.split(" ", 2)[:2]
         mode, _, nodes = policy.rpartition(":")
         if mode.startswith("bind"):
-            found[int(start, 16)] = parse_set(nodes)
+            found[int(start, 16)] = frozenset(parse_list(nodes))
     return found
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pondstack_agent.telemetry.guests import LOCKED, PINNED, PREALLOCATED, Node, nodes_of, parse_set
+from pondstack_agent.telemetry.guests import LOCKED, PINNED, PREALLOCATED, Node, nodes_of
 
 GIB = 2**30
 LIBVIRT = [
@@ -69,8 +69,3 @@ def test_one_backend_may_be_preallocated() -> None:
 )
 def test_what_is_no_guest_has_no_nodes(words: list[str]) -> None:
     assert nodes_of(words) == ()
-
-
-def test_sets_of_nodes() -> None:
-    assert parse_set("0-2,5") == {0, 1, 2, 5}
-    assert parse_set("") == set()

@@ -295,7 +295,9 @@ def test_a_controller_newer_than_the_schema_does_not_stand(nodes: Nodes, caplog:
 
 def test_a_leader_keeps_telemetry_and_sums_up_what_is_complete(pair: Nodes, api: ControllerAPI) -> None:
     guest = str(uuid4())
-    api.telemetry(host="h1", samples=[Sample(guest, "untouched_mib", None, 2 * LATE_SECONDS, 1, 7.0, 7.0, 7.0)])
+    # Its hour is complete at whatever minute this runs.
+    age = 3600.0 + LATE_SECONDS
+    api.telemetry(host="h1", samples=[Sample(guest, "untouched_mib", None, age, 1, 7.0, 7.0, 7.0)])
     reader = pair["one"].parts.reader
     assert [item.mean for item in reader.telemetry(guest)] == [7.0]
     assert pair["two"].parts.reader.telemetry(guest, history="periods") == []
