@@ -62,7 +62,7 @@ def _undeclared(
 def test_what_is_imported_is_required(roots: list[Root], name: str) -> None:
     (root,) = (root for root in roots if root.name == name)
     besides = ("pondstack/testing/", "pondstack/rack/")
-    assert _undeclared(root, _declared(), besides=besides, late=frozenset(_declared("postgresql"))) == set()
+    assert _undeclared(root, _declared(), besides=besides, late=frozenset(_declared("postgresql", "balloon"))) == set()
 
 
 @pytest.mark.parametrize("name", ["pondstack_nova", "nova.virt.pond"])
