@@ -23,6 +23,7 @@ from pondstack_agent.records import Records
 from pondstack_agent.releases import Executor, Releases
 from pondstack_agent.reporting import Reporting
 from pondstack_agent.sequence import Sequence
+from pondstack_agent.tiering import Tiering
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Agent:
 
     manager: AgentManager
     reporting: Reporting
+    tiering: Tiering
 
 
 def build_agent(
@@ -44,12 +46,13 @@ def build_agent(
     records: Callable[[Path], Records] = Records,
     mitigating: Executor | None = None,
     step: Callable[[str], None] = lambda _name: None,
+    tiering: Tiering | None = None,
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
     `executor` runs what nobody waits for, `calls` the calls of the controller (None: in the caller's thread). `records`
     opens a folder of records. `mitigating` runs mitigations, which take long (None: `executor`); `step` is told before
-    each of their changes.
+    each of their changes. `tiering`: the settings of another kernel than that of this machine.
     """
     state_dir, host = Path(conf.agent.state_dir), conf.host
     link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
@@ -65,8 +68,15 @@ def build_agent(
         executor=executor,
         clock=clock,
     )
+    tiering = tiering or Tiering.from_conf(conf, records(state_dir / "tiering"))
     reporting = Reporting(
-        host=host, pools=pools, releases=releases, epoch=epoch, sequence=Sequence(marks), controller=link
+        host=host,
+        pools=pools,
+        releases=releases,
+        epoch=epoch,
+        sequence=Sequence(marks),
+        controller=link,
+        tiering=tiering,
     )
     attaching = Attaching(
         host=host, operations=operations, releases=releases, pools=pools, controller=link, epoch=epoch
@@ -91,4 +101,4 @@ def build_agent(
         executor=executor,
         mitigations=mitigations,
     )
-    return Agent(manager, reporting)
+    return Agent(manager, reporting, tiering)

@@ -13,6 +13,7 @@ from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.releases import Releases
 from pondstack_agent.sequence import Sequence
+from pondstack_agent.tiering import Tiering
 
 LOG = log.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class Reporting:
         epoch: EpochGuard,
         sequence: Sequence,
         controller: ControllerLink,
+        tiering: Tiering,
     ) -> None:
         self._host = host
         self._pools = pools
@@ -36,6 +38,7 @@ class Reporting:
         self._epoch = epoch
         self._sequence = sequence
         self._controller = controller
+        self._tiering = tiering
         self._lock = threading.Lock()
         self._trouble = ""
         self.known_pools: dict[str, Any] | None = None
@@ -55,6 +58,7 @@ class Reporting:
                 attached=tuple(item for item in attached if item.allocation_uuid not in released),
                 released=released,
                 stuck=self._pools.stuck(),
+                tiering=self._tiering.report(),
             )
 
     def heartbeat(self) -> bool:

@@ -54,6 +54,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         calls = futurist.ThreadPoolExecutor(max_workers=conf.agent.rpc_threads + _BACKGROUND_THREADS + 2)
         agent = build_agent(conf, controller, self._executor, calls=calls, mitigating=self._mitigating)
         agent.manager.recover()
+        agent.tiering.start()
         self._agent = agent
         self._server = oslo_messaging.get_rpc_server(
             transport, rpc.agent_target(conf.host), [AgentEndpoint(agent.manager)]
@@ -69,7 +70,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         LOG.info("Agent of host %s serves", conf.host)
 
     def stop(self, graceful: bool = True) -> None:
-        """Take no new request, finish those under way, tell of the last releases."""
+        """Take no new request, finish those under way, tell of the last releases, restore the kernel's settings."""
         if self._server is not None:
             self._server.stop()
             if graceful:
@@ -84,6 +85,8 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             self._executor.shutdown(wait=graceful)
         if self._mitigating is not None:
             self._mitigating.shutdown(wait=graceful)
+        if self._agent is not None:
+            self._agent.tiering.stop()
         if self._done is not None:
             self._done.set()
 
@@ -102,6 +105,7 @@ def _heartbeat(conf: cfg.ConfigOpts, agent: Agent) -> Any:
         try:
             agent.reporting.heartbeat()
             agent.manager.tidy(conf.agent.unanswered_attach_seconds, conf.agent.operation_memory_seconds)
+            agent.tiering.maintain()
         except (PondError, OSError) as error:
             LOG.error("Heartbeat of host %s failed: %s", conf.host, error)
 

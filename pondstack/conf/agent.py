@@ -5,6 +5,8 @@ from typing import Any
 
 from oslo_config import cfg
 
+from pondstack.conf import tiering
+
 AGENT, EMULATED, CXL, TELEMETRY = "agent", "emulated", "cxl", "telemetry"
 
 DEFAULT_OPTS = [
@@ -229,3 +231,4 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of the agent."""
     for group, options in list_opts():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
+    tiering.register_opts(conf)

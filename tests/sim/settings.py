@@ -77,4 +77,7 @@ def agent_conf(host: str) -> SimpleNamespace:
         mitigation_headroom_mib=0,
         mitigation_chunk_mib=64,
     )
-    return SimpleNamespace(host=host, agent=agent)
+    tiering = SimpleNamespace(
+        demotion="leave", promotion="leave", promote_limit_mib_per_second=0, watermark_scale_factor=0, interleave=""
+    )
+    return SimpleNamespace(host=host, agent=agent, tiering=tiering)
