@@ -7,6 +7,7 @@ VERSIONS: dict[str, str] = {
     "1.1": "controllers, and the fail-over from one to another; fencing of hosts",
     "1.2": "whether a controller reaches the message broker",
     "1.3": "telemetry of guests",
+    "1.4": "how the kernel of a host tiers between local and pool memory",
 }
 
 MINIMUM = next(iter(VERSIONS))

@@ -115,6 +115,7 @@ def write_report(session: Session, report: Mapping[str, Any], down_seconds: floa
         "sequence": report["sequence"],
         "attached": list(report["attached"]),
         "stuck": dict(report.get("stuck") or {}),
+        "tiering": dict(report.get("tiering") or {}),
         "last_heartbeat": now_seconds(),
     }
     if row is None:

@@ -287,6 +287,7 @@ def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: f
             pool_mib=pool_mib.get(row.name, 0),
             fenced=row.fenced_at is not None,
             fenced_reason=row.fenced_reason,
+            tiering=row.tiering or {},
         )
         for row, now in rows
     ]

@@ -39,7 +39,10 @@ class SliceRecord:
 
 @dataclass(frozen=True, slots=True)
 class HostRecord:
-    """A host and its agent. `up`: it was heard of within the time limit, judged by the database's clock."""
+    """A host and its agent. `up`: it was heard of within the time limit, judged by the database's clock.
+
+    `tiering`: as pondstack.rpc.wire.Report has it.
+    """
 
     name: str
     enabled: bool
@@ -56,6 +59,7 @@ class HostRecord:
     pool_mib: int = 0
     fenced: bool = False
     fenced_reason: str = ""
+    tiering: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,7 @@ def write_report(tx: Transaction, report: Mapping[str, Any], down_seconds: float
         sequence=report["sequence"],
         attached=tuple(report["attached"]),
         stuck=dict(report.get("stuck") or {}),
+        tiering=dict(report.get("tiering") or {}),
         last_heartbeat=now,
         pools=reached,
     )

@@ -257,6 +257,7 @@ def _host(tx: Transaction, row: HostRow, down_seconds: float) -> HostRecord:
         pool_mib=sum(item.pool_mib for item in tx.tables.allocations.values() if item.host == row.name),
         fenced=row.fenced_at is not None,
         fenced_reason=row.fenced_reason,
+        tiering=row.tiering,
     )
 
 

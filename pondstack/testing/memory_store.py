@@ -59,6 +59,7 @@ class HostRow:
     sequence: int = 0
     attached: tuple[Any, ...] = ()
     stuck: dict[str, str] = field(default_factory=dict)
+    tiering: dict[str, Any] = field(default_factory=dict)
     pools: frozenset[str] = frozenset()
     fenced_at: float | None = None
     fenced_reason: str = ""

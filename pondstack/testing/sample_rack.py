@@ -28,6 +28,12 @@ BLUE, GREEN = uuid5(_NAMES, "blue").hex, uuid5(_NAMES, "green").hex
 CONSUMERS = tuple(str(uuid5(_NAMES, f"consumer {number}")) for number in range(3))
 EPOCH = 1
 HOSTS = ("host-1", "host-2", "host-3")
+TIERING = {
+    "settings": {"demotion": "true", "promotion": "2", "watermark_scale_factor": "100"},
+    "tiers": {"4": [0], "22": [1]},
+    "trouble": [],
+}
+"""Of the first host."""
 CONTROLLERS = ("controller-1", "controller-2", "controller-3")
 """The first leads, the second stands by; both reach the broker. The third is down and some operations behind."""
 HOLDERS = {name: f"{name}:{100 + number}:5f0a11b2" for number, name in enumerate(CONTROLLERS, 1)}
@@ -106,7 +112,9 @@ def fill(database: Database) -> tuple[str, ...]:
         uuid=POOL, name="pool0", serial="emulated-0001", driver="emulated", address={}, slice_mib=1024, slices_total=8
     )
     for host in HOSTS:
-        ledger.heartbeat({"host": host, "sequence": 1, "epoch": 1, "version": "0.1.0", "pools": [POOL], "attached": []})
+        tiering = TIERING if host == HOSTS[0] else {}
+        report = {"host": host, "sequence": 1, "epoch": 1, "version": "0.1.0", "pools": [POOL], "attached": []}
+        ledger.heartbeat({**report, "tiering": tiering})
         ledger.set_provider(host, str(uuid5(_NAMES, f"provider of {host}")))
     allocations = (
         _assign(ledger, 0, "host-1", BLUE, slices=2, online=True),

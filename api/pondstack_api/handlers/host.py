@@ -9,11 +9,13 @@ from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
 FENCES_SINCE = (1, 1)
+TIERING_SINCE = (1, 3)
 
 
 def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
     """Return a host as the API shows it in a microversion. `pool_mib` is what the host holds now."""
     fence = {"fenced": host.fenced, "fenced_reason": host.fenced_reason} if version >= FENCES_SINCE else {}
+    tiering = {"tiering": host.tiering} if version >= TIERING_SINCE else {}
     return {
         "name": host.name,
         "enabled": host.enabled,
@@ -23,6 +25,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
         "provider_uuid": host.provider_uuid,
         "pools": list(host.pools),
         "pool_mib": host.pool_mib,
+        **tiering,
         "generation": host.generation,
         "created_at": render.time(host.created_at),
     }

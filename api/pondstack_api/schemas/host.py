@@ -2,6 +2,24 @@
 
 from pondstack_api.schemas import base
 
+TIERING: base.Schema = {
+    "type": "object",
+    "description": "how its kernel tiers between local and pool memory; empty: nothing is configured; since 1.4",
+    "properties": {
+        "settings": {
+            "type": "object",
+            "additionalProperties": base.TEXT,
+            "description": "what the kernel has, by option of the agent, or interleave_nodeN",
+        },
+        "tiers": {
+            "type": "object",
+            "additionalProperties": {"type": "array", "items": base.COUNT},
+            "description": "the nodes of each memory tier; a higher tier is slower memory",
+        },
+        "trouble": {"type": "array", "items": base.TEXT, "description": "what is not as it should be"},
+    },
+    "additionalProperties": False,
+}
 HOST = base.closed(
     {
         "name": base.described(base.NAME, "name of the host: Nova's hypervisor hostname"),
@@ -13,10 +31,11 @@ HOST = base.closed(
         "provider_uuid": base.nullable(base.described(base.UUID, "UUID of the host's resource provider, once known")),
         "pools": {"type": "array", "items": base.UUID, "description": "UUIDs of the pools that the host reaches"},
         "pool_mib": base.described(base.COUNT, "pool memory that the host holds now, in MiB"),
+        "tiering": TIERING,
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
     },
-    optional=("fenced", "fenced_reason"),
+    optional=("fenced", "fenced_reason", "tiering"),
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))

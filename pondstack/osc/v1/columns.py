@@ -59,3 +59,15 @@ class Counts(FormattableColumn[dict[str, int]]):
     def human_readable(self) -> str:
         """Return the text for a table."""
         return ", ".join(f"{name} {count}" for name, count in self._value.items() if count) or "-"
+
+
+class Tiering(FormattableColumn[dict[str, Any] | None]):
+    """Settings of tiering, a line each, then the nodes of each memory tier and what is wrong; `-` for none."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        if not self._value:
+            return "-"
+        tiers = (f"tier {tier}: node {', '.join(map(str, nodes))}" for tier, nodes in self._value["tiers"].items())
+        settings = (f"{name} {value}" for name, value in self._value["settings"].items())
+        return "\n".join([*settings, *tiers, *(f"trouble: {text}" for text in self._value["trouble"])])

@@ -6,7 +6,7 @@ from typing import Any
 from osc_lib import exceptions
 
 from pondstack.osc.v1 import base
-from pondstack.osc.v1.columns import Maybe, Names
+from pondstack.osc.v1.columns import Maybe, Names, Tiering
 
 _LIST: base.Fields = {
     "Name": ("name", None),
@@ -23,6 +23,7 @@ _SHOW: base.Fields = {
     "Provider": ("provider_uuid", Maybe),
     "Generation": ("generation", None),
     "Created At": ("created_at", None),
+    "Tiering": ("tiering", Tiering),
 }
 
 

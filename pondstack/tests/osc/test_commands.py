@@ -137,6 +137,16 @@ def test_host_set(json_of, openstack):
     assert json_of("memory host show host-1")["generation"] == 2
 
 
+def test_host_show_tells_how_the_kernel_tiers(json_of, openstack):
+    assert json_of("memory host show host-1")["tiering"] == sample_rack.TIERING
+    rows = [
+        line.split("|")[2].strip() for line in openstack("memory host show host-1 -c tiering")[1].splitlines()[3:-1]
+    ]
+    assert rows == ["demotion true", "promotion 2", "watermark_scale_factor 100", "tier 4: node 0", "tier 22: node 1"]
+    assert "| tiering | -     |" in openstack("memory host show host-2 -c tiering")[1]
+    assert json_of("--os-memory-api-version 1.2 memory host show host-1")["tiering"] is None
+
+
 def test_host_set_wants_one_direction(openstack):
     for wrong in ("", "--enable --disable"):
         with pytest.raises(SystemExit):
