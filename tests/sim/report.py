@@ -99,6 +99,8 @@ class Progress:
             f"{figures.histories}/{self._total} histories, {rate:.0f} a minute, "
             f"{sum(figures.violations.values())} violations"
         )
+        if figures.failed_seeds:
+            line += f" (seed {min(figures.failed_seeds)})"
         sys.stderr.write(f"\r{line} " if self._terminal else f"{line}\n")
         sys.stderr.flush()
 
