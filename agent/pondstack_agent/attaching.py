@@ -10,8 +10,10 @@ from pondstack.rpc.wire import Attachment, Backing, Grant
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.locks import NamedLocks
 from pondstack_agent.operations import Operation, Operations, Status
 from pondstack_agent.releases import Releases
+from pondstack_agent.sequence import Sequence
 
 LOG = log.getLogger(__name__)
 
@@ -28,13 +30,18 @@ class Attaching:
         pools: HostPools,
         controller: ControllerLink,
         epoch: EpochGuard,
+        sequence: Sequence,
+        locks: NamedLocks,
     ) -> None:
+        """`locks`: by allocation; who holds one has it neither brought online here nor taken offline elsewhere."""
         self._host = host
         self._operations = operations
         self._releases = releases
         self._pools = pools
         self._controller = controller
         self._epoch = epoch
+        self._sequence = sequence
+        self._locks = locks
 
     def attach(self, operation: Operation) -> Attachment:
         """Carry an operation to its end from wherever it stands, and return its answer.
@@ -96,14 +103,13 @@ class Attaching:
         grant = operation.granted
         assert grant is not None
         try:
-            self._releases.refuse_released(grant.allocation_uuid)
             if operation.status is Status.GRANTED:
                 operation, grant = self._current(operation, grant)
-                self._epoch.check(grant.epoch)
-                backings = self._pools.attach(grant)
+                operation, backings = self._bring_online(operation, grant)
                 self._acknowledge(operation, grant)
                 self._operations.change(operation, Status.DONE)
             else:
+                self._releases.refuse_released(grant.allocation_uuid)
                 backings = self._pools.backings(grant.allocation_uuid)
         except Unavailable as error:
             if isinstance(error, DeviceFailed):
@@ -112,6 +118,17 @@ class Attaching:
         except PondError as error:
             raise self._give_back(operation, grant, error) from None
         return attachment_of(grant, backings)
+
+    def _bring_online(self, operation: Operation, grant: Grant) -> tuple[Operation, tuple[Backing, ...]]:
+        """Online a grant's slices, and write down from which report on the controller can know of it.
+
+        Not while the controller has the same allocation taken offline: that comes first or is refused.
+        """
+        with self._locks.holding(grant.allocation_uuid):
+            self._releases.refuse_released(grant.allocation_uuid)
+            self._epoch.check(grant.epoch)
+            backings = self._pools.attach(grant)
+            return self._operations.change(operation, Status.GRANTED, online_at=self._sequence.next()), backings
 
     def _current(self, operation: Operation, grant: Grant) -> tuple[Operation, Grant]:
         """Have a grant of a former leader renewed by the present one, which answers the same operation with the same.

@@ -13,6 +13,7 @@ from pondstack_agent.attaching import Attaching
 from pondstack_agent.controller_link import Controller, ControllerLink
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.locks import NamedLocks
 from pondstack_agent.manager import AgentManager
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.mover import Mover
@@ -58,6 +59,7 @@ def build_agent(
     link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
     pools = pools or load_drivers(conf)
     marks = records(state_dir / "marks")
+    sequence, by_allocation = Sequence(marks), NamedLocks()
     epoch = EpochGuard(marks)
     operations = Operations(records(state_dir / "operations"), clock)
     releases = Releases(
@@ -74,12 +76,19 @@ def build_agent(
         pools=pools,
         releases=releases,
         epoch=epoch,
-        sequence=Sequence(marks),
+        sequence=sequence,
         controller=link,
         tiering=tiering,
     )
     attaching = Attaching(
-        host=host, operations=operations, releases=releases, pools=pools, controller=link, epoch=epoch
+        host=host,
+        operations=operations,
+        releases=releases,
+        pools=pools,
+        controller=link,
+        epoch=epoch,
+        sequence=sequence,
+        locks=by_allocation,
     )
     nodes = HostNodes()
     mitigations = Mitigations(
@@ -100,5 +109,6 @@ def build_agent(
         epoch=epoch,
         executor=executor,
         mitigations=mitigations,
+        locks=by_allocation,
     )
     return Agent(manager, reporting, tiering)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from oslo_log import log
 
-from pondstack.domain.errors import Conflict, PondError, Unavailable
+from pondstack.domain.errors import Conflict, InUse, PondError, Unavailable
 from pondstack.rpc.wire import Attached, Attachment, Mitigation, Report
 from pondstack_agent.attaching import Attaching, attachment_of
 from pondstack_agent.drivers import HostPools
@@ -32,7 +32,9 @@ class AgentManager:
         epoch: EpochGuard,
         executor: Executor,
         mitigations: Mitigations,
+        locks: NamedLocks,
     ) -> None:
+        """`locks`: by allocation, those of `attaching`."""
         self._operations = operations
         self._releases = releases
         self._attaching = attaching
@@ -42,6 +44,7 @@ class AgentManager:
         self._executor = executor
         self._mitigations = mitigations
         self._locks = NamedLocks()
+        self._by_allocation = locks
 
     def attach(
         self,
@@ -96,14 +99,22 @@ class AgentManager:
                     return attachment_of(grant, self._pools.backings(held.allocation_uuid))
         return None
 
-    def offline(self, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
+    def offline(
+        self, *, epoch: int, operation_id: str, allocation_uuid: str, report_sequence: int | None = None
+    ) -> bool:
         """Controller's command: offline an allocation; it stays refused, should its grant still be on the way.
 
-        False when that takes long: it goes on in the background, and the controller is told of the release.
+        What has come online since the report that the command rests on is kept: raises InUse. False when it takes
+        long: it goes on in the background, and the controller is told of the release.
         """
         self._epoch.check(epoch)
         consumer = next((i.consumer_uuid for i in self._pools.attached() if i.allocation_uuid == allocation_uuid), "")
-        with self._locks.holding(consumer or allocation_uuid):
+        with self._locks.holding(consumer or allocation_uuid), self._by_allocation.holding(allocation_uuid):
+            if report_sequence is not None and self._operations.online_at(allocation_uuid) > report_sequence:
+                raise InUse(
+                    f"allocation {allocation_uuid} came online after report {report_sequence} of this host, on which "
+                    "its offline rests; look again"
+                )
             LOG.info("Offline %s of allocation %s by the controller", operation_id, allocation_uuid)
             return self._releases.offline(allocation_uuid)
 

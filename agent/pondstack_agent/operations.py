@@ -37,7 +37,10 @@ UNFINISHED = frozenset({Status.PENDING, Status.GRANTED, Status.CANCELLED})
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One operation. `at`: when it last changed, in seconds since the epoch of time.time()."""
+    """One operation. `at`: when it last changed, in seconds since the epoch of time.time().
+
+    `online_at`: of an attach, a number of the host's reports: those before it do not know that its memory is online.
+    """
 
     operation_id: str
     kind: Kind
@@ -48,6 +51,7 @@ class Operation:
     grant: dict[str, Any] | None = None
     allocations: tuple[str, ...] = ()
     error: tuple[str, str] | None = None
+    online_at: int = 0
 
     @property
     def granted(self) -> Grant | None:
@@ -115,6 +119,11 @@ class Operations:
     def attaches(self, consumer_uuid: str) -> list[Operation]:
         """Return the attach operations of a consumer."""
         return [item for item in self.all() if item.kind is Kind.ATTACH and item.consumer_uuid == consumer_uuid]
+
+    def online_at(self, allocation_uuid: str) -> int:
+        """Return since which of the host's reports an allocation is online, 0 when that is not known."""
+        mine = (item for item in self.all() if item.granted and item.granted.allocation_uuid == allocation_uuid)
+        return max((item.online_at for item in mine), default=0)
 
     def forget(self, operation: Operation) -> None:
         """Drop an operation that nobody can repeat any more."""

@@ -46,12 +46,14 @@ class Reporting:
     def report(self) -> Report:
         """Return what is really attached now. A higher sequence number means a later look."""
         with self._lock:
+            # The number first: what comes online after this look has a higher one (see Attaching).
+            sequence = self._sequence.next()
             # In this order: what goes offline between the two looks is in the second and is struck from the first.
             attached = self._pools.attached()
             released = self._releases.pending()
             return Report(
                 host=self._host,
-                sequence=self._sequence.next(),
+                sequence=sequence,
                 epoch=self._epoch.seen,
                 version=version("pondstack"),
                 pools=self._pools.pools(),

@@ -16,7 +16,9 @@ from pondstack.domain.errors import (
     StaleEpoch,
     Unavailable,
 )
+from pondstack.testing.daemon import wait_until
 from pondstack_agent.attachments import hold
+from pondstack_agent.drivers.emulated import EmulatedHostPool
 
 
 def fail(error):
@@ -271,6 +273,57 @@ def test_offline_by_the_controller(rig) -> None:
         assert rig.agent.manager.offline(epoch=1, operation_id="op2", allocation_uuid=allocation) is True
     assert rig.attached() == set()
     assert rig.later.waiting == []
+
+
+def test_an_offline_that_rests_on_an_old_report_changes_nothing(rig) -> None:
+    """It was under way while the memory came online: the controller has to look again."""
+    before = rig.agent.reporting.report().sequence
+    allocation = rig.attach("op1").allocation_uuid
+    rig.restart()
+
+    def offline(report_sequence: int) -> bool:
+        return rig.agent.manager.offline(
+            epoch=1, operation_id="op2", allocation_uuid=allocation, report_sequence=report_sequence
+        )
+
+    with pytest.raises(InUse, match=f"came online after report {before} of this host"):
+        offline(before)
+    assert rig.attach("op1").allocation_uuid == allocation
+    report = rig.agent.reporting.report()
+    assert [item.allocation_uuid for item in report.attached] == [allocation]
+    assert offline(report.sequence) is True
+    assert rig.attached() == set()
+
+
+def test_an_offline_waits_for_memory_that_is_coming_online(rig, monkeypatch) -> None:
+    """Else the host would say that it holds none of it, and hold it a moment later."""
+    before = rig.agent.reporting.report().sequence
+    entered, go_on, plain = threading.Event(), threading.Event(), EmulatedHostPool.attach
+
+    def attach(*arguments):
+        entered.set()
+        assert go_on.wait(30)
+        return plain(*arguments)
+
+    monkeypatch.setattr(EmulatedHostPool, "attach", attach)
+    with ThreadPoolExecutor(2) as threads:
+        coming = threads.submit(rig.attach, "op1")
+        assert entered.wait(30)
+        [allocation] = rig.controller.held
+        going = threads.submit(
+            rig.agent.manager.offline,
+            epoch=1,
+            operation_id="op2",
+            allocation_uuid=allocation,
+            report_sequence=before,
+        )
+        waiting = rig.agent.manager._by_allocation._locks
+        assert wait_until(lambda: going.done() or waiting[allocation][1] == 2, 30)
+        go_on.set()
+        assert coming.result(30).allocation_uuid == allocation
+        with pytest.raises(InUse):
+            going.result(30)
+    assert rig.attached() == {allocation}
 
 
 def test_a_grant_that_was_offlined_on_its_way_is_refused(rig) -> None:

@@ -35,8 +35,10 @@ KNOWN = (
 class Agents(Protocol):
     """The controller's commands to agents (pondstack.rpc.agent_api.AgentAPI)."""
 
-    def offline(self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
-        """Offline an allocation; True when the host holds none of it."""
+    def offline(
+        self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str, report_sequence: int | None
+    ) -> bool:
+        """Offline an allocation, unless it came online after a report; True when the host holds none of it."""
 
     def report(self, host: str, *, epoch: int) -> Any:
         """Return what is really attached now."""
@@ -84,8 +86,8 @@ class Applier:
         ledger = self._ledger
         known = cast(KNOWN, action)
         match known:
-            case act.Offline(host, allocation_uuid):
-                return self._offline(host, allocation_uuid)
+            case act.Offline():
+                return self._offline(known)
             case act.Acknowledge(host, allocation_uuid):
                 ledger.acknowledge(str(uuid4()), allocation_uuid, host)
                 return True
@@ -112,15 +114,19 @@ class Applier:
             case _:
                 assert_never(known)
 
-    def _offline(self, host: str, allocation_uuid: str) -> bool:
+    def _offline(self, action: act.Offline) -> bool:
         try:
             gone = self._agents.offline(
-                host, epoch=self._ledger.epoch, operation_id=str(uuid4()), allocation_uuid=allocation_uuid
+                action.host,
+                epoch=self._ledger.epoch,
+                operation_id=str(uuid4()),
+                allocation_uuid=action.allocation_uuid,
+                report_sequence=action.report_sequence,
             )
         except oslo_messaging.MessagingException as error:
-            raise AgentUnavailable(f"the agent of {host} does not answer ({type(error).__name__})") from error
+            raise AgentUnavailable(f"the agent of {action.host} does not answer ({type(error).__name__})") from error
         if gone:
-            self._ledger.release(str(uuid4()), allocation_uuid, host)
+            self._ledger.release(str(uuid4()), action.allocation_uuid, action.host)
         return gone
 
     def _regrant(self, allocation_uuid: str) -> bool:

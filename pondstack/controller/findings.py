@@ -1,6 +1,6 @@
 """What a comparison found and what to do about it: typed actions that the applier executes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -22,10 +22,14 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Offline(Action):
-    """Have the agent offline an allocation; when it says that it holds none of it, the slices go to be sanitised."""
+    """Have the agent offline an allocation; when it says that it holds none of it, the slices go to be sanitised.
+
+    `report_sequence`: the report that this rests on. What has come online since is no concern of it.
+    """
 
     host: str
     allocation_uuid: str
+    report_sequence: int | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         return f"have {self.host} offline it"

@@ -52,7 +52,7 @@ def _allocation_rules(world: World, aged: AgedAllocation) -> Iterable[Finding]:
     """The life of one allocation: at most one finding."""
     item, subject = aged.item, f"allocation {aged.item.uuid}"
     states = {slice_.item.state for slice_ in world.slices_of.get(item.uuid, ())}
-    offline = act.Offline(item.host, item.uuid)
+    offline = act.Offline(item.host, item.uuid, world.report_sequence(item.host))
     stuck = world.stuck(item.host, item.uuid)
     if stuck is not None and states & OWNED:
         reason = f"offline_stuck: {item.host} cannot take it offline: {stuck}"

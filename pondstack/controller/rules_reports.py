@@ -33,7 +33,8 @@ def _attached(world: World, host: str, attached: Attached) -> Iterable[Finding]:
     indexes = indexes_of(attached.extents)
     found = [world.slice_at.get((attached.pool_uuid, index)) for index in indexes]
     covered = [aged for aged in found if aged is not None]
-    offline = None if world.stuck(host, uuid) is not None else act.Offline(host, uuid)
+    stuck = world.stuck(host, uuid) is not None
+    offline = None if stuck else act.Offline(host, uuid, world.report_sequence(host))
     if world.fenced(host):
         detail = f"{host} is fenced and still lists it: it must let go before it is unfenced"
         yield Finding("fenced_attached", Severity.WARNING, subject, detail, offline, host=host)

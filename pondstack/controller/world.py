@@ -94,6 +94,11 @@ class World:
         report = self.rack.hosts.get(name)
         return report is not None and report.age_seconds <= self.limits.agent_down_seconds
 
+    def report_sequence(self, name: str) -> int | None:
+        """Return the number of a host's newest report, None while there is none."""
+        report = self.rack.hosts.get(name)
+        return None if report is None else report.sequence
+
     def stuck(self, host: str, allocation_uuid: str) -> str | None:
         """Return why a live host cannot take an allocation offline, by its own word; None when it says no such thing.
 

@@ -49,6 +49,7 @@ class HostReport:
     """A host and its newest report: the seconds since it came, and what is attached (Attached on the wire).
 
     `fenced`: why it is fenced, None: it is not. `stuck`: why an allocation's memory does not go offline, by UUID.
+    `sequence`: the report's own number.
     """
 
     name: str
@@ -60,6 +61,7 @@ class HostReport:
     pools: tuple[str, ...] = ()
     fenced: str | None = None
     stuck: Mapping[str, str] = field(default_factory=dict)
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +145,5 @@ def _host(row: HostRow, reach: list[tuple[str, str]], now: float) -> HostReport:
         tuple(sorted(uuid for host, uuid in reach if host == row.name)),
         None if row.fenced_at is None else row.fenced_reason,
         row.stuck or {},
+        row.sequence,
     )

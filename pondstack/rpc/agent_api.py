@@ -63,13 +63,23 @@ class AgentAPI:
         answer = self._call(host, "get_attachment", consumer_uuid=consumer_uuid)
         return Attachment.from_wire(answer) if answer else None
 
-    def offline(self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
+    def offline(
+        self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str, report_sequence: int | None = None
+    ) -> bool:
         """Controller's command: offline an allocation that nobody claims any more; True when the host holds none of it.
 
-        False when its memory needs long to go offline: the host goes on and releases it then. Raises StaleEpoch, InUse.
+        `report_sequence`: the host's report that this was decided on; what came online later is kept. False when its
+        memory needs long to go offline: the host goes on and releases it then. Raises StaleEpoch, InUse.
         """
         return bool(
-            self._call(host, "offline", epoch=epoch, operation_id=operation_id, allocation_uuid=allocation_uuid)
+            self._call(
+                host,
+                "offline",
+                epoch=epoch,
+                operation_id=operation_id,
+                allocation_uuid=allocation_uuid,
+                report_sequence=report_sequence,
+            )
         )
 
     def report(self, host: str, *, epoch: int) -> Report:

@@ -190,6 +190,7 @@ def _report(row: HostRow, now: float) -> HostReport:
         tuple(sorted(row.pools)),
         None if row.fenced_at is None else row.fenced_reason,
         row.stuck,
+        row.sequence,
     )
 
 

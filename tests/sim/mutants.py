@@ -213,11 +213,11 @@ def release_on_time_out() -> Iterator[None]:
     """An agent that does not answer in time is taken to have let go."""
     plain, execute = applier.Applier._offline, applier.Applier._execute
 
-    def offline(self: Any, host: str, allocation_uuid: str) -> bool:
+    def offline(self: Any, action: act.Offline) -> bool:
         try:
-            return plain(self, host, allocation_uuid)
+            return plain(self, action)
         except AgentUnavailable:
-            self._ledger.release(str(applier.uuid4()), allocation_uuid, host)
+            self._ledger.release(str(applier.uuid4()), action.allocation_uuid, action.host)
             return True
 
     def begin(self: Any, action: Any) -> bool:

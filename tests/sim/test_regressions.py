@@ -7,12 +7,13 @@ from unittest import mock
 import pytest
 
 from pondstack.controller import rules, rules_reports
+from pondstack_agent.operations import Operations
 from tests.sim.mutants import MUTANTS
 from tests.sim.plan import History, Step
 from tests.sim.run import run
 
 LATE_REPORT = History(
-    seed=33,
+    seed=8,
     controllers=("c1", "c2"),
     hosts=("h1", "h2"),
     pools={"pool0": 5},
@@ -31,7 +32,7 @@ LATE_REPORT = History(
 """A heartbeat from before an attach came seconds after it, and the report that was asked for to confirm it was lost.
 
 The reconciler took the old report for the fresh one and set a running guest's memory aside. (Operations and faults are
-history 168's as it was found; its turns are another seed's since controllers call themselves through the bus.)
+history 168's as it was found; its turns are another seed's since attaches are written down once more.)
 """
 
 
@@ -121,3 +122,44 @@ Here it was the simulated Nova that was wrong: it took the guest for running, on
 
 def test_a_power_cut_in_a_move_leaves_the_guest_off() -> None:
     assert run(POWER_CUT_IN_A_MOVE).code == ""
+
+
+LATE_OFFLINE = History(
+    seed=206,
+    controllers=("c1", "c2"),
+    hosts=("h1", "h2"),
+    pools={"pool0": 4},
+    buffer_slices=0,
+    drain=False,
+    operations=(
+        Step(1.089, "boot", "vm2", {"host": "h2", "pool": "pool0", "slices": 2}),
+        Step(2.544, "boot", "vm3", {"host": "h2", "pool": "pool0", "slices": 2}),
+        Step(2.708, "boot", "vm4", {"host": "h2", "pool": "pool0", "slices": 1}),
+    ),
+    faults=(
+        Step(0.924, "delay", "h2", {"seconds": 6.719050014463206, "share": 0.5}),
+        Step(3.059, "clock_jump", "database", {"seconds": 40.0}),
+        Step(3.306, "duplicate", "h1", {"seconds": 5.571887736413371, "share": 0.5}),
+        Step(3.804, "lose", "c2", {"seconds": 3.3140527580763424, "share": 0.9}),
+    ),
+)
+"""An attach looked abandoned (the clock jumped) while its answers were late; its host was told to let go of it.
+
+That command, too, came late: after the host had brought the memory online, had that acknowledged and told Nova so.
+(Operations and faults are history 26377's, shortened; its turns are another seed's since attaches are written down once
+more.)
+"""
+
+
+@contextlib.contextmanager
+def _offline_whenever() -> Iterator[None]:
+    with mock.patch.object(Operations, "online_at", return_value=0):
+        yield
+
+
+def test_a_late_offline_spares_what_came_online_since() -> None:
+    assert run(LATE_OFFLINE).code == ""
+
+
+def test_without_the_report_that_it_rests_on_it_would_not() -> None:
+    assert run(LATE_OFFLINE, broken=_offline_whenever).code == "attachment_lost"

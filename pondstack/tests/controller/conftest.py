@@ -80,8 +80,10 @@ class FakeAgents(dict[str, FakeAgent]):
             raise oslo_messaging.MessagingTimeout("no answer")
         return self[host]
 
-    def offline(self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str) -> bool:
-        del epoch, operation_id
+    def offline(
+        self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str, report_sequence: int | None
+    ) -> bool:
+        del epoch, operation_id, report_sequence
         return self._get(host).offline(allocation_uuid)
 
     def report(self, host: str, *, epoch: int) -> Report:
