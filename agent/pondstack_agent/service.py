@@ -28,7 +28,7 @@ _MITIGATIONS = 2
 
 class AgentService(service.ServiceBase):  # type: ignore[misc]
     """One host's agent. Threads: [agent] rpc_threads for requests, two for the heartbeat, two that tell of releases,
-    three for telemetry, and those in which calls of the controller wait.
+    four for telemetry, and those in which calls of the controller wait.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:

@@ -197,6 +197,16 @@ TELEMETRY_OPTS = [
         ),
     ),
     cfg.FloatOpt(
+        "access_window_seconds",
+        default=60.0,
+        min=5.0,
+        max=600.0,
+        help=(
+            "Time in seconds for which a guest under KVM is watched at a scan, by the kernel's DAMON: what it used "
+            "within that time is hot. Half as long is needed before. One guest is watched after the other."
+        ),
+    ),
+    cfg.FloatOpt(
         "access_cpu_percent",
         default=1.0,
         min=0.01,

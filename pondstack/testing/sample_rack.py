@@ -131,7 +131,7 @@ def fill(database: Database) -> tuple[str, ...]:
 def _measure(database: Database) -> None:
     """Let the first host's agent tell of its first guest: 2 GiB of each kind, of which the pool's is not touched."""
     samples = [
-        Sample(CONSUMERS[0], "hot_mib", None, readings=0, reason="the guest runs under KVM"),
+        Sample(CONSUMERS[0], "hot_mib", None, readings=0, reason="somebody else uses DAMON on this host"),
         *(
             Sample(CONSUMERS[0], "untouched_mib", node, readings=1, minimum=mib, mean=mib, maximum=mib)
             for node, mib in ((None, 2560.0), (0, 512.0), (1, 2048.0))

@@ -2,13 +2,17 @@
 
 import os
 import shutil
+import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from pondstack_agent.records import Records
 from pondstack_agent.telemetry import untouched
 from pondstack_agent.telemetry.access import AccessLook
+from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.process import vcpu_threads
@@ -87,10 +91,11 @@ def test_samples_of_the_guest_have_all_nodes(guest: SmallGuest) -> None:
         assert 0 < left < size
 
 
-def test_what_the_guest_uses_is_hot(guest: SmallGuest, figures: Figures) -> None:
+def test_what_the_guest_uses_is_hot(guest: SmallGuest, figures: Figures, tmp_path: Path) -> None:
     """The guest writes afresh on node 2, in small pages; what it had written on node 1 is cold."""
     outbox = Outbox(iter(range(0, 10**9, 3600)).__next__)
-    scan = AccessLook(outbox, 1800.0, 100.0, running=lambda: {UUID: guest.pid})
+    damon = Damon(Records(tmp_path), 60.0, threading.Event())  # not asked: the guest is one of TCG
+    scan = AccessLook(outbox, 1800.0, 100.0, damon, running=lambda: {UUID: guest.pid})
     scan.run()
     outbox.take()
     guest.write(2, FRESH_MIB, WRITE_SECONDS)

@@ -10,10 +10,11 @@ from oslo_log import log
 from pondstack.domain.telemetry import Metric
 from pondstack.domain.units import MIB
 from pondstack_agent.telemetry import pagemap, referenced, untouched
+from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.mappings import Group
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.process import NOT_ALLOWED
+from pondstack_agent.telemetry.process import NOT_ALLOWED, under_kvm
 from pondstack_agent.telemetry.referenced import Used
 
 LOG = log.getLogger(__name__)
@@ -52,12 +53,14 @@ class AccessLook:
         outbox: Outbox,
         interval_seconds: float,
         cpu_percent: float,
+        damon: Damon,
         *,
         running: Guests = running_guests,
         proc: Path = pagemap.PROC,
         clocks: Clocks | None = None,
     ) -> None:
         self._outbox = outbox
+        self._damon = damon
         self._allowed_seconds = interval_seconds * cpu_percent / 100
         self._running = running
         self._proc = proc
@@ -86,15 +89,20 @@ class AccessLook:
         groups = untouched.groups(pid, self._proc)
         if not groups:
             return 0.0
-        reason = referenced.why_not(pid, self._proc) or self._too_dear(name, groups, left_seconds)
+        kvm = under_kvm(pid, self._proc)
+        reason = (self._damon.why_not() if kvm else "") or self._too_dear(name, groups, left_seconds)
         if reason:
             self._missing(name, reason, None)
             return 0.0
-        wall, cpu = self._clocks.wall(), self._clocks.cpu()
+        wall, cpu, kernel = self._clocks.wall(), self._clocks.cpu(), 0.0
         ranges = [item for group in groups for item in group.ranges]
-        used = referenced.scan(pid, ranges, self._proc)
-        wall, cpu = self._clocks.wall() - wall, self._clocks.cpu() - cpu
-        first = name not in self._last
+        if kvm:
+            watched = self._damon.watch(pid, ranges)
+            used, kernel = watched.used, watched.cpu_seconds
+        else:
+            used = referenced.scan(pid, ranges, self._proc)
+        wall, cpu = self._clocks.wall() - wall, self._clocks.cpu() - cpu + kernel
+        first = not kvm and name not in self._last
         self._last[name] = Scanned(pid, self._clocks.wall(), cpu)
         self._outbox.add(name, Metric.SCAN_SECONDS, wall)
         self._outbox.add(name, Metric.SCAN_CPU_SECONDS, cpu)

@@ -2,8 +2,8 @@
 
 /proc/PID/smaps counts pages that were referenced, mapping by mapping, and `1` to /proc/PID/clear_refs clears their bits
 (Documentation/filesystems/proc.rst). Nothing is attached to the process. The price: the kernel's own reclaim finds the
-bits cleared, too. Guests under KVM cannot be scanned like this: they go by page tables of their own (EPT, NPT), whose
-bits clear_refs leaves alone.
+bits cleared, too. Guests under KVM are watched otherwise (pondstack_agent.telemetry.damon): they go by page tables of
+their own (EPT, NPT), whose bits clear_refs leaves alone.
 """
 
 import re
@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pondstack_agent.telemetry.mappings import Mapped
 from pondstack_agent.telemetry.pagemap import PROC
-from pondstack_agent.telemetry.process import under_kvm
 
 _HEADER = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ")
 _FIELD = re.compile(r"(Rss|Swap|Referenced|KernelPageSize): +(\d+) kB")
@@ -21,7 +20,6 @@ KIB = 1024
 _PAGE_KIB = 64
 """Pages of mappings are no larger, huge pages apart, on any architecture."""
 
-KVM = "the guest runs under KVM, whose page tables this scan does not see"
 HUGE = "in huge pages, which the kernel does not count here"
 CUT = "its mapping has other memory in it"
 
@@ -33,11 +31,6 @@ class Used:
     hot_bytes: int = 0
     cold_bytes: int = 0
     reason: str = ""
-
-
-def why_not(pid: int, proc: Path = PROC) -> str:
-    """Return why a process cannot be scanned, '' when it can; raises OSError."""
-    return KVM if under_kvm(pid, proc) else ""
 
 
 def scan(pid: int, ranges: Sequence[Mapped], proc: Path = PROC) -> list[Used]:

@@ -1,8 +1,9 @@
-"""The threads that measure: each look at its own interval, two at a time, away from what the agent is there for."""
+"""The threads that measure: each look at its own interval, three at a time, away from what the agent is there for."""
 
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import futurist
@@ -10,23 +11,26 @@ from futurist import periodics
 from oslo_config import cfg
 
 from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.records import Records
 from pondstack_agent.telemetry.access import AccessLook
 from pondstack_agent.telemetry.balloon import Balloon, BalloonLook
 from pondstack_agent.telemetry.counters import GENERAL, CountersLook, top_down
+from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.memory import MemoryLook
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.sending import Sending
 
-_THREADS = 2
+_THREADS = 3
 BALLOON_SECONDS = 60.0
 """How much older than a look's interval a balloon driver's word may be."""
 
 
 class Telemetry:
-    """All looks of one host, from [telemetry]. stop() does not wait: a look that is under way changes nothing."""
+    """All looks of one host, from [telemetry]. stop() does not wait: a look that is under way ends by itself."""
 
     def __init__(self, conf: cfg.ConfigOpts, controller: ControllerLink) -> None:
         group = conf.telemetry
+        self._stopping = threading.Event()
         outbox = Outbox(time.monotonic)
         looks: list[tuple[float, Callable[[], None]]] = [
             (group.batch_seconds, Sending(conf.host, controller, outbox).run),
@@ -36,7 +40,9 @@ class Telemetry:
             balloon = Balloon(group.libvirt_uri, group.memory_seconds + BALLOON_SECONDS)
             looks.append((group.memory_seconds, BalloonLook(outbox, balloon).run))
         if group.access_seconds:
-            scans = AccessLook(outbox, group.access_seconds, group.access_cpu_percent)
+            records = Records(Path(conf.agent.state_dir) / "damon")
+            damon = Damon(records, group.access_window_seconds, self._stopping)
+            scans = AccessLook(outbox, group.access_seconds, group.access_cpu_percent, damon)
             looks.append((group.access_seconds, scans.run))
         if group.counters_seconds:
             looks.append((group.counters_seconds, CountersLook(outbox, [GENERAL, top_down()]).run))
@@ -51,6 +57,7 @@ class Telemetry:
 
     def stop(self) -> None:
         """Measure no more."""
+        self._stopping.set()
         self._worker.stop()
 
 

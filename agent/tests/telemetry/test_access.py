@@ -3,16 +3,20 @@
 import itertools
 import os
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from pondstack.rpc.wire import Sample
-from pondstack_agent.telemetry import referenced, untouched
+from pondstack_agent.telemetry import access, referenced, untouched
 from pondstack_agent.telemetry.access import FIRST, AccessLook, Clocks
+from pondstack_agent.telemetry.damon import NONE, Damon, Watched
 from pondstack_agent.telemetry.mappings import Mapped
 from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.process import under_kvm
+from pondstack_agent.telemetry.referenced import Used
 
 from .conftest import MIB, UUID, Guest, GuestMaker
 
@@ -22,6 +26,20 @@ EXACT = 0.05
 """Pages that the kernel itself touches, and bits that it clears, in between."""
 
 pytestmark = pytest.mark.usefixtures("root")
+
+
+class FakeDamon(Damon):
+    """A DAMON that cannot be had, or finds what it is told and costs half a second."""
+
+    def __init__(self, why_not: str = NONE, *used: Used) -> None:
+        self._why_not, self._used = why_not, list(used)
+
+    def why_not(self) -> str:
+        return self._why_not
+
+    def watch(self, _pid: int, ranges: Sequence[Mapped]) -> Watched:
+        assert len(ranges) == len(self._used)
+        return Watched(self._used, 0.5)
 
 
 @dataclass
@@ -34,10 +52,16 @@ class Rig:
     outbox: Outbox = field(default_factory=lambda: Outbox(itertools.count(0, 3600).__next__))
     now: float = 0.0
     cpu: float = 0.0
+    damon: FakeDamon = field(default_factory=FakeDamon)
 
     def __post_init__(self) -> None:
         self.look = AccessLook(
-            self.outbox, 10.0, self.cpu_percent, running=lambda: self.running, clocks=Clocks(self._wall, self._cpu)
+            self.outbox,
+            10.0,
+            self.cpu_percent,
+            self.damon,
+            running=lambda: self.running,
+            clocks=Clocks(self._wall, self._cpu),
         )
 
     def _wall(self) -> float:
@@ -119,12 +143,32 @@ def test_another_process_of_the_same_guest_begins_anew(start_guest: GuestMaker) 
     assert rig.run()[UUID, "hot_mib", None].reason == FIRST
 
 
-def test_guests_under_kvm_are_refused(tmp_path: Path, start_guest: GuestMaker) -> None:
+def test_guests_of_kvm_are_known(tmp_path: Path, start_guest: GuestMaker) -> None:
     folder = tmp_path / "7" / "fd"
     folder.mkdir(parents=True)
     os.symlink("anon_inode:kvm-vm", folder / "12")
-    assert referenced.why_not(7, tmp_path) == referenced.KVM
-    assert referenced.why_not(start_guest().pid) == ""
+    assert under_kvm(7, tmp_path)
+    assert not under_kvm(start_guest().pid)
+
+
+def test_guests_under_kvm_are_watched_by_damon(start_guest: GuestMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernel's thread took counts as the scan's cost, and the first scan tells already."""
+    monkeypatch.setattr(access, "under_kvm", lambda _pid, _proc: True)
+    damon = FakeDamon("", Used(3 * MIB, 5 * MIB), Used(0, 2 * MIB))
+    rig = Rig({UUID: start_guest().pid}, costs=[0.0, 2.0], damon=damon)
+    found = rig.run()
+    assert [found[UUID, "hot_mib", node].mean for node in (0, 1, None)] == [3.0, 0.0, 3.0]
+    assert [found[UUID, "cold_mib", node].mean for node in (0, 1, None)] == [5.0, 2.0, 7.0]
+    assert found[UUID, "scan_cpu_seconds", None].mean == 2.5
+
+
+def test_where_damon_cannot_be_had_guests_under_kvm_say_so(
+    start_guest: GuestMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "under_kvm", lambda _pid, _proc: True)
+    found = Rig({UUID: start_guest().pid}).run()
+    assert found[UUID, "hot_mib", None].reason == found[UUID, "cold_mib", None].reason == NONE
+    assert (UUID, "scan_seconds", None) not in found
 
 
 def test_what_smaps_cannot_tell_is_said(start_guest: GuestMaker, tmp_path: Path) -> None:
@@ -143,7 +187,7 @@ def test_what_smaps_cannot_tell_is_said(start_guest: GuestMaker, tmp_path: Path)
 def test_real_clocks_measure(start_guest: GuestMaker) -> None:
     guest = start_guest()
     outbox = Outbox(lambda: 0.0)
-    AccessLook(outbox, 1800.0, 1.0, running=lambda: {UUID: guest.pid}).run()
+    AccessLook(outbox, 1800.0, 1.0, FakeDamon(), running=lambda: {UUID: guest.pid}).run()
     costs = {item.metric: item.mean for item in outbox.take() if item.readings}
     wall, cpu = costs["scan_seconds"], costs["scan_cpu_seconds"]
     assert wall is not None

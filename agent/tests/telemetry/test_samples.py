@@ -118,7 +118,7 @@ from pondstack_agent.telemetry.counters import GENERAL, CountersLook
 from pondstack_agent.telemetry.memory import MemoryLook
 from pondstack_agent.telemetry.outbox import Outbox
 outbox, running = Outbox(lambda: 0.0), lambda: {"vm": int(sys.argv[1])}
-for look in (MemoryLook(outbox, running), AccessLook(outbox, 1.0, 1.0, running=running),
+for look in (MemoryLook(outbox, running), AccessLook(outbox, 1.0, 1.0, None, running=running),
              CountersLook(outbox, [GENERAL], running=running)):
     look.run()
 for sample in outbox.take():

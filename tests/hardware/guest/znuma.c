@@ -1,7 +1,8 @@
 /* A guest's init: fills memory of its CPU-less node 1 with a pattern, verifies it for ever, takes more when told.
  *
  * Prints "pool node: ..." at the start, "pass N wrong W words V" after each look at all of it. Input "g": one more
- * piece, printed as "grown", also verified from then on. Linked statically: there is no library in the guest. */
+ * piece, printed as "grown", also verified from then on; "p": rest, printed as "resting", until something else comes.
+ * Linked statically: there is no library in the guest. */
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
@@ -64,8 +65,13 @@ int main(void)
         for (size_t i = 0; i < used; i++)
             wrong += words[i] != i * 0x9E3779B97F4A7C15u + 1;
         printf("pass %lu wrong %zu words %zu\n", pass, wrong, used);
-        char key;
-        if (poll(&input, 1, 0) == 1 && read(0, &key, 1) == 1 && key == 'g' && used < bytes / 8) {
+        char key = 0;
+        if (poll(&input, 1, 0) != 1 || read(0, &key, 1) != 1)
+            continue;
+        if (key == 'p') {
+            printf("resting\n");
+            poll(&input, 1, -1);
+        } else if (key == 'g' && used < bytes / 8) {
             fill(words, used, bytes / 8);
             used = bytes / 8;
             printf("grown\n");
