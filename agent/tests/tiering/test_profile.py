@@ -24,6 +24,10 @@ def sleeper():
     process.communicate()
 
 
+def _mind_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, check=False, timeout=60)
 
@@ -53,7 +57,8 @@ def test_a_table_for_machines(sleeper) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_it_ends_when_it_is_told_to(sleeper, number: signal.Signals) -> None:
     command = [*COMMAND, "--pid", str(sleeper.pid), "--hot", "60", "--cycles", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+    # In the background of a script the tests themselves ignore Ctrl-C, which a child inherits.
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=_mind_interrupts) as running:
         assert running.stdout
         assert "method referenced" in running.stdout.readline()
         assert running.stdout.readline().startswith("hot: ")  # it watches now
