@@ -17,8 +17,8 @@ from pondstack.domain.errors import Conflict
 
 from .test_node import SECONDS, SERIAL, Nodes, eventually, roles
 
-QUICK = {"broker_check_seconds": 0.1, "broker_silent_seconds": 2.0}
-"""Twenty times what is needed: a slow machine is not taken for a broken one."""
+QUICK = {"broker_check_seconds": 0.1, "broker_silent_seconds": 2.0, "lease_seconds": 5.0}
+"""Twenty times what is needed: a slow machine is not taken for a broken one, and ends no lease."""
 
 
 @pytest.fixture
