@@ -76,7 +76,7 @@ class Damon:
 
     def watch(self, pid: int, ranges: Sequence[Mapped]) -> Watched:
         """Return what of each range was used within the window. Raises OSError, mostly because the process ended."""
-        self._records.put(_RECORD, {"pid": pid, "boot": self._boot()})
+        self._claim(pid)
         try:
             self._start(pid, list(pieces([(item.start, item.end) for item in ranges])))
             used: list[Range] = []
@@ -101,8 +101,18 @@ class Damon:
         hot = sum(pagemap.look(pid, start, end, proc).touched_bytes for start, end in inside if start < end)
         return Used(hot, max(0, there - hot))
 
+    def _claim(self, pid: int) -> None:
+        """Make DAMON ours; raises OSError when somebody else was quicker, whose it stays."""
+        self._records.put(_RECORD, {"pid": pid, "boot": self._boot()})
+        try:
+            if self._read("nr_kdamonds") != "0":
+                raise OSError(errno.EBUSY, BUSY)
+            self._write("nr_kdamonds", "1")
+        except OSError:
+            self._records.remove(_RECORD)
+            raise
+
     def _start(self, pid: int, regions: Sequence[Range]) -> None:
-        self._write("nr_kdamonds", "1")
         self._write("0/contexts/nr_contexts", "1")
         sample_us = round(self._window * 1e6 / INTERVALS / SAMPLES)
         for name, value in (

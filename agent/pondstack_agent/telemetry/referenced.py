@@ -6,16 +6,14 @@ bits cleared, too. Guests under KVM are watched otherwise (pondstack_agent.telem
 their own (EPT, NPT), whose bits clear_refs leaves alone.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pondstack_agent import smaps
 from pondstack_agent.telemetry.mappings import Mapped
 from pondstack_agent.telemetry.pagemap import PROC
 
-_HEADER = re.compile(r"([0-9a-f]+)-([0-9a-f]+) ")
-_FIELD = re.compile(r"(Rss|Swap|Referenced|KernelPageSize): +(\d+) kB")
 KIB = 1024
 _PAGE_KIB = 64
 """Pages of mappings are no larger, huge pages apart, on any architecture."""
@@ -38,7 +36,8 @@ def scan(pid: int, ranges: Sequence[Mapped], proc: Path = PROC) -> list[Used]:
     text = (proc / str(pid) / "smaps").read_text()
     clear(pid, proc)
     found = [Used() for _ in ranges]
-    for start, end, fields in _mappings(text):
+    for header, fields in smaps.blocks(text):
+        start, end = int(header[1], 16), int(header[2], 16)
         for index, item in enumerate(ranges):
             if start < item.end and item.start < end:
                 found[index] = _add(found[index], item, start, end, fields)
@@ -55,19 +54,8 @@ def _add(used: Used, item: Mapped, start: int, end: int, fields: dict[str, int])
         return used
     if start < item.start or end > item.end:
         return Used(reason=CUT)
-    if fields["KernelPageSize"] > _PAGE_KIB:
+    if fields.get("KernelPageSize", 0) > _PAGE_KIB:
         return Used(reason=HUGE)
-    hot = fields["Referenced"] * KIB
-    there = (fields["Rss"] + fields["Swap"]) * KIB
+    hot = fields.get("Referenced", 0) * KIB
+    there = (fields.get("Rss", 0) + fields.get("Swap", 0)) * KIB
     return Used(used.hot_bytes + hot, used.cold_bytes + max(0, there - hot))
-
-
-def _mappings(text: str) -> list[tuple[int, int, dict[str, int]]]:
-    found: list[tuple[int, int, dict[str, int]]] = []
-    for line in text.splitlines():
-        if field := _FIELD.match(line):
-            found[-1][2][field[1]] = int(field[2])
-        elif header := _HEADER.match(line):
-            fields = {"Rss": 0, "Swap": 0, "Referenced": 0, "KernelPageSize": 0}
-            found.append((int(header[1], 16), int(header[2], 16), fields))
-    return found

@@ -1,15 +1,15 @@
 """The mappings of a process by type of page: anonymous, file, tmpfs (shared memory too), from /proc/PID/smaps."""
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from pondstack_agent import smaps
 
 ANON, FILE, TMPFS, MIXED, HUGETLB = "anon", "file", "tmpfs", "mixed", "hugetlb"
 """`mixed`: a private mapping of a file, some of whose pages have been written and are anonymous by now."""
 KINDS = (ANON, FILE, TMPFS, MIXED)
 
-_HEADER = re.compile(r"([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ ([0-9a-f]+):([0-9a-f]+) (\d+)\s*(.*)")
 _SHARED_MEMORY = ("/memfd:", "/SYSV", "/dev/zero", "[anon_shmem:")
 """Names of mappings of the kernel's own tmpfs, which is mounted nowhere."""
 
@@ -36,9 +36,9 @@ def tmpfs_devices(mountinfo: str) -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
-def mappings(smaps: str, tmpfs: frozenset[tuple[int, int]]) -> Iterator[Mapping]:
+def mappings(text: str, tmpfs: frozenset[tuple[int, int]]) -> Iterator[Mapping]:
     """Return the mappings with pages of smaps."""
-    for header, values in _blocks(smaps):
+    for header, values in smaps.blocks(text):
         start, end, _, major, minor, inode, path = header.groups()
         huge = values.get("Private_Hugetlb", 0) + values.get("Shared_Hugetlb", 0)
         resident = values.get("Rss", 0)
@@ -52,22 +52,6 @@ def mappings(smaps: str, tmpfs: frozenset[tuple[int, int]]) -> Iterator[Mapping]
             if kind != ANON and values.get("Anonymous", 0):
                 kind = ANON if values["Anonymous"] == resident else MIXED
             yield Mapping(int(start, 16), int(end, 16), kind, resident, values.get("Referenced", 0))
-
-
-def _blocks(smaps: str) -> Iterator[tuple[re.Match[str], dict[str, int]]]:
-    header: re.Match[str] | None = None
-    values: dict[str, int] = {}
-    for line in smaps.splitlines():
-        found = _HEADER.match(line)
-        if found:
-            if header:
-                yield header, values
-            header, values = found, {}
-        elif line.endswith(" kB"):
-            name, _, value = line[:-3].partition(":")
-            values[name] = int(value)
-    if header:
-        yield header, values
 
 
 def of_process(pid: int, proc: Path = Path("/proc")) -> list[Mapping]:

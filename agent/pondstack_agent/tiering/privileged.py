@@ -4,6 +4,8 @@ import os
 
 from oslo_privsep import capabilities, priv_context
 
+from pondstack_agent import attributes
+
 context = priv_context.PrivContext(
     "pondstack_agent",
     cfg_section="tiering_privsep",
@@ -31,12 +33,4 @@ def write(path: str, text: str) -> str:
     weight = path.startswith(_WEIGHTS) and "/" not in path.removeprefix(_WEIGHTS)
     if path not in _WRITABLE and not weight:
         raise ValueError(f"{path} is no tiering setting")
-    try:
-        handle = os.open(path, os.O_WRONLY)
-        try:
-            os.write(handle, text.encode())
-        finally:
-            os.close(handle)
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
+    return attributes.write(path, text)

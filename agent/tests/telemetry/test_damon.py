@@ -62,6 +62,14 @@ def test_a_former_lifes_is_taken_away(kernel: Path, records: Records, target: st
     assert records.all() == {}
 
 
+def test_one_that_somebody_begins_meanwhile_stays_theirs(kernel: Path, records: Records) -> None:
+    with pytest.raises(OSError, match=BUSY):
+        damon(records, kernel).watch(77, [])
+    assert (kernel / ADMIN / "nr_kdamonds").read_text() == "1\n"
+    assert (kernel / ADMIN / "0/state").read_text() == "on\n"
+    assert records.all() == {}
+
+
 def test_it_begins_with_pieces_of_equal_size() -> None:
     found = list(pieces([(0, 5 * MIB), (8 * MIB, 12 * MIB)]))
     assert found == [(0, 2 * MIB), (2 * MIB, 4 * MIB), (4 * MIB, 5 * MIB), (8 * MIB, 10 * MIB), (10 * MIB, 12 * MIB)]

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 from oslo_privsep import capabilities, priv_context
 
+from pondstack_agent import attributes
+
 context = priv_context.PrivContext(
     "pondstack_agent",
     cfg_section="cxl_privsep",
@@ -48,15 +50,7 @@ def _check(path: str) -> None:
 def write_attribute(path: str, text: str) -> str:
     """Write an attribute of sysfs; return '' or what the kernel said."""
     _check(path)
-    try:
-        handle = os.open(path, os.O_WRONLY)
-        try:
-            os.write(handle, text.encode())
-        finally:
-            os.close(handle)
-    except OSError as error:
-        return error.strerror or str(error)
-    return ""
+    return attributes.write(path, text)
 
 
 @context.entrypoint
