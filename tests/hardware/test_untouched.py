@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pondstack_agent.process import vcpu_threads
 from pondstack_agent.records import Records
 from pondstack_agent.telemetry import untouched
 from pondstack_agent.telemetry.access import AccessLook
 from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.process import vcpu_threads
 
 from .figures import Figures
 from .qemu import Files

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pondstack.domain.errors import HostUnusable, NotFound
-from pondstack_agent import numa
-from pondstack_agent.drivers.cxl import users
+from pondstack_agent import numa, users
 from pondstack_agent.mitigation import privileged
 from pondstack_agent.numa import Region
 

@@ -9,12 +9,12 @@ from oslo_log import log
 
 from pondstack.domain.telemetry import Metric
 from pondstack.domain.units import MIB
+from pondstack_agent.process import NOT_ALLOWED, under_kvm
 from pondstack_agent.telemetry import pagemap, referenced, untouched
 from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.mappings import Group
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.process import NOT_ALLOWED, under_kvm
 from pondstack_agent.telemetry.referenced import Used
 
 LOG = log.getLogger(__name__)

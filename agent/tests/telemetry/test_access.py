@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from pondstack.rpc.wire import Sample
+from pondstack_agent.process import under_kvm
 from pondstack_agent.telemetry import access, referenced, untouched
 from pondstack_agent.telemetry.access import FIRST, AccessLook, Clocks
 from pondstack_agent.telemetry.damon import NONE, Damon, Watched
 from pondstack_agent.telemetry.mappings import Mapped
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.process import under_kvm
 from pondstack_agent.telemetry.referenced import Used
 
 from .conftest import MIB, UUID, Guest, GuestMaker

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.telemetry import Metric
+from pondstack_agent.process import vcpu_threads
 from pondstack_agent.telemetry import counters, perf
 from pondstack_agent.telemetry.counters import GENERAL, NO_TOP_DOWN, NO_VCPUS, CountersLook, EventSet, Ratio, top_down
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.perf import Event, Group, NotCounted
-from pondstack_agent.telemetry.process import vcpu_threads
 
 from .conftest import UUID
 

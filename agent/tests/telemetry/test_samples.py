@@ -15,10 +15,10 @@ from pondstack.rpc.wire import Sample
 from pondstack.testing.daemon import wait_until
 from pondstack.testing.fake_controller import FakeController
 from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.process import NOT_ALLOWED
 from pondstack_agent.telemetry import sending
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
 from pondstack_agent.telemetry.outbox import REPEAT_SECONDS, Outbox
-from pondstack_agent.telemetry.process import NOT_ALLOWED
 from pondstack_agent.telemetry.sending import Sending
 from pondstack_agent.telemetry.service import Telemetry
 

@@ -19,8 +19,9 @@ from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, Ope
 from pondstack.domain.model import indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
+from pondstack_agent import users
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.drivers.cxl import partition, region, users
+from pondstack_agent.drivers.cxl import partition, region
 from pondstack_agent.drivers.cxl.allocations import OFFLINE_FAILED, OFFLINING, ONLINE, Allocations
 from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.memory import Blocks

@@ -6,7 +6,7 @@ from typing import Any
 
 from pondstack.domain.model import extents_of
 from pondstack.domain.units import MIB
-from pondstack_agent.drivers.cxl import users
+from pondstack_agent import users
 from pondstack_agent.drivers.cxl.dax import Slices
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pondstack.domain.errors import InUse
 from pondstack_agent import numa
-from pondstack_agent.drivers.cxl.users import PROC
+from pondstack_agent.users import PROC
 
 KEY = "vacated"
 

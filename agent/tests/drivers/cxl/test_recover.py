@@ -10,7 +10,8 @@ from pondstack.devices import pool_uuid
 from pondstack.domain.errors import DeviceFailed
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Grant
-from pondstack_agent.drivers.cxl import allocations, region, users
+from pondstack_agent import users
+from pondstack_agent.drivers.cxl import allocations, region
 from pondstack_agent.drivers.cxl.allocations import ONLINE, Allocations
 from pondstack_agent.drivers.cxl.driver import CxlHostPool
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
