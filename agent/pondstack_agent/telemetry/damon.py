@@ -169,21 +169,22 @@ class Damon:
         return (self._root / "proc/sys/kernel/random/boot_id").read_text().strip()
 
     def _read(self, name: str) -> str:
-        return self._patiently(lambda: (self._admin / name).read_text().strip())
+        return patiently(lambda: (self._admin / name).read_text().strip())
 
     def _write(self, name: str, text: str) -> None:
-        self._patiently(lambda: (self._admin / name).write_text(text))
+        patiently(lambda: (self._admin / name).write_text(text))
 
-    def _patiently(self, access: Callable[[], Answer]) -> Answer:
-        """Access the kernel's attribute; while somebody else is at any of DAMON's, it is busy."""
-        for _ in range(_TRIES):
-            try:
-                return access()
-            except OSError as error:
-                if error.errno != errno.EBUSY:
-                    raise
-            threading.Event().wait(_RETRY_SECONDS)
-        return access()
+
+def patiently(access: Callable[[], Answer]) -> Answer:
+    """Access one of DAMON's attributes; while somebody else is at any of them, the kernel says that it is busy."""
+    for _ in range(_TRIES):
+        try:
+            return access()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+        threading.Event().wait(_RETRY_SECONDS)
+    return access()
 
 
 def pieces(ranges: Sequence[Range]) -> Iterator[Range]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pondstack.testing.daemon import wait_until
 from pondstack_agent.records import Records
 from pondstack_agent.telemetry.access import AccessLook
-from pondstack_agent.telemetry.damon import ADMIN, Damon
+from pondstack_agent.telemetry.damon import ADMIN, Damon, patiently
 from pondstack_agent.telemetry.outbox import Outbox
 
 STATE = Path("/var/lib/pondstack/damon")
@@ -50,6 +50,8 @@ class Scans:
 
     def damon(self) -> str:
         """Return what DAMON does now, by the kernel's word; "" when it is nobody's."""
-        folder = Path("/", ADMIN)
-        state = folder / "0/state"
-        return state.read_text().strip() if state.exists() else ""
+        state = Path("/", ADMIN, "0/state")
+        try:
+            return patiently(state.read_text).strip()
+        except FileNotFoundError:
+            return ""
