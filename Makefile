@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl
+.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -73,5 +73,8 @@ bench-ha: setup ## Cost of an operation with and without the mirror, throughput 
 	@$(PYTHON) -W ignore -m bench.ha $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) \
 		$(call option,threads,THREADS) $(call option,database,DATABASE)
 
-bench-cxl: setup ## The CXL driver's time per GiB against the raw daxctl commands in the same emulated host
+bench-cxl: hardware ## The CXL driver's time per GiB against the raw daxctl commands in the same emulated host
 	@$(PYTHON) -W ignore -m bench.cxl $(call option,rounds,ROUNDS)
+
+bench-mitigation: hardware ## Moving a guest's pool memory to local memory against the raw migratepages in the same emulated host
+	@$(PYTHON) -W ignore -m bench.mitigation $(call option,rounds,ROUNDS)

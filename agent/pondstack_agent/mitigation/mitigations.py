@@ -9,6 +9,7 @@ more, else FAILED, and the guest is one of the pool as before.
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from oslo_log import log
 
@@ -66,7 +67,8 @@ class Mitigations:
         cgroup = self._cgroup_of(guest)
         targets = plan.targets(cgroup.allowed(), self._nodes.with_cpus(), node)
         tag = attached.allocation_uuid
-        pages = numa.pages_on(guest.regions(), node)
+        regions = guest.regions()
+        pages = numa.pages_on(regions, node)
         # Room for all of it: what the guest has not touched yet comes from local memory, too, once it does.
         self._room.reserve(tag, max(mib, -(-pages * numa.PAGE_KIB // 1024)), targets)
         try:
@@ -80,7 +82,8 @@ class Mitigations:
         with self._lock:
             self._stops[tag] = threading.Event()
         LOG.info("Guest %s: %d pages move from node %d to %s", consumer_uuid, pages, node, targets)
-        self._executor.submit(self._run, entry, guest, cgroup, targets, finish)
+        move = partial(self._mover.move, guest, cgroup, node, targets, regions, self._stops[tag].is_set)
+        self._executor.submit(self._run, entry, move, finish)
         return self._now(entry)
 
     def progress(self, consumer_uuid: str) -> Mitigation | None:
@@ -133,10 +136,10 @@ class Mitigations:
             elif self._entries.clock() - entry.at > keep_seconds:
                 self._entries.forget(entry)
 
-    def _run(self, entry: Entry, guest: Guest, cgroup: Cgroup, targets: tuple[int, ...], finish: Finish) -> None:
+    def _run(self, entry: Entry, move: Callable[[], None], finish: Finish) -> None:
         begun, left = self._entries.clock(), 0
         try:
-            self._mover.move(guest, cgroup, entry.pool_node, targets, self._stops[entry.allocation_uuid].is_set)
+            move()
             self._step("mitigated")
             state, reason = State.MITIGATED, ""
         except Aborted:

@@ -1,6 +1,6 @@
 """Moves a guest's pool pages: chunk by chunk, then for good by its cgroup, and reads back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from oslo_log import log
 
@@ -9,11 +9,9 @@ from pondstack_agent import numa
 from pondstack_agent.mitigation import plan, privileged
 from pondstack_agent.mitigation.guest import Cgroup, Guest
 from pondstack_agent.mitigation.room import HostNodes
+from pondstack_agent.numa import Region
 
 LOG = log.getLogger(__name__)
-
-_PASSES = 3
-"""The guest goes on and may touch new pages of its pool node while others move; the cgroup gets the last of them."""
 
 
 class Aborted(Exception):
@@ -27,20 +25,24 @@ class Mover:
         self._nodes, self._chunk_mib, self._step = nodes, chunk_mib, step
 
     def move(
-        self, guest: Guest, cgroup: Cgroup, pool_node: int, targets: tuple[int, ...], aborted: Callable[[], bool]
+        self,
+        guest: Guest,
+        cgroup: Cgroup,
+        pool_node: int,
+        targets: tuple[int, ...],
+        regions: Sequence[Region],
+        aborted: Callable[[], bool],
     ) -> None:
         """Move all; raises Aborted, NotFound when the guest ended, InUse when pages stay.
 
-        Until the last step the guest's policy is as before: whatever ends it earlier leaves a guest of the pool.
+        `regions`: the guest's, seen just now: a look walks all its page tables. It goes on and may touch
+        new pages while others move, and some are busy: the cgroup gets the last of them. Until that step the guest's
+        policy is as before: whatever ends it earlier leaves a guest of the pool.
         """
-        for _ in range(_PASSES):
-            regions = guest.regions()
-            if not numa.pages_on(regions, pool_node):
-                break
-            for chunk in plan.chunks(regions, pool_node, self._chunk_mib):
-                if aborted():
-                    raise Aborted
-                self._chunk(guest, chunk, targets)
+        for chunk in plan.chunks(regions, pool_node, self._chunk_mib):
+            if aborted():
+                raise Aborted
+            self._chunk(guest, chunk, targets)
         if aborted():
             raise Aborted
         self._step("cgroup")

@@ -1,0 +1,79 @@
+"""Times of moving a process's memory from the pool's node to local memory: raw, by the cgroup alone, by the agent."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from pondstack_agent import numa
+from pondstack_agent.mitigation import guest as guests
+from pondstack_agent.mitigation.guest import Guest
+from pondstack_agent.mitigation.mover import Mover
+from pondstack_agent.mitigation.room import HostNodes, LocalRoom
+from tests.hardware.guest.mitigated import Agent
+from tests.hardware.guest.tenant import bound_memory
+
+LOCAL = 0
+GROUP = Path("/sys/fs/cgroup/machine.slice/measured.scope")
+
+
+class Times(Agent):
+    """The agent, and processes that stand for guests, with the same amount of memory on an allocation's node."""
+
+    def measure(self, way: str, node: int, mib: int, chunk_mib: int) -> tuple[float, int]:
+        """Return the seconds in which `mib` moved, and the pages that a process with so much had there.
+
+        `way`: "raw" is the command migratepages, "cgroup" a write to cpuset.mems, "agent" room, chunks, cgroup and
+        reading back.
+        """
+        for folder in (GROUP.parent, GROUP):
+            folder.mkdir(exist_ok=True)
+            (folder.parent / "cgroup.subtree_control").write_text("+cpuset")
+        (GROUP / "cpuset.mems").write_text("\n")
+        pid = _occupier(node, mib)
+        try:
+            guest = Guest("measured", pid)
+            pages = numa.pages_on(guest.regions(), node)
+            begun = time.perf_counter()
+            if way == "raw":
+                subprocess.run(["migratepages", str(pid), str(node), str(LOCAL)], check=True)
+            elif way == "cgroup":
+                (GROUP / "cpuset.mems").write_text(str(LOCAL))
+            else:
+                nodes = HostNodes()
+                room = LocalRoom(nodes.free_mib, 64)
+                room.reserve("measured", mib, [LOCAL])
+                cgroup, regions = guests.cgroup_of(guest), guest.regions()
+                Mover(nodes, chunk_mib).move(guest, cgroup, node, (LOCAL,), regions, lambda: False)
+            seconds = time.perf_counter() - begun
+            left = numa.pages_on(guest.regions(), node)
+            if left > pages // 100:
+                raise RuntimeError(f"{way}: {left} of {pages} pages stayed on node {node}")
+        finally:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        return seconds, pages
+
+
+def _occupier(node: int, mib: int) -> int:
+    """Fork a process with touched memory on a node, in the cgroup."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            (GROUP / "cgroup.procs").write_text(str(os.getpid()))
+            memory = bound_memory(node, mib)
+            for start in range(0, mib << 20, 4096):
+                memory[start] = 1
+            os.write(writer, b"1")
+            signal.pause()
+        finally:
+            sys.stderr.flush()
+            os._exit(1)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as ready:
+        if not ready.read(1):
+            raise RuntimeError("the process could not take its memory; see the host's console")
+    return pid
