@@ -40,7 +40,7 @@ def _undeclared(
 
     `late`: what an import within a function may name besides, such as the driver of the database that is in use.
     """
-    own = {"pondstack", "pondstack_api", "pondstack_agent", "pondstack_nova"}
+    own = {"pondstack", "pondstack_api", "pondstack_agent", "pondstack_nova", "pondstack_rdma"}
     found: set[str] = set()
     for path, inside in root.files():
         if not inside.endswith(".py") or not inside.startswith(within) or inside.startswith(besides):
@@ -58,7 +58,7 @@ def _undeclared(
     return found
 
 
-@pytest.mark.parametrize("name", ["pondstack", "pondstack_agent", "pondstack_api"])
+@pytest.mark.parametrize("name", ["pondstack", "pondstack_agent", "pondstack_api", "pondstack_rdma"])
 def test_what_is_imported_is_required(roots: list[Root], name: str) -> None:
     (root,) = (root for root in roots if root.name == name)
     besides = ("pondstack/testing/", "pondstack/rack/")
