@@ -1,0 +1,75 @@
+"""The lender's book of borrowers and keys. No I/O and no lock: its lender guards it."""
+
+import hmac
+import secrets
+from collections.abc import Callable, Iterator
+
+from pondstack_rdma.errors import KeyRevoked, UnknownKey, WrongBorrower
+from pondstack_rdma.model import Key
+
+_TOKEN_BYTES = 16
+_REMEMBERED = 4096
+"""So many revoked keys are still told from keys that never were; that helps operators and guards nothing."""
+
+
+class Keyring:
+    """Who was admitted, and which key opens which region."""
+
+    def __init__(self, draw: Callable[[int], bytes] = secrets.token_bytes) -> None:
+        self._draw = draw
+        self._secrets: dict[str, bytes] = {}
+        self._live: dict[int, tuple[Key, int]] = {}
+        self._revoked: dict[int, Key] = {}
+        self._last = 0
+
+    def admit(self, borrower: str) -> bytes:
+        """Return the secret of a borrower; the same one each time."""
+        return self._secrets.setdefault(borrower, self._draw(_TOKEN_BYTES))
+
+    def check_borrower(self, borrower: str, secret: bytes) -> None:
+        """Raise WrongBorrower unless `secret` is that of an admitted borrower."""
+        if not hmac.compare_digest(self._secrets.get(borrower, b""), secret) or not secret:
+            raise WrongBorrower(f"this lender did not admit borrower {borrower!r} with that ticket; ask for a new one")
+
+    def add(self, region: int, size_bytes: int, borrower: str) -> Key:
+        """Make a key of a region."""
+        self._last += 1
+        key = Key(self._last, borrower, size_bytes, self._draw(_TOKEN_BYTES))
+        self._live[key.number] = (key, region)
+        return key
+
+    def remove(self, key: Key) -> int | None:
+        """End a key; its region, or None when it did not live."""
+        found = self._live.get(key.number)
+        if found is None or not _equal(found[0], key):
+            return None
+        del self._live[key.number]
+        self._revoked[key.number] = key
+        if len(self._revoked) > _REMEMBERED:
+            del self._revoked[next(iter(self._revoked))]
+        return found[1]
+
+    def check(self, borrower: str, key: Key) -> int:
+        """Return the region that a borrower reaches with a key; raises UnknownKey, KeyRevoked, WrongBorrower."""
+        found = self._live.get(key.number)
+        if found is None or not _equal(found[0], key):
+            former = self._revoked.get(key.number)
+            if former is not None and _equal(former, key):
+                raise KeyRevoked(f"key {key.number} was revoked by its lender")
+            raise UnknownKey(f"this lender has no such key {key.number}")
+        if key.borrower != borrower:
+            raise WrongBorrower(f"key {key.number} is not borrower {borrower!r}'s")
+        return found[1]
+
+    def keys_of(self, region: int) -> list[Key]:
+        """Return the live keys of a region."""
+        return [key for key, of in self._live.values() if of == region]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter([key for key, _ in self._live.values()])
+
+
+def _equal(known: Key, shown: Key) -> bool:
+    """Compare all of two keys, the secret part in a time that tells nothing."""
+    same = (known.number, known.borrower, known.size_bytes) == (shown.number, shown.borrower, shown.size_bytes)
+    return hmac.compare_digest(known.token, shown.token) and same

@@ -1,0 +1,176 @@
+"""What all lenders in software share: regions, keys, and memory that is fresh once no key of a region lives."""
+
+import threading
+from abc import abstractmethod
+from typing import Generic, Protocol, TypeVar
+
+from pondstack.domain.errors import BadRequest, InUse, NotFound
+from pondstack_rdma.base import Lender
+from pondstack_rdma.errors import TransportGone
+from pondstack_rdma.keyring import Keyring
+from pondstack_rdma.model import Key, ReadableBuffer, Region, Ticket
+from pondstack_rdma.rules import check_bounds
+from pondstack_rdma.server import Server
+
+PAGE_BYTES = 4096
+
+
+class Memory(Protocol):
+    """Memory of one region; zeros at first."""
+
+    @property
+    def view(self) -> memoryview:
+        """All of it, writable."""
+
+    @property
+    def locked(self) -> bool:
+        """Whether the kernel keeps it in RAM."""
+
+    def close(self) -> None:
+        """Give it back to the host; idempotent."""
+
+
+M = TypeVar("M", bound=Memory)
+
+
+class SoftwareLender(Lender, Generic[M]):
+    """A lender whose keys are checked by software. Its server's threads call `_check`, under `_lock`."""
+
+    def __init__(self, driver: str, name: str, keyring: Keyring) -> None:
+        self._driver = driver
+        self._name = name
+        self._keyring = keyring
+        self._lock = threading.RLock()
+        self._regions: dict[int, Region] = {}
+        self._memory: dict[int, M] = {}
+        self._last = 0
+        self._closed = False
+
+    @property
+    @abstractmethod
+    def _server(self) -> Server:
+        """What answers the borrowers."""
+
+    @abstractmethod
+    def _allocate(self, size_bytes: int) -> M:
+        """Take memory of the host; raises RegistrationFailed."""
+
+    def admit(self, borrower: str) -> Ticket:
+        """Return what `borrower` connects with."""
+        with self._lock:
+            self._check_open()
+            return Ticket(self._driver, self._server.address, borrower, self._keyring.admit(borrower))
+
+    def register(self, size_bytes: int) -> Region:
+        """Take memory of this host; raises BadRequest, RegistrationFailed."""
+        if size_bytes <= 0 or size_bytes % PAGE_BYTES:
+            raise BadRequest(f"a region is a multiple of {PAGE_BYTES} bytes, not {size_bytes}")
+        with self._lock:
+            self._check_open()
+            memory = self._allocate(size_bytes)
+            self._last += 1
+            region = Region(self._last, size_bytes, memory.locked)
+            self._regions[region.number], self._memory[region.number] = region, memory
+            return region
+
+    def export(self, region: Region, borrower: str) -> Key:
+        """Make a key of a region; raises NotFound, RegistrationFailed."""
+        with self._lock:
+            self._memory_of(region)
+            self._keyring.admit(borrower)
+            key = self._keyring.add(region.number, region.size_bytes, borrower)
+            try:
+                self._key_made(key)
+            except BaseException:
+                self._keyring.remove(key)
+                raise
+            return key
+
+    def revoke(self, key: Key) -> bool:
+        """End a key, and with the last one of its region the memory."""
+        with self._lock:
+            self._check_open()
+            region = self._keyring.remove(key)
+            if region is None:
+                return False
+            self._end(key, region)
+            return True
+
+    def deregister(self, region: Region) -> bool:
+        """Give a region back; raises InUse."""
+        with self._lock:
+            self._check_open()
+            if self._regions.get(region.number) != region:
+                return False
+            if keys := [key.number for key in self._keyring.keys_of(region.number)]:
+                raise InUse(f"the keys {keys} of region {region.number} live; revoke them first")
+            del self._regions[region.number]
+            self._drop(region.number)
+            return True
+
+    def load(self, region: Region, offset: int, size: int) -> bytes:
+        """Read a region here."""
+        check_bounds(offset, size, region.size_bytes)
+        with self._lock, self._memory_of(region).view[offset : offset + size] as part:
+            return bytes(part)
+
+    def store(self, region: Region, offset: int, data: ReadableBuffer) -> None:
+        """Write a region here."""
+        with memoryview(data).cast("B") as source:
+            check_bounds(offset, source.nbytes, region.size_bytes)
+            with self._lock, self._memory_of(region).view[offset : offset + source.nbytes] as part:
+                part[:] = source
+
+    def close(self) -> None:
+        """End all keys, then the server, then give all memory back."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            for key in self._keyring:
+                region = self._keyring.remove(key)
+                assert region is not None
+                self._end(key, region)
+            for number in list(self._memory):
+                self._drop(number)
+            self._regions.clear()
+        self._server.close()
+
+    def _key_made(self, key: Key) -> None:
+        """Let a new key in; raises RegistrationFailed."""
+
+    def _key_ended(self, key: Key) -> None:
+        """Keep an ended key out, at once."""
+
+    def _check(self, borrower: str, key: Key) -> M:
+        """Return the memory that a borrower reaches with a key; raises AccessRefused, TransportGone."""
+        self._check_open()
+        return self._memory[self._keyring.check(borrower, key)]
+
+    def _check_borrower(self, borrower: str, secret: bytes) -> None:
+        with self._lock:
+            self._check_open()
+            self._keyring.check_borrower(borrower, secret)
+
+    def _memory_of(self, region: Region) -> M:
+        self._check_open()
+        if self._regions.get(region.number) != region:
+            raise NotFound(f"lender {self._name} has no region {region.number}; it was deregistered, or is another's")
+        if region.number not in self._memory:
+            self._memory[region.number] = self._allocate(region.size_bytes)
+        return self._memory[region.number]
+
+    def _end(self, key: Key, region: int) -> None:
+        self._key_ended(key)
+        if not self._keyring.keys_of(region):
+            # Whatever a borrower still does to this memory, nobody else ever gets it.
+            self._drop(region)
+
+    def _drop(self, region: int) -> None:
+        memory = self._memory.pop(region, None)
+        if memory is not None:
+            memory.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise TransportGone(f"lender {self._name} is closed")
