@@ -1,0 +1,38 @@
+"""Shared memory between processes of one machine, with the semantics of one-sided RDMA: the embedded default."""
+
+import os
+from pathlib import Path
+
+from pondstack_rdma.base import Transport
+from pondstack_rdma.keyring import Keyring
+from pondstack_rdma.model import Characteristics, Ticket
+from pondstack_rdma.shm.lender import DRIVER, ShmLender
+from pondstack_rdma.shm.link import ShmLink
+
+
+class ShmTransport(Transport):
+    """Lenders listen in `folder`, as `NAME.sock`; a path has 107 bytes at most."""
+
+    characteristics = Characteristics(
+        driver=DRIVER,
+        one_sided=True,
+        serves_frozen=True,
+        refused_by="library",
+        refuses_revoked_at_once=True,
+        refusal_ends_link=False,
+        same_machine=True,
+        max_batch=1024,
+        max_batch_bytes=2**30,
+        max_message_bytes=64 * 2**20,
+    )
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self._folder = Path(folder)
+
+    def lend(self, name: str) -> ShmLender:
+        """Start a lender."""
+        return ShmLender(self._folder / f"{name}.sock", Keyring())
+
+    def connect(self, ticket: Ticket, timeout_seconds: float) -> ShmLink:
+        """Connect a borrower."""
+        return ShmLink(ticket, self.characteristics, timeout_seconds)

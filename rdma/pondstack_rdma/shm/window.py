@@ -1,0 +1,55 @@
+"""A borrower's window on one region: the mapping, and the word that says whether the key lives."""
+
+import mmap
+
+from pondstack_rdma.errors import KeyRevoked, TransportGone
+from pondstack_rdma.gate import Gate
+from pondstack_rdma.model import Key, Operation, Read, buffer_of
+from pondstack_rdma.rules import check_bounds
+from pondstack_rdma.shm.control import ControlView
+
+
+class Window:
+    """Takes no ownership of the descriptor, nor of the control page."""
+
+    def __init__(self, key: Key, fd: int, slot: int, control: ControlView) -> None:
+        self.key = key
+        self._slot = slot
+        self._control = control
+        self._gate = Gate(f"the window of key {key.number}")
+        # Page tables now, rather than a fault per page within the accesses.
+        self._mapping = mmap.mmap(fd, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        self._view = memoryview(self._mapping)
+
+    def carry_out(self, operation: Operation) -> None:
+        """Copy; raises KeyRevoked, OutOfBounds, TransportGone when the window is closed."""
+        try:
+            self._copy(operation)
+        except TransportGone:
+            self._check_lives()  # another thread has closed the window for that
+            raise
+
+    def close(self) -> None:
+        """Unmap, once nobody copies any more; idempotent."""
+        first = self._gate.shut()
+        self._gate.wait_empty()
+        if first:
+            self._view.release()
+            self._mapping.close()
+
+    def _copy(self, operation: Operation) -> None:
+        with self._gate.passing(), buffer_of(operation) as local:
+            self._check_lives()
+            check_bounds(operation.offset, local.nbytes, self._view.nbytes)
+            with self._view[operation.offset : operation.offset + local.nbytes] as remote:
+                if isinstance(operation, Read):
+                    local[:] = remote
+                else:
+                    remote[:] = local
+            # A read must not tell what was there after the end of the key; a write that came too late went into
+            # pages that nobody else ever gets, or, where another key shares the region, among that one's bytes.
+            self._check_lives()
+
+    def _check_lives(self) -> None:
+        if not self._control.lives(self._slot, self.key.number):
+            raise KeyRevoked(f"key {self.key.number} was revoked by its lender")
