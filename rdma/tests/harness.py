@@ -1,0 +1,140 @@
+"""What the tests of transports share: a lender in this process, and one in a process that may be frozen or killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pondstack_rdma.base import Link, Transport
+from pondstack_rdma.fault import FaultPlan, FaultTransport
+from pondstack_rdma.model import Key, Ticket
+from pondstack_rdma.shm import ShmTransport
+from pondstack_rdma.tcp import TcpTransport
+
+PAGE = 4096
+SIZE = 64 * PAGE
+DEADLINE_SECONDS = 30.0
+"""For what must happen at some time, on however busy a machine."""
+
+TIMEOUT_SECONDS = 10.0
+"""Of links whose lender answers."""
+
+SHORT_SECONDS = 0.3
+"""Of links whose lender does not."""
+
+
+def shm(folder: Path) -> Transport:
+    """Shared memory."""
+    return ShmTransport(folder)
+
+
+def tcp(_folder: Path) -> Transport:
+    """TCP."""
+    return TcpTransport()
+
+
+def late(make: Callable[[Path], Transport]) -> Callable[[Path], Transport]:
+    """Wrap a transport so that every other call is late: what it promises must hold then, too."""
+
+    def made(folder: Path) -> Transport:
+        return FaultTransport(make(folder), FaultPlan(seed=5, delayed=0.5, max_delay_seconds=0.001))
+
+    made.__name__ = f"late_{make.__name__}"
+    return made
+
+
+HARNESSES: list[Callable[[Path], Transport]] = [shm, tcp, late(shm), late(tcp)]
+"""A new driver adds its factory here and passes unchanged."""
+
+
+class LenderProcess:
+    """A lender in a process of its own."""
+
+    def __init__(self, driver: str, folder: Path) -> None:
+        script = Path(__file__).with_name("lender_process.py")
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        self.process = subprocess.Popen(
+            [sys.executable, str(script), driver, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+
+    def ask(self, verb: str, **arguments: Any) -> Any:
+        """Have it carry out one command."""
+        assert self.process.stdin
+        assert self.process.stdout
+        print(json.dumps({"verb": verb, **arguments}), file=self.process.stdin, flush=True)
+        return json.loads(self.process.stdout.readline())
+
+    def lend(self, borrower: str, size_bytes: int = SIZE) -> tuple[Ticket, Key]:
+        """Register a region and export it to a borrower."""
+        region = self.ask("register", size_bytes=size_bytes)
+        key = Key.from_dict(self.ask("export", region=region, borrower=borrower))
+        return Ticket.from_dict(self.ask("admit", borrower=borrower)), key
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Stop all its threads for a block, as a cgroup's freezer does."""
+        self.process.send_signal(signal.SIGSTOP)
+        wait_for(lambda: self._state() == "T")
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Kill it, as a crash does, and wait for its end."""
+        self.process.kill()
+        self.process.wait(DEADLINE_SECONDS)
+
+    def cpu_ticks(self) -> int:
+        """CPU time that it has used so far, in clock ticks."""
+        return sum(int(field) for field in self._stat()[11:13])
+
+    def close(self) -> None:
+        """End it and wait."""
+        self.process.kill()
+        self.process.communicate()
+
+    def _state(self) -> str:
+        return self._stat()[0]
+
+    def _stat(self) -> list[str]:
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
+    """Wait until a condition holds; fails at the deadline."""
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends, "it did not come true in time"
+        time.sleep(0.005)
+
+
+def open_descriptors() -> set[tuple[str, str]]:
+    """Return what this process has open, by number and target."""
+    found = set()
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            found.add((entry, os.readlink(f"/proc/self/fd/{entry}")))
+        except FileNotFoundError:
+            continue  # the folder itself
+    return found
+
+
+def pattern(seed: int, size: int) -> bytes:
+    """Bytes that differ from page to page and from seed to seed."""
+    return b"".join((seed * 1_000_003 + index).to_bytes(8, "little") for index in range(size // 8))
+
+
+def connect(transport: Transport, ticket: Ticket, seconds: float = TIMEOUT_SECONDS) -> Link:
+    """Connect with the time-out of tests."""
+    return transport.connect(ticket, seconds)

@@ -1,0 +1,41 @@
+"""A lender in a process of its own, which tests freeze and kill. Run as `lender_process.py DRIVER FOLDER`.
+
+One JSON command per line on standard input, one JSON answer per line on standard output; ends with its input.
+"""
+
+import json
+import sys
+from typing import Any
+
+from pondstack_rdma.base import Lender, Transport
+from pondstack_rdma.model import Region
+from pondstack_rdma.shm import ShmTransport
+from pondstack_rdma.tcp import TcpTransport
+
+
+def main(driver: str, folder: str) -> None:
+    """Serve until the input ends."""
+    transport: Transport = ShmTransport(folder) if driver == "shm" else TcpTransport()
+    with transport.lend("process") as lender:
+        regions: list[Region] = []
+        for line in sys.stdin:
+            print(json.dumps(answer(lender, regions, **json.loads(line))), flush=True)
+
+
+def answer(lender: Lender, regions: list[Region], verb: str, **arguments: Any) -> Any:
+    """Carry out one command; regions are numbered from 0 in the order of their registration."""
+    match verb:
+        case "admit":
+            return lender.admit(arguments["borrower"]).to_dict()
+        case "register":
+            regions.append(lender.register(arguments["size_bytes"]))
+            return len(regions) - 1
+        case "export":
+            return lender.export(regions[arguments["region"]], arguments["borrower"]).to_dict()
+        case "load":
+            return lender.load(regions[arguments["region"]], arguments["offset"], arguments["size"]).hex()
+    raise ValueError(verb)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
