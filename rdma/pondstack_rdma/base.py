@@ -118,8 +118,7 @@ class Link(_Closing, ABC):
         Raises BadRequest or OutOfBounds, with nothing done, for what no driver or not this one can take; otherwise
         PartialBatch.
         """
-        check_operations(operations, self.characteristics)
-        done, error = self._run(operations)
+        done, error = self._run(operations, check_operations(operations, self.characteristics))
         if error is not None:
             text = f"{done} of {len(operations)} operations were carried out; then: {error.message}"
             raise PartialBatch(text, done, error) from error
@@ -129,14 +128,16 @@ class Link(_Closing, ABC):
         """Return once all that was written is in the lender's memory, for every reader; raises TransportGone."""
 
     def _one(self, operation: Operation) -> None:
-        check_operations((operation,), self.characteristics)
-        _, error = self._run((operation,))
+        _, error = self._run((operation,), check_operations((operation,), self.characteristics))
         if error is not None:
             raise error
 
     @abstractmethod
-    def _run(self, operations: Sequence[Operation]) -> tuple[int, PondError | None]:
-        """Carry out operations in order: how many are complete, and why the next one is not."""
+    def _run(self, operations: Sequence[Operation], local: Sequence[memoryview]) -> tuple[int, PondError | None]:
+        """Carry out operations in order: how many are complete, and why the next one is not.
+
+        `local` are their buffers, as plain bytes and writable where need be.
+        """
 
 
 class Transport(ABC):

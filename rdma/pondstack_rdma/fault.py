@@ -123,7 +123,7 @@ class FaultLink(Link):
         """Close the inner link."""
         self._inner.close()
 
-    def _run(self, operations: Sequence[Operation]) -> tuple[int, PondError | None]:
+    def _run(self, operations: Sequence[Operation], _local: Sequence[memoryview]) -> tuple[int, PondError | None]:
         return self._disturbed(len(operations), lambda count: self._inner.batch(operations[:count]))
 
     def _disturbed(self, operations: int, work: Callable[[int], None]) -> tuple[int, PondError | None]:

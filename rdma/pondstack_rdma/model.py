@@ -66,6 +66,9 @@ class Key:
     size_bytes: int
     token: bytes = field(repr=False)
 
+    def __hash__(self) -> int:
+        return hash(self.number)  # for speed: an access looks its key up
+
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""
         return asdict(self) | {"token": self.token.hex()}

@@ -18,14 +18,16 @@ def check_bounds(offset: int, length: int, size_bytes: int) -> None:
         raise OutOfBounds(f"{length} bytes from {offset} on are not within a region of {size_bytes} bytes")
 
 
-def check_operations(operations: Sequence[Operation], limits: Characteristics) -> None:
-    """Raise BadRequest for a batch, or for an operation in it, that the driver cannot take; nothing was done then.
+def check_operations(operations: Sequence[Operation], limits: Characteristics) -> list[memoryview]:
+    """Return the local buffers of a batch that the driver can take.
 
-    Raises OutOfBounds for an offset that no device could be told: the real bounds are the lender's to check.
+    Raises BadRequest otherwise, with nothing done; OutOfBounds for an offset that no device could be told: the real
+    bounds are the lender's to check.
     """
     if len(operations) > limits.max_batch:
         raise BadRequest(f"{limits.driver} takes {limits.max_batch} operations at once, not {len(operations)}")
-    sizes = [buffer_of(operation).nbytes for operation in operations]
+    buffers = [buffer_of(operation) for operation in operations]
+    sizes = [buffer.nbytes for buffer in buffers]
     if sizes and max(sizes) > limits.max_message_bytes:
         raise BadRequest(f"{limits.driver} takes {limits.max_message_bytes} bytes per operation, not {max(sizes)}")
     if sum(sizes) > limits.max_batch_bytes:
@@ -33,3 +35,4 @@ def check_operations(operations: Sequence[Operation], limits: Characteristics) -
     for operation in operations:
         if not -_BEYOND <= operation.offset < _BEYOND:
             raise OutOfBounds(f"offset {operation.offset:#x} is not within any region")
+    return buffers

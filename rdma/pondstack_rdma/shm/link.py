@@ -48,7 +48,7 @@ class ShmLink(Link):
 
     def open(self, key: Key) -> None:
         """Map the region of a key; needs the lender's CPU the first time."""
-        with self._gate.passing():
+        with self._gate:
             self._check_alive()
             self._window(key)
 
@@ -60,7 +60,7 @@ class ShmLink(Link):
 
     def flush(self) -> None:
         """Nothing is under way after a write; see that the lender is there."""
-        with self._gate.passing():
+        with self._gate:
             self._check_alive()
 
     def close(self) -> None:
@@ -77,22 +77,22 @@ class ShmLink(Link):
             self._alive.close()
             self._socket.close()
 
-    def _run(self, operations: Sequence[Operation]) -> tuple[int, PondError | None]:
+    def _run(self, operations: Sequence[Operation], local: Sequence[memoryview]) -> tuple[int, PondError | None]:
         done = 0
         try:
-            with self._gate.passing():
+            with self._gate:
                 self._check_alive()
-                for operation in operations:
-                    self._access(operation)
+                for operation, buffer in zip(operations, local, strict=True):
+                    self._access(operation, buffer)
                     done += 1
         except PondError as error:
             return done, error
         return done, None
 
-    def _access(self, operation: Operation) -> None:
+    def _access(self, operation: Operation, local: memoryview) -> None:
         window = self._window(operation.key)
         try:
-            window.carry_out(operation)
+            window.carry_out(operation, local)
         except KeyRevoked:
             # The mapping would keep pages of the host. The window stays, closed: it answers without the lender.
             window.close()

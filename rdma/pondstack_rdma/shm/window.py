@@ -4,7 +4,7 @@ import mmap
 
 from pondstack_rdma.errors import KeyRevoked, TransportGone
 from pondstack_rdma.gate import Gate
-from pondstack_rdma.model import Key, Operation, Read, buffer_of
+from pondstack_rdma.model import Key, Operation, Read
 from pondstack_rdma.rules import check_bounds
 from pondstack_rdma.shm.control import ControlView
 
@@ -21,10 +21,10 @@ class Window:
         self._mapping = mmap.mmap(fd, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._view = memoryview(self._mapping)
 
-    def carry_out(self, operation: Operation) -> None:
+    def carry_out(self, operation: Operation, local: memoryview) -> None:
         """Copy; raises KeyRevoked, OutOfBounds, TransportGone when the window is closed."""
         try:
-            self._copy(operation)
+            self._copy(operation, local)
         except TransportGone:
             self._check_lives()  # another thread has closed the window for that
             raise
@@ -37,8 +37,8 @@ class Window:
             self._view.release()
             self._mapping.close()
 
-    def _copy(self, operation: Operation) -> None:
-        with self._gate.passing(), buffer_of(operation) as local:
+    def _copy(self, operation: Operation, local: memoryview) -> None:
+        with self._gate:
             self._check_lives()
             check_bounds(operation.offset, local.nbytes, self._view.nbytes)
             with self._view[operation.offset : operation.offset + local.nbytes] as remote:

@@ -12,7 +12,7 @@ from pondstack_rdma import refusals
 from pondstack_rdma.base import Link
 from pondstack_rdma.errors import TransportGone, TransportTimeout
 from pondstack_rdma.gate import Gate
-from pondstack_rdma.model import Characteristics, Key, Operation, Read, Ticket, Write, buffer_of
+from pondstack_rdma.model import Characteristics, Key, Operation, Read, Ticket, Write
 from pondstack_rdma.tcp import messages
 
 
@@ -51,7 +51,7 @@ class TcpLink(Link):
 
     def flush(self) -> None:
         """Nothing is under way after a write; ask the lender for a sign of life."""
-        _, error = self._run(())
+        _, error = self._run((), ())
         if error is not None:
             raise error
 
@@ -65,13 +65,14 @@ class TcpLink(Link):
         if first:
             self._socket.close()
 
-    def _run(self, operations: Sequence[Operation]) -> tuple[int, PondError | None]:
+    def _run(self, operations: Sequence[Operation], local: Sequence[memoryview]) -> tuple[int, PondError | None]:
         try:
-            with self._gate.passing():
-                body = b"".join(buffer_of(each) for each in operations if isinstance(each, Write))
-                answer, read = self._ask({"operations": [_describe(each) for each in operations]}, body)
+            with self._gate:
+                both = list(zip(operations, local, strict=True))
+                body = b"".join(buffer for each, buffer in both if isinstance(each, Write))
+                answer, read = self._ask({"operations": [_describe(*each) for each in both]}, body)
                 done, refused = int(answer["done"]), answer.get("error")
-                _scatter(read, operations[:done])
+                _scatter(read, [buffer for each, buffer in both[:done] if isinstance(each, Read)])
         except PondError as error:
             return 0, error
         except (KeyError, TypeError, ValueError) as error:
@@ -97,20 +98,18 @@ class TcpLink(Link):
                 raise TransportGone(self._broken) from error
 
 
-def _describe(operation: Operation) -> dict[str, Any]:
+def _describe(operation: Operation, local: memoryview) -> dict[str, Any]:
     return {
         "write": isinstance(operation, Write),
         "key": operation.key.to_dict(),
         "offset": operation.offset,
-        "length": buffer_of(operation).nbytes,
+        "length": local.nbytes,
     }
 
 
-def _scatter(data: bytes, operations: Sequence[Operation]) -> None:
+def _scatter(data: bytes, buffers: Sequence[memoryview]) -> None:
     """Put what was read into the buffers of the reads, in order; raises ValueError when it is too little."""
     rest = memoryview(data)
-    for operation in operations:
-        if isinstance(operation, Read):
-            local = buffer_of(operation)
-            local[:] = rest[: local.nbytes]
-            rest = rest[local.nbytes :]
+    for buffer in buffers:
+        buffer[:] = rest[: buffer.nbytes]
+        rest = rest[buffer.nbytes :]
