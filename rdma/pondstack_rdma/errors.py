@@ -7,6 +7,7 @@ PondError
 │       ├── KeyRevoked        pondstack.key_revoked
 │       ├── OutOfBounds       pondstack.out_of_bounds
 │       └── WrongBorrower     pondstack.wrong_borrower
+├── PageCorrupt               pondstack.page_corrupt
 ├── PartialBatch              pondstack.partial_batch
 └── Unavailable
     ├── RegistrationFailed    pondstack.registration_failed
@@ -66,6 +67,12 @@ class TransportTimeout(TransportGone):
     """The lender did not answer in time; it may be suspended."""
 
     code = "pondstack.transport_timeout"
+
+
+class PageCorrupt(PondError):
+    """A page that came back is not the one that was written last."""
+
+    code = "pondstack.page_corrupt"
 
 
 class PartialBatch(PondError):
