@@ -25,6 +25,7 @@ def to_wire(error: PondError) -> dict[str, Any]:
 
 def from_wire(data: Any) -> PondError:
     """Undo to_wire; what cannot be understood is TransportGone."""
-    if isinstance(data, dict) and data.get("code") in _KNOWN:
-        return _KNOWN[data["code"]](str(data.get("text", "")))
+    known = _KNOWN.get(str(data.get("code"))) if isinstance(data, dict) else None
+    if known is not None:
+        return known(str(data.get("text", "")))
     return TransportGone(f"the lender answers with {str(data)[:80]!r}, which this version does not know")

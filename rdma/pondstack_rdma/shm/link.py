@@ -116,11 +116,17 @@ class ShmLink(Link):
         self._asked += 1
         answer, fd = self._ask({"id": self._asked, "key": key.to_dict()}, self._asked)
         try:
-            return Window(key, fd, int(answer["slot"]), self._control)
+            window = Window(key, fd, int(answer["slot"]), self._control)
         except OSError as error:
             raise RegistrationFailed(f"{key.size_bytes} bytes cannot be mapped: {error}") from error
         finally:
             os.close(fd)
+        try:
+            window.check_lives()
+        except KeyRevoked:
+            window.close()  # it may just have filled a revoked region with pages again
+            raise
+        return window
 
     def _ask(self, message: dict[str, Any], number: int | None) -> tuple[dict[str, Any], int]:
         """Send a message and return its answer and the descriptor beside it; raises what the lender refuses."""

@@ -24,13 +24,20 @@ def receive(link: socket.socket) -> tuple[dict[str, Any], list[int]]:
     try:
         if not data:
             raise ConnectionResetError("it hung up")
-        message = json.loads(data)
+        message = _parse(data)
         if not isinstance(message, dict) or flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
             raise ValueError(f"{data[:80]!r} is no message")
     except BaseException:
         close_all(fds)
         raise
     return message, list(fds)
+
+
+def _parse(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("a message of brackets only") from error
 
 
 def close_all(fds: list[int]) -> None:

@@ -26,7 +26,7 @@ class Window:
         try:
             self._copy(operation, local)
         except TransportGone:
-            self._check_lives()  # another thread has closed the window for that
+            self.check_lives()  # another thread has closed the window for that
             raise
 
     def close(self) -> None:
@@ -39,7 +39,7 @@ class Window:
 
     def _copy(self, operation: Operation, local: memoryview) -> None:
         with self._gate:
-            self._check_lives()
+            self.check_lives()
             check_bounds(operation.offset, local.nbytes, self._view.nbytes)
             with self._view[operation.offset : operation.offset + local.nbytes] as remote:
                 if isinstance(operation, Read):
@@ -48,8 +48,9 @@ class Window:
                     remote[:] = local
             # A read must not tell what was there after the end of the key; a write that came too late went into
             # pages that nobody else ever gets, or, where another key shares the region, among that one's bytes.
-            self._check_lives()
+            self.check_lives()
 
-    def _check_lives(self) -> None:
+    def check_lives(self) -> None:
+        """Raise KeyRevoked unless the key lives."""
         if not self._control.lives(self._slot, self.key.number):
             raise KeyRevoked(f"key {self.key.number} was revoked by its lender")

@@ -25,7 +25,10 @@ def receive(
     header_bytes, body_bytes = _LENGTHS.unpack(_exactly(link, _LENGTHS.size, ends))
     if header_bytes > MAX_HEADER_BYTES or body_bytes > max_body_bytes:
         raise ValueError(f"a message of {header_bytes} and {body_bytes} bytes is too large")
-    header = json.loads(_exactly(link, header_bytes, ends))
+    try:
+        header = json.loads(_exactly(link, header_bytes, ends))
+    except RecursionError as error:
+        raise ValueError("a message of brackets only") from error
     if not isinstance(header, dict):
         raise ValueError("a message starts with a JSON object")
     return header, bytes(_exactly(link, body_bytes, ends))
