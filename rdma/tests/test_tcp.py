@@ -3,6 +3,7 @@
 import json
 import socket
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,10 +11,11 @@ from typing import Any
 import pytest
 
 from pondstack.domain.errors import BadRequest
-from pondstack_rdma.errors import TransportGone
+from pondstack_rdma.errors import KeyRevoked, TransportGone
 from pondstack_rdma.model import Key, Ticket, Write
 from pondstack_rdma.tcp import TcpTransport, messages
 from pondstack_rdma.tcp.lender import TcpLender
+from pondstack_rdma.tcp.memory import PrivateMemory
 
 from .harness import DEADLINE_SECONDS, SIZE
 
@@ -146,3 +148,26 @@ def test_a_lender_that_talks_nonsense_is_gone(answer: bytes) -> None:
 def test_an_address_that_is_none_is_gone(address: str) -> None:
     with pytest.raises(TransportGone, match="no lender at"):
         TcpTransport().connect(Ticket("tcp", address, "host1", b"secret"), 2.0)
+
+
+def test_a_revocation_waits_for_what_is_under_way(lender: TcpLender, key: Key, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the check of the key to the last byte: afterwards the memory may be another borrower's."""
+    real, waited = lender._check, []
+    revoking = threading.Thread(target=lender.revoke, args=(key,))
+
+    def slow(borrower: str, shown: Key) -> PrivateMemory:
+        memory = real(borrower, shown)
+        revoking.start()
+        revoking.join(0.1)
+        waited.append(revoking.is_alive())
+        return memory
+
+    monkeypatch.setattr(lender, "_check", slow)
+    with TcpTransport().connect(lender.admit("host1"), DEADLINE_SECONDS) as link:
+        link.write(key, 0, b"in time")
+        revoking.join(DEADLINE_SECONDS)
+        assert waited == [True]
+        assert not revoking.is_alive()
+        monkeypatch.undo()
+        with pytest.raises(KeyRevoked):
+            link.read(key, 0, 7)

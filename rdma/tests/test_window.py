@@ -44,7 +44,7 @@ def access(window: Window, operation: Operation) -> None:
     window.carry_out(operation, memoryview(operation.into if isinstance(operation, Read) else operation.data))
 
 
-OPERATIONS = [Read(KEY, 0, bytearray(PAGE)), Write(KEY, 0, b"x" * PAGE)]
+OPERATIONS: list[Operation] = [Read(KEY, 0, bytearray(PAGE)), Write(KEY, 0, b"x" * PAGE)]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
