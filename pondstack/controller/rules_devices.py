@@ -7,7 +7,6 @@ from pondstack.controller.findings import Finding, Severity
 from pondstack.controller.world import World
 from pondstack.db.rack_view import AgedSlice
 from pondstack.devices.base import Permission
-from pondstack.domain.ledger import slice_name
 from pondstack.domain.states import SliceState
 
 BACKED = (SliceState.ASSIGNING, SliceState.ONLINE)
@@ -23,12 +22,12 @@ def device_rules(world: World) -> Iterable[Finding]:
     for aged in world.rack.slices:
         if aged.item.state is SliceState.SANITIZING and aged.age_seconds > world.limits.stuck_seconds:
             detail = f"it waits to be sanitised for {aged.age_seconds:.0f} s"
-            yield Finding("sanitizing_stuck", Severity.WARNING, slice_name(aged.item), detail)
+            yield Finding("sanitizing_stuck", Severity.WARNING, aged.item.name, detail)
 
 
 def _slice(aged: AgedSlice, table: Mapping[int, Permission]) -> Iterable[Finding]:
     item, entry = aged.item, table.get(aged.item.index)
-    subject = slice_name(item)
+    subject = item.name
     if item.state is SliceState.FREE and entry is not None:
         reason = f"permission_left: the device lets {entry.host} in (allocation {entry.tag}), the ledger says free"
         action = act.QuarantineSlices(item.pool_uuid, (item.index,), reason, host=entry.host, allocation_uuid=None)

@@ -8,7 +8,6 @@ from pondstack.controller.rules_reclaim import claimed_again
 from pondstack.controller.sanitizer import SANITIZE_FAILED
 from pondstack.controller.world import World
 from pondstack.db.rack_view import AgedSlice
-from pondstack.domain.ledger import slice_name
 from pondstack.domain.model import PoolState, indexes_of
 from pondstack.domain.states import DEVICE_FAILED, OWNED, SliceState
 from pondstack.rpc.wire import Attached
@@ -103,7 +102,7 @@ def _quarantined(world: World) -> Iterable[Finding]:
             groups.setdefault((item.pool_uuid, item.allocation_uuid, item.host, special), []).append(aged)
     for (pool_uuid, allocation_uuid, host, special), members in groups.items():
         indexes = tuple(aged.item.index for aged in members)
-        subject = slice_name(members[0].item) if len(indexes) == 1 else f"slices {pool_uuid}/{list(indexes)}"
+        subject = members[0].item.name if len(indexes) == 1 else f"slices {pool_uuid}/{list(indexes)}"
         reason = members[0].item.reason
         claimed = bool(allocation_uuid and world.claimed.get(allocation_uuid))
         if special == DEVICE_FAILED:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 from pondstack.db.engine import Database
 from pondstack.db.failures import Failures
 from pondstack.db.journal import fingerprint
+from pondstack.db.lending import Lending
 from pondstack.db.moves import MOVES, describe
 from pondstack.db.pools import Receipt
 from pondstack.db.tables import SQL, Moves, Tables
@@ -47,7 +48,7 @@ class AssignRequest:
     shape: tuple[int, ...] | None = None
 
 
-class Ledger(Failures):
+class Ledger(Failures, Lending):
     """Writes under one epoch. Thread-safe. `down_seconds`: silence after which a host's agent counts as gone.
 
     Each write moves the end of the lease `lease_seconds` away; `renewed(epoch, started)` hears of it, with the moment

@@ -136,6 +136,63 @@ class SliceRow(Base):
     )
 
 
+class LenderRow(Base):
+    """A host that lends memory; see pondstack.domain.lending.Lender."""
+
+    __tablename__ = "lenders"
+    host: Mapped[str] = mapped_column(NAME, primary_key=True)
+    incarnation: Mapped[str] = mapped_column(UUID)
+    kind: Mapped[str] = mapped_column(String(16))
+    buffer_mib: Mapped[int] = mapped_column(Integer)
+    created_at: Mapped[float] = mapped_column(Float(53))
+
+
+class BufferRow(Base):
+    """One buffer of a lender; `host` and `allocation_uuid` as with a slice.
+
+    Of a lost incarnation there is only what has owners.
+    """
+
+    __tablename__ = "buffers"
+    incarnation: Mapped[str] = mapped_column(UUID, primary_key=True)
+    index: Mapped[int] = mapped_column("buffer_index", Integer, primary_key=True, autoincrement=False)
+    lender: Mapped[str] = mapped_column(ForeignKey("lenders.host"))
+    offset_mib: Mapped[int] = mapped_column(BigInteger)
+    state: Mapped[str] = mapped_column(String(16))
+    host: Mapped[str | None] = mapped_column(NAME)
+    allocation_uuid: Mapped[str | None] = mapped_column(UUID)
+    generation: Mapped[int] = mapped_column(BigInteger, default=0)
+    promised_to: Mapped[str | None] = mapped_column(NAME)
+    leaving: Mapped[bool] = mapped_column(Boolean, default=False)
+    epoch: Mapped[int] = mapped_column(BigInteger, default=0)
+    reason: Mapped[str] = mapped_column(Text, default="")
+    changed_at: Mapped[float] = mapped_column(Float(53))
+    __table_args__ = (
+        Index("ix_buffers_lender", "lender", "state"),
+        Index("ix_buffers_state", "state"),
+        Index("ix_buffers_allocation", "allocation_uuid"),
+        Index("ix_buffers_host", "host"),
+    )
+
+
+class RemoteAllocationRow(Base):
+    """Buffers of one consumer on one borrowing host; gone when it has released the last of them."""
+
+    __tablename__ = "remote_allocations"
+    uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    consumer_uuid: Mapped[str] = mapped_column(UUID)
+    host: Mapped[str] = mapped_column(NAME)
+    guaranteed: Mapped[bool] = mapped_column(Boolean)
+    project_id: Mapped[str] = mapped_column(NAME, default="")
+    user_id: Mapped[str] = mapped_column(NAME, default="")
+    operation_id: Mapped[str] = mapped_column(UUID, unique=True)
+    created_at: Mapped[float] = mapped_column(Float(53))
+    __table_args__ = (
+        Index("ix_remote_allocations_consumer", "consumer_uuid"),
+        Index("ix_remote_allocations_host", "host"),
+    )
+
+
 class OperationRow(Base):
     """The journal: each operation id took effect once, with this answer. `sequence` orders them for a follower."""
 

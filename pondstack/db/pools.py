@@ -229,12 +229,25 @@ def usable_pool(session: Session, uuid: str, name: str) -> Pool:
     return Pool(pool.uuid, pool.name, pool.slices_total, pool.slice_mib)
 
 
-def refuse_unusable(host: Any, pool: Any, *, reached: bool) -> None:
-    """Raise HostUnusable or DeviceFailed when these rows, of whatever store, forbid to give the host slices."""
+def check_host(session: Session, name: str) -> None:
+    """Raise HostUnusable unless the host may have memory."""
+    host = session.get(HostRow, name)
+    if host is None:
+        raise HostUnusable(f"host {name} is unknown: its agent has never reported; look at its log")
+    refuse_host(host)
+
+
+def refuse_host(host: Any) -> None:
+    """Raise HostUnusable when this row, of whatever store, forbids to give the host memory."""
     if not host.enabled:
         raise HostUnusable(f"host {host.name} is disabled ({host.disabled_reason}); enable it first")
     if host.fenced_at is not None:
         raise HostUnusable(f"host {host.name} is fenced ({host.fenced_reason}); unfence it once it is in order")
+
+
+def refuse_unusable(host: Any, pool: Any, *, reached: bool) -> None:
+    """Raise HostUnusable or DeviceFailed when these rows, of whatever store, forbid to give the host slices."""
+    refuse_host(host)
     if not reached:
         raise HostUnusable(f"host {host.name} does not reach pool {pool.name}; its agent reports other pools")
     if pool.state != PoolState.UP:

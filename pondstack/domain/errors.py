@@ -14,6 +14,7 @@ PondError
 │   └── PermissionHeld      pondstack.permission_held
 ├── PoolShortage            pondstack.pool_shortage
 │   └── PoolFragmented      pondstack.pool_fragmented
+├── BufferShortage          pondstack.buffer_shortage
 ├── HostUnusable            pondstack.host_unusable
 ├── NoLocalRoom             pondstack.no_local_room
 └── Unavailable             pondstack.unavailable
@@ -116,6 +117,13 @@ class PoolFragmented(PoolShortage):
     """Enough slices are free, but not in the shape that was asked for."""
 
     code = "pondstack.pool_fragmented"
+
+
+class BufferShortage(PondError):
+    """Other hosts do not lend enough memory for a guaranteed allocation."""
+
+    code = "pondstack.buffer_shortage"
+    status = 409
 
 
 class HostUnusable(PondError):

@@ -6,10 +6,15 @@ conserved; a VM's slices come from one device (Pond section 4.2).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pondstack.domain.errors import IllegalTransition
+from pondstack.domain.lending import Buffer
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
 from pondstack.domain.states import AGENT_DOWN, DEVICE_FAILED, OWNED, SliceEvent, SliceState, next_state
+
+Memory = TypeVar("Memory", Slice, Buffer)
+"""What somebody owns: both kinds go through the same states by the same rules."""
 
 LET_GO = {
     SliceState.ASSIGNING: (SliceEvent.RELEASE, SliceEvent.CONFIRM),
@@ -48,24 +53,24 @@ class LedgerView:
 
 
 def transition(
-    item: Slice,
+    item: Memory,
     event: SliceEvent,
     *,
     epoch: int,
     host: str | None = None,
     allocation_uuid: str | None = None,
     reason: str = "",
-) -> Slice:
-    """Return the slice after `event`. ASSIGN names the new owner; a quarantine may name the cause of a free slice.
+) -> Memory:
+    """Return the slice or buffer after `event`. ASSIGN names the new owner; a quarantine may name a free one's cause.
 
     Raises IllegalTransition, ValueError (an assignment without owner).
     """
     state = next_state(item.state, event)
     if event is SliceEvent.RECLAIM and not _reclaimable(item):
-        raise IllegalTransition(f"{slice_name(item)} was set aside for another reason than a silent host's")
+        raise IllegalTransition(f"{item.name} was set aside for another reason than a silent host's")
     if event is SliceEvent.ASSIGN:
         if not host or not allocation_uuid:
-            raise ValueError("an assigned slice needs a host and an allocation")
+            raise ValueError("what is assigned needs a host and an allocation")
         return replace(item, state=state, host=host, allocation_uuid=allocation_uuid, epoch=epoch, reason="")
     if event is SliceEvent.QUARANTINE:
         owned = item.state in OWNED
@@ -88,7 +93,7 @@ def reclaimable(items: Sequence[Slice]) -> list[Slice]:
     return back if all(_reclaimable(item) for item in back) else []
 
 
-def _reclaimable(item: Slice) -> bool:
+def _reclaimable(item: Slice | Buffer) -> bool:
     if item.state is SliceState.QUARANTINED:
         return bool(item.reason.startswith(AGENT_DOWN) and item.host and item.allocation_uuid)
     return item.state is SliceState.RELEASING
@@ -115,7 +120,7 @@ def violations(view: LedgerView) -> list[Violation]:
 def _slice_violations(view: LedgerView) -> Iterable[Violation]:
     seen: set[tuple[str, int]] = set()
     for item in view.slices:
-        subject = slice_name(item)
+        subject = item.name
         if (item.pool_uuid, item.index) in seen:
             yield Violation("slice_twice", subject, "the ledger lists it twice")
         seen.add((item.pool_uuid, item.index))
@@ -133,7 +138,7 @@ def _total_violations(view: LedgerView) -> Iterable[Violation]:
     indexes: dict[str, list[int]] = {uuid: [] for uuid in view.pools}
     for item in view.slices:
         if item.pool_uuid not in indexes:
-            yield Violation("pool_unknown", slice_name(item), "its pool does not exist")
+            yield Violation("pool_unknown", item.name, "its pool does not exist")
         else:
             indexes[item.pool_uuid].append(item.index)
     for uuid, found in indexes.items():
@@ -157,8 +162,3 @@ def _allocation_violations(view: LedgerView) -> Iterable[Violation]:
             yield Violation("extents_differ", subject, detail)
         if {item.host for item in mine} - {allocation.host}:
             yield Violation("several_hosts", subject, "its slices name another host")
-
-
-def slice_name(item: Slice) -> str:
-    """Return how findings name a slice."""
-    return f"slice {item.pool_uuid}/{item.index}"

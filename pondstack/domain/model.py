@@ -60,6 +60,11 @@ class Slice:
     epoch: int = 0
     reason: str = ""
 
+    @property
+    def name(self) -> str:
+        """How findings and errors name it."""
+        return f"slice {self.pool_uuid}/{self.index}"
+
 
 @dataclass(frozen=True, slots=True)
 class Pool:

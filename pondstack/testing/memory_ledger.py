@@ -7,11 +7,26 @@ from typing import Any
 
 from pondstack.db.ledger import Ledger
 from pondstack.db.tables import Tables
-from pondstack.testing import memory_allocations, memory_journal, memory_pools, memory_slices, memory_splits
+from pondstack.testing import (
+    memory_allocations,
+    memory_buffers,
+    memory_journal,
+    memory_pools,
+    memory_slices,
+    memory_splits,
+)
 from pondstack.testing.memory_lease import check_epoch
 from pondstack.testing.memory_store import MemoryStore
 
-MEMORY = Tables(memory_allocations, check_epoch, memory_journal, memory_pools, memory_slices, memory_splits)
+MEMORY = Tables(
+    memory_allocations,
+    memory_buffers,
+    check_epoch,
+    memory_journal,
+    memory_pools,
+    memory_slices,
+    memory_splits,
+)
 
 
 class MemoryLedger(Ledger):

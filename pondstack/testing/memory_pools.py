@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pondstack.db.pools import Receipt, refuse_unusable
+from pondstack.db.pools import Receipt, refuse_host, refuse_unusable
 from pondstack.domain.errors import Conflict, GenerationConflict, HostUnusable, NotFound
 from pondstack.domain.model import Pool, PoolState, Slice
 from pondstack.testing.memory_store import HostRow, PoolRow, SliceRow, Transaction
@@ -139,3 +139,11 @@ def usable_pool(tx: Transaction, uuid: str, name: str) -> Pool:
         raise HostUnusable(f"host {name} is unknown: its agent has never reported; look at its log")
     refuse_unusable(host, pool, reached=uuid in host.pools)
     return Pool(pool.uuid, pool.name, pool.slices_total, pool.slice_mib)
+
+
+def check_host(tx: Transaction, name: str) -> None:
+    """Raise HostUnusable unless the host may have memory."""
+    host = tx.tables.hosts.get(name)
+    if host is None:
+        raise HostUnusable(f"host {name} is unknown: its agent has never reported; look at its log")
+    refuse_host(host)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
 from pondstack.domain.model import Extent, Slice
 from pondstack.domain.sizing import Split
 
@@ -93,6 +94,14 @@ class AllocationRow:
 
 
 @dataclass(frozen=True, slots=True)
+class BufferRow:
+    """One buffer and when it changed; kind and size are its lender's."""
+
+    item: Buffer
+    changed_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class OperationRow:
     """One line of the journal."""
 
@@ -123,6 +132,9 @@ class Rows:
     hosts: dict[str, HostRow] = field(default_factory=dict)
     slices: dict[tuple[str, int], SliceRow] = field(default_factory=dict)
     allocations: dict[str, AllocationRow] = field(default_factory=dict)
+    lenders: dict[str, Lender] = field(default_factory=dict)
+    buffers: dict[tuple[str, int], BufferRow] = field(default_factory=dict)
+    remote_allocations: dict[str, RemoteAllocation] = field(default_factory=dict)
     operations: dict[tuple[str, str], OperationRow] = field(default_factory=dict)
     splits: dict[str, SplitRow] = field(default_factory=dict)
     controllers: dict[str, Any] = field(default_factory=dict)

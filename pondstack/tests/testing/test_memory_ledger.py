@@ -21,7 +21,15 @@ from pondstack.testing.memory_lease import MemoryLease, take_over
 from pondstack.testing.memory_ledger import MEMORY, MemoryLedger
 from pondstack.testing.memory_reader import MemoryReader
 from pondstack.testing.memory_store import MemoryStore
-from pondstack.tests.db import test_controllers, test_failures, test_journal, test_leadership, test_ledger, test_reclaim
+from pondstack.tests.db import (
+    test_controllers,
+    test_failures,
+    test_journal,
+    test_leadership,
+    test_ledger,
+    test_lending,
+    test_reclaim,
+)
 from pondstack.tests.db.conftest import POOL, report
 
 SQL_ONLY = {
@@ -34,7 +42,7 @@ SQL_ONLY = {
 
 def _contract(module: types.ModuleType) -> dict[str, types.FunctionType]:
     """Return the tests of a module that know a ledger, a reader or a lease only."""
-    known = {"ledger", "reader", "store", "database", "held"}
+    known = {"ledger", "lent", "reader", "store", "database", "held"}
     return {
         name: function
         for name, function in vars(module).items()
@@ -56,6 +64,7 @@ def _parametrised(function: types.FunctionType) -> set[str]:
 
 
 LEDGER = _contract(test_ledger) | _contract(test_failures) | _contract(test_leadership) | _contract(test_reclaim)
+LEDGER |= _contract(test_lending)
 globals().update(LEDGER)
 
 
@@ -67,6 +76,12 @@ def database() -> MemoryStore:
 @pytest.fixture
 def ledger(database: MemoryStore) -> MemoryLedger:
     return _filled(MemoryLedger(database, take_over(database, "test")))
+
+
+@pytest.fixture
+def lent(ledger: MemoryLedger) -> MemoryLedger:
+    test_lending.lend(ledger)
+    return ledger
 
 
 def _filled(made):

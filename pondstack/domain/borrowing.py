@@ -1,0 +1,139 @@
+"""Who gets which buffers, and who gives which back (Zombieland, EuroSys'18, section 4.4). Pure.
+
+The controller, the simulation and the planner call the same functions.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from pondstack.domain.errors import BufferShortage
+from pondstack.domain.lending import Buffer, LenderKind
+from pondstack.domain.states import OWNED, SliceState
+
+_PREFERRED = (LenderKind.ZOMBIE, LenderKind.ACTIVE)
+
+
+def usable(free: Iterable[Buffer], borrower: str, down: Collection[str] = ()) -> list[Buffer]:
+    """Return the buffers that a borrower may have: free ones of other hosts which live and want none of it back."""
+    return [
+        item
+        for item in free
+        if item.state is SliceState.FREE
+        and item.lender != borrower
+        and item.lender not in down
+        and not item.leaving
+        and item.promised_to in (None, borrower)
+    ]
+
+
+def choose(free: Sequence[Buffer], count: int, *, guaranteed: bool) -> tuple[Buffer, ...]:
+    """Return `count` of the free buffers: zombies' before those of active hosts, spread evenly over lenders.
+
+    Spread, so that the failure of one lender harms a part only. Of a request that is not `guaranteed` as many as there
+    are. Raises BufferShortage, ValueError.
+    """
+    if count < 1:
+        raise ValueError(f"no such request: {count} buffers")
+    if guaranteed and len(free) < count:
+        raise BufferShortage(
+            f"{count} buffers are wanted and {len(free)} are free; have hosts lend more, or wait for a release"
+        )
+    taken: list[Buffer] = []
+    for kind in _PREFERRED:
+        taken += _spread([item for item in free if item.kind is kind], count - len(taken))
+    return tuple(taken)
+
+
+def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[str]) -> tuple[Buffer, ...]:
+    """Return `count` buffers of one lender that go back to it (GS_reclaim): those first that harm least.
+
+    Unallocated ones; then those of allocations that promise nothing (`unguaranteed`, by uuid); then the rest, of as
+    few allocations as possible. All that there are when `count` is more.
+    """
+    candidates = [item for item in buffers if not item.leaving]
+    sizes = Counter(item.allocation_uuid for item in candidates)
+
+    def harm(item: Buffer) -> tuple[int, int, str, int]:
+        if item.state not in OWNED:
+            return (0, 0, "", item.index)
+        owner = item.allocation_uuid or ""
+        return (1 if owner in unguaranteed else 2, -sizes[owner], owner, item.index)
+
+    return tuple(sorted(candidates, key=harm)[: max(count, 0)])
+
+
+def least_used_zombie(buffers: Iterable[Buffer]) -> str | None:
+    """Return the zombie with the fewest allocated buffers, which waking harms least (GS_get_lru_zombie, section 5.1).
+
+    None when there is no zombie. Of equal ones the first by name.
+    """
+    used = _used_by_zombie(buffers)
+    return min(used, key=lambda host: (used[host], host), default=None)
+
+
+def may_sleep_deeper(buffers: Sequence[Buffer], spare_mib: int) -> tuple[str, ...]:
+    """Return the zombies that may stop serving (S3): they hold nothing, and without them `spare_mib` is still free.
+
+    Section 4.4: "more than the total memory of a rack server".
+    """
+    free = Counter[str]()
+    for item in buffers:
+        if item.kind is LenderKind.ZOMBIE and item.state is SliceState.FREE and not item.leaving:
+            free[item.lender] += item.size_mib
+    left, found = sum(free.values()), []
+    used = _used_by_zombie(buffers)
+    for host in sorted((host for host, count in used.items() if not count), key=lambda host: (free[host], host)):
+        if left - free[host] >= spare_mib:
+            left -= free[host]
+            found.append(host)
+    return tuple(found)
+
+
+def ask_active(wanted_mib: int, lendable_mib: Mapping[str, int], buffer_mib: int) -> dict[str, int]:
+    """Return which active hosts have to lend how many buffers more, when zombies do not suffice (AS_get_free_mem).
+
+    Spread evenly; less than wanted when there is not so much.
+    """
+    room = {host: mib // buffer_mib for host, mib in lendable_mib.items() if mib >= buffer_mib}
+    wanted = -(-max(wanted_mib, 0) // buffer_mib)
+    asked: Counter[str] = Counter()
+    while wanted > 0 and room:
+        host = max(room, key=lambda name: (room[name], name))
+        asked[host] += 1
+        wanted -= 1
+        room[host] -= 1
+        if not room[host]:
+            del room[host]
+    return dict(asked)
+
+
+def promise(buffers: Sequence[Buffer], borrowers: Sequence[str]) -> dict[int, str]:
+    """Return by index to which host each free buffer of a lender is promised before it sleeps: turn about.
+
+    A sleeping lender makes no keys, so that each buffer has its one borrower beforehand.
+    """
+    others = sorted({host for host in borrowers if all(item.lender != host for item in buffers)})
+    free = sorted(item.index for item in buffers if item.state is SliceState.FREE and not item.leaving)
+    return {index: others[place % len(others)] for place, index in enumerate(free)} if others else {}
+
+
+def _used_by_zombie(buffers: Iterable[Buffer]) -> dict[str, int]:
+    used: dict[str, int] = {}
+    for item in buffers:
+        if item.kind is LenderKind.ZOMBIE:
+            used[item.lender] = used.get(item.lender, 0) + (item.state in OWNED)
+    return used
+
+
+def _spread(free: Iterable[Buffer], count: int) -> list[Buffer]:
+    """Return up to `count` buffers, each time one of the lender that has the most left."""
+    left: dict[str, list[Buffer]] = defaultdict(list)
+    for item in sorted(free, key=lambda item: -item.index):
+        left[item.lender].append(item)
+    taken: list[Buffer] = []
+    while left and len(taken) < count:
+        lender = min(left, key=lambda name: (-len(left[name]), name))
+        taken.append(left[lender].pop())
+        if not left[lender]:
+            del left[lender]
+    return taken

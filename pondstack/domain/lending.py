@@ -1,0 +1,83 @@
+"""Buffers: DRAM that hosts lend to others (Zombieland, EuroSys'18, sections 4.1 to 4.4), as immutable values.
+
+A buffer goes through the states of a slice (pondstack.domain.states) by the same rules (pondstack.domain.ledger). What
+sanitises it is its lender: the borrower's key is revoked, then the memory is fresh. Where a slice is there for ever, a
+buffer is the lender's own again once it was withdrawn, which only a FREE one can be.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from pondstack.domain.states import SliceState
+
+DEFAULT_BUFFER_MIB = 64
+"""BUFF_SIZE of the paper (section 4.3); uniform in a rack."""
+
+REMOTE_CLASS = "CUSTOM_POND_REMOTE_MB"
+"""Placement resource class of lent memory, in MiB, with step_size = one buffer."""
+
+LENDER_LOST = "lender_lost"
+"""How the reason of a quarantine begins whose lender lost the memory: nothing is left to be sanitised."""
+
+
+class LenderKind(StrEnum):
+    """What a lender is besides: a host with guests, or one that was emptied and sleeps while its memory serves."""
+
+    ACTIVE = "active"
+    ZOMBIE = "zombie"
+
+
+@dataclass(frozen=True, slots=True)
+class Lender:
+    """A host that lends. `incarnation`: one life of its memory; with the next, all that it had lent is gone."""
+
+    host: str
+    incarnation: str
+    kind: LenderKind
+    buffer_mib: int = DEFAULT_BUFFER_MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One buffer of a lender. `host` and `allocation_uuid` are set exactly while somebody owns it, as with a slice.
+
+    `lender` is the host that serves it, `host` the one that uses it. `generation` counts its owners, and with them the
+    keys: what is said of an older one is late. `promised_to`: the only host that can have it, because the lender was to
+    sleep and exported it beforehand; None for whoever asks. `leaving`: the lender wants it back, so nobody gets it.
+    """
+
+    lender: str
+    incarnation: str
+    index: int
+    offset_mib: int = 0
+    size_mib: int = DEFAULT_BUFFER_MIB
+    kind: LenderKind = LenderKind.ACTIVE
+    state: SliceState = SliceState.FREE
+    host: str | None = None
+    allocation_uuid: str | None = None
+    generation: int = 0
+    promised_to: str | None = None
+    leaving: bool = False
+    epoch: int = 0
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """How findings and errors name it."""
+        return f"buffer {self.lender}/{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteAllocation:
+    """Buffers of one consumer on one borrowing host.
+
+    `guaranteed`: all of it was there at once and stays until released (RAM extension, GS_alloc_ext); otherwise it is as
+    much as there was, and may be taken back (swap, GS_alloc_swap; section 4.4).
+    """
+
+    uuid: str
+    consumer_uuid: str
+    host: str
+    guaranteed: bool
+    project_id: str = ""
+    user_id: str = ""

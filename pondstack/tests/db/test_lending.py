@@ -1,0 +1,207 @@
+"""Memory that hosts lend each other, in the ledger, on all three databases."""
+
+from uuid import uuid4
+
+import pytest
+
+from pondstack.db.lending import BorrowRequest
+from pondstack.domain import errors
+from pondstack.domain.lending import LENDER_LOST, Lender, LenderKind
+from pondstack.domain.states import SliceState
+from pondstack.tests.db.conftest import report
+
+BUFFER, LIFE = 64, "22222222-2222-4222-8222-222222222222"
+
+
+def request(count=2, host="h2", **values):
+    return BorrowRequest(str(uuid4()), host, count * BUFFER, BUFFER, **{"guaranteed": True, **values})
+
+
+@pytest.fixture
+def lent(ledger):
+    """Host h1 lends four buffers."""
+    assert lend(ledger) == 4
+    return ledger
+
+
+def lend(ledger, host="h1", life=LIFE, count=4, kind=LenderKind.ACTIVE, operation=None):
+    offsets = {index: index * BUFFER for index in range(count)}
+    return ledger.delegate(operation or str(uuid4()), Lender(host, life, kind, BUFFER), offsets)
+
+
+def states(ledger, host="h1"):
+    return [str(item.state) for item in ledger.buffers(host)]
+
+
+def indexes(effect):
+    return [item["index"] for item in effect["buffers"]]
+
+
+def test_a_loan_from_lending_to_having_it_back(lent):
+    effect = lent.borrow("op-1", request())
+    uuid = effect["allocation_uuid"]
+    assert indexes(effect) == [0, 1]
+    assert {item["lender"] for item in effect["buffers"]} == {"h1"}
+    assert states(lent) == ["assigning", "assigning", "free", "free"]
+    lent.acknowledge_borrowed("op-1", uuid, "h2")
+    assert states(lent) == ["online", "online", "free", "free"]
+    assert lent.give_back("op-2", uuid, "h2") == ["h1"]
+    assert states(lent) == ["sanitizing", "sanitizing", "free", "free"]
+    assert lent.remote_allocations() == []
+    assert lent.freshened("h1", LIFE, [0, 1]) == 2
+    assert lent.begin_reclaim("op-3", "h1", 4 * BUFFER) == []
+    assert lent.withdrawn("h1", LIFE, range(4)) == 4
+    assert states(lent) == []
+
+
+def test_operations_happen_once(lent):
+    wanted = request()
+    first = lent.borrow("op-1", wanted)
+    assert lent.borrow("op-1", wanted) == first
+    assert states(lent).count("assigning") == 2
+    assert lend(lent, operation="op-9", count=5) == 1
+    assert lend(lent, operation="op-9", count=5) == 1
+    with pytest.raises(errors.OperationMismatch):
+        lent.borrow("op-1", request())
+    lent.give_back("op-2", first["allocation_uuid"], "h2")
+    with pytest.raises(errors.Conflict, match="was released"):
+        lent.borrow("op-1", wanted)
+
+
+def test_the_next_owner_has_the_next_generation(lent):
+    first = lent.borrow("op-1", request(1))
+    lent.give_back("op-2", first["allocation_uuid"], "h2")
+    lent.freshened("h1", LIFE, [0])
+    second = lent.borrow("op-3", request(1))
+    assert [first["buffers"][0]["generation"], second["buffers"][0]["generation"]] == [1, 2]
+    assert indexes(second) == [0]
+
+
+def test_guaranteed_is_all_or_nothing_and_swap_what_there_is(lent):
+    with pytest.raises(errors.BufferShortage):
+        lent.borrow("op-1", request(5))
+    assert states(lent) == ["free"] * 4
+    assert indexes(lent.borrow("op-2", request(5, guaranteed=False))) == [0, 1, 2, 3]
+    nothing = lent.borrow("op-3", request(1, guaranteed=False))
+    assert nothing["buffers"] == []
+    assert len(lent.remote_allocations()) == 1
+
+
+@pytest.mark.parametrize("mib", [0, -64, 65])
+def test_only_whole_buffers(lent, mib):
+    with pytest.raises(errors.NotAligned, match=f"{mib} MiB"):
+        lent.borrow("op-1", BorrowRequest("c", "h2", mib, BUFFER, guaranteed=True))
+    with pytest.raises(errors.NotAligned):
+        lent.begin_reclaim("op-2", "h1", mib)
+
+
+def test_nobody_borrows_of_itself_or_speaks_for_another(lent):
+    with pytest.raises(errors.BufferShortage):
+        lent.borrow("op-1", request(host="h1"))
+    with pytest.raises(errors.HostUnusable, match="unknown"):
+        lent.borrow("op-2", request(host="nobody"))
+    uuid = lent.borrow("op-3", request())["allocation_uuid"]
+    with pytest.raises(errors.Conflict, match="belongs to host h2"):
+        lent.give_back("op-4", uuid, "h1")
+    with pytest.raises(errors.Conflict, match="belongs to host h2"):
+        lent.acknowledge_borrowed("op-5", uuid, "h1")
+    with pytest.raises(errors.NotFound):
+        lent.acknowledge_borrowed("op-6", str(uuid4()), "h2")
+
+
+def test_a_part_can_be_given_back(lent):
+    uuid = lent.borrow("op-1", request(3))["allocation_uuid"]
+    assert lent.give_back("op-2", uuid, "h2", [(LIFE, 1)]) == ["h1"]
+    assert states(lent) == ["assigning", "sanitizing", "assigning", "free"]
+    assert lent.give_back("op-3", uuid, "h2", [(LIFE, 1)]) == []
+    assert len(lent.remote_allocations()) == 1
+
+
+def test_a_zombie_serves_only_whom_it_was_promised_to(lent):
+    lent.set_kind("op-1", "h1", LenderKind.ZOMBIE, {0: "h2", 1: "h3", 2: "h2"})
+    lent.heartbeat(report("h3"))
+    assert indexes(lent.borrow("op-2", request(4, guaranteed=False))) == [0, 2, 3]
+    assert [item.promised_to for item in lent.buffers("h1")] == ["h2", "h3", "h2", None]
+    lent.set_kind("op-3", "h1", LenderKind.ACTIVE, {})
+    assert indexes(lent.borrow("op-4", request(1))) == [1]
+    with pytest.raises(errors.NotFound, match="lends nothing"):
+        lent.set_kind("op-5", "h2", LenderKind.ZOMBIE, {})
+
+
+def test_zombies_are_asked_before_active_hosts(lent):
+    lend(lent, host="h2", life=str(uuid4()), kind=LenderKind.ZOMBIE, count=2)
+    lent.heartbeat(report("h3"))
+    given = lent.borrow("op-1", request(3, host="h3"))["buffers"]
+    assert [item["lender"] for item in given] == ["h2", "h2", "h1"]
+
+
+def test_a_silent_active_lender_lends_nothing_new_and_a_zombie_may_be_silent(lent):
+    lent._down = -1  # whatever was heard is too long ago
+    with pytest.raises(errors.BufferShortage):
+        lent.borrow("op-1", request())
+    lent.set_kind("op-2", "h1", LenderKind.ZOMBIE, {})
+    assert indexes(lent.borrow("op-3", request())) == [0, 1]
+
+
+def test_a_fenced_lender_lends_nothing_new(lent):
+    lent.fence_host("h1", "burnt", force=True)
+    with pytest.raises(errors.BufferShortage):
+        lent.borrow("op-1", request())
+    with pytest.raises(errors.HostUnusable, match="fenced"):
+        lend(lent, count=6)
+
+
+def test_reclaim_waits_for_borrowers_and_for_their_keys(lent):
+    uuid = lent.borrow("op-1", request(2))["allocation_uuid"]
+    lent.acknowledge_borrowed("op-1", uuid, "h2")
+    assert lent.begin_reclaim("op-2", "h1", 3 * BUFFER) == [uuid]
+    assert states(lent) == ["releasing", "online", "free", "free"]
+    assert [item.leaving for item in lent.buffers("h1")] == [True, False, True, True]
+    assert lent.withdrawn("h1", LIFE, range(4)) == 2, "only what is free"
+    with pytest.raises(errors.BufferShortage):
+        lent.borrow("op-3", request(1))
+    lent.give_back("op-4", uuid, "h2", [(LIFE, 0)])
+    assert lent.withdrawn("h1", LIFE, [0]) == 0, "its key may live"
+    lent.freshened("h1", LIFE, [0])
+    assert lent.withdrawn("h1", LIFE, [0, 1]) == 1
+    assert states(lent) == ["online"]
+
+
+def test_what_does_not_leave_is_not_withdrawn(lent):
+    assert lent.withdrawn("h1", LIFE, range(4)) == 0
+    assert states(lent) == ["free"] * 4
+
+
+def test_a_new_life_of_a_lender_ends_the_loans_of_the_former(lent):
+    uuid = lent.borrow("op-1", request(1))["allocation_uuid"]
+    gone = lent.borrow("op-2", request(1))["allocation_uuid"]
+    lent.give_back("op-3", gone, "h2")
+    assert states(lent) == ["assigning", "sanitizing", "free", "free"]
+    new = str(uuid4())
+    assert lent.lender_lost("h1", new) == 1
+    assert lent.lender_lost("h1", new) == 0
+    [left] = lent.buffers("h1")
+    assert (left.state, left.host, left.reason.startswith(LENDER_LOST)) == (SliceState.QUARANTINED, "h2", True)
+    assert lend(lent, life=new, count=2) == 2
+    assert lent.freshened("h1", LIFE, [0]) == 0, "late word of the former life"
+    assert indexes(lent.borrow("op-4", request(2))) == [0, 1]
+    assert lent.give_back("op-5", uuid, "h2") == []
+    assert [item.incarnation for item in lent.buffers("h1")] == [new, new]
+
+
+def test_delegating_under_a_new_life_says_the_same(lent):
+    lent.borrow("op-1", request(1))
+    assert lend(lent, life=str(uuid4()), count=3) == 3
+    assert states(lent) == ["quarantined", "free", "free", "free"]
+
+
+def test_one_size_of_buffers_in_a_rack(lent):
+    with pytest.raises(errors.BadRequest, match=r"\[lending\] buffer_mib"):
+        lent.delegate("op-1", Lender("h1", LIFE, LenderKind.ACTIVE, 128), {9: 0})
+
+
+def test_a_former_leader_writes_nothing(lent):
+    lent.epoch -= 1
+    with pytest.raises(errors.NotLeader):
+        lent.borrow("op-1", request())
+    assert states(lent) == ["free"] * 4
