@@ -26,7 +26,7 @@ def lender(session: Session, host: str) -> Lender | None:
 
 def put_lender(session: Session, item: Lender) -> None:
     """Add a lender, or write down what it is now."""
-    values = {"incarnation": item.incarnation, "kind": item.kind, "buffer_mib": item.buffer_mib}
+    values = {name: value for name, value in asdict(item).items() if name != "host"}
     if session.execute(select(LenderRow.host).where(LenderRow.host == item.host)).scalar_one_or_none() is None:
         session.execute(insert(table(LenderRow)).values(host=item.host, created_at=now_seconds(), **values))
     else:
@@ -147,7 +147,7 @@ def drop_empty(session: Session, uuids: Iterable[str]) -> None:
 
 def lender_of(row: LenderRow) -> Lender:
     """Return the row as a value of the domain."""
-    return Lender(row.host, row.incarnation, LenderKind(row.kind), row.buffer_mib)
+    return Lender(row.host, row.incarnation, LenderKind(row.kind), row.buffer_mib, row.sequence)
 
 
 def allocation_of(row: RemoteAllocationRow) -> RemoteAllocation:

@@ -5,8 +5,8 @@ borrower has let go of it and its lender has said that the borrower's key is dea
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, TypeVar
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, TypeVar
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from sqlalchemy.orm import Session
@@ -38,6 +38,13 @@ class BorrowRequest:
     user_id: str = ""
 
 
+class Delegated(NamedTuple):
+    """How many buffers are new, and how many that somebody had are gone."""
+
+    new: int
+    lost: int
+
+
 class Lending:
     """Methods of the Ledger."""
 
@@ -67,61 +74,41 @@ class Lending:
 
     # Lenders
 
-    def delegate(self, operation_id: str, lender: Lender, offsets_mib: Mapping[int, int]) -> int:
-        """A host offers buffers, by index (GS_goto_zombie, before it sleeps); returns how many are new.
+    def delegate(self, lender: Lender, sequence: int, offsets_mib: Mapping[int, int]) -> Delegated:
+        """Write down all that a host lends, by index (GS_goto_zombie, before it sleeps): what is not told is not lent.
 
-        Another incarnation than before: what the former one had is lost, see `lender_lost`. Raises BadRequest for
-        another size of buffers than the rack's, HostUnusable.
+        A lower `sequence` than before is late and changes nothing. What was lent and is lent no more, as everything of
+        a former incarnation, is forgotten; what of that has an owner is set aside until he has let go of it. An
+        incarnation '' lends nothing. Raises BadRequest for buffers of two sizes, HostUnusable.
         """
 
-        def work(session: Session) -> dict[str, Any]:
-            tables = self._tables
-            tables.pools.check_host(session, lender.host)
-            known = tables.buffers.lender(session, lender.host)
-            moves: Moves = []
-            if known is not None and known.incarnation != lender.incarnation:
-                moves = self._lose(session, lender.host, lender.incarnation)
-            if (
-                known is not None
-                and known.buffer_mib != lender.buffer_mib
-                and tables.buffers.of_lender(session, lender.host)
-            ):
+        def work(session: Session) -> Delegated:
+            buffers = self._tables.buffers
+            known = buffers.lender(session, lender.host)
+            if known is not None and known.sequence > sequence:
+                return Delegated(0, 0)
+            if offsets_mib:
+                self._tables.pools.check_host(session, lender.host)
+            mine = buffers.of_lender(session, lender.host)
+            there = {item.index: item for item in mine if item.incarnation == lender.incarnation}
+            gone = [item for item in mine if there.get(item.index) != item or item.index not in offsets_mib]
+            lost = self._lose(session, gone)
+            if {item.size_mib for item in mine if item not in gone} - {lender.buffer_mib}:
                 raise BadRequest(
-                    f"host {lender.host} has lent buffers of {known.buffer_mib} MiB and offers some of "
-                    f"{lender.buffer_mib}; give [lending] buffer_mib one value in the rack"
+                    f"host {lender.host} offers buffers of {lender.buffer_mib} MiB and has lent some of another size; "
+                    "give [lending] buffer_mib one value in the rack"
                 )
-            tables.buffers.put_lender(session, lender)
-            there = {
-                item.index
-                for item in tables.buffers.of_lender(session, lender.host)
-                if item.incarnation == lender.incarnation
-            }
+            buffers.put_lender(session, replace(lender, sequence=sequence))
             new = [
                 Buffer(lender.host, lender.incarnation, index, offset, lender.buffer_mib, lender.kind)
                 for index, offset in sorted(offsets_mib.items())
                 if index not in there
             ]
-            tables.buffers.add(session, new)
-            return {"buffers": [item.index for item in new], BUFFER_MOVES: moves, MOVES: []}
+            buffers.add(session, new)
+            buffers.drop_lender(session, lender.host)
+            return Delegated(len(new), lost)
 
-        arguments = asdict(lender) | {"offsets_mib": {str(index): mib for index, mib in offsets_mib.items()}}
-        return len(self._once(operation_id, "delegate", arguments, work)["buffers"])
-
-    def lender_lost(self, host: str, incarnation: str) -> int:
-        """The memory of a lender's former life is gone: only `incarnation` counts. Returns how many were in use.
-
-        What somebody owned is set aside until that host has let go of it; the rest is forgotten.
-        """
-
-        def work(session: Session) -> dict[str, Any]:
-            known = self._tables.buffers.lender(session, host)
-            if known is None or known.incarnation == incarnation:
-                return {"buffers": [], BUFFER_MOVES: [], MOVES: []}
-            moves = self._lose(session, host, incarnation)
-            self._tables.buffers.put_lender(session, Lender(host, incarnation, known.kind, known.buffer_mib))
-            return {"buffers": _indexes(moves), BUFFER_MOVES: moves, MOVES: []}
-
-        return len(self._once(str(uuid4()), "lender_lost", {"host": host}, work)["buffers"])
+        return self._write(work)
 
     def set_kind(self, operation_id: str, host: str, kind: LenderKind, promised: Mapping[int, str]) -> None:
         """A lender is about to sleep, with its free buffers promised to one host each; or it is awake again.
@@ -130,11 +117,9 @@ class Lending:
         """
 
         def work(session: Session) -> dict[str, Any]:
-            known = self._tables.buffers.lender(session, host)
-            if known is None:
-                raise NotFound(f"host {host} lends nothing")
+            known = self._lender(session, host)
             mine = self._tables.buffers.of_lender(session, host)
-            self._tables.buffers.put_lender(session, Lender(host, known.incarnation, kind, known.buffer_mib))
+            self._tables.buffers.put_lender(session, replace(known, kind=kind))
             self._tables.buffers.mark(session, mine, promised_to=None)
             by_borrower: dict[str, list[Buffer]] = {}
             for item in mine:
@@ -147,48 +132,32 @@ class Lending:
         arguments = {"host": host, "kind": str(kind), "promised": {str(key): value for key, value in promised.items()}}
         self._once(operation_id, "set_kind", arguments, work)
 
-    def begin_reclaim(self, operation_id: str, host: str, mib: int) -> list[str]:
+    def reclaim_buffers(self, operation_id: str, host: str, mib: int) -> list[int]:
         """A lender wants so much back (GS_reclaim): free buffers first; the rest is asked of their borrowers.
 
-        All of them stop being given out at once. Returns the allocations that have to give some back (US_reclaim).
-        Raises NotFound, NotAligned.
+        None of them is given out from now on; what is ONLINE goes to RELEASING (US_reclaim). Returns those of them, by
+        index, that nobody has at this moment: the lender may withdraw them. Raises NotFound, NotAligned.
         """
 
         def work(session: Session) -> dict[str, Any]:
-            known = self._tables.buffers.lender(session, host)
-            if known is None:
-                raise NotFound(f"host {host} lends nothing")
+            known = self._lender(session, host)
             count = _buffers_for(mib, known.buffer_mib)
-            mine = [
-                item for item in self._tables.buffers.of_lender(session, host) if item.incarnation == known.incarnation
-            ]
+            mine = _present(self._tables.buffers.of_lender(session, host), known)
             chosen = borrowing.to_reclaim(mine, count, self._tables.buffers.unguaranteed(session))
             self._tables.buffers.mark(session, chosen, leaving=True)
             held = [item for item in chosen if item.state in (SliceState.ASSIGNING, SliceState.ONLINE)]
             moves = self._move_buffers(session, held, SliceEvent.RELEASE, reason=f"lender {host} wants it back")
-            owners = sorted({item.allocation_uuid or "" for item in chosen if item.state in OWNED})
-            return {"allocations": owners, "buffers": [item.index for item in chosen], BUFFER_MOVES: moves, MOVES: []}
+            incarnation = known.incarnation
+            chosen_indexes = [item.index for item in chosen]
+            return {"incarnation": incarnation, "buffers": chosen_indexes, BUFFER_MOVES: moves, MOVES: []}
 
-        effect = self._once(operation_id, "begin_reclaim", {"host": host, "mib": mib}, work)
-        return list(effect["allocations"])
-
-    def withdrawn(self, host: str, incarnation: str, indexes: Iterable[int]) -> int:
-        """The lender has its memory back: free buffers that were leaving are forgotten. Returns how many."""
-        wanted = set(indexes)
-
-        def work(session: Session) -> dict[str, Any]:
-            gone = [
-                item
-                for item in self._tables.buffers.of_lender(session, host)
-                if (item.incarnation, item.state) == (incarnation, SliceState.FREE)
-                and item.leaving
-                and item.index in wanted
-            ]
-            self._tables.buffers.remove(session, gone)
-            self._tables.buffers.drop_lender(session, host)
-            return {"buffers": [item.index for item in gone], MOVES: []}
-
-        return len(self._once(str(uuid4()), "withdrawn", {"host": host}, work)["buffers"])
+        effect = self._once(operation_id, "reclaim_buffers", {"host": host, "mib": mib}, work)
+        chosen = {(effect["incarnation"], index) for index in effect["buffers"]}
+        return [
+            item.index
+            for item in self.buffers(host)
+            if (item.incarnation, item.index) in chosen and item.state is SliceState.FREE and item.leaving
+        ]
 
     def freshened(self, host: str, incarnation: str, indexes: Iterable[int]) -> int:
         """SANITIZING becomes FREE: the lender has killed the borrower's key, and the memory is fresh.
@@ -293,15 +262,24 @@ class Lending:
         arguments = {"uuid": allocation_uuid, "host": host, "only": None if only is None else [list(i) for i in only]}
         return list(self._once(operation_id, "give_back", arguments, work)["lenders"])
 
-    def _lose(self, session: Session, host: str, incarnation: str) -> Moves:
-        old = [item for item in self._tables.buffers.of_lender(session, host) if item.incarnation != incarnation]
-        owned = [item for item in old if item.state in OWNED]
-        # What nobody owns has nobody to let go of it. What was aside already keeps its owner, and is told apart below.
-        aside = [item for item in old if item.state is SliceState.QUARANTINED and item.allocation_uuid]
-        why = f"{LENDER_LOST}: the memory of host {host} has begun a new life"
-        self._tables.buffers.remove(session, [item for item in old if item not in owned and item not in aside])
+    def _lose(self, session: Session, gone: Sequence[Buffer]) -> int:
+        """Forget buffers whose memory is gone, or set them aside for their owners to let go; returns how many."""
+        owned = [item for item in gone if item.state in OWNED]
+        aside = [item for item in gone if item.state is SliceState.QUARANTINED and item.allocation_uuid]
+        why = f"{LENDER_LOST}: its lender does not have this memory any more"
+        self._tables.buffers.remove(session, [item for item in gone if item not in owned and item not in aside])
         self._tables.buffers.mark(session, aside, reason=why)
-        return self._move_buffers(session, owned, SliceEvent.QUARANTINE, reason=why)
+        moves = self._move_buffers(session, owned, SliceEvent.QUARANTINE, reason=why)
+        if moves:
+            effect = {BUFFER_MOVES: moves, MOVES: []}
+            self._tables.journal.record(session, str(uuid4()), "lender_lost", fingerprint({}), self.epoch, effect)
+        return len(owned)
+
+    def _lender(self, session: Session, host: str) -> Lender:
+        found = self._tables.buffers.lender(session, host)
+        if found is None:
+            raise NotFound(f"host {host} lends nothing")
+        return found
 
     def _borrows(self, session: Session, uuid: str, host: str) -> bool:
         """Return whether there is such an allocation; raises Conflict when it is another host's."""
@@ -312,6 +290,10 @@ class Lending:
 
     def _move_buffers(self, session: Session, items: Sequence[Buffer], *events: SliceEvent, **target: Any) -> Moves:
         return self._tables.buffers.move(session, items, *events, epoch=self.epoch, **target)
+
+
+def _present(items: Iterable[Buffer], lender: Lender) -> list[Buffer]:
+    return [item for item in items if item.incarnation == lender.incarnation]
 
 
 def _buffers_for(mib: int, buffer_mib: int) -> int:
@@ -329,7 +311,3 @@ def _given(item: Buffer) -> dict[str, Any]:
         "size_mib": item.size_mib,
         "generation": item.generation + 1,
     }
-
-
-def _indexes(moves: Moves) -> list[int]:
-    return [index for move in moves for index in move["indexes"]]

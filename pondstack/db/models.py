@@ -144,6 +144,7 @@ class LenderRow(Base):
     incarnation: Mapped[str] = mapped_column(UUID)
     kind: Mapped[str] = mapped_column(String(16))
     buffer_mib: Mapped[int] = mapped_column(Integer)
+    sequence: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[float] = mapped_column(Float(53))
 
 

@@ -29,12 +29,16 @@ class LenderKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Lender:
-    """A host that lends. `incarnation`: one life of its memory; with the next, all that it had lent is gone."""
+    """A host that lends. `incarnation`: one life of its memory; with the next, all that it had lent is gone.
+
+    `sequence`: of its newest word; a lower one is late.
+    """
 
     host: str
     incarnation: str
     kind: LenderKind
     buffer_mib: int = DEFAULT_BUFFER_MIB
+    sequence: int = 0
 
 
 @dataclass(frozen=True, slots=True)

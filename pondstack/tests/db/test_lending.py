@@ -20,13 +20,13 @@ def request(count=2, host="h2", **values):
 @pytest.fixture
 def lent(ledger):
     """Host h1 lends four buffers."""
-    assert lend(ledger) == 4
+    assert lend(ledger) == (4, 0)
     return ledger
 
 
-def lend(ledger, host="h1", life=LIFE, count=4, kind=LenderKind.ACTIVE, operation=None):
-    offsets = {index: index * BUFFER for index in range(count)}
-    return ledger.delegate(operation or str(uuid4()), Lender(host, life, kind, BUFFER), offsets)
+def lend(ledger, host="h1", life=LIFE, count=4, kind=LenderKind.ACTIVE, sequence=1, indexes=None):
+    offsets = {index: index * BUFFER for index in (range(count) if indexes is None else indexes)}
+    return ledger.delegate(Lender(host, life, kind, BUFFER), sequence, offsets)
 
 
 def states(ledger, host="h1"):
@@ -49,8 +49,8 @@ def test_a_loan_from_lending_to_having_it_back(lent):
     assert states(lent) == ["sanitizing", "sanitizing", "free", "free"]
     assert lent.remote_allocations() == []
     assert lent.freshened("h1", LIFE, [0, 1]) == 2
-    assert lent.begin_reclaim("op-3", "h1", 4 * BUFFER) == []
-    assert lent.withdrawn("h1", LIFE, range(4)) == 4
+    assert lent.reclaim_buffers("op-3", "h1", 4 * BUFFER) == [0, 1, 2, 3]
+    assert lend(lent, count=0) == (0, 0)
     assert states(lent) == []
 
 
@@ -59,8 +59,6 @@ def test_operations_happen_once(lent):
     first = lent.borrow("op-1", wanted)
     assert lent.borrow("op-1", wanted) == first
     assert states(lent).count("assigning") == 2
-    assert lend(lent, operation="op-9", count=5) == 1
-    assert lend(lent, operation="op-9", count=5) == 1
     with pytest.raises(errors.OperationMismatch):
         lent.borrow("op-1", request())
     lent.give_back("op-2", first["allocation_uuid"], "h2")
@@ -92,7 +90,7 @@ def test_only_whole_buffers(lent, mib):
     with pytest.raises(errors.NotAligned, match=f"{mib} MiB"):
         lent.borrow("op-1", BorrowRequest("c", "h2", mib, BUFFER, guaranteed=True))
     with pytest.raises(errors.NotAligned):
-        lent.begin_reclaim("op-2", "h1", mib)
+        lent.reclaim_buffers("op-2", "h1", mib)
 
 
 def test_nobody_borrows_of_itself_or_speaks_for_another(lent):
@@ -154,22 +152,35 @@ def test_a_fenced_lender_lends_nothing_new(lent):
 def test_reclaim_waits_for_borrowers_and_for_their_keys(lent):
     uuid = lent.borrow("op-1", request(2))["allocation_uuid"]
     lent.acknowledge_borrowed("op-1", uuid, "h2")
-    assert lent.begin_reclaim("op-2", "h1", 3 * BUFFER) == [uuid]
+    assert lent.reclaim_buffers("op-2", "h1", 3 * BUFFER) == [2, 3]
     assert states(lent) == ["releasing", "online", "free", "free"]
     assert [item.leaving for item in lent.buffers("h1")] == [True, False, True, True]
-    assert lent.withdrawn("h1", LIFE, range(4)) == 2, "only what is free"
     with pytest.raises(errors.BufferShortage):
         lent.borrow("op-3", request(1))
     lent.give_back("op-4", uuid, "h2", [(LIFE, 0)])
-    assert lent.withdrawn("h1", LIFE, [0]) == 0, "its key may live"
+    assert lent.reclaim_buffers("op-2", "h1", 3 * BUFFER) == [2, 3], "the key of the other one may live"
     lent.freshened("h1", LIFE, [0])
-    assert lent.withdrawn("h1", LIFE, [0, 1]) == 1
+    assert lent.reclaim_buffers("op-2", "h1", 3 * BUFFER) == [0, 2, 3]
+    assert lend(lent, indexes=[1]) == (0, 0)
     assert states(lent) == ["online"]
+    assert lent.reclaim_buffers("op-2", "h1", 3 * BUFFER) == []
 
 
-def test_what_does_not_leave_is_not_withdrawn(lent):
-    assert lent.withdrawn("h1", LIFE, range(4)) == 0
-    assert states(lent) == ["free"] * 4
+def test_a_host_may_take_back_what_somebody_has(lent):
+    """It revoked the keys on its own; the borrower goes on from its mirror."""
+    uuid = lent.borrow("op-1", request(2))["allocation_uuid"]
+    assert lend(lent, indexes=[1, 2]) == (0, 1)
+    assert states(lent) == ["quarantined", "assigning", "free"]
+    assert lent.buffers("h1")[0].reason.startswith(LENDER_LOST)
+    assert lent.give_back("op-2", uuid, "h2", [(LIFE, 0)]) == []
+    assert states(lent) == ["assigning", "free"]
+
+
+def test_late_word_of_a_lender_changes_nothing(lent):
+    assert lend(lent, count=2, sequence=5) == (0, 0)
+    assert lend(lent, count=4, sequence=4) == (0, 0)
+    assert states(lent) == ["free"] * 2
+    assert lend(lent, count=3, sequence=5) == (1, 0)
 
 
 def test_a_new_life_of_a_lender_ends_the_loans_of_the_former(lent):
@@ -177,27 +188,20 @@ def test_a_new_life_of_a_lender_ends_the_loans_of_the_former(lent):
     gone = lent.borrow("op-2", request(1))["allocation_uuid"]
     lent.give_back("op-3", gone, "h2")
     assert states(lent) == ["assigning", "sanitizing", "free", "free"]
-    new = str(uuid4())
-    assert lent.lender_lost("h1", new) == 1
-    assert lent.lender_lost("h1", new) == 0
+    assert lend(lent, life="", count=0) == (0, 1)
     [left] = lent.buffers("h1")
     assert (left.state, left.host, left.reason.startswith(LENDER_LOST)) == (SliceState.QUARANTINED, "h2", True)
-    assert lend(lent, life=new, count=2) == 2
+    new = str(uuid4())
+    assert lend(lent, life=new, count=2) == (2, 0)
     assert lent.freshened("h1", LIFE, [0]) == 0, "late word of the former life"
     assert indexes(lent.borrow("op-4", request(2))) == [0, 1]
     assert lent.give_back("op-5", uuid, "h2") == []
     assert [item.incarnation for item in lent.buffers("h1")] == [new, new]
 
 
-def test_delegating_under_a_new_life_says_the_same(lent):
-    lent.borrow("op-1", request(1))
-    assert lend(lent, life=str(uuid4()), count=3) == 3
-    assert states(lent) == ["quarantined", "free", "free", "free"]
-
-
 def test_one_size_of_buffers_in_a_rack(lent):
     with pytest.raises(errors.BadRequest, match=r"\[lending\] buffer_mib"):
-        lent.delegate("op-1", Lender("h1", LIFE, LenderKind.ACTIVE, 128), {9: 0})
+        lent.delegate(Lender("h1", LIFE, LenderKind.ACTIVE, 128), 2, {0: 0, 9: 0})
 
 
 def test_a_former_leader_writes_nothing(lent):

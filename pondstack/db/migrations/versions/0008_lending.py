@@ -19,6 +19,7 @@ def upgrade() -> None:
         sa.Column("incarnation", _UUID, nullable=False),
         sa.Column("kind", sa.String(16), nullable=False),
         sa.Column("buffer_mib", sa.Integer(), nullable=False),
+        sa.Column("sequence", sa.BigInteger(), nullable=False),
         sa.Column("created_at", sa.Float(53), nullable=False),
     )
     op.create_table(
