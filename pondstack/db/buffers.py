@@ -93,13 +93,13 @@ def move(session: Session, items: Sequence[Buffer], *events: SliceEvent, **targe
     return [swap.move() for swap in swaps]
 
 
-def mark(session: Session, items: Iterable[Buffer], **values: Any) -> None:
-    """Set `leaving` or `promised_to` of buffers."""
+def mark(session: Session, items: Iterable[Buffer], values: Mapping[str, Any]) -> None:
+    """Set what is no matter of states of buffers."""
     for incarnation, indexes in _by_incarnation(items).items():
         session.execute(
             update(table(BufferRow))
             .where(BufferRow.incarnation == incarnation, BufferRow.index.in_(indexes))
-            .values(**values)
+            .values(values)
         )
 
 

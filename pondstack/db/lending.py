@@ -120,13 +120,13 @@ class Lending:
             known = self._lender(session, host)
             mine = self._tables.buffers.of_lender(session, host)
             self._tables.buffers.put_lender(session, replace(known, kind=kind))
-            self._tables.buffers.mark(session, mine, promised_to=None)
+            self._tables.buffers.mark(session, mine, {"promised_to": None})
             by_borrower: dict[str, list[Buffer]] = {}
             for item in mine:
                 if item.index in promised and item.state is SliceState.FREE:
                     by_borrower.setdefault(promised[item.index], []).append(item)
             for borrower, items in by_borrower.items():
-                self._tables.buffers.mark(session, items, promised_to=borrower)
+                self._tables.buffers.mark(session, items, {"promised_to": borrower})
             return {"kind": str(kind), MOVES: []}
 
         arguments = {"host": host, "kind": str(kind), "promised": {str(key): value for key, value in promised.items()}}
@@ -144,7 +144,7 @@ class Lending:
             count = _buffers_for(mib, known.buffer_mib)
             mine = _present(self._tables.buffers.of_lender(session, host), known)
             chosen = borrowing.to_reclaim(mine, count, self._tables.buffers.unguaranteed(session))
-            self._tables.buffers.mark(session, chosen, leaving=True)
+            self._tables.buffers.mark(session, chosen, {"leaving": True})
             held = [item for item in chosen if item.state in (SliceState.ASSIGNING, SliceState.ONLINE)]
             moves = self._move_buffers(session, held, SliceEvent.RELEASE, reason=f"lender {host} wants it back")
             incarnation = known.incarnation
@@ -268,7 +268,7 @@ class Lending:
         aside = [item for item in gone if item.state is SliceState.QUARANTINED and item.allocation_uuid]
         why = f"{LENDER_LOST}: its lender does not have this memory any more"
         self._tables.buffers.remove(session, [item for item in gone if item not in owned and item not in aside])
-        self._tables.buffers.mark(session, aside, reason=why)
+        self._tables.buffers.mark(session, aside, {"reason": why})
         moves = self._move_buffers(session, owned, SliceEvent.QUARANTINE, reason=why)
         if moves:
             effect = {BUFFER_MOVES: moves, MOVES: []}

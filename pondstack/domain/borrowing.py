@@ -14,7 +14,10 @@ _PREFERRED = (LenderKind.ZOMBIE, LenderKind.ACTIVE)
 
 
 def usable(free: Iterable[Buffer], borrower: str, down: Collection[str] = ()) -> list[Buffer]:
-    """Return the buffers that a borrower may have: free ones of other hosts which live and want none of it back."""
+    """Return the buffers that a borrower may have: free ones of other hosts which live and want none of it back.
+
+    Of a zombie only what was promised to it: there is no key of anything else.
+    """
     return [
         item
         for item in free
@@ -22,7 +25,7 @@ def usable(free: Iterable[Buffer], borrower: str, down: Collection[str] = ()) ->
         and item.lender != borrower
         and item.lender not in down
         and not item.leaving
-        and item.promised_to in (None, borrower)
+        and (item.promised_to == borrower or (item.promised_to is None and item.kind is LenderKind.ACTIVE))
     ]
 
 

@@ -88,7 +88,7 @@ def move(tx: Transaction, items: Sequence[Buffer], *events: SliceEvent, **target
     return [swap.move() for swap in swaps]
 
 
-def mark(tx: Transaction, items: Iterable[Buffer], **values: Any) -> None:
+def mark(tx: Transaction, items: Iterable[Buffer], values: Mapping[str, Any]) -> None:
     """Set what is no matter of states of buffers."""
     for item in items:
         row = tx.tables.buffers[_key(item)]

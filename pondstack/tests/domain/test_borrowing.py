@@ -55,14 +55,15 @@ def test_no_lender_has_more_than_its_part(sizes: list[int], count: int) -> None:
 
 def test_what_a_borrower_cannot_have() -> None:
     items = [
-        *buffers("me", 1),
-        *buffers("dead", 1),
-        *buffers("leaver", 1, leaving=True),
+        *buffers("me", 1, promised_to="me"),
+        *buffers("dead", 1, promised_to="me"),
+        *buffers("leaver", 1, leaving=True, promised_to="me"),
+        *buffers("asleep", 1),
         *buffers("promised", 1, promised_to="another"),
         owned(buffers("taken", 1)[0]),
         replace(buffers("dirty", 1)[0], state=SliceState.SANITIZING),
         *buffers("mine", 1, promised_to="me"),
-        *buffers("fine", 1),
+        *buffers("fine", 1, ACTIVE),
     ]
     assert lenders(borrowing.usable(items, "me", {"dead"})) == ["mine", "fine"]
 

@@ -1,0 +1,174 @@
+"""The leader and memory that hosts lend: keys, and what follows once somebody lets go. Agents are plain objects."""
+
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import oslo_messaging
+import pytest
+
+from pondstack.controller.lending import Lenders, Settler
+from pondstack.db.lending import BorrowRequest
+from pondstack.domain.errors import AgentUnavailable, BufferShortage, InUse, StaleEpoch
+from pondstack.domain.lending import Lender, LenderKind
+from pondstack.testing.memory_lease import take_over
+from pondstack.testing.memory_ledger import MemoryLedger
+from pondstack.testing.memory_store import MemoryStore
+from pondstack.tests.db.conftest import report
+
+SIZE = 64
+
+
+@dataclass
+class Agents:
+    """Lenders and borrowers as the controller calls them. `keys`: live ones, (lender, index) to borrower."""
+
+    keys: dict[tuple[str, int], str] = field(default_factory=dict)
+    used: set[tuple[str, int]] = field(default_factory=set)
+    keep: set[tuple[str, int]] = field(default_factory=set)
+    down: set[str] = field(default_factory=set)
+    refuse: dict[str, Exception] = field(default_factory=dict)
+
+    def export(self, host, *, indexes, borrower, incarnation, **_said):
+        self._asked(host)
+        for index in indexes:
+            if self.keys.get((host, index), borrower) != borrower:
+                raise InUse(f"buffer {index} has a key of {self.keys[host, index]}")
+            self.keys[host, index] = borrower
+            self.used.add((host, index))
+        return {"incarnation": incarnation, "ticket": {}, "keys": {index: f"key {index}" for index in indexes}}
+
+    def revoke(self, host, *, indexes, **_said):
+        self._asked(host)
+        for index in indexes:
+            self.keys.pop((host, index), None)
+        return list(indexes)
+
+    def give_back(self, host, *, lender, indexes, **_said):
+        self._asked(host)
+        return [index for index in indexes if (lender, index) not in self.keep]
+
+    def _asked(self, host):
+        if host in self.down:
+            raise oslo_messaging.MessagingTimeout(host)
+        if host in self.refuse:
+            raise self.refuse[host]
+
+
+class Rack:
+    """Hosts h1 and h2 lend four buffers each; h3 borrows."""
+
+    def __init__(self):
+        store = MemoryStore()
+        self.ledger = MemoryLedger(store, take_over(store))
+        for host in ("h1", "h2", "h3"):
+            self.ledger.heartbeat(report(host, pools=[]))
+        self.lives = {host: str(uuid4()) for host in ("h1", "h2")}
+        for host in self.lives:
+            self.lend(host)
+        self.agents, self.settled = Agents(), 0
+        self.lenders = Lenders(self.ledger, self.agents, self._settle)
+        self.settler = Settler(self.ledger, self.agents)
+
+    def lend(self, host, indexes=range(4), kind=LenderKind.ACTIVE):
+        return self.ledger.delegate(
+            Lender(host, self.lives[host], kind, SIZE), 1, {index: index * SIZE for index in indexes}
+        )
+
+    def borrow(self, count=2, operation=None, guaranteed=True):
+        request = BorrowRequest("vm1", "h3", count * SIZE, SIZE, guaranteed)
+        return self.lenders.borrow(operation or str(uuid4()), request)
+
+    def states(self):
+        return sorted(str(item.state) for item in self.ledger.buffers())
+
+    def _settle(self):
+        self.settled += 1
+
+
+@pytest.fixture
+def rack():
+    return Rack()
+
+
+def test_a_borrower_gets_keys_of_each_lender_and_the_same_again(rack):
+    given = rack.borrow(operation="op-1")
+    assert sorted(given["lenders"]) == ["h1", "h2"]
+    assert set(rack.agents.keys.values()) == {"h3"}
+    assert rack.borrow(operation="op-1") == given
+
+
+def test_what_was_given_back_is_free_only_after_its_keys_are_dead(rack):
+    given = rack.borrow()
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
+    assert rack.settled == 1
+    rack.agents.down = {"h1"}
+    rack.settler.run()
+    assert rack.states() == ["free"] * 7 + ["sanitizing"]
+    assert len(rack.agents.keys) == 1
+    rack.agents.down = set()
+    rack.settler.run()
+    assert rack.states() == ["free"] * 8
+    assert rack.agents.keys == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [({"down": {"h2"}}, AgentUnavailable), ({"refuse": {"h2": StaleEpoch("an older one")}}, StaleEpoch)],
+)
+def test_without_all_keys_nobody_gets_anything(rack, fault, error):
+    vars(rack.agents).update(fault)
+    with pytest.raises(error):
+        rack.borrow(4)
+    assert rack.ledger.remote_allocations() == []
+    assert rack.states() == ["free"] * 4 + ["sanitizing"] * 4
+    vars(rack.agents).update(down=set(), refuse={})
+    rack.settler.run()
+    assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+
+
+def test_a_lender_gets_its_memory_back_step_by_step(rack):
+    given = rack.borrow(8)
+    rack.ledger.acknowledge_borrowed("op-1", given["allocation_uuid"], "h3")
+    assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == []
+    rack.agents.keep = {("h1", 0)}
+    rack.settler.run()
+    assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == [], "the key of what came back lives until the next round"
+    rack.settler.run()
+    assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == [1]
+    rack.agents.keep = set()
+    for _ in range(2):
+        rack.settler.run()
+    assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == [0, 1]
+    with pytest.raises(BufferShortage):
+        rack.borrow(1)
+
+
+def test_what_a_lender_lost_is_forgotten_once_its_borrower_let_go(rack):
+    given = rack.borrow(8)
+    rack.lives["h1"] = str(uuid4())
+    assert rack.lend("h1", range(1)) == (1, 4)
+    assert rack.states() == ["assigning"] * 4 + ["free"] + ["quarantined"] * 4
+    rack.agents.down = {"h3"}
+    rack.settler.run()
+    assert rack.states().count("quarantined") == 4
+    rack.agents.down = set()
+    rack.settler.run()
+    assert rack.states() == ["assigning"] * 4 + ["free"]
+    assert rack.ledger.remote_allocations()[0].uuid == given["allocation_uuid"]
+
+
+def test_a_zombie_is_not_called(rack):
+    given = rack.borrow(1)
+    lender = given["buffers"][0]["lender"]
+    rack.ledger.set_kind("op-1", lender, LenderKind.ZOMBIE, {3: "h3"})
+    rack.agents.refuse = {lender: AssertionError("it sleeps")}
+    other = rack.borrow(1)
+    assert [(item["lender"], item["index"]) for item in other["buffers"]] == [(lender, 3)]
+    assert other["lenders"] == {}
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
+    rack.settler.run()
+    assert "sanitizing" in rack.states()
+    rack.agents.refuse = {}
+    rack.ledger.set_kind("op-3", lender, LenderKind.ACTIVE, {})
+    rack.settler.run()
+    assert "sanitizing" not in rack.states()
