@@ -10,9 +10,15 @@ import futurist
 from oslo_config import cfg
 
 from pondstack_agent.attaching import Attaching
+from pondstack_agent.borrowing.borrowing import Borrowing
+from pondstack_agent.borrowing.build import build_borrowing
+from pondstack_agent.borrowing.pages import NoPages, Pages
 from pondstack_agent.controller_link import Controller, ControllerLink
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.lending.build import build_lending
+from pondstack_agent.lending.lending import Lending
+from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.manager import AgentManager
 from pondstack_agent.mitigation.mitigations import Mitigations
@@ -25,6 +31,7 @@ from pondstack_agent.releases import Executor, Releases
 from pondstack_agent.reporting import Reporting
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.tiering import Tiering
+from pondstack_rdma.room import Room, host_room
 
 
 @dataclass(frozen=True)
@@ -34,6 +41,9 @@ class Agent:
     manager: AgentManager
     reporting: Reporting
     tiering: Tiering
+    lending: Lending | None = None
+    borrowing: Borrowing | None = None
+    """None: [lending] transport is empty."""
 
 
 def build_agent(
@@ -48,12 +58,17 @@ def build_agent(
     mitigating: Executor | None = None,
     step: Callable[[str], None] = lambda _name: None,
     tiering: Tiering | None = None,
+    remote: Executor | None = None,
+    meminfo: Room = host_room,
+    pages: Pages | None = None,
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
     `executor` runs what nobody waits for, `calls` the calls of the controller (None: in the caller's thread). `records`
     opens a folder of records. `mitigating` runs mitigations, which take long (None: `executor`); `step` is told before
-    each of their changes. `tiering`: the settings of another kernel than that of this machine.
+    each of their changes. `tiering`: the settings of another kernel than that of this machine. `remote` runs what takes
+    long of lent memory (None: `executor`), `meminfo` tells how much memory is available, `pages` owns what is in
+    borrowed memory (None: nobody).
     """
     state_dir, host = Path(conf.agent.state_dir), conf.host
     link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
@@ -71,15 +86,6 @@ def build_agent(
         clock=clock,
     )
     tiering = tiering or Tiering.from_conf(conf, records(state_dir / "tiering"))
-    reporting = Reporting(
-        host=host,
-        pools=pools,
-        releases=releases,
-        epoch=epoch,
-        sequence=sequence,
-        controller=link,
-        tiering=tiering,
-    )
     attaching = Attaching(
         host=host,
         operations=operations,
@@ -91,11 +97,29 @@ def build_agent(
         locks=by_allocation,
     )
     nodes = HostNodes()
+    room = LocalRoom(nodes.free_mib, conf.agent.mitigation_headroom_mib)
+    lending = borrowing = None
+    if conf.lending.transport:
+        remote = remote or executor
+        kept = lambda: room.reserved_mib  # noqa: E731
+        lending = build_lending(conf, link, epoch, remote, records, clock, HostRoom.from_conf(conf, kept, meminfo))
+        borrowing = build_borrowing(conf, link, epoch, remote, records, clock, pages or NoPages())
+    reporting = Reporting(
+        host=host,
+        pools=pools,
+        releases=releases,
+        epoch=epoch,
+        sequence=sequence,
+        controller=link,
+        tiering=tiering,
+        lending=lending,
+        borrowing=borrowing,
+    )
     mitigations = Mitigations(
         entries=Entries(records(state_dir / "mitigations"), clock),
         pools=pools,
         nodes=nodes,
-        room=LocalRoom(nodes.free_mib, conf.agent.mitigation_headroom_mib),
+        room=room,
         mover=Mover(nodes, conf.agent.mitigation_chunk_mib, step),
         executor=mitigating or executor,
         step=step,
@@ -111,4 +135,4 @@ def build_agent(
         mitigations=mitigations,
         locks=by_allocation,
     )
-    return Agent(manager, reporting, tiering)
+    return Agent(manager, reporting, tiering, lending, borrowing)

@@ -9,6 +9,7 @@ from kombu.exceptions import OperationalError
 
 from pondstack.domain import errors
 from pondstack.rpc.wire import Grant, Report, Sample
+from pondstack_agent.foreign import local
 
 T = TypeVar("T")
 
@@ -43,6 +44,33 @@ class Controller(Protocol):
     def telemetry(self, *, host: str, samples: Sequence[Sample]) -> None:
         """Hand over what was measured."""
 
+    def delegate(
+        self,
+        *,
+        operation_id: str,
+        host: str,
+        incarnation: str,
+        kind: str,
+        buffer_mib: int,
+        buffers: Sequence[dict[str, int]],
+    ) -> None:
+        """Tell all that is lent."""
+
+    def reclaim(self, *, operation_id: str, host: str, mib: int) -> dict[str, Any]:
+        """Ask for lent memory back."""
+
+    def release_buffers(
+        self,
+        *,
+        operation_id: str,
+        host: str,
+        loan_uuid: str,
+        lender: str,
+        incarnation: str,
+        indexes: Sequence[int],
+    ) -> None:
+        """Borrowed buffers are used no more."""
+
 
 class ControllerLink:
     """Calls the controller; raises Unavailable when it does not answer in time, its own error when it refuses.
@@ -76,6 +104,18 @@ class ControllerLink:
         """Hand over what was measured of the guests."""
         self._call(self._controller.telemetry, host=host, samples=samples)
 
+    def delegate(self, **offer: Any) -> None:
+        """Tell all that this host lends."""
+        self._call(self._controller.delegate, **offer)
+
+    def reclaim(self, *, operation_id: str, host: str, mib: int) -> dict[str, Any]:
+        """Ask for lent memory back; answers which buffers nobody has any more."""
+        return self._call(self._controller.reclaim, operation_id=operation_id, host=host, mib=mib)
+
+    def release_buffers(self, **release: Any) -> None:
+        """Tell that borrowed buffers are used no more."""
+        self._call(self._controller.release_buffers, **release)
+
     def _call(self, method: Callable[..., T], *arguments: Any, **named: Any) -> T:
         with _translated(method.__name__):
             future = self._executor.submit(method, *arguments, **named)
@@ -103,14 +143,6 @@ def _translated(method: str) -> Iterator[None]:
             f"the controller could not do {method} ({type(error).__name__}: {_first_line(error)}); see its log and the "
             "message bus, then repeat with the same operation id"
         ) from error
-
-
-def local(error: errors.PondError) -> errors.PondError:
-    """Return an error that came over RPC as one of our own classes, so that it can cross RPC once more."""
-    kind: Callable[[str], errors.PondError] = next(
-        item for item in type(error).__mro__ if item.__module__ == errors.__name__
-    )
-    return kind(error.message)
 
 
 def _first_line(error: BaseException) -> str:

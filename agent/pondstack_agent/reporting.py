@@ -8,9 +8,11 @@ from oslo_log import log
 
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Report
+from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.lending.lending import Lending
 from pondstack_agent.releases import Releases
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.tiering import Tiering
@@ -31,6 +33,8 @@ class Reporting:
         sequence: Sequence,
         controller: ControllerLink,
         tiering: Tiering,
+        lending: Lending | None = None,
+        borrowing: Borrowing | None = None,
     ) -> None:
         self._host = host
         self._pools = pools
@@ -39,6 +43,8 @@ class Reporting:
         self._sequence = sequence
         self._controller = controller
         self._tiering = tiering
+        self._lending = lending
+        self._borrowing = borrowing
         self._lock = threading.Lock()
         self._trouble = ""
         self.known_pools: dict[str, Any] | None = None
@@ -61,6 +67,8 @@ class Reporting:
                 released=released,
                 stuck=self._pools.stuck(),
                 tiering=self._tiering.report(),
+                lending=self._lending.report() if self._lending else None,
+                borrowed=self._borrowing.report() if self._borrowing else None,
             )
 
     def heartbeat(self) -> bool:

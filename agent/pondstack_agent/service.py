@@ -14,21 +14,24 @@ from oslo_service import service
 from pondstack.domain.errors import PondError
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack_agent.borrowing.endpoint import BorrowingEndpoint
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.endpoint import AgentEndpoint
+from pondstack_agent.lending.endpoint import LendingEndpoint
 from pondstack_agent.telemetry.service import Telemetry
 
 LOG = log.getLogger(__name__)
 
 _BACKGROUND_THREADS = 2
+_REMOTE_THREADS = 2
 _MITIGATIONS = 2
 """At once; more wait. Two fill the memory bus of a host."""
 
 
 class AgentService(service.ServiceBase):  # type: ignore[misc]
     """One host's agent. Threads: [agent] rpc_threads for requests, two for the heartbeat, two that tell of releases,
-    four for telemetry, and those in which calls of the controller wait.
+    two for lent memory, four for telemetry, and those in which calls of the controller wait.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
@@ -39,6 +42,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         self._telemetry: Telemetry | None = None
         self._executor: Any = None
         self._mitigating: Any = None
+        self._remote: Any = None
         self._agent: Agent | None = None
 
     def start(self) -> None:
@@ -49,15 +53,24 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         transport = rpc.get_transport(conf)
         self._executor = futurist.ThreadPoolExecutor(max_workers=_BACKGROUND_THREADS)
         self._mitigating = futurist.ThreadPoolExecutor(max_workers=_MITIGATIONS)
+        self._remote = futurist.ThreadPoolExecutor(max_workers=_REMOTE_THREADS)
         controller = ControllerAPI(transport, timeout_seconds=conf.agent.controller_timeout_seconds)
         # As many as can be waiting at once: a call that the bus holds up must not keep others waiting.
-        calls = futurist.ThreadPoolExecutor(max_workers=conf.agent.rpc_threads + _BACKGROUND_THREADS + 2)
-        agent = build_agent(conf, controller, self._executor, calls=calls, mitigating=self._mitigating)
+        calls = futurist.ThreadPoolExecutor(
+            max_workers=conf.agent.rpc_threads + _BACKGROUND_THREADS + _REMOTE_THREADS + 2
+        )
+        agent = build_agent(
+            conf, controller, self._executor, calls=calls, mitigating=self._mitigating, remote=self._remote
+        )
         agent.manager.recover()
+        if agent.borrowing is not None:
+            agent.borrowing.recover()
         agent.tiering.start()
         self._agent = agent
         self._server = oslo_messaging.get_rpc_server(
-            transport, rpc.agent_target(conf.host), [AgentEndpoint(agent.manager)]
+            transport,
+            rpc.agent_target(conf.host),
+            [AgentEndpoint(agent.manager), LendingEndpoint(agent.lending), BorrowingEndpoint(agent.borrowing)],
         )
         self._server.start(override_pool_size=conf.agent.rpc_threads)
         self._heartbeat = _heartbeat(conf, agent)
@@ -79,13 +92,19 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             self._heartbeat.stop()  # not waited for: what it does is on disk before and goes on after a restart
         if self._agent is not None:
             self._agent.manager.stop()
+            if self._agent.lending is not None:
+                self._agent.lending.stop()
         if self._telemetry is not None:
             self._telemetry.stop()
         if self._executor is not None:
             self._executor.shutdown(wait=graceful)
         if self._mitigating is not None:
             self._mitigating.shutdown(wait=graceful)
+        if self._remote is not None:
+            self._remote.shutdown(wait=graceful)
         if self._agent is not None:
+            if self._agent.borrowing is not None:
+                self._agent.borrowing.stop()
             self._agent.tiering.stop()
         if self._done is not None:
             self._done.set()
@@ -106,6 +125,9 @@ def _heartbeat(conf: cfg.ConfigOpts, agent: Agent) -> Any:
             agent.reporting.heartbeat()
             agent.manager.tidy(conf.agent.unanswered_attach_seconds, conf.agent.operation_memory_seconds)
             agent.tiering.maintain()
+            for side in (agent.lending, agent.borrowing):
+                if side is not None:
+                    side.maintain(conf.agent.operation_memory_seconds)
         except (PondError, OSError) as error:
             LOG.error("Heartbeat of host %s failed: %s", conf.host, error)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from pondstack.conf import tiering
+from pondstack.conf import lending, tiering
 
 AGENT, EMULATED, CXL, TELEMETRY = "agent", "emulated", "cxl", "telemetry"
 
@@ -241,4 +241,5 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of the agent."""
     for group, options in list_opts():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
+    lending.register_opts(conf)
     tiering.register_opts(conf)

@@ -14,7 +14,7 @@ import pondstack.conf
 
 Options = list[tuple[Any, list[cfg.Opt]]]
 
-AGENT_FILE = frozenset({"agent", "tiering"})
+AGENT_FILE = frozenset({"agent", "lending", "tiering"})
 """Modules whose options are in pondstack-agent.conf."""
 
 NOVA_FILE = frozenset({"compute", "scheduler"})

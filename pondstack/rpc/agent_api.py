@@ -6,10 +6,11 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.lending_calls import LendingCalls
 from pondstack.rpc.wire import Attachment, Mitigation, Report
 
 
-class AgentAPI:
+class AgentAPI(LendingCalls):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
 
     def __init__(self, transport: Any, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:
@@ -17,9 +18,10 @@ class AgentAPI:
         self._timeout = timeout_seconds
         self._monitor = monitor_seconds
 
-    def _call(self, host: str, method: str, **arguments: Any) -> Any:
+    def _call(self, host: str, method: str, *, version: str | None = None, **arguments: Any) -> Any:
         client = oslo_messaging.get_rpc_client(self._transport, rpc.agent_target(host))
-        context = client.prepare(timeout=self._timeout, call_monitor_timeout=self._monitor)
+        wanted = {"version": version} if version else {}
+        context = client.prepare(timeout=self._timeout, call_monitor_timeout=self._monitor, **wanted)
         return context.call({}, method, **arguments)
 
     def attach(

@@ -19,6 +19,8 @@ MONITOR_SECONDS = 4
 """An audit takes as long as it takes; that its controller is gone is noticed after this many seconds."""
 TELEMETRY_VERSION = "1.1"
 """The version of the endpoint that telemetry() came with."""
+LENDING_VERSION = "1.2"
+"""The version that delegate(), reclaim() and release_buffers() came with."""
 
 
 class ControllerAPI:
@@ -100,6 +102,59 @@ class ControllerAPI:
         """
         client = self._leader.prepare(timeout=self._timeout, version=TELEMETRY_VERSION)
         client.call({}, "telemetry", host=host, samples=[item.to_wire() for item in samples])
+
+    def delegate(
+        self,
+        *,
+        operation_id: str,
+        host: str,
+        incarnation: str,
+        kind: str,
+        buffer_mib: int,
+        buffers: Sequence[dict[str, int]],
+    ) -> None:
+        """Tell all that a host lends (GS_goto_zombie of Zombieland 4.3, when `kind` is zombie).
+
+        `buffers`: {"index", "offset_mib"} of every one; what is not among them, and all of other incarnations, is lent
+        no more and its keys are dead. `incarnation` "": the host lends nothing.
+        """
+        self._lent(
+            "delegate",
+            operation_id=operation_id,
+            host=host,
+            incarnation=incarnation,
+            kind=kind,
+            buffer_mib=buffer_mib,
+            buffers=list(buffers),
+        )
+
+    def reclaim(self, *, operation_id: str, host: str, mib: int) -> dict[str, Any]:
+        """Ask for lent memory back (GS_reclaim, Zombieland 4.3); asked again until it is there.
+
+        Answers {"indexes": the host's buffers that nobody has (any more), and that go to nobody from now on}.
+        """
+        answer: dict[str, Any] = self._lent("reclaim", operation_id=operation_id, host=host, mib=mib)
+        return answer
+
+    def release_buffers(
+        self, *, operation_id: str, host: str, loan_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]
+    ) -> None:
+        """The borrower `host` uses these buffers of a loan no more, and has closed their keys."""
+        self._lent(
+            "release_buffers",
+            operation_id=operation_id,
+            host=host,
+            loan_uuid=loan_uuid,
+            lender=lender,
+            incarnation=incarnation,
+            indexes=list(indexes),
+        )
+
+    def _lent(self, method: str, **arguments: Any) -> Any:
+        def attempt(seconds: float) -> Any:
+            return self._leader.prepare(timeout=seconds, version=LENDING_VERSION).call({}, method, **arguments)
+
+        return self._persisting.call(attempt, self._timeout)
 
     def get_split(self, *, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
         """Ask how to split a VM (pondstack.domain.sizing.Features as a dict); remembered by instance."""

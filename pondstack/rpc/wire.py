@@ -77,6 +77,11 @@ class Report(Wire):
     tiering: dict[str, Any] = field(default_factory=dict)
     """Tiering by the kernel, as read back: {} when nothing is configured, else `settings` (name to the kernel's text),
     `tiers` (memory tier to nodes), `trouble` (texts)."""
+    lending: dict[str, Any] | None = None
+    """What the host lends, as agent.get_lending answers it but for `buffers`: runs [first index, count, borrower,
+    generation]. None: it takes no part."""
+    borrowed: dict[str, Any] | None = None
+    """What it borrows, as agent.get_borrowing answers it. None: it takes no part."""
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:

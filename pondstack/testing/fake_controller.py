@@ -31,6 +31,9 @@ class FakeController:
         self.operations: dict[str, tuple[dict[str, Any], str]] = {}
         self.reports: list[Report] = []
         self.samples: list[Sample] = []
+        self.delegated: list[dict[str, Any]] = []
+        self.freed: list[int] = []
+        self.released_buffers: dict[str, dict[str, Any]] = {}
         self.calls: list[str] = []
         self.before: defaultdict[str, list[Callable[..., Any]]] = defaultdict(list)
         self.after: defaultdict[str, list[Callable[..., Any]]] = defaultdict(list)
@@ -104,6 +107,21 @@ class FakeController:
         """Keep what was measured."""
         with self._call("telemetry", host=host, samples=samples):
             self.samples += samples
+
+    def delegate(self, **offer: Any) -> None:
+        """Keep what a host lends; `delegated` has all that was told."""
+        with self._call("delegate", **offer):
+            self.delegated.append(offer)
+
+    def reclaim(self, *, operation_id: str, host: str, mib: int) -> dict[str, Any]:
+        """Answer the buffers that a test says are free, `freed`."""
+        with self._call("reclaim", operation_id=operation_id, host=host, mib=mib):
+            return {"indexes": list(self.freed)}
+
+    def release_buffers(self, *, operation_id: str, **release: Any) -> None:
+        """Keep a borrower's release, by operation id."""
+        with self._call("release_buffers", operation_id=operation_id, **release):
+            self.released_buffers[operation_id] = release
 
     def lead_again(self, epoch: int) -> None:
         """Restart with a new epoch."""

@@ -57,6 +57,12 @@ class LocalRoom:
             plan.check_room(mib, {node: free.get(node, 0) for node in nodes}, others, self._headroom_mib)
             self._reserved[name] = mib
 
+    @property
+    def reserved_mib(self) -> int:
+        """What is reserved now, in all."""
+        with self._lock:
+            return sum(self._reserved.values())
+
     def give_back(self, name: str) -> None:
         """Drop a reservation; what moved is used by now, and the kernel counts it."""
         with self._lock:

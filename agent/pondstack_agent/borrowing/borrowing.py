@@ -1,0 +1,251 @@
+"""What a host does as a borrower: opens keys before their lender freezes, keeps links, gives buffers back.
+
+prepare: on disk -> connected, keys open -> Pages.arrived
+give_back: "leaving" on disk -> Pages.leave -> keys closed -> "released" on disk -> the controller is told
+"""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+from oslo_log import log
+
+from pondstack.domain.errors import BadRequest, Conflict, PondError, Unavailable
+from pondstack_agent.borrowing.link import LenderLink
+from pondstack_agent.borrowing.pages import Pages
+from pondstack_agent.borrowing.records import BorrowedBuffer, Held, Store, name_of
+from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.locks import NamedLocks
+from pondstack_agent.releases import Executor
+from pondstack_rdma.model import Key, Ticket
+
+LOG = log.getLogger(__name__)
+
+LinkMaker = Callable[[str, str, Ticket], LenderLink]
+"""Makes the link to (lender, incarnation, ticket); connects nowhere yet."""
+
+
+class Borrowing:
+    """The borrower side of one agent."""
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        store: Store,
+        make_link: LinkMaker,
+        pages: Pages,
+        controller: ControllerLink,
+        epoch: EpochGuard,
+        executor: Executor,
+    ) -> None:
+        self._host, self._store, self._make_link, self._pages = host, store, make_link, pages
+        self._controller, self._epoch, self._executor = controller, epoch, executor
+        self._locks = NamedLocks()
+        self._guard = threading.Lock()
+        self._links: dict[str, LenderLink] = {}
+        self._leaving: set[str] = set()
+        self._down: set[str] = set()
+
+    def prepare(
+        self,
+        *,
+        epoch: int,
+        lender: str,
+        ticket: Mapping[str, Any],
+        keys: Mapping[str, Any],
+        loan_uuid: str = "",
+        incarnation: str = "",
+    ) -> list[int]:
+        """Controller's command: connect to a lender and open keys, as long as it can answer; all or none.
+
+        Idempotent by the keys; returns the buffers. Raises StaleEpoch, BadRequest, Conflict, Unavailable.
+        """
+        self._epoch.check(epoch)
+        shown, opened = Ticket.from_dict(ticket), _keys(keys)
+        if shown.borrower != self._host:
+            raise BadRequest(f"the ticket is borrower {shown.borrower}'s, not this host's ({self._host})")
+        with self._locks.holding(name_of(lender, incarnation)):
+            before = self._store.get(lender, incarnation)
+            for index, key in opened.items():
+                _check_new(before, index, key, loan_uuid)
+            new = {index: BorrowedBuffer(loan_uuid, key) for index, key in opened.items()}
+            link = self._link(lender, incarnation, shown)
+            # On disk first: a killed agent must find what it had opened.
+            self._store.put(before, ticket=dict(ticket), buffers={**before.buffers, **new})
+            try:
+                link.open(opened)
+            except PondError:
+                link.forget(set(opened) - set(before.buffers))
+                self._store.put(before)
+                raise
+            self._pages.arrived(loan_uuid, link, sorted(opened))
+        return sorted(opened)
+
+    def give_back(
+        self, *, epoch: int, loan_uuid: str, lender: str, indexes: Sequence[int], incarnation: str = ""
+    ) -> list[int]:
+        """Controller's command: stop using buffers (US_reclaim, Zombieland 4.3), then close their keys.
+
+        Goes on in the background, after a restart, too, and tells the controller; returns which are released already.
+        Raises StaleEpoch, Conflict when a buffer is another loan's.
+        """
+        self._epoch.check(epoch)
+        with self._locks.holding(name_of(lender, incarnation)):
+            held = self._store.get(lender, incarnation)
+            mine = [index for index in indexes if index in held.buffers]
+            if strangers := [index for index in mine if held.buffers[index].loan_uuid not in ("", loan_uuid)]:
+                raise Conflict(f"the buffers {strangers} of lender {lender} are not of loan {loan_uuid}; look again")
+            if mine:
+                leaving = {index: replace(held.buffers[index], leaving=True) for index in mine}
+                held = self._store.put(held, buffers={**held.buffers, **leaving})
+                self._executor.submit(self._return, lender, incarnation)
+        return sorted(set(indexes) - set(mine))
+
+    def get_borrowing(self) -> dict[str, Any]:
+        """Return what is borrowed, of whom, and how quick each lender is; doc/source/lending.md has all of it."""
+        return {"lenders": [self._view(held) for held in self._store.all()]}
+
+    def report(self) -> dict[str, Any]:
+        """Return the same for a report."""
+        return self.get_borrowing()
+
+    def link(self, lender: str, incarnation: str) -> LenderLink | None:
+        """Return the link to a lender, None when nothing is borrowed of it."""
+        return self._links.get(name_of(lender, incarnation))
+
+    def recover(self) -> None:
+        """Find what a former life of the agent had borrowed, in the background."""
+        self.maintain(float("inf"))
+
+    def maintain(self, keep_seconds: float) -> None:
+        """Look at links, connect again, go on giving back and telling; in the background."""
+        self._executor.submit(self._maintain, keep_seconds)
+
+    def stop(self) -> None:
+        """The agent ends; keys stay ours, and its next life opens them again."""
+        for link in list(self._links.values()):
+            link.close()
+
+    def _maintain(self, keep_seconds: float) -> None:
+        for held in self._store.all():
+            try:
+                self._keep(held)
+            except PondError as error:
+                LOG.debug("Lender %s is tried again later: %s", held.name, error)
+            if held.by_loan(leaving=True) or held.telling:
+                self._return(held.lender, held.incarnation)
+        self._store.prune(keep_seconds)
+
+    def _keep(self, held: Held) -> None:
+        """Have the link to a lender up, and its owner know when it is not."""
+        if not held.buffers:
+            return
+        link = self._link(held.lender, held.incarnation, Ticket.from_dict(held.ticket))
+        if link.check():
+            return
+        self._note_down(held, link)
+        if link.due:
+            with self._locks.holding(held.name):
+                held = self._store.get(held.lender, held.incarnation)
+                refused = link.reopen({index: key for index, key in held.keys.items()})
+            self._note_up(held, link, refused)
+
+    def _note_down(self, held: Held, link: LenderLink) -> None:
+        if held.name not in self._down:
+            self._down.add(held.name)
+            LOG.warning(
+                "Lender %s does not answer: its %d buffers are served from mirrors", held.name, len(held.buffers)
+            )
+            for loan_uuid, indexes in held.by_loan(leaving=False).items():
+                self._pages.lost(loan_uuid, link, indexes)
+
+    def _note_up(self, held: Held, link: LenderLink, refused: Sequence[int]) -> None:
+        self._down.discard(held.name)
+        LOG.info("Lender %s answers, and refuses %d of %d buffers", held.name, len(refused), len(held.buffers))
+        for loan_uuid, indexes in held.by_loan(leaving=False).items():
+            kept = [index for index in indexes if index not in refused]
+            self._pages.arrived(loan_uuid, link, kept)
+
+    def _return(self, lender: str, incarnation: str) -> None:
+        name = name_of(lender, incarnation)
+        with self._guard:
+            if name in self._leaving:
+                return  # another thread is at it, and `maintain` comes again
+            self._leaving.add(name)
+        try:
+            held = self._store.get(lender, incarnation)
+            for loan_uuid, indexes in held.by_loan(leaving=True).items():
+                self._leave(held, loan_uuid, indexes)
+            self._tell(lender, incarnation)
+        except Unavailable as error:
+            LOG.debug("Buffers of lender %s are given back later: %s", name, error)
+        except PondError as error:
+            LOG.warning("Buffers of lender %s are not given back yet: %s", name, error)
+        finally:
+            with self._guard:
+                self._leaving.discard(name)
+
+    def _leave(self, held: Held, loan_uuid: str, indexes: Sequence[int]) -> None:
+        link = self._link(held.lender, held.incarnation, Ticket.from_dict(held.ticket))
+        self._pages.leave(loan_uuid, link, indexes)  # not under the lock: it may copy for long
+        with self._locks.holding(held.name):
+            held = self._store.get(held.lender, held.incarnation)
+            link.forget(indexes)
+            numbers = {index: held.buffers[index].key.number for index in indexes}
+            operation = str(uuid5(NAMESPACE_OID, f"{held.name} {loan_uuid} {sorted(numbers.items())}"))
+            rest = {index: item for index, item in held.buffers.items() if index not in numbers}
+            telling = {**held.telling, operation: {"loan_uuid": loan_uuid, "indexes": list(indexes)}}
+            self._store.put(held, buffers=rest, released={**held.released, **numbers}, telling=telling)
+            if not rest:
+                self._links.pop(held.name, link).close()
+                self._down.discard(held.name)
+
+    def _tell(self, lender: str, incarnation: str) -> None:
+        for operation_id, release in self._store.get(lender, incarnation).telling.items():
+            self._controller.release_buffers(
+                operation_id=operation_id, host=self._host, lender=lender, incarnation=incarnation, **release
+            )
+            with self._locks.holding(name_of(lender, incarnation)):
+                held = self._store.get(lender, incarnation)
+                left = {key: value for key, value in held.telling.items() if key != operation_id}
+                self._store.put(held, telling=left)
+
+    def _link(self, lender: str, incarnation: str, ticket: Ticket) -> LenderLink:
+        with self._guard:
+            name = name_of(lender, incarnation)
+            if name not in self._links:
+                self._links[name] = self._make_link(lender, incarnation, ticket)
+            return self._links[name]
+
+    def _view(self, held: Held) -> dict[str, Any]:
+        link = self._links.get(held.name)
+        return {
+            "lender": held.lender,
+            "incarnation": held.incarnation,
+            "up": link is not None and link.up,
+            "loans": held.by_loan(leaving=False),
+            "leaving": held.by_loan(leaving=True),
+            "released": list(held.telling.values()),
+            "latency": link.latency.figures() if link is not None else {},
+        }
+
+
+def _keys(keys: Mapping[str, Any]) -> dict[int, Key]:
+    """Return keys by buffer; raises BadRequest. JSON has made the numbers texts."""
+    try:
+        return {int(index): Key.from_dict(key) for index, key in keys.items()}
+    except (AttributeError, ValueError) as error:
+        raise BadRequest("keys come as {index of the buffer: key}, as the lender's export answers them") from error
+
+
+def _check_new(held: Held, index: int, key: Key, loan_uuid: str) -> None:
+    """Raise Conflict unless a key is new here, or one that is held for the same loan."""
+    known = held.buffers.get(index)
+    if known is not None and (known.key, known.loan_uuid, known.leaving) != (key, loan_uuid, False):
+        raise Conflict(f"buffer {index} of lender {held.lender} is held with another key or loan; give it back first")
+    if key.number <= held.released.get(index, 0):
+        raise Conflict(f"this key of buffer {index} of lender {held.lender} was given back; export the buffer anew")

@@ -1,0 +1,33 @@
+"""RPC endpoint of the borrower side: pondstack.rpc.lending_calls on the wire, Borrowing behind it."""
+
+from typing import Any
+
+import oslo_messaging
+
+from pondstack.rpc.lending_calls import LENDING_VERSION
+from pondstack_agent.borrowing.borrowing import Borrowing
+from pondstack_agent.calls import expected, need
+
+
+class BorrowingEndpoint:
+    """The methods that others may call; all of them raise HostUnusable where nothing is borrowed (None)."""
+
+    target = oslo_messaging.Target(version=LENDING_VERSION)
+
+    def __init__(self, borrowing: Borrowing | None) -> None:
+        self._borrowing = borrowing
+
+    @expected
+    def prepare(self, _context: Any, **arguments: Any) -> list[int]:
+        """See Borrowing.prepare."""
+        return need(self._borrowing).prepare(**arguments)
+
+    @expected
+    def give_back(self, _context: Any, **arguments: Any) -> list[int]:
+        """See Borrowing.give_back."""
+        return need(self._borrowing).give_back(**arguments)
+
+    @expected
+    def get_borrowing(self, _context: Any) -> dict[str, Any]:
+        """See Borrowing.get_borrowing."""
+        return need(self._borrowing).get_borrowing()

@@ -1,0 +1,49 @@
+"""Puts the lender side together from the agent's configuration."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from oslo_config import cfg
+
+from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.lending.client import Command, LenderClient
+from pondstack_agent.lending.lending import Lending
+from pondstack_agent.lending.lends import Lends
+from pondstack_agent.lending.reclaims import Reclaims
+from pondstack_agent.lending.records import Entries
+from pondstack_agent.lending.room import HostRoom
+from pondstack_agent.lending.telling import Telling
+from pondstack_agent.records import Records
+from pondstack_agent.releases import Executor
+from pondstack_agent.transports import options_of
+
+
+def build_lending(
+    conf: cfg.ConfigOpts,
+    controller: ControllerLink,
+    epoch: EpochGuard,
+    executor: Executor,
+    records: Callable[[Path], Records],
+    clock: Callable[[], float],
+    room: HostRoom,
+) -> Lending:
+    """Return the lender side over the state folder; starts no process."""
+    folder, own = Path(conf.agent.state_dir), conf.lending
+    command = Command(conf.host, own.transport, options_of(conf), own.buffer_mib, own.launcher)
+    lender = folder / "lender"
+    lender.mkdir(parents=True, exist_ok=True, mode=0o700)
+    client = LenderClient(lender, command, own.lender_timeout_seconds)
+    entries = Entries(records(folder / "lending"), clock)
+    telling = Telling(conf.host, records(folder / "marks"), controller)
+    return Lending(
+        client=client,
+        room=room,
+        entries=entries,
+        telling=telling,
+        lends=Lends(client, room, entries, telling),
+        reclaims=Reclaims(conf.host, client, entries, telling, controller),
+        epoch=epoch,
+        executor=executor,
+        reclaim_seconds=own.reclaim_seconds,
+    )

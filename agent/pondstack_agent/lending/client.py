@@ -1,0 +1,145 @@
+"""The agent's end of its lender's process: starts it, finds it again, asks it."""
+
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pondstack.domain.errors import Unavailable
+from pondstack_agent.lending import messages
+from pondstack_agent.lending.model import Holding, Kind
+
+
+class LenderGone(Unavailable):
+    """No lender's process runs: nothing is lent."""
+
+
+class LenderSilent(Unavailable):
+    """The lender's process is there and does not answer: frozen, or overloaded."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """How the process is started. `launcher`: words before it, such as systemd-run --scope."""
+
+    host: str
+    transport: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    buffer_mib: int = 64
+    launcher: str = ""
+
+    def words(self, folder: Path) -> list[str]:
+        """Return the command line."""
+        options = [word for item in self.options.items() for word in ("--option", "=".join(item))]
+        own = [sys.executable, "-m", "pondstack_agent.lending.process", "--folder", str(folder), "--host", self.host]
+        own += ["--transport", self.transport, "--buffer-mib", str(self.buffer_mib)]
+        return shlex.split(self.launcher) + own + options
+
+
+class LenderClient:
+    """Asks the lender's process of one folder; one request at a time. Raises LenderGone, LenderSilent."""
+
+    def __init__(self, folder: Path, command: Command, timeout_seconds: float) -> None:
+        self._folder = folder
+        self._command = command
+        self._seconds = timeout_seconds
+        self._lock = threading.Lock()
+
+    @property
+    def buffer_mib(self) -> int:
+        """The size of a buffer as configured; what is lent already may have another one."""
+        return self._command.buffer_mib
+
+    def start(self) -> None:
+        """Start the process where none runs; raises Unavailable with its reason."""
+        words = self._command.words(self._folder)
+        try:
+            done = subprocess.run(
+                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self._seconds, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise Unavailable(f"the lender's process does not start: {error}; see [lending] launcher") from error
+        if done.returncode:
+            raise Unavailable(f"the lender's process does not start: {done.stderr.strip()[-500:]}")
+
+    def hold(self, seconds: float | None = None) -> Holding:
+        """Return what the process has; Holding() when none runs. Raises LenderSilent, after `seconds` if given."""
+        try:
+            return Holding.from_wire(self._ask("hold", seconds))
+        except LenderGone:
+            return Holding()
+
+    def become(self, incarnation: str, kind: Kind) -> None:
+        """Note how the host serves."""
+        self._ask("become", incarnation=incarnation, kind=str(kind))
+
+    def register(self, incarnation: str) -> int:
+        """Take memory for one more buffer, and return its number; raises Unavailable when there is none."""
+        return int(self._ask("register", incarnation=incarnation)["index"])
+
+    def export(self, incarnation: str, indexes: Sequence[int], borrower: str) -> dict[str, Any]:
+        """Give a borrower keys; raises NotFound, InUse, Unavailable. All or none of each 4096."""
+        found: dict[str, Any] = {"ticket": {}, "keys": {}}
+        for part in _parts(indexes):
+            answer = self._ask("export", incarnation=incarnation, indexes=part, borrower=borrower)
+            found = {"ticket": answer["ticket"], "keys": found["keys"] | answer["keys"]}
+        return found
+
+    def revoke(self, incarnation: str, indexes: Sequence[int]) -> list[int]:
+        """End keys; returns the buffers without one."""
+        return self._each("revoke", incarnation, indexes)
+
+    def withdraw(self, incarnation: str, indexes: Sequence[int]) -> list[int]:
+        """Give memory back to the host; returns what is gone. Raises InUse."""
+        return self._each("withdraw", incarnation, indexes)
+
+    def end(self, incarnation: str) -> None:
+        """End the process, which holds nothing; raises InUse when it does."""
+        self._ask("end", incarnation=incarnation)
+
+    def _each(self, verb: str, incarnation: str, indexes: Sequence[int]) -> list[int]:
+        answers = [self._ask(verb, incarnation=incarnation, indexes=part) for part in _parts(indexes)]
+        return [index for answer in answers for index in answer["indexes"]]
+
+    def _ask(self, verb: str, seconds: float | None = None, **arguments: Any) -> dict[str, Any]:
+        seconds = self._seconds if seconds is None else seconds
+        if not self._lock.acquire(timeout=seconds):
+            raise LenderSilent(f"the lender's process has been busy with another request for {seconds:g} s")
+        try:
+            answer = self._exchange({"verb": verb, **arguments}, seconds)
+        finally:
+            self._lock.release()
+        error = messages.failed(answer)
+        if error is not None:
+            raise error
+        return answer
+
+    def _exchange(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """A connection per request: there is no state to lose between two of them."""
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as link:
+                link.settimeout(seconds)
+                with messages.address(self._folder) as path:
+                    link.connect(path)
+                messages.send(link, request, seconds)
+                return messages.receive(link, seconds)
+        except (FileNotFoundError, ConnectionError) as error:
+            raise LenderGone(
+                f"no lender's process runs in {self._folder} ({error}): this host lends nothing"
+            ) from error
+        except (BlockingIOError, TimeoutError) as error:
+            raise LenderSilent(
+                f"the lender's process does not answer within {seconds:g} s; see whether it is frozen"
+            ) from error
+        except (OSError, ValueError) as error:
+            raise LenderSilent(f"the lender's process cannot be asked: {error}") from error
+
+
+def _parts(indexes: Sequence[int]) -> Iterator[list[int]]:
+    whole = list(indexes)
+    return (whole[at : at + messages.MAX_INDEXES] for at in range(0, len(whole), messages.MAX_INDEXES))

@@ -1,0 +1,48 @@
+"""RPC endpoint of the lender side: pondstack.rpc.lending_calls on the wire, Lending behind it."""
+
+from typing import Any
+
+import oslo_messaging
+
+from pondstack.rpc.lending_calls import LENDING_VERSION
+from pondstack_agent.calls import expected, need
+from pondstack_agent.lending.lending import Lending
+
+
+class LendingEndpoint:
+    """The methods that others may call; all of them raise HostUnusable where nothing is lent (`lending` None)."""
+
+    target = oslo_messaging.Target(version=LENDING_VERSION)
+
+    def __init__(self, lending: Lending | None) -> None:
+        self._lending = lending
+
+    @expected
+    def lend(self, _context: Any, **arguments: Any) -> dict[str, Any]:
+        """See Lending.lend."""
+        return need(self._lending).lend(**arguments)
+
+    @expected
+    def reclaim(self, _context: Any, **arguments: Any) -> dict[str, Any]:
+        """See Lending.reclaim."""
+        return need(self._lending).reclaim(**arguments)
+
+    @expected
+    def export(self, _context: Any, **arguments: Any) -> dict[str, Any]:
+        """See Lending.export."""
+        return need(self._lending).export(**arguments)
+
+    @expected
+    def revoke(self, _context: Any, **arguments: Any) -> list[int]:
+        """See Lending.revoke."""
+        return need(self._lending).revoke(**arguments)
+
+    @expected
+    def withdraw(self, _context: Any, **arguments: Any) -> list[int]:
+        """See Lending.withdraw."""
+        return need(self._lending).withdraw(**arguments)
+
+    @expected
+    def get_lending(self, _context: Any) -> dict[str, Any]:
+        """See Lending.get_lending."""
+        return need(self._lending).get_lending()

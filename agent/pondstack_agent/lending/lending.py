@@ -1,0 +1,177 @@
+"""What a host does as a lender, when the controller calls it and by itself (the remote-mem-mgr of Zombieland 4.1)."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+from uuid import uuid4
+
+from oslo_log import log
+
+from pondstack.domain.errors import BadRequest, NotFound, PondError, Unavailable
+from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.lending.client import LenderClient, LenderSilent
+from pondstack_agent.lending.lends import Lends, retire
+from pondstack_agent.lending.model import Holding, Kind
+from pondstack_agent.lending.reclaims import Reclaims
+from pondstack_agent.lending.records import Entries, Entry, State, Verb
+from pondstack_agent.lending.room import HostRoom
+from pondstack_agent.lending.telling import Telling
+from pondstack_agent.lending.views import runs
+from pondstack_agent.releases import Executor
+
+LOG = log.getLogger(__name__)
+
+_LOOK_SECONDS = 1.0
+"""So long a report waits for a lender that may be frozen."""
+
+
+class Lending:
+    """The lender side of one agent. Its memory is of another process (LenderClient) and outlives it."""
+
+    def __init__(
+        self,
+        *,
+        client: LenderClient,
+        room: HostRoom,
+        entries: Entries,
+        telling: Telling,
+        lends: Lends,
+        reclaims: Reclaims,
+        epoch: EpochGuard,
+        executor: Executor,
+        reclaim_seconds: float,
+    ) -> None:
+        self._client, self._room, self._entries, self._telling = client, room, entries, telling
+        self._lends, self._reclaims, self._epoch, self._executor = lends, reclaims, epoch, executor
+        self._reclaim_seconds = reclaim_seconds
+        self._working = threading.Lock()
+        self._beginning = threading.Lock()
+        self._seen = Holding()
+
+    def lend(self, *, epoch: int, operation_id: str, mib: int, kind: str) -> dict[str, Any]:
+        """Controller's command: have up to so many MiB registered in all; goes on in the background.
+
+        Answers its progress, as get_lending does. Raises StaleEpoch, BadRequest, Conflict, OperationMismatch.
+        """
+        self._epoch.check(epoch)
+        if kind not in list(Kind) or mib < 0:
+            raise BadRequest(f"a host lends as {' or '.join(Kind)} and no fewer than 0 MiB, not {mib} MiB as {kind!r}")
+        wanted = Entry(operation_id, Verb.LEND, mib, self._entries.clock(), kind)
+        return self._begin(wanted)
+
+    def reclaim(self, *, epoch: int, operation_id: str, mib: int, seconds: float | None = None) -> dict[str, Any]:
+        """An operator's command: take so many MiB back, after `seconds` without the controller (GS_reclaim).
+
+        Answers its progress. Raises StaleEpoch, BadRequest, Conflict, OperationMismatch, Unavailable.
+        """
+        self._epoch.check(epoch)
+        return self._take_back(operation_id, mib, seconds)
+
+    def export(self, *, epoch: int, indexes: Sequence[int], borrower: str, incarnation: str = "") -> dict[str, Any]:
+        """Controller's command: make keys of buffers for one borrower; the same answer while they live.
+
+        Answers {"incarnation", "ticket", "keys": {index: key}}. Raises StaleEpoch, NotFound, InUse, Unavailable.
+        """
+        self._epoch.check(epoch)
+        present = incarnation or self._client.hold().incarnation
+        if not present:
+            raise NotFound("this host lends nothing; lend first")
+        return {"incarnation": present, **self._client.export(present, indexes, borrower)}
+
+    def revoke(self, *, epoch: int, indexes: Sequence[int], incarnation: str = "") -> list[int]:
+        """Controller's command: end the keys of buffers (US_reclaim, Zombieland 4.3); returns which have none now.
+
+        Their content is gone, too. Raises StaleEpoch, Unavailable.
+        """
+        self._epoch.check(epoch)
+        present = self._present(incarnation)
+        return self._client.revoke(present, indexes) if present else list(indexes)
+
+    def withdraw(self, *, epoch: int, indexes: Sequence[int], incarnation: str = "") -> list[int]:
+        """Controller's command: give the memory of buffers back to the host; returns which are gone.
+
+        Raises StaleEpoch, Unavailable, and InUse while one of their keys lives.
+        """
+        self._epoch.check(epoch)
+        present = self._present(incarnation)
+        gone = self._client.withdraw(present, indexes) if present else list(indexes)
+        if present and not self._entries.unfinished():
+            retire(self._client, self._telling)
+        return gone
+
+    def get_lending(self) -> dict[str, Any]:
+        """Return what is lent, how much more could be, and how far operations are; doc/source/lending.md has it all."""
+        holding, answers = self._look()
+        return {**holding.to_wire(), **self._state(holding, answers)}
+
+    def report(self) -> dict[str, Any]:
+        """Return the same for a report, with equal buffers next to each other as one run."""
+        holding, answers = self._look()
+        return {**holding.to_wire(), "buffers": runs(holding.buffers), **self._state(holding, answers)}
+
+    def maintain(self, keep_seconds: float) -> None:
+        """Go on with what is unfinished, notice a lost lender and memory pressure; in the background."""
+        self._executor.submit(self._maintain, keep_seconds)
+
+    def stop(self) -> None:
+        """The agent ends; what is lent stays lent."""
+        self._lends.stop()
+
+    def _begin(self, wanted: Entry) -> dict[str, Any]:
+        with self._beginning:
+            entry = self._entries.begin(wanted)
+        if entry.state != State.DONE:
+            self._executor.submit(self._work, entry.operation_id)
+        return entry.to_wire(self._seen.mib)
+
+    def _take_back(self, operation_id: str, mib: int, seconds: float | None) -> dict[str, Any]:
+        if mib <= 0:
+            raise BadRequest(f"a host takes more than 0 MiB back, not {mib}")
+        now, holding = self._entries.clock(), self._client.hold()
+        ends_at = now + (self._reclaim_seconds if seconds is None else seconds)
+        wanted = Entry(operation_id, Verb.RECLAIM, mib, now, "", holding.incarnation, holding.mib, ends_at)
+        return self._begin(wanted)
+
+    def _present(self, incarnation: str) -> str:
+        """Return the incarnation to ask, '' when the one that is meant is gone, and all its keys with it."""
+        present = self._client.hold().incarnation
+        return present if incarnation in ("", present) else ""
+
+    def _work(self, operation_id: str) -> None:
+        with self._working:
+            entry = self._entries.get(operation_id)
+            if entry is None or entry.state == State.DONE:
+                return
+            try:
+                (self._lends if entry.verb == Verb.LEND else self._reclaims).step(entry)
+            except Unavailable as error:
+                LOG.debug("%s %s goes on later: %s", entry.verb, operation_id, error)
+            except PondError as error:
+                LOG.warning("%s %s goes on later: %s", entry.verb, operation_id, error)
+
+    def _maintain(self, keep_seconds: float) -> None:
+        try:
+            holding = self._client.hold()
+            self._telling.tell_loss(holding)
+            if not self._entries.unfinished() and (mib := self._room.wanted_back_mib(holding)):
+                LOG.warning("Memory is short on this host: it takes %d MiB back", mib)
+                self._take_back(str(uuid4()), mib, None)
+        except Unavailable as error:
+            LOG.debug("Lent memory is looked at later: %s", error)
+        for entry in self._entries.unfinished():
+            self._work(entry.operation_id)
+        self._entries.prune(keep_seconds)
+
+    def _look(self) -> tuple[Holding, bool]:
+        """Return what is lent, and whether the lender said so now: a frozen one holds what it held."""
+        try:
+            self._seen = self._client.hold(_LOOK_SECONDS)
+        except LenderSilent:
+            return self._seen, False
+        return self._seen, True
+
+    def _state(self, holding: Holding, answers: bool) -> dict[str, Any]:
+        size = holding.buffer_mib or self._client.buffer_mib
+        operations = [entry.to_wire(holding.mib) for entry in self._entries.all()[-10:]]
+        lendable = self._room.lendable_mib(holding, size)
+        return {"answers": answers, "buffer_mib": size, "lendable_mib": lendable, "operations": operations}

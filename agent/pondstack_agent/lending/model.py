@@ -1,0 +1,79 @@
+"""What a lender has: buffers, and which life of its memory they are of. No I/O."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+
+class Kind(StrEnum):
+    """How a lender serves (Zombieland 4.3)."""
+
+    ACTIVE = "active"
+    """It is awake: keys are made on demand."""
+    ZOMBIE = "zombie"
+    """It will be suspended with its memory serving: keys are made, and opened by their borrowers, before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One buffer. `index`: its number within an incarnation, never used again there; `offset_mib` follows from it.
+
+    `borrower`: who has its live key, '' nobody. `generation`: how many keys it has had. `backed`: its pages are there;
+    between a revocation and the next key they are not. `locked`: the kernel keeps them in RAM.
+    """
+
+    index: int
+    borrower: str = ""
+    generation: int = 0
+    backed: bool = True
+    locked: bool = False
+
+    def to_wire(self, buffer_mib: int) -> dict[str, Any]:
+        """Return JSON types only."""
+        return asdict(self) | {"offset_mib": self.index * buffer_mib}
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> Self:
+        """Undo to_wire."""
+        return cls(*(data[name] for name in ("index", "borrower", "generation", "backed", "locked")))
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """All that one life of a lender's memory has. `incarnation` '': no lender runs, and nothing is lent."""
+
+    incarnation: str = ""
+    kind: Kind = Kind.ACTIVE
+    buffer_mib: int = 0
+    buffers: tuple[Buffer, ...] = ()
+
+    @property
+    def mib(self) -> int:
+        """Size of all buffers in MiB."""
+        return len(self.buffers) * self.buffer_mib
+
+    @property
+    def promised_mib(self) -> int:
+        """MiB that are lent although their pages are the host's at this moment."""
+        return sum(not buffer.backed for buffer in self.buffers) * self.buffer_mib
+
+    def offered(self) -> list[dict[str, int]]:
+        """Return the buffers as `delegate` tells them."""
+        return [{"index": item.index, "offset_mib": item.index * self.buffer_mib} for item in self.buffers]
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return JSON types only."""
+        buffers = [buffer.to_wire(self.buffer_mib) for buffer in self.buffers]
+        return {
+            "incarnation": self.incarnation,
+            "kind": str(self.kind),
+            "buffer_mib": self.buffer_mib,
+            "buffers": buffers,
+        }
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> Self:
+        """Undo to_wire."""
+        buffers = tuple(Buffer.from_wire(item) for item in data["buffers"])
+        return cls(data["incarnation"], Kind(data["kind"]), data["buffer_mib"], buffers)
