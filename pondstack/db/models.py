@@ -67,7 +67,7 @@ class PoolRow(Base):
 
 
 class HostRow(Base):
-    """One compute host with an agent. `sequence`, `attached`, `stuck` and `tiering` are those of its newest report.
+    """One compute host with an agent. Its newest report: `sequence` and what follows to `borrowed`.
 
     `fenced_at` None: it is not fenced.
     """
@@ -84,6 +84,8 @@ class HostRow(Base):
     attached: Mapped[list[Any]] = mapped_column(JSON)
     stuck: Mapped[dict[str, str] | None] = mapped_column(JSON)
     tiering: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    lending: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    borrowed: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     last_heartbeat: Mapped[float] = mapped_column(Float(53))
     created_at: Mapped[float] = mapped_column(Float(53))
     fenced_at: Mapped[float | None] = mapped_column(Float(53))

@@ -116,6 +116,8 @@ def write_report(session: Session, report: Mapping[str, Any], down_seconds: floa
         "attached": list(report["attached"]),
         "stuck": dict(report.get("stuck") or {}),
         "tiering": dict(report.get("tiering") or {}),
+        "lending": report.get("lending"),
+        "borrowed": report.get("borrowed"),
         "last_heartbeat": now_seconds(),
     }
     if row is None:

@@ -4,9 +4,11 @@ from typing import Protocol
 
 from pondstack.db.views import (
     AllocationRecord,
+    BufferRecord,
     ControllerView,
     HostRecord,
     LeaderRecord,
+    LenderRecord,
     PoolRecord,
     SliceRecord,
     TelemetryRecord,
@@ -65,6 +67,29 @@ class Reader(Protocol):
 
     def allocation(self, uuid: str) -> AllocationRecord:
         """Return one allocation; raises NotFound."""
+
+    def lenders(self, *, limit: int | None = None, marker: str | None = None) -> list[LenderRecord]:
+        """List the hosts that lend memory by name."""
+
+    def lender(self, host: str) -> LenderRecord:
+        """Return one; raises NotFound."""
+
+    def buffers(
+        self,
+        lender: str,
+        *,
+        state: str | None = None,
+        host: str | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[BufferRecord]:
+        """List the buffers of a lender by index; `host`: who borrows them; `marker`: index:incarnation.
+
+        Raises NotFound for an unknown lender, BadRequest for a marker that is none.
+        """
+
+    def buffer(self, lender: str, index: int) -> BufferRecord:
+        """Return one buffer; raises NotFound."""
 
     def telemetry(
         self, consumer_uuid: str, *, history: str | None = None, metric: str | None = None, limit: int = 1000

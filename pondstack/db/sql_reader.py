@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from pondstack.conf import controller as options
 from pondstack.conf import ha as ha_options
-from pondstack.db import controllers, telemetry
+from pondstack.db import controllers, lent, telemetry
 from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.leadership import ROW
@@ -16,9 +16,11 @@ from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership,
 from pondstack.db.rack_view import RackView, read_rack
 from pondstack.db.views import (
     AllocationRecord,
+    BufferRecord,
     ControllerView,
     HostRecord,
     LeaderRecord,
+    LenderRecord,
     PoolRecord,
     SliceRecord,
     TelemetryRecord,
@@ -182,6 +184,30 @@ class SqlReader:
             return _allocation_records(session, [tuple(row)])[0]
 
         return self._database.read(work)
+
+    def lenders(self, *, limit: int | None = None, marker: str | None = None) -> list[LenderRecord]:
+        """List the hosts that lend memory by name; raises NotFound for an unknown marker."""
+        return self._database.read(lambda session: lent.lenders(session, None, limit, marker))
+
+    def lender(self, host: str) -> LenderRecord:
+        """Return one; raises NotFound."""
+        return self._database.read(lambda session: lent.lender(session, host))
+
+    def buffers(
+        self,
+        lender: str,
+        *,
+        state: str | None = None,
+        host: str | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[BufferRecord]:
+        """List the buffers of a lender by index; raises NotFound, BadRequest."""
+        return self._database.read(lambda session: lent.buffers(session, lender, state, host, limit, marker))
+
+    def buffer(self, lender: str, index: int) -> BufferRecord:
+        """Return one buffer; raises NotFound."""
+        return self._database.read(lambda session: lent.buffer(session, lender, index))
 
     def telemetry(
         self, consumer_uuid: str, *, history: str | None = None, metric: str | None = None, limit: int = 1000

@@ -83,6 +83,48 @@ class AllocationRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class LenderRecord:
+    """A host that lends memory, with its buffer counts by state (every SliceState value is a key).
+
+    `lendable_mib`: how much more it could lend by its newest report, None: it does not say. `operations`: its newest
+    lends and reclaims, each {"operation_id", "verb", "state", "mib", "done_mib", "reason"}.
+    """
+
+    host: str
+    incarnation: str
+    kind: str
+    buffer_mib: int
+    lent_mib: int
+    lendable_mib: int | None
+    buffers: dict[str, int]
+    operations: tuple[dict[str, Any], ...]
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class BufferRecord:
+    """A buffer with its consumer, when it has one; pondstack.domain.lending.Buffer tells what the fields mean."""
+
+    lender: str
+    incarnation: str
+    index: int
+    offset_mib: int
+    size_mib: int
+    kind: str
+    state: str
+    host: str | None
+    allocation_uuid: str | None
+    consumer_uuid: str | None
+    guaranteed: bool | None
+    generation: int
+    promised_to: str | None
+    leaving: bool
+    epoch: int
+    reason: str
+    changed_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class ControllerView:
     """A controller. `role`: leader, standby, or down when it is silent; `seen_seconds`: since it was heard of.
 

@@ -150,6 +150,26 @@ class ControllerAPI:
             indexes=list(indexes),
         )
 
+    def delegate_host(self, *, name: str, mib: int, kind: str, operation_id: str | None = None) -> dict[str, Any]:
+        """Have a host lend so many MiB in all, as `active` or `zombie`; goes on in the background.
+
+        Answers {"operation_id", "verb", "state", "mib", "done_mib", "reason"}. Raises NotFound, BadRequest, Conflict
+        (another one is under way there), AgentUnavailable, HostUnusable (it takes no part).
+        """
+        answer: dict[str, Any] = self._lent(
+            "delegate_host", name=name, mib=mib, kind=kind, operation_id=operation_id or str(uuid4())
+        )
+        return answer
+
+    def reclaim_host(
+        self, *, name: str, mib: int, seconds: float | None = None, operation_id: str | None = None
+    ) -> dict[str, Any]:
+        """Have a host take so many MiB back, by force after `seconds`; answers and raises as delegate_host."""
+        answer: dict[str, Any] = self._lent(
+            "reclaim_host", name=name, mib=mib, seconds=seconds, operation_id=operation_id or str(uuid4())
+        )
+        return answer
+
     def _lent(self, method: str, **arguments: Any) -> Any:
         def attempt(seconds: float) -> Any:
             return self._leader.prepare(timeout=seconds, version=LENDING_VERSION).call({}, method, **arguments)

@@ -12,7 +12,10 @@ _UUID, _NAME = sa.String(36), sa.String(255)
 
 
 def upgrade() -> None:
-    """Add three tables; a controller of the former release does not look at them."""
+    """Add three tables, and what hosts report; a controller of the former release does not look at them."""
+    with op.batch_alter_table("hosts") as batch:
+        batch.add_column(sa.Column("lending", sa.JSON(), nullable=True))
+        batch.add_column(sa.Column("borrowed", sa.JSON(), nullable=True))
     op.create_table(
         "lenders",
         sa.Column("host", _NAME, primary_key=True),
