@@ -1,10 +1,16 @@
 """The gate before a leader's requests: open while the lease is sure, shut for good before the lease is handed over."""
 
+import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
 
-from pondstack.domain.errors import NotLeader
+import oslo_messaging
+
+from pondstack.domain.errors import NotLeader, PondError
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Gate:
@@ -40,3 +46,20 @@ class Gate:
         """Wait until nobody is inside; returns whether that was within `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._inside, seconds)
+
+
+class Gated(Protocol):
+    """An endpoint behind a gate."""
+
+    gate: Gate
+
+
+def gated(method: Method) -> Method:
+    """Answer only as the sure leader, and with our own errors as answers."""
+
+    @functools.wraps(method)
+    def guarded(self: Gated, context: Any, **arguments: Any) -> Any:
+        with self.gate.passing():
+            return method(self, context, **arguments)
+
+    return oslo_messaging.expected_exceptions(PondError)(guarded)

@@ -1,8 +1,8 @@
 """A controller that leads: everything that one epoch's leader has and does, made at the promotion, torn down after it.
 
-Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one writer
-of Placement, one announcer of failed guests, [controller] agent_calls for commands to agents, one for Nova's
-notifications.
+Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
+of lent memory, one writer of Placement, one announcer of failed guests, [controller] agent_calls for commands to
+agents, one for Nova's notifications.
 """
 
 import threading
@@ -21,6 +21,8 @@ from pondstack.controller.claims import read_claims
 from pondstack.controller.devices import DeviceRegistry
 from pondstack.controller.gate import Gate
 from pondstack.controller.inventory import InventorySync
+from pondstack.controller.lending import Lenders, Settler
+from pondstack.controller.lending_manager import LendingManager
 from pondstack.controller.manager import ControllerManager
 from pondstack.controller.parts import Parts
 from pondstack.controller.reconciler import Reconciler
@@ -73,6 +75,16 @@ class Leading:
             self.ledger, self.reader, self.devices, lambda _uuid: self._publish(), lambda: self.sanitizing.stopping
         )
         self.sanitizing = Background("sanitizer", sanitizer.drain)
+        agents = self._agents(conf.controller.agent_timeout_seconds)
+        settler = Settler(self.ledger, agents, lambda: self.settling.stopping)
+        self.settling = Background("settler", settler.run)
+        self.lending_manager = LendingManager(
+            ledger=self.ledger,
+            reader=self.reader,
+            lenders=Lenders(self.ledger, agents, self.settling.wake),
+            agents=agents,
+            gate=self.gate,
+        )
         self.announcer = Announcer(self.ledger, parts.tell_failed)
         self.announcing = Background("announcer", self.announcer.run)
         self.publishing: Background | None = None
@@ -155,6 +167,7 @@ class Leading:
 
     def _settled(self) -> None:
         self.sanitizing.wake()
+        self.settling.wake()
         self.announcing.wake()
         self._publish()
 
@@ -175,7 +188,8 @@ class Leading:
         self.reconciler.welcome(report_of, seconds)
         self._check()
         target = rpc.controller_target(self._conf.controller.name)
-        self._serve(oslo_messaging.get_rpc_server(self._parts.transport, target, [self.manager], executor="threading"))
+        endpoints = [self.manager, self.lending_manager]
+        self._serve(oslo_messaging.get_rpc_server(self._parts.transport, target, endpoints, executor="threading"))
         LOG.info(
             "Epoch %d: serving %d pool(s), %.0f ms after the election",
             self.epoch,
@@ -201,6 +215,7 @@ class Leading:
         if self._closing.is_set():
             return
         self.sanitizing.start()
+        self.settling.start()
         self.announcing.start()
         if self.publishing is not None:
             self.publishing.start()
@@ -262,6 +277,7 @@ class Leading:
             self._periodic.stop()
             self._periodic.wait()
         self.sanitizing.stop()
+        self.settling.stop()
         self.announcing.stop(TELL_SECONDS)
         if self.publishing is not None:
             self.publishing.stop()

@@ -6,7 +6,7 @@ but states: whatever was lost on the bus is found again in its next round.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from uuid import uuid4
 
 import oslo_messaging
@@ -14,11 +14,14 @@ from oslo_log import log
 
 from pondstack.db.ledger import Ledger
 from pondstack.db.lending import BorrowRequest
-from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError
+from pondstack.domain import borrowing
+from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError, Unavailable
 from pondstack.domain.lending import LENDER_LOST, Buffer, LenderKind
 from pondstack.domain.states import SliceState
 
 LOG = log.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class LendingAgents(Protocol):
@@ -37,12 +40,25 @@ class LendingAgents(Protocol):
     ) -> list[int]:
         """Have a borrower let go of buffers (US_reclaim); which of them it does not use any more."""
 
+    def prepare(
+        self,
+        host: str,
+        *,
+        epoch: int,
+        lender: str,
+        ticket: Mapping[str, Any],
+        keys: Mapping[str, Any],
+        allocation_uuid: str,
+        incarnation: str,
+    ) -> list[int]:
+        """Have a borrower open keys while their lender is awake; the buffers."""
+
 
 class Lenders:
     """Gives buffers out. `settle`: have the settler look soon."""
 
     def __init__(self, ledger: Ledger, agents: LendingAgents, settle: Callable[[], object]) -> None:
-        self._ledger, self._agents, self._settle = ledger, agents, settle
+        self._ledger, self._agents, self.settle = ledger, agents, settle
 
     def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
         """Give buffers to a borrower, with the keys of them (GS_alloc_ext, GS_alloc_swap).
@@ -63,7 +79,7 @@ class Lenders:
         except PondError:
             # The host has not heard of it. Its keys, where some were made, die before anybody else gets the buffers.
             self._ledger.give_back(str(uuid4()), uuid, request.host)
-            self._settle()
+            self.settle()
             raise
         return {"allocation_uuid": uuid, "buffers": effect["buffers"], "lenders": keys}
 
@@ -72,26 +88,30 @@ class Lenders:
     ) -> None:
         """A borrower uses buffers no more; their lenders are told soon."""
         if self._ledger.give_back(operation_id, allocation_uuid, host, only):
-            self._settle()
+            self.settle()
 
     def reclaim(self, operation_id: str, host: str, mib: int) -> list[int]:
         """A lender wants memory back; which buffers it may withdraw now. It asks again for the others."""
         free = self._ledger.reclaim_buffers(operation_id, host, mib)
-        self._settle()
+        self.settle()
         return free
 
     def _export(self, lender: str, incarnation: str, indexes: Sequence[int], borrower: str) -> dict[str, Any]:
-        answer = _asked(
+        answer = asked(
             lender,
             lambda: self._agents.export(
                 lender, epoch=self._ledger.epoch, indexes=indexes, borrower=borrower, incarnation=incarnation
             ),
         )
-        return dict(answer)
+        return {name: answer[name] for name in ("incarnation", "ticket", "keys")}
 
 
 class Settler:
-    """Brings buffers on: RELEASING ones are asked of their borrowers, SANITIZING ones of their lenders."""
+    """Brings buffers on: RELEASING ones are asked of their borrowers, SANITIZING ones of their lenders.
+
+    Of a host that lends as a zombie, each free buffer gets its one borrower, who opens its key while the host is awake;
+    awake again, the host makes those keys dead.
+    """
 
     def __init__(self, ledger: Ledger, agents: LendingAgents, stopping: Callable[[], bool] = lambda: False) -> None:
         self._ledger, self._agents, self._stopping = ledger, agents, stopping
@@ -99,64 +119,111 @@ class Settler:
     def run(self) -> None:
         """One round; whoever does not answer is asked again in the next."""
         items = self._ledger.buffers()
-        for (lender, incarnation), dirty in _groups(items, SliceState.SANITIZING, lambda item: item.incarnation):
-            # A zombie sleeps: its buffers wait until it is awake.
-            if dirty[0].kind is not LenderKind.ZOMBIE and not self._stopping():
-                self._quietly(lender, partial(self._freshen, lender, incarnation, dirty))
-        back = [item for item in items if item.state is SliceState.RELEASING or _lost(item)]
-        for (lender, uuid), held in _groups(back, None, lambda item: item.allocation_uuid or ""):
-            if not self._stopping():
-                host = held[0].host or ""
-                self._quietly(host, partial(self._ask_back, held, lender, uuid))
+        for held in _groups(items, lambda item: item.state is SliceState.RELEASING or _lost(item)):
+            self._quietly(held, self._ask_back)
+        for dirty in _groups(items, lambda item: item.state is SliceState.SANITIZING and _awake(item)):
+            self._quietly(dirty, self._freshen)
+        for promised in _groups(items, lambda item: _idle(item) and _awake(item) and item.promised_to is not None):
+            self._quietly(promised, self._take_promise_back)
+        for loose in _groups(items, lambda item: _idle(item) and not _awake(item) and item.promised_to is None):
+            plan = borrowing.promise(loose, self._ledger.borrowers())
+            for borrower in sorted(set(plan.values())):
+                part = [item for item in loose if plan[item.index] == borrower]
+                self._quietly(part, partial(self._promise, borrower))
 
-    def _freshen(self, lender: str, incarnation: str, dirty: Sequence[Buffer]) -> None:
-        indexes = [item.index for item in dirty]
+    def _promise(self, borrower: str, part: Sequence[Buffer]) -> None:
+        lender, incarnation, indexes = part[0].lender, part[0].incarnation, [item.index for item in part]
+        epoch = self._ledger.epoch
+        made = self._agents.export(lender, epoch=epoch, indexes=indexes, borrower=borrower, incarnation=incarnation)
+        try:
+            self._agents.prepare(
+                borrower,
+                epoch=epoch,
+                lender=lender,
+                ticket=made["ticket"],
+                keys=made["keys"],
+                allocation_uuid="",
+                incarnation=incarnation,
+            )
+        except (PondError, oslo_messaging.MessagingTimeout):
+            # The next round may choose another borrower: no key of this one may live then.
+            self._agents.revoke(lender, epoch=epoch, indexes=indexes, incarnation=incarnation)
+            raise
+        self._ledger.promise(lender, incarnation, dict.fromkeys(indexes, borrower))
+
+    def _take_promise_back(self, promised: Sequence[Buffer]) -> None:
+        lender, incarnation = promised[0].lender, promised[0].incarnation
+        indexes = [item.index for item in promised]
+        borrower = promised[0].promised_to or ""
+        gone = self._agents.give_back(
+            borrower,
+            epoch=self._ledger.epoch,
+            allocation_uuid="",
+            lender=lender,
+            incarnation=incarnation,
+            indexes=indexes,
+        )
+        dead = self._agents.revoke(lender, epoch=self._ledger.epoch, indexes=gone, incarnation=incarnation)
+        self._ledger.promise(lender, incarnation, dict.fromkeys(set(dead) & set(indexes)))
+
+    def _freshen(self, dirty: Sequence[Buffer]) -> None:
+        lender, incarnation, indexes = dirty[0].lender, dirty[0].incarnation, [item.index for item in dirty]
         done = self._agents.revoke(lender, epoch=self._ledger.epoch, indexes=indexes, incarnation=incarnation)
         self._ledger.freshened(lender, incarnation, set(done) & set(indexes))
 
-    def _ask_back(self, held: Sequence[Buffer], lender: str, allocation_uuid: str) -> None:
-        for incarnation in sorted({item.incarnation for item in held}):
-            mine = [item for item in held if item.incarnation == incarnation]
-            host, indexes = mine[0].host or "", [item.index for item in mine]
-            done = self._agents.give_back(
-                host,
-                epoch=self._ledger.epoch,
-                allocation_uuid=allocation_uuid,
-                lender=lender,
-                incarnation=incarnation,
-                indexes=indexes,
-            )
-            only = [(incarnation, index) for index in sorted(set(done) & set(indexes))]
-            if only:
-                self._ledger.give_back(str(uuid4()), allocation_uuid, host, only)
+    def _ask_back(self, held: Sequence[Buffer]) -> None:
+        first, indexes = held[0], [item.index for item in held]
+        host, uuid = first.host or "", first.allocation_uuid or ""
+        done = self._agents.give_back(
+            host,
+            epoch=self._ledger.epoch,
+            allocation_uuid=uuid,
+            lender=first.lender,
+            incarnation=first.incarnation,
+            indexes=indexes,
+        )
+        only = [(first.incarnation, index) for index in sorted(set(done) & set(indexes))]
+        if only:
+            self._ledger.give_back(str(uuid4()), uuid, host, only)
 
-    def _quietly(self, host: str, work: Callable[[], None]) -> None:
+    def _quietly(self, items: Sequence[Buffer], work: Callable[[Sequence[Buffer]], None]) -> None:
+        if self._stopping():
+            return
         try:
-            _asked(host, work)
+            asked(items[0].lender, partial(work, items))
         except NotLeader:
             raise
-        except AgentUnavailable as error:
-            LOG.debug("Lent memory waits: %s", error)
+        except Unavailable as error:
+            LOG.debug("Buffers of lender %s wait: %s", items[0].lender, error)
         except PondError as error:
-            LOG.warning("Lent memory of or on host %s waits: %s", host, error)
+            LOG.warning("%d buffers of lender %s wait: %s", len(items), items[0].lender, error)
 
 
-def _asked(host: str, call: Callable[[], Any]) -> Any:
+def asked(host: str, call: Callable[[], T]) -> T:
+    """Call an agent; raises AgentUnavailable when it does not answer."""
     try:
         return call()
     except oslo_messaging.MessagingTimeout:
-        raise AgentUnavailable(f"the agent of host {host} does not answer; look at it there") from None
+        raise AgentUnavailable(f"an agent does not answer; look at it on host {host}, or at its borrowers'") from None
 
 
 def _lost(item: Buffer) -> bool:
     return item.state is SliceState.QUARANTINED and item.reason.startswith(LENDER_LOST)
 
 
-def _groups(
-    items: Iterable[Buffer], state: SliceState | None, second: Callable[[Buffer], str]
-) -> list[tuple[tuple[str, str], list[Buffer]]]:
-    found: dict[tuple[str, str], list[Buffer]] = {}
+def _idle(item: Buffer) -> bool:
+    return item.state is SliceState.FREE and not item.leaving
+
+
+def _awake(item: Buffer) -> bool:
+    return item.kind is not LenderKind.ZOMBIE
+
+
+def _groups(items: Iterable[Buffer], wanted: Callable[[Buffer], bool]) -> list[list[Buffer]]:
+    """Return the buffers that are wanted, those together that one call of one lender and one borrower is for."""
+    found: dict[tuple[str, ...], list[Buffer]] = {}
     for item in items:
-        if state is None or item.state is state:
-            found.setdefault((item.lender, second(item)), []).append(item)
-    return sorted(found.items())
+        if wanted(item):
+            key = (item.lender, item.incarnation, item.host or "", item.allocation_uuid or "", item.promised_to or "")
+            found.setdefault(key, []).append(item)
+    return [found[key] for key in sorted(found)]

@@ -1,8 +1,7 @@
 """RPC endpoint of the leading pondstack-controller: what pondstack.rpc.controller_api.ControllerAPI asks the leader."""
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
 import oslo_messaging
@@ -10,7 +9,7 @@ from oslo_log import log
 
 from pondstack.controller.devices import DeviceRegistry
 from pondstack.controller.findings import Severity
-from pondstack.controller.gate import Gate
+from pondstack.controller.gate import Gate, gated
 from pondstack.controller.reconciler import Reconciler
 from pondstack.controller.snapshot import make_snapshot
 from pondstack.controller.splitting import Splitting
@@ -24,19 +23,6 @@ from pondstack.rpc.controller_api import TELEMETRY_VERSION
 from pondstack.rpc.wire import Grant, Report, Sample
 
 LOG = log.getLogger(__name__)
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _gated(method: Method) -> Method:
-    """Answer only as the sure leader, and with our own errors as answers."""
-
-    @functools.wraps(method)
-    def guarded(self: "ControllerManager", context: Any, **arguments: Any) -> Any:
-        with self.gate.passing():
-            return method(self, context, **arguments)
-
-    return oslo_messaging.expected_exceptions(PondError)(guarded)
 
 
 class ControllerManager:
@@ -74,7 +60,7 @@ class ControllerManager:
         self._keep = keep
         self.reconciler: Reconciler | None = None
 
-    @_gated
+    @gated
     def assign(
         self,
         _context: Any,
@@ -124,12 +110,12 @@ class ControllerManager:
             epoch=self._ledger.epoch,
         ).to_wire()
 
-    @_gated
+    @gated
     def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has onlined an allocation."""
         self._ledger.acknowledge(operation_id, allocation_uuid, host)
 
-    @_gated
+    @gated
     def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has offlined an allocation; its slices are sanitised in the background."""
         self._release(operation_id, allocation_uuid, host)
@@ -140,7 +126,7 @@ class ControllerManager:
             self._sanitize()
             self._publish()
 
-    @_gated
+    @gated
     def heartbeat(self, _context: Any, *, report: dict[str, Any]) -> dict[str, Any]:
         """Take a report over; see ControllerAPI.heartbeat for the answer."""
         value = Report.from_wire(report)
@@ -171,17 +157,17 @@ class ControllerManager:
             for uuid, about in found.items()
         }
 
-    @_gated
+    @gated
     def telemetry(self, _context: Any, *, host: str, samples: Sequence[dict[str, Any]]) -> None:
         """Keep what a host measured (since 1.1); no part of the journal, so that repeating it is not harmless."""
         self._keep(host, [Sample.from_wire(item) for item in samples])
 
-    @_gated
+    @gated
     def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:
         """Say how to split a VM."""
         return self._splitting.split(features).to_wire()
 
-    @_gated
+    @gated
     def snapshot(self, _context: Any) -> dict[str, Any]:
         """Return the scheduler's view."""
         return make_snapshot(
@@ -191,7 +177,7 @@ class ControllerManager:
             down_seconds=self._down,
         ).to_wire()
 
-    @_gated
+    @gated
     def set_host(
         self,
         _context: Any,
@@ -211,7 +197,7 @@ class ControllerManager:
             "generation": now,
         }
 
-    @_gated
+    @gated
     def fence_host(
         self, _context: Any, *, name: str, reason: str, force: bool, operation_id: str | None = None
     ) -> dict[str, Any]:
@@ -224,7 +210,7 @@ class ControllerManager:
         host = self._reader.host(name)
         return {"name": name, "fenced": host.fenced, "pool_mib": host.pool_mib}
 
-    @_gated
+    @gated
     def unfence_host(self, _context: Any, *, name: str, operation_id: str | None = None) -> dict[str, Any]:
         """Let a host that was fenced take part again."""
         self._ledger.unfence_host(name, operation_id)
@@ -232,7 +218,7 @@ class ControllerManager:
         self._publish()
         return {"name": name, "fenced": self._reader.host(name).fenced}
 
-    @_gated
+    @gated
     def audit(self, _context: Any, *, repair: bool) -> dict[str, Any]:
         """Compare everything now; see ControllerAPI.audit for the answer."""
         assert self.reconciler is not None

@@ -76,6 +76,13 @@ def everything(session: Session) -> list[Buffer]:
     return _found(session, BufferRow.state.is_not(None))
 
 
+def borrowers(session: Session, seconds: float) -> list[str]:
+    """Return the hosts that say what they borrow, within that time, and that may have memory, by name."""
+    late = silent(session, seconds)
+    query = select(HostRow.name, HostRow.borrowed).where(HostRow.enabled).order_by(HostRow.name)
+    return [name for name, borrowed in session.execute(query) if borrowed is not None and name not in late]
+
+
 def silent(session: Session, seconds: float) -> set[str]:
     """Return the hosts whose agents are silent for longer than that, and those that are fenced."""
     late = (now_seconds() - HostRow.last_heartbeat > seconds) | HostRow.fenced_at.is_not(None)

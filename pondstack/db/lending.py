@@ -72,6 +72,10 @@ class Lending:
         """Return all allocations of lent memory, by UUID."""
         return self.database.read(self._tables.buffers.allocations)
 
+    def borrowers(self) -> list[str]:
+        """Return the hosts that take part, by name: they say what they borrow, are heard of, and may have memory."""
+        return self.database.read(lambda session: self._tables.buffers.borrowers(session, self._down))
+
     # Lenders
 
     def delegate(self, lender: Lender, sequence: int, offsets_mib: Mapping[int, int]) -> Delegated:
@@ -110,27 +114,22 @@ class Lending:
 
         return self._write(work)
 
-    def set_kind(self, operation_id: str, host: str, kind: LenderKind, promised: Mapping[int, str]) -> None:
-        """A lender is about to sleep, with its free buffers promised to one host each; or it is awake again.
+    def promise(self, host: str, incarnation: str, promised: Mapping[int, str | None]) -> int:
+        """Note for which host each of these buffers has its only key, None: for nobody; returns how many are noted.
 
-        Promises of buffers that somebody has got meanwhile are dropped: those are their owner's. Raises NotFound.
+        Of a buffer that somebody has got meanwhile nothing is noted.
         """
 
-        def work(session: Session) -> dict[str, Any]:
-            known = self._lender(session, host)
-            mine = self._tables.buffers.of_lender(session, host)
-            self._tables.buffers.put_lender(session, replace(known, kind=kind))
-            self._tables.buffers.mark(session, mine, {"promised_to": None})
-            by_borrower: dict[str, list[Buffer]] = {}
-            for item in mine:
-                if item.index in promised and item.state is SliceState.FREE:
+        def work(session: Session) -> int:
+            by_borrower: dict[str | None, list[Buffer]] = {}
+            for item in self._tables.buffers.of_lender(session, host):
+                if item.incarnation == incarnation and item.index in promised and item.state is SliceState.FREE:
                     by_borrower.setdefault(promised[item.index], []).append(item)
             for borrower, items in by_borrower.items():
                 self._tables.buffers.mark(session, items, {"promised_to": borrower})
-            return {"kind": str(kind), MOVES: []}
+            return sum(map(len, by_borrower.values()))
 
-        arguments = {"host": host, "kind": str(kind), "promised": {str(key): value for key, value in promised.items()}}
-        self._once(operation_id, "set_kind", arguments, work)
+        return self._write(work)
 
     def reclaim_buffers(self, operation_id: str, host: str, mib: int) -> list[int]:
         """A lender wants so much back (GS_reclaim): free buffers first; the rest is asked of their borrowers.

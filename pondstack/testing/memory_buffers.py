@@ -58,6 +58,12 @@ def everything(tx: Transaction) -> list[Buffer]:
     return _all(tx)
 
 
+def borrowers(tx: Transaction, seconds: float) -> list[str]:
+    """Return the hosts that say what they borrow, within that time, and that may have memory, by name."""
+    late, hosts = silent(tx, seconds), tx.tables.hosts.values()
+    return sorted(row.name for row in hosts if row.borrowed is not None and row.name not in late and row.enabled)
+
+
 def silent(tx: Transaction, seconds: float) -> set[str]:
     """Return the hosts whose agents are silent for longer than that, and those that are fenced."""
     hosts = tx.tables.hosts.values()

@@ -67,6 +67,8 @@ def write_report(tx: Transaction, report: Mapping[str, Any], down_seconds: float
         attached=tuple(report["attached"]),
         stuck=dict(report.get("stuck") or {}),
         tiering=dict(report.get("tiering") or {}),
+        lending=report.get("lending"),
+        borrowed=report.get("borrowed"),
         last_heartbeat=now,
         pools=reached,
     )

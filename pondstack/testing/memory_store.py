@@ -61,6 +61,8 @@ class HostRow:
     attached: tuple[Any, ...] = ()
     stuck: dict[str, str] = field(default_factory=dict)
     tiering: dict[str, Any] = field(default_factory=dict)
+    lending: dict[str, Any] | None = None
+    borrowed: dict[str, Any] | None = None
     pools: frozenset[str] = frozenset()
     fenced_at: float | None = None
     fenced_reason: str = ""

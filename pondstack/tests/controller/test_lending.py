@@ -24,6 +24,7 @@ class Agents:
 
     keys: dict[tuple[str, int], str] = field(default_factory=dict)
     used: set[tuple[str, int]] = field(default_factory=set)
+    prepared: dict[tuple[str, int], str] = field(default_factory=dict)
     keep: set[tuple[str, int]] = field(default_factory=set)
     down: set[str] = field(default_factory=set)
     refuse: dict[str, Exception] = field(default_factory=dict)
@@ -43,6 +44,11 @@ class Agents:
             self.keys.pop((host, index), None)
         return list(indexes)
 
+    def prepare(self, host, *, lender, keys, **_said):
+        self._asked(host)
+        self.prepared |= {(lender, index): host for index in keys}
+        return sorted(keys)
+
     def give_back(self, host, *, lender, indexes, **_said):
         self._asked(host)
         return [index for index in indexes if (lender, index) not in self.keep]
@@ -61,7 +67,7 @@ class Rack:
         store = MemoryStore()
         self.ledger = MemoryLedger(store, take_over(store))
         for host in ("h1", "h2", "h3"):
-            self.ledger.heartbeat(report(host, pools=[]))
+            self.ledger.heartbeat(report(host, pools=[], borrowed={"lenders": []}))
         self.lives = {host: str(uuid4()) for host in ("h1", "h2")}
         for host in self.lives:
             self.lend(host)
@@ -157,18 +163,37 @@ def test_what_a_lender_lost_is_forgotten_once_its_borrower_let_go(rack):
     assert rack.ledger.remote_allocations()[0].uuid == given["allocation_uuid"]
 
 
-def test_a_zombie_is_not_called(rack):
-    given = rack.borrow(1)
-    lender = given["buffers"][0]["lender"]
-    rack.ledger.set_kind("op-1", lender, LenderKind.ZOMBIE, {3: "h3"})
-    rack.agents.refuse = {lender: AssertionError("it sleeps")}
-    other = rack.borrow(1)
-    assert [(item["lender"], item["index"]) for item in other["buffers"]] == [(lender, 3)]
-    assert other["lenders"] == {}
+def test_before_it_sleeps_each_buffer_of_a_zombie_gets_its_borrower(rack):
+    rack.lend("h1", kind=LenderKind.ZOMBIE)
+    rack.settler.run()
+    assert [item.promised_to for item in rack.ledger.buffers("h1")] == ["h2", "h3", "h2", "h3"]
+    assert rack.agents.prepared == {("h1", 0): "h2", ("h1", 1): "h3", ("h1", 2): "h2", ("h1", 3): "h3"}
+    rack.agents.refuse = {"h1": AssertionError("it sleeps")}
+    given = rack.borrow(2)
+    assert [(item["lender"], item["index"]) for item in given["buffers"]] == [("h1", 1), ("h1", 3)]
+    assert given["lenders"] == {}
     rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
     rack.settler.run()
-    assert "sanitizing" in rack.states()
-    rack.agents.refuse = {}
-    rack.ledger.set_kind("op-3", lender, LenderKind.ACTIVE, {})
+    assert [str(item.state) for item in rack.ledger.buffers("h1")] == ["free", "sanitizing"] * 2
+
+
+def test_awake_again_a_lender_makes_promised_keys_dead(rack):
+    rack.lend("h1", kind=LenderKind.ZOMBIE)
     rack.settler.run()
-    assert "sanitizing" not in rack.states()
+    rack.lend("h1")
+    rack.agents.keep = {("h1", 0)}
+    rack.settler.run()
+    assert [item.promised_to for item in rack.ledger.buffers("h1")] == ["h2", None, None, None]
+    assert list(rack.agents.keys) == [("h1", 0)]
+    rack.agents.keep = set()
+    rack.settler.run()
+    assert {item.promised_to for item in rack.ledger.buffers("h1")} == {None}
+    assert rack.agents.keys == {}
+
+
+def test_a_borrower_that_is_away_gets_no_promise_and_keeps_nobody_else_waiting(rack):
+    rack.lend("h1", kind=LenderKind.ZOMBIE)
+    rack.agents.down = {"h2"}
+    rack.settler.run()
+    assert [item.promised_to for item in rack.ledger.buffers("h1")] == [None, "h3", None, "h3"]
+    assert set(rack.agents.keys.values()) == {"h3"}

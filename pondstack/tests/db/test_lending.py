@@ -115,20 +115,26 @@ def test_a_part_can_be_given_back(lent):
     assert len(lent.remote_allocations()) == 1
 
 
+def sleep(ledger, host="h1", life=LIFE, count=4, promised=None):
+    """The host is about to sleep, and all are promised to h2 unless told."""
+    lend(ledger, host=host, life=life, count=count, kind=LenderKind.ZOMBIE, sequence=2)
+    return ledger.promise(host, life, dict.fromkeys(range(count), "h2") if promised is None else promised)
+
+
 def test_a_zombie_serves_only_whom_it_was_promised_to(lent):
-    lent.set_kind("op-1", "h1", LenderKind.ZOMBIE, {0: "h2", 1: "h3", 2: "h2"})
+    assert sleep(lent, promised={0: "h2", 1: "h3", 2: "h2"}) == 3
     lent.heartbeat(report("h3"))
     assert indexes(lent.borrow("op-2", request(4, guaranteed=False))) == [0, 2]
     assert [item.promised_to for item in lent.buffers("h1")] == ["h2", "h3", "h2", None]
-    lent.set_kind("op-3", "h1", LenderKind.ACTIVE, {})
-    assert indexes(lent.borrow("op-4", request(1))) == [1]
-    with pytest.raises(errors.NotFound, match="lends nothing"):
-        lent.set_kind("op-5", "h2", LenderKind.ZOMBIE, {})
+    lend(lent, kind=LenderKind.ACTIVE, sequence=3)
+    assert indexes(lent.borrow("op-4", request(2, guaranteed=False))) == [3], "the key of 1 is another's still"
+    assert lent.promise("h1", LIFE, dict.fromkeys(range(4))) == 1, "only what nobody has"
+    assert indexes(lent.borrow("op-5", request(1))) == [1]
 
 
 def test_zombies_are_asked_before_active_hosts(lent):
-    lend(lent, host="h2", life=str(uuid4()), count=2)
-    lent.set_kind("op-0", "h2", LenderKind.ZOMBIE, {0: "h3", 1: "h3"})
+    life = str(uuid4())
+    sleep(lent, host="h2", life=life, count=2, promised={0: "h3", 1: "h3"})
     lent.heartbeat(report("h3"))
     given = lent.borrow("op-1", request(3, host="h3"))["buffers"]
     assert [item["lender"] for item in given] == ["h2", "h2", "h1"]
@@ -138,7 +144,7 @@ def test_a_silent_active_lender_lends_nothing_new_and_a_zombie_may_be_silent(len
     lent._down = -1  # whatever was heard is too long ago
     with pytest.raises(errors.BufferShortage):
         lent.borrow("op-1", request())
-    lent.set_kind("op-2", "h1", LenderKind.ZOMBIE, {0: "h2", 1: "h2"})
+    sleep(lent)
     assert indexes(lent.borrow("op-3", request())) == [0, 1]
 
 

@@ -1,0 +1,121 @@
+"""RPC endpoint of the leading controller for memory that hosts lend (since 1.2); see ControllerAPI."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import oslo_messaging
+
+from pondstack.controller.gate import Gate, gated
+from pondstack.controller.lending import Lenders, asked
+from pondstack.db.ledger import Ledger
+from pondstack.db.lending import BorrowRequest
+from pondstack.db.sql_reader import SqlReader
+from pondstack.domain.errors import BadRequest, BufferShortage
+from pondstack.domain.lending import Lender, LenderKind
+from pondstack.rpc.controller_api import LENDING_VERSION
+from pondstack.rpc.lending_calls import LendingCalls
+
+
+class LendingManager:
+    """What the leader answers to lenders, borrowers and operators. Errors are of pondstack.domain.errors."""
+
+    target = oslo_messaging.Target(version=LENDING_VERSION)
+
+    def __init__(
+        self, *, ledger: Ledger, reader: SqlReader, lenders: Lenders, agents: LendingCalls, gate: Gate
+    ) -> None:
+        self.gate = gate
+        self._ledger, self._reader, self._lenders, self._agents = ledger, reader, lenders, agents
+
+    # What agents tell and ask
+
+    @gated
+    def delegate(
+        self,
+        _context: Any,
+        *,
+        host: str,
+        sequence: int,
+        incarnation: str,
+        kind: str,
+        buffer_mib: int,
+        buffers: Sequence[Mapping[str, int]],
+    ) -> None:
+        """Write down all that a host lends."""
+        lender = Lender(host, incarnation, _kind(kind), buffer_mib)
+        self._ledger.delegate(lender, sequence, {item["index"]: item["offset_mib"] for item in buffers})
+        self._lenders.settle()
+
+    @gated
+    def reclaim(self, _context: Any, *, operation_id: str, host: str, mib: int) -> dict[str, Any]:
+        """A lender wants memory back; says which buffers nobody has."""
+        return {"indexes": self._lenders.reclaim(operation_id, host, mib)}
+
+    @gated
+    def release_buffers(
+        self,
+        _context: Any,
+        *,
+        operation_id: str,
+        host: str,
+        allocation_uuid: str,
+        lender: str,
+        incarnation: str,
+        indexes: Sequence[int],
+    ) -> None:
+        """A borrower uses buffers no more; of a promise alone the ledger knows already."""
+        del lender
+        if allocation_uuid:
+            only = [(incarnation, index) for index in indexes]
+            self._lenders.give_back(operation_id, allocation_uuid, host, only)
+
+    @gated
+    def borrow(
+        self,
+        _context: Any,
+        *,
+        operation_id: str,
+        consumer_uuid: str,
+        host: str,
+        remote_mib: int,
+        guaranteed: bool,
+        project_id: str = "",
+        user_id: str = "",
+    ) -> dict[str, Any]:
+        """Give buffers and keys to a borrower (GS_alloc_ext when guaranteed, else GS_alloc_swap)."""
+        some = self._reader.lenders(limit=1)
+        if not some:
+            raise BufferShortage("no host lends memory; have some lend it: openstack memory host delegate")
+        size = some[0].buffer_mib
+        request = BorrowRequest(consumer_uuid, host, remote_mib, size, guaranteed, project_id, user_id)
+        return self._lenders.borrow(operation_id, request)
+
+    @gated
+    def acknowledge_borrowed(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """The borrower has opened its keys."""
+        self._ledger.acknowledge_borrowed(operation_id, allocation_uuid, host)
+
+    # What operators want
+
+    @gated
+    def delegate_host(self, _context: Any, *, name: str, mib: int, kind: str, operation_id: str) -> dict[str, Any]:
+        """Have a host lend so many MiB in all."""
+        self._reader.host(name)
+        wanted = {"mib": mib, "kind": str(_kind(kind)), "operation_id": operation_id}
+        return asked(name, lambda: self._agents.lend(name, epoch=self._ledger.epoch, **wanted))
+
+    @gated
+    def reclaim_host(
+        self, _context: Any, *, name: str, mib: int, seconds: float | None, operation_id: str
+    ) -> dict[str, Any]:
+        """Have a host take so many MiB back."""
+        self._reader.host(name)
+        wanted = {"mib": mib, "seconds": seconds, "operation_id": operation_id}
+        return asked(name, lambda: self._agents.reclaim(name, epoch=self._ledger.epoch, **wanted))
+
+
+def _kind(text: str) -> LenderKind:
+    try:
+        return LenderKind(text)
+    except ValueError:
+        raise BadRequest(f"a host lends as {' or '.join(LenderKind)}, not as {text!r}") from None
