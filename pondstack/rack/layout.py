@@ -101,6 +101,11 @@ class Layout:
         return self.pool / "pool0"
 
     @property
+    def lenders(self) -> Path:
+        """The sockets of the hosts that lend memory."""
+        return self.root / "lenders"
+
+    @property
     def libvirt_hosts(self) -> tuple[str, ...]:
         """Names of the hosts with a real libvirt."""
         return tuple(f"host{i}" for i in range(1, self.sizes.hosts + 1))

@@ -1,6 +1,9 @@
 """pondstack's own part of the rack: the pool device, controller, API and agents."""
 
+import fcntl
+import json
 import os
+import signal
 import subprocess
 
 from keystoneauth1.adapter import Adapter
@@ -21,6 +24,7 @@ POOL_SECONDS = 90.0
 CONTROLLERS = ("controller1", "controller2")
 """Names of the controllers: on one database and one broker, one leads and the other stands by."""
 UNMOUNT_SECONDS = 10.0
+LENDER_SECONDS = 20.0
 
 
 def make_pool(layout: Layout) -> None:
@@ -94,11 +98,33 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
         text = config.render("pondstack-controller.conf", {"name": name})
         config.write(layout.etc / f"{controller_service(name)}.conf", text)
     for host in layout.all_hosts:
-        own = {"host": host, "directory": layout.host(host)}
+        own = {"host": host, "directory": layout.host(host), "lenders": layout.lenders}
         text = config.render("pondstack-agent.conf", {**values, **own})
         config.write(layout.etc / f"pondstack-agent-{host}.conf", text)
     for name in ("qemu-pond", "qemu-tcg"):
         config.write(layout.bin / name, config.render(f"{name}.sh", values), mode=0o700)
+
+
+def lender_processes(layout: Layout) -> list[int]:
+    """Return the processes that hold what hosts lend: they outlive their agents, which start them."""
+    found = []
+    for host in layout.all_hosts:
+        lock = layout.host(host) / "agent" / "lender" / "lender.lock"
+        if lock.exists():
+            with lock.open() as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    found.append(int(json.load(file)["pid"]))
+    return found
+
+
+def end_lenders(layout: Layout) -> None:
+    """End the processes that hold what hosts lend."""
+    for pid in lender_processes(layout):
+        os.kill(pid, signal.SIGKILL)
+    if not daemon.wait_until(lambda: not lender_processes(layout), LENDER_SECONDS, poll_seconds=0.05):
+        raise RackError(f"the lenders {lender_processes(layout)} do not end; look at them by ps")
 
 
 def wait_for_pool(layout: Layout) -> None:

@@ -130,7 +130,9 @@ class Rack:
         servers = ["mariadb", "rabbitmq"]
         libvirtds = [f"libvirtd-{host}" for host in holders]
         others = [name for name in self._services if name not in (*holders, *servers, *libvirtds)]
-        for group in (others, libvirtds, servers):
+        self._all(others, end)
+        pond.end_lenders(self.layout)
+        for group in (libvirtds, servers):
             self._all(group, end)
         self._all(holders, lambda host: libvirt.stop_guests(self.layout, host))
         self._all(holders, end)
