@@ -150,6 +150,39 @@ class ControllerAPI:
             indexes=list(indexes),
         )
 
+    def borrow(
+        self,
+        *,
+        operation_id: str,
+        consumer_uuid: str,
+        host: str,
+        remote_mib: int,
+        guaranteed: bool,
+        project_id: str = "",
+        user_id: str = "",
+    ) -> dict[str, Any]:
+        """Ask for buffers: all or nothing when `guaranteed` (GS_alloc_ext), else what there is (GS_alloc_swap).
+
+        Answers {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
+        "generation"}], "lenders": {host: {"incarnation", "ticket", "keys"}}}; a lender that sleeps is not among the
+        latter: its keys were opened beforehand. Raises BufferShortage, NotAligned, HostUnusable, AgentUnavailable.
+        """
+        answer: dict[str, Any] = self._lent(
+            "borrow",
+            operation_id=operation_id,
+            consumer_uuid=consumer_uuid,
+            host=host,
+            remote_mib=remote_mib,
+            guaranteed=guaranteed,
+            project_id=project_id,
+            user_id=user_id,
+        )
+        return answer
+
+    def acknowledge_borrowed(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """The borrower has opened the keys of an allocation."""
+        self._lent("acknowledge_borrowed", operation_id=operation_id, allocation_uuid=allocation_uuid, host=host)
+
     def delegate_host(self, *, name: str, mib: int, kind: str, operation_id: str | None = None) -> dict[str, Any]:
         """Have a host lend so many MiB in all, as `active` or `zombie`; goes on in the background.
 

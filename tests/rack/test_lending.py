@@ -1,0 +1,96 @@
+"""A host of the rack lends memory, another one uses it, and the lender gets it back: by the API and real agents."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from keystoneauth1.adapter import Adapter
+
+from pondstack.rack import keystone, pond
+from pondstack.rack.rack import Rack
+from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.testing.daemon import wait_until
+from pondstack_rdma.errors import AccessRefused
+from pondstack_rdma.model import Key, Ticket
+from pondstack_rdma.shm import ShmTransport
+from tests.rack.days import Days
+
+pytestmark = [pytest.mark.rack, pytest.mark.timeout(600)]
+
+LENDER, BORROWER = "fake1", "fake2"
+BUFFER, BUFFERS = 64, 4
+SECONDS = 60.0
+
+
+class Memory:
+    """The API as an operator calls it."""
+
+    def __init__(self, rack: Rack) -> None:
+        session = keystone.session(rack.layout)
+        self._api = Adapter(session, "memory", region_name="RegionOne", default_microversion="1.5", raise_exc=False)
+
+    def post(self, action: str, **body: Any) -> dict[str, Any]:
+        """Have the lender do something."""
+        answer = self._api.post(f"/hosts/{LENDER}/{action}", json=body)
+        assert answer.status_code == 202, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def lender(self) -> dict[str, Any]:
+        """Return it, {} when it lends nothing."""
+        answer = self._api.get(f"/lenders/{LENDER}")
+        return {} if answer.status_code == 404 else dict(answer.json())
+
+    def states(self) -> list[str]:
+        """Return the states of its buffers by index."""
+        buffers = self._api.get(f"/lenders/{LENDER}/buffers").json()["buffers"]
+        return [item["state"] for item in buffers]
+
+
+@pytest.fixture
+def memory(rack: Rack) -> Iterator[Memory]:
+    made = Memory(rack)
+    yield made
+    if made.lender():
+        made.post("reclaim", mib=BUFFERS * BUFFER, seconds=0)
+        assert wait_until(lambda: not made.lender(), SECONDS), made.lender()
+
+
+def test_memory_is_lent_used_and_taken_back(rack: Rack, memory: Memory) -> None:
+    begun = memory.post("delegate", mib=BUFFERS * BUFFER, kind="active")
+    assert begun["verb"] == "lend"
+    assert wait_until(lambda: memory.lender().get("lent_mib") == BUFFERS * BUFFER, SECONDS), memory.lender()
+    assert memory.states() == ["free"] * BUFFERS
+    assert len(pond.lender_processes(rack.layout)) == 1
+    with Days(rack) as days:
+        transport = days.transport()
+        try:
+            _use(rack, memory, ControllerAPI(transport))
+        finally:
+            transport.cleanup()
+
+
+def _use(rack: Rack, memory: Memory, controller: ControllerAPI) -> None:
+    wanted = {"consumer_uuid": str(uuid4()), "host": BORROWER, "remote_mib": 2 * BUFFER, "guaranteed": True}
+    operation = str(uuid4())
+    given = controller.borrow(operation_id=operation, **wanted)
+    assert controller.borrow(operation_id=operation, **wanted) == given
+    shown = given["lenders"][LENDER]
+    keys = {int(index): Key.from_dict(key) for index, key in shown["keys"].items()}
+    page = bytes(range(256)) * 16
+    with ShmTransport(rack.layout.lenders).connect(Ticket.from_dict(shown["ticket"]), 5.0) as link:
+        for key in keys.values():
+            link.open(key)
+            link.write(key, 4096, page)
+        controller.acknowledge_borrowed(operation_id=operation, allocation_uuid=given["allocation_uuid"], host=BORROWER)
+        assert memory.states() == ["online", "online", "free", "free"]
+        # Its agent goes, and comes back: what is lent is another process's.
+        rack.service(f"pondstack-agent-{LENDER}").restart()
+        assert all(link.read(key, 4096, 4096) == page for key in keys.values())
+        memory.post("reclaim", mib=BUFFERS * BUFFER, seconds=SECONDS)
+        assert wait_until(lambda: not memory.lender(), SECONDS), memory.states()
+        for key in keys.values():
+            with pytest.raises(AccessRefused):
+                link.read(key, 4096, 4096)
+    assert wait_until(lambda: pond.lender_processes(rack.layout) == [], SECONDS)
