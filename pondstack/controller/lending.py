@@ -123,9 +123,9 @@ class Settler:
             self._quietly(held, self._ask_back)
         for dirty in _groups(items, lambda item: item.state is SliceState.SANITIZING and _awake(item)):
             self._quietly(dirty, self._freshen)
-        for promised in _groups(items, lambda item: _idle(item) and _awake(item) and item.promised_to is not None):
+        for promised in _groups(items, lambda item: _free(item) and _awake(item) and item.promised_to is not None):
             self._quietly(promised, self._take_promise_back)
-        for loose in _groups(items, lambda item: _idle(item) and not _awake(item) and item.promised_to is None):
+        for loose in _groups(items, _wants_promise):
             plan = borrowing.promise(loose, self._ledger.borrowers())
             for borrower in sorted(set(plan.values())):
                 part = [item for item in loose if plan[item.index] == borrower]
@@ -134,6 +134,8 @@ class Settler:
     def _promise(self, borrower: str, part: Sequence[Buffer]) -> None:
         lender, incarnation, indexes = part[0].lender, part[0].incarnation, [item.index for item in part]
         epoch = self._ledger.epoch
+        # An earlier round may have made keys, for another borrower, and not have heard of it.
+        self._agents.revoke(lender, epoch=epoch, indexes=indexes, incarnation=incarnation)
         made = self._agents.export(lender, epoch=epoch, indexes=indexes, borrower=borrower, incarnation=incarnation)
         try:
             self._agents.prepare(
@@ -211,12 +213,16 @@ def _lost(item: Buffer) -> bool:
     return item.state is SliceState.QUARANTINED and item.reason.startswith(LENDER_LOST)
 
 
-def _idle(item: Buffer) -> bool:
-    return item.state is SliceState.FREE and not item.leaving
+def _free(item: Buffer) -> bool:
+    return item.state is SliceState.FREE
 
 
 def _awake(item: Buffer) -> bool:
     return item.kind is not LenderKind.ZOMBIE
+
+
+def _wants_promise(item: Buffer) -> bool:
+    return _free(item) and not _awake(item) and not item.leaving and item.promised_to is None
 
 
 def _groups(items: Iterable[Buffer], wanted: Callable[[Buffer], bool]) -> list[list[Buffer]]:

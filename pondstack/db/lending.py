@@ -155,7 +155,7 @@ class Lending:
         return [
             item.index
             for item in self.buffers(host)
-            if (item.incarnation, item.index) in chosen and item.state is SliceState.FREE and item.leaving
+            if (item.incarnation, item.index) in chosen and _withdrawable(item)
         ]
 
     def freshened(self, host: str, incarnation: str, indexes: Iterable[int]) -> int:
@@ -299,6 +299,10 @@ def _buffers_for(mib: int, buffer_mib: int) -> int:
     if mib < 1 or mib % buffer_mib:
         raise NotAligned(f"{mib} MiB is no whole number of buffers of {buffer_mib} MiB")
     return mib // buffer_mib
+
+
+def _withdrawable(item: Buffer) -> bool:
+    return item.state is SliceState.FREE and item.leaving and item.promised_to is None
 
 
 def _given(item: Buffer) -> dict[str, Any]:
