@@ -23,6 +23,7 @@ from pondstack.controller.gate import Gate
 from pondstack.controller.inventory import InventorySync
 from pondstack.controller.lending import Lenders, Settler
 from pondstack.controller.lending_manager import LendingManager
+from pondstack.controller.lent_inventory import LentInventory
 from pondstack.controller.manager import ControllerManager
 from pondstack.controller.parts import Parts
 from pondstack.controller.reconciler import Reconciler
@@ -76,7 +77,8 @@ class Leading:
         )
         self.sanitizing = Background("sanitizer", sanitizer.drain)
         agents = self._agents(conf.controller.agent_timeout_seconds)
-        settler = Settler(self.ledger, agents, lambda: self.settling.stopping)
+        lent = None if parts.placement is None else LentInventory(parts.placement, self.ledger)
+        settler = Settler(self.ledger, agents, lent, lambda: self.settling.stopping)
         self.settling = Background("settler", settler.run)
         self.lending_manager = LendingManager(
             ledger=self.ledger,

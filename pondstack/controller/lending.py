@@ -12,6 +12,7 @@ from uuid import uuid4
 import oslo_messaging
 from oslo_log import log
 
+from pondstack.controller.lent_inventory import LentInventory
 from pondstack.db.ledger import Ledger
 from pondstack.db.lending import BorrowRequest
 from pondstack.domain import borrowing
@@ -113,8 +114,14 @@ class Settler:
     awake again, the host makes those keys dead.
     """
 
-    def __init__(self, ledger: Ledger, agents: LendingAgents, stopping: Callable[[], bool] = lambda: False) -> None:
-        self._ledger, self._agents, self._stopping = ledger, agents, stopping
+    def __init__(
+        self,
+        ledger: Ledger,
+        agents: LendingAgents,
+        inventory: LentInventory | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._ledger, self._agents, self._inventory, self._stopping = ledger, agents, inventory, stopping
 
     def run(self) -> None:
         """One round; whoever does not answer is asked again in the next."""
@@ -130,6 +137,8 @@ class Settler:
             for borrower in sorted(set(plan.values())):
                 part = [item for item in loose if plan[item.index] == borrower]
                 self._quietly(part, partial(self._promise, borrower))
+        if self._inventory is not None and not self._stopping():
+            self._inventory.write()
 
     def _promise(self, borrower: str, part: Sequence[Buffer]) -> None:
         lender, incarnation, indexes = part[0].lender, part[0].incarnation, [item.index for item in part]

@@ -101,8 +101,10 @@ class LendingManager:
     def delegate_host(self, _context: Any, *, name: str, mib: int, kind: str, operation_id: str) -> dict[str, Any]:
         """Have a host lend so many MiB in all."""
         self._reader.host(name)
-        wanted = {"mib": mib, "kind": str(_kind(kind)), "operation_id": operation_id}
-        return asked(name, lambda: self._agents.lend(name, epoch=self._ledger.epoch, **wanted))
+        epoch, wanted = self._ledger.epoch, str(_kind(kind))
+        return asked(
+            name, lambda: self._agents.lend(name, epoch=epoch, operation_id=operation_id, mib=mib, kind=wanted)
+        )
 
     @gated
     def reclaim_host(
@@ -110,8 +112,11 @@ class LendingManager:
     ) -> dict[str, Any]:
         """Have a host take so many MiB back."""
         self._reader.host(name)
-        wanted = {"mib": mib, "seconds": seconds, "operation_id": operation_id}
-        return asked(name, lambda: self._agents.reclaim(name, epoch=self._ledger.epoch, **wanted))
+        epoch = self._ledger.epoch
+        return asked(
+            name,
+            lambda: self._agents.reclaim(name, epoch=epoch, operation_id=operation_id, mib=mib, seconds=seconds),
+        )
 
 
 def _kind(text: str) -> LenderKind:

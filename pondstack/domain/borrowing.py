@@ -58,7 +58,7 @@ def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[s
 
     def harm(item: Buffer) -> tuple[int, int, str, int]:
         if item.state not in OWNED:
-            return (0, 0, "", item.index)
+            return (0, int(item.state is not SliceState.FREE), "", item.index)
         owner = item.allocation_uuid or ""
         return (1 if owner in unguaranteed else 2, -sizes[owner], owner, item.index)
 
