@@ -67,6 +67,7 @@ class Host:
     controller: FakeController
     now: float = 1000.0
     available_mib: int = TOTAL_MIB
+    growth_mib: int = 0
     owner: Owner = field(default_factory=Owner)
     later: Later = field(init=False)
     agent: Agent = field(init=False)
@@ -84,6 +85,7 @@ class Host:
             pools=HostPools([]),
             clock=lambda: self.now,
             meminfo=lambda: (self.available_mib * MIB, TOTAL_MIB * MIB),
+            growth_mib=lambda: self.growth_mib,
             pages=self.owner,
         )
         self.borrowing.recover()

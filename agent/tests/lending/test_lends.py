@@ -40,10 +40,10 @@ def test_a_host_without_room_starts_no_process(rack) -> None:
     assert not (host.folder / "lender.lock").exists()
 
 
-def test_room_that_a_mitigation_reserved_is_kept(rack, monkeypatch) -> None:
+def test_what_guests_and_mitigations_need_is_kept(rack) -> None:
     host = rack["host1"]
     before = host.lending.get_lending()["lendable_mib"]
-    monkeypatch.setattr(host.lending._room, "_kept_mib", lambda: 100)
+    host.growth_mib = 100
     assert host.lending.get_lending()["lendable_mib"] == before - 100
 
 
