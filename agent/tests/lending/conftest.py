@@ -24,7 +24,7 @@ from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.lending.lending import Lending
-from pondstack_agent.lending.process import pid_of
+from pondstack_agent.lending.lock import pid_of
 
 from ..conftest import Later
 

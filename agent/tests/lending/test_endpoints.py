@@ -11,7 +11,7 @@ from pondstack.domain.errors import Conflict, HostUnusable, InUse, NotFound, Sta
 from pondstack.domain.units import MIB
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.testing.fake_controller import FakeController
-from pondstack_agent.lending.process import pid_of
+from pondstack_agent.lending.lock import pid_of
 from pondstack_agent.service import AgentService
 
 from ..test_service import eventually, expected, serving

@@ -159,6 +159,19 @@ def test_it_keeps_nothing_of_the_agent_open(rack) -> None:
     assert os.getsid(host.pid) != os.getsid(0)
 
 
+def test_a_lender_that_cannot_be_reached_is_not_lost(rack) -> None:
+    """Its keys live: the controller must not hear that they are dead."""
+    host = rack["host1"]
+    host.lend(1)
+    socket = host.folder / "lender.sock"
+    socket.rename(socket.with_name("away"))
+    assert host.lending.get_lending()["answers"] is False
+    host.beat()
+    assert len(rack.controller.delegated) == 1
+    socket.with_name("away").rename(socket)
+    assert host.lending.get_lending()["answers"] is True
+
+
 def test_nonsense_ends_nothing(rack) -> None:
     host = rack["host1"]
     host.lend(1)
@@ -178,12 +191,19 @@ def test_it_ends_by_its_signal_and_gives_all_back(rack) -> None:
     assert host.lending.get_lending()["incarnation"] == ""
 
 
+def serves(client: LenderClient) -> bool:
+    try:
+        return client.hold().incarnation != ""
+    except LenderSilent:
+        return False  # it starts
+
+
 def test_in_the_foreground_it_is_a_unit(tmp_path) -> None:
     words = [*Command("host9", "tcp", {}, 1).words(tmp_path), "--foreground"]
     with subprocess.Popen(words, stdin=subprocess.DEVNULL) as process:
         try:
             client = LenderClient(tmp_path, Command("host9", "tcp"), 60.0)
-            wait_for(lambda: client.hold().incarnation != "")
+            wait_for(lambda: serves(client))
             client.register(client.hold().incarnation)
             assert client.hold().mib == 1
         finally:
