@@ -17,6 +17,7 @@ from pondstack_agent.controller_link import Controller, ControllerLink
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.build import build_lending
+from pondstack_agent.lending.guests import growth_mib
 from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.locks import NamedLocks
@@ -60,6 +61,7 @@ def build_agent(
     tiering: Tiering | None = None,
     remote: Executor | None = None,
     meminfo: Room = host_room,
+    growth_mib: Callable[[], int] = growth_mib,
     pages: Pages | None = None,
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
@@ -67,8 +69,8 @@ def build_agent(
     `executor` runs what nobody waits for, `calls` the calls of the controller (None: in the caller's thread). `records`
     opens a folder of records. `mitigating` runs mitigations, which take long (None: `executor`); `step` is told before
     each of their changes. `tiering`: the settings of another kernel than that of this machine. `remote` runs what takes
-    long of lent memory (None: `executor`), `meminfo` tells how much memory is available, `pages` owns what is in
-    borrowed memory (None: nobody).
+    long of lent memory (None: `executor`), `meminfo` tells how much memory is available, `growth_mib` what
+    guests may still take of it, `pages` owns what is in borrowed memory (None: nobody).
     """
     state_dir, host = Path(conf.agent.state_dir), conf.host
     link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
@@ -101,8 +103,8 @@ def build_agent(
     lending = borrowing = None
     if conf.lending.transport:
         remote = remote or executor
-        kept = lambda: room.reserved_mib  # noqa: E731
-        lending = build_lending(conf, link, epoch, remote, records, clock, HostRoom.from_conf(conf, kept, meminfo))
+        to_lend = HostRoom.from_conf(conf, lambda: room.reserved_mib + growth_mib(), meminfo)
+        lending = build_lending(conf, link, epoch, remote, records, clock, to_lend)
         borrowing = build_borrowing(conf, link, epoch, remote, records, clock, pages or NoPages())
     reporting = Reporting(
         host=host,

@@ -12,7 +12,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from oslo_log import log
 
-from pondstack.domain.errors import BadRequest, Conflict, PondError, Unavailable
+from pondstack.domain.errors import BadRequest, Conflict, PondError
 from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.borrowing.pages import Pages
 from pondstack_agent.borrowing.records import BorrowedBuffer, Held, Store, name_of
@@ -49,6 +49,7 @@ class Borrowing:
         self._links: dict[str, LenderLink] = {}
         self._leaving: set[str] = set()
         self._down: set[str] = set()
+        self._trouble: dict[str, str] = {}
 
     def prepare(
         self,
@@ -147,11 +148,16 @@ class Borrowing:
         link = self._link(held.lender, held.incarnation, Ticket.from_dict(held.ticket))
         if link.check():
             return
-        self._note_down(held, link)
+        if not link.fresh:
+            self._note_down(held, link)
         if link.due:
-            with self._locks.holding(held.name):
-                held = self._store.get(held.lender, held.incarnation)
-                refused = link.reopen({index: key for index, key in held.keys.items()})
+            try:
+                with self._locks.holding(held.name):
+                    held = self._store.get(held.lender, held.incarnation)
+                    refused = link.reopen(held.keys)
+            except PondError:
+                self._note_down(held, link)
+                raise
             self._note_up(held, link, refused)
 
     def _note_down(self, held: Held, link: LenderLink) -> None:
@@ -167,8 +173,10 @@ class Borrowing:
         self._down.discard(held.name)
         LOG.info("Lender %s answers, and refuses %d of %d buffers", held.name, len(refused), len(held.buffers))
         for loan_uuid, indexes in held.by_loan(leaving=False).items():
-            kept = [index for index in indexes if index not in refused]
-            self._pages.arrived(loan_uuid, link, kept)
+            if kept := [index for index in indexes if index not in refused]:
+                self._pages.arrived(loan_uuid, link, kept)
+            if lost := [index for index in indexes if index in refused]:
+                self._pages.lost(loan_uuid, link, lost)
 
     def _return(self, lender: str, incarnation: str) -> None:
         name = name_of(lender, incarnation)
@@ -177,14 +185,16 @@ class Borrowing:
                 return  # another thread is at it, and `maintain` comes again
             self._leaving.add(name)
         try:
-            held = self._store.get(lender, incarnation)
-            for loan_uuid, indexes in held.by_loan(leaving=True).items():
-                self._leave(held, loan_uuid, indexes)
+            # More may be asked for while it is at it.
+            while leaving := (held := self._store.get(lender, incarnation)).by_loan(leaving=True):
+                for loan_uuid, indexes in leaving.items():
+                    self._leave(held, loan_uuid, indexes)
             self._tell(lender, incarnation)
-        except Unavailable as error:
-            LOG.debug("Buffers of lender %s are given back later: %s", name, error)
+            self._trouble.pop(name, None)
         except PondError as error:
-            LOG.warning("Buffers of lender %s are not given back yet: %s", name, error)
+            if self._trouble.get(name) != error.message:  # once, not at each heartbeat
+                self._trouble[name] = error.message
+                LOG.warning("Buffers of lender %s are not given back yet: %s", name, error)
         finally:
             with self._guard:
                 self._leaving.discard(name)

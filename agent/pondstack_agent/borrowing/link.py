@@ -50,6 +50,11 @@ class LenderLink:
         return self._link is not None
 
     @property
+    def fresh(self) -> bool:
+        """Whether it was not tried yet, or worked when it was tried last."""
+        return self._failures == 0
+
+    @property
     def due(self) -> bool:
         """Whether it is down and should be tried again."""
         return self._link is None and self._clock() >= self._again
@@ -67,7 +72,12 @@ class LenderLink:
             self._keys.update(keys)
 
     def reopen(self, keys: Mapping[int, Key]) -> list[int]:
-        """Connect and open keys after a break; returns those that the lender refuses. Raises TransportGone."""
+        """Connect and open keys after a break; returns those that the lender refuses.
+
+        Raises TransportGone, and WrongBorrower when another process is the lender now.
+        """
+        with self._lock:
+            self._connected()
         refused = []
         for index, key in keys.items():
             try:
@@ -163,8 +173,8 @@ class LenderLink:
         reason = error.reason if isinstance(error, PartialBatch) else error
         refused = link is not None and link.characteristics.refusal_ends_link and isinstance(reason, AccessRefused)
         # A time-out alone ends no link: what a frozen lender's borrowers had opened may serve on.
-        gone = isinstance(reason, TransportGone) and (link is None or not isinstance(reason, TransportTimeout))
-        if not (gone or refused) or self._link is not link:
+        gone = isinstance(reason, TransportGone) and not isinstance(reason, TransportTimeout)
+        if not (gone or refused or link is None) or self._link is not link:
             return
         self._link = None
         self._failures += 1

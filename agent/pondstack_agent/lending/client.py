@@ -12,6 +12,7 @@ from typing import Any
 
 from pondstack.domain.errors import Unavailable
 from pondstack_agent.lending import messages
+from pondstack_agent.lending.lock import lock_held
 from pondstack_agent.lending.model import Holding, Kind
 
 
@@ -124,20 +125,25 @@ class LenderClient:
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as link:
                 link.settimeout(seconds)
-                with messages.address(self._folder) as path:
-                    link.connect(path)
+                self._connect(link)
                 messages.send(link, request, seconds)
                 return messages.receive(link, seconds)
-        except (FileNotFoundError, ConnectionError) as error:
-            raise LenderGone(
-                f"no lender's process runs in {self._folder} ({error}): this host lends nothing"
-            ) from error
         except (BlockingIOError, TimeoutError) as error:
             raise LenderSilent(
                 f"the lender's process does not answer within {seconds:g} s; see whether it is frozen"
             ) from error
         except (OSError, ValueError) as error:
             raise LenderSilent(f"the lender's process cannot be asked: {error}") from error
+
+    def _connect(self, link: socket.socket) -> None:
+        """Connect; raises LenderGone only when the process has ended: its keys would be called dead."""
+        try:
+            with messages.address(self._folder) as path:
+                link.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            if lock_held(self._folder):
+                raise  # it starts or ends at this moment, or its socket was removed
+            raise LenderGone(f"no lender's process runs in {self._folder}: this host lends nothing") from None
 
 
 def _parts(indexes: Sequence[int]) -> Iterator[list[int]]:

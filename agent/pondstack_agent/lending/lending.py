@@ -95,8 +95,12 @@ class Lending:
         self._epoch.check(epoch)
         present = self._present(incarnation)
         gone = self._client.withdraw(present, indexes) if present else list(indexes)
-        if present and not self._entries.unfinished():
-            retire(self._client, self._telling)
+        if present and self._working.acquire(blocking=False):
+            try:
+                if not self._entries.unfinished():
+                    retire(self._client, self._telling)
+            finally:
+                self._working.release()
         return gone
 
     def get_lending(self) -> dict[str, Any]:
@@ -122,7 +126,7 @@ class Lending:
             entry = self._entries.begin(wanted)
         if entry.state != State.DONE:
             self._executor.submit(self._work, entry.operation_id)
-        return entry.to_wire(self._seen.mib)
+        return entry.to_wire(self._look()[0].mib)
 
     def _take_back(self, operation_id: str, mib: int, seconds: float | None) -> dict[str, Any]:
         if mib <= 0:
@@ -150,17 +154,23 @@ class Lending:
                 LOG.warning("%s %s goes on later: %s", entry.verb, operation_id, error)
 
     def _maintain(self, keep_seconds: float) -> None:
-        try:
-            holding = self._client.hold()
-            self._telling.tell_loss(holding)
-            if not self._entries.unfinished() and (mib := self._room.wanted_back_mib(holding)):
-                LOG.warning("Memory is short on this host: it takes %d MiB back", mib)
-                self._take_back(str(uuid4()), mib, None)
-        except Unavailable as error:
-            LOG.debug("Lent memory is looked at later: %s", error)
+        if self._working.acquire(blocking=False):  # an operation that starts a lender is no loss of one
+            try:
+                self._watch()
+            except Unavailable as error:
+                LOG.debug("Lent memory is looked at later: %s", error)
+            finally:
+                self._working.release()
         for entry in self._entries.unfinished():
             self._work(entry.operation_id)
         self._entries.prune(keep_seconds)
+
+    def _watch(self) -> None:
+        holding = self._client.hold()
+        self._telling.tell_loss(holding)
+        if not self._entries.unfinished() and (mib := self._room.wanted_back_mib(holding)):
+            LOG.warning("Memory is short on this host: it takes %d MiB back", mib)
+            self._take_back(str(uuid4()), mib, None)
 
     def _look(self) -> tuple[Holding, bool]:
         """Return what is lent, and whether the lender said so now: a frozen one holds what it held."""

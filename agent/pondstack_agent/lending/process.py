@@ -6,8 +6,6 @@ error. SIGTERM ends it, and with it all keys; SIGSTOP or a cgroup's freezer stop
 """
 
 import argparse
-import fcntl
-import json
 import os
 import signal
 import sys
@@ -16,10 +14,10 @@ from pathlib import Path
 
 from pondstack.domain.errors import PondError
 from pondstack_agent.lending.book import Book
+from pondstack_agent.lending.lock import hold_lock, write_state
 from pondstack_agent.lending.service import LenderService
 from pondstack_agent.transports import load_transport
 
-LOCK = "lender.lock"
 LOG = "lender.log"
 _READY = b"ready"
 
@@ -29,7 +27,7 @@ def main() -> int:
     arguments = _parser().parse_args()
     try:
         lock = hold_lock(arguments.folder)
-    except (OSError, BlockingIOError) as error:
+    except OSError as error:
         print(
             f"pondstack-lender: {arguments.folder} is another lender's, or no folder of ours: {error}", file=sys.stderr
         )
@@ -56,25 +54,17 @@ def run(arguments: argparse.Namespace, lock: int, ready: int) -> int:
                 arguments.folder, Book(lender, arguments.buffer_mib), incarnation, arguments.buffer_mib
             )
             signal.signal(signal.SIGTERM, lambda _number, _frame: service.stop())
-            _write(lock, {"pid": os.getpid(), "incarnation": incarnation})
+            write_state(lock, {"pid": os.getpid(), "incarnation": incarnation})
             if not arguments.foreground:
                 _detach(arguments.folder)
                 os.write(ready, _READY)
                 os.close(ready)
+                ready = sys.stderr.fileno()  # its log from now on
             service.serve()
     except (PondError, OSError, ValueError, RuntimeError) as error:
         os.write(ready, f"pondstack-lender: {error}\n".encode())
         return 1
     return 0
-
-
-def hold_lock(folder: Path) -> int:
-    """Return the descriptor of a folder's lock, which this process and its child hold; raises BlockingIOError."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    return handle
 
 
 def _await(reader: int, child: int) -> int:
@@ -97,11 +87,6 @@ def _detach(folder: Path) -> None:
     os.close(file)
 
 
-def _write(lock: int, state: dict[str, object]) -> None:
-    os.ftruncate(lock, 0)
-    os.pwrite(lock, json.dumps(state).encode(), 0)
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pondstack-lender", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--folder", type=Path, required=True, help="where its socket and its lock are; one per host")
@@ -111,12 +96,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--buffer-mib", type=int, required=True, help="size of a buffer in MiB")
     parser.add_argument("--foreground", action="store_true", help="stay in the foreground, for a unit of systemd")
     return parser
-
-
-def pid_of(folder: Path) -> int:
-    """Return the process id that the folder's newest lender wrote down; raises OSError, ValueError, KeyError."""
-    pid: int = json.loads((folder / LOCK).read_text())["pid"]
-    return pid
 
 
 if __name__ == "__main__":

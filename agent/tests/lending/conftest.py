@@ -24,7 +24,7 @@ from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.lending.lending import Lending
-from pondstack_agent.lending.process import pid_of
+from pondstack_agent.lending.lock import pid_of
 
 from ..conftest import Later
 
@@ -67,6 +67,7 @@ class Host:
     controller: FakeController
     now: float = 1000.0
     available_mib: int = TOTAL_MIB
+    growth_mib: int = 0
     owner: Owner = field(default_factory=Owner)
     later: Later = field(init=False)
     agent: Agent = field(init=False)
@@ -84,6 +85,7 @@ class Host:
             pools=HostPools([]),
             clock=lambda: self.now,
             meminfo=lambda: (self.available_mib * MIB, TOTAL_MIB * MIB),
+            growth_mib=lambda: self.growth_mib,
             pages=self.owner,
         )
         self.borrowing.recover()

@@ -1,0 +1,49 @@
+"""The lock of a lender's folder: held for the whole life of its process, whatever becomes of its socket."""
+
+import fcntl
+import json
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+LOCK = "lender.lock"
+
+_FLOCK = struct.Struct("hhqqi4x")
+"""The kernel's struct flock: type, whence, start, length, process."""
+_WHOLE = (os.SEEK_SET, 0, 0, 0)
+
+
+def hold_lock(folder: Path) -> int:
+    """Return the descriptor of a folder's lock, which this process and its child hold; raises BlockingIOError."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder.chmod(0o700)
+    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # A lock of the open file, which fork passes on, and which others can ask about without taking it.
+    fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, *_WHOLE))
+    return handle
+
+
+def lock_held(folder: Path) -> bool:
+    """Return whether a lender's process lives; raises OSError when that cannot be told."""
+    try:
+        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        found = fcntl.fcntl(handle, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, *_WHOLE))
+    finally:
+        os.close(handle)
+    return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
+
+
+def write_state(lock: int, state: dict[str, Any]) -> None:
+    """Write into the lock's file who holds it."""
+    os.ftruncate(lock, 0)
+    os.pwrite(lock, json.dumps(state).encode(), 0)
+
+
+def pid_of(folder: Path) -> int:
+    """Return the process id that the folder's newest lender wrote down; raises OSError, ValueError, KeyError."""
+    pid: int = json.loads((folder / LOCK).read_text())["pid"]
+    return pid
