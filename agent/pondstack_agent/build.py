@@ -104,7 +104,7 @@ def build_agent(
     if conf.lending.transport:
         remote = remote or executor
         to_lend = HostRoom.from_conf(conf, lambda: room.reserved_mib + growth_mib(), meminfo)
-        lending = build_lending(conf, link, epoch, remote, records, clock, to_lend)
+        lending = build_lending(conf, link, epoch, remote, records, clock, to_lend, sequence)
         borrowing = build_borrowing(conf, link, epoch, remote, records, clock, pages or NoPages())
     reporting = Reporting(
         host=host,

@@ -47,8 +47,8 @@ class Controller(Protocol):
     def delegate(
         self,
         *,
-        operation_id: str,
         host: str,
+        sequence: int,
         incarnation: str,
         kind: str,
         buffer_mib: int,
@@ -64,7 +64,7 @@ class Controller(Protocol):
         *,
         operation_id: str,
         host: str,
-        loan_uuid: str,
+        allocation_uuid: str,
         lender: str,
         incarnation: str,
         indexes: Sequence[int],

@@ -106,8 +106,8 @@ class ControllerAPI:
     def delegate(
         self,
         *,
-        operation_id: str,
         host: str,
+        sequence: int,
         incarnation: str,
         kind: str,
         buffer_mib: int,
@@ -115,13 +115,14 @@ class ControllerAPI:
     ) -> None:
         """Tell all that a host lends (GS_goto_zombie of Zombieland 4.3, when `kind` is zombie).
 
+        `sequence`: of the host's words; a lower one than before is late and changes nothing.
         `buffers`: {"index", "offset_mib"} of every one; what is not among them, and all of other incarnations, is lent
         no more and its keys are dead. `incarnation` "": the host lends nothing.
         """
         self._lent(
             "delegate",
-            operation_id=operation_id,
             host=host,
+            sequence=sequence,
             incarnation=incarnation,
             kind=kind,
             buffer_mib=buffer_mib,
@@ -137,14 +138,21 @@ class ControllerAPI:
         return answer
 
     def release_buffers(
-        self, *, operation_id: str, host: str, loan_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]
+        self,
+        *,
+        operation_id: str,
+        host: str,
+        allocation_uuid: str,
+        lender: str,
+        incarnation: str,
+        indexes: Sequence[int],
     ) -> None:
-        """The borrower `host` uses these buffers of a loan no more, and has closed their keys."""
+        """The borrower `host` uses these buffers of an allocation no more, and has closed their keys."""
         self._lent(
             "release_buffers",
             operation_id=operation_id,
             host=host,
-            loan_uuid=loan_uuid,
+            allocation_uuid=allocation_uuid,
             lender=lender,
             incarnation=incarnation,
             indexes=list(indexes),

@@ -74,7 +74,7 @@ class LendingCalls(ABC):
         lender: str,
         ticket: Mapping[str, Any],
         keys: Mapping[str, Any],
-        loan_uuid: str = "",
+        allocation_uuid: str = "",
         incarnation: str = "",
     ) -> list[int]:
         """Have a borrower connect and open keys, all or none; `ticket` and `keys` of `export`. Idempotent.
@@ -89,22 +89,22 @@ class LendingCalls(ABC):
             lender=lender,
             ticket=dict(ticket),
             keys=dict(keys),
-            loan_uuid=loan_uuid,
+            allocation_uuid=allocation_uuid,
             incarnation=incarnation,
         )
 
     def give_back(
-        self, host: str, *, epoch: int, loan_uuid: str, lender: str, indexes: Sequence[int], incarnation: str = ""
+        self, host: str, *, epoch: int, allocation_uuid: str, lender: str, indexes: Sequence[int], incarnation: str = ""
     ) -> list[int]:
         """Have a borrower stop using buffers (US_reclaim, Zombieland 4.3); it calls controller.release_buffers then.
 
-        Returns those that are not there (any more). Raises StaleEpoch, Conflict (another loan's).
+        Returns those that are not there (any more). Raises StaleEpoch, Conflict (another allocation's).
         """
         return self._indexes(
             host,
             "give_back",
             epoch=epoch,
-            loan_uuid=loan_uuid,
+            allocation_uuid=allocation_uuid,
             lender=lender,
             indexes=list(indexes),
             incarnation=incarnation,

@@ -58,7 +58,7 @@ class Borrowing:
         lender: str,
         ticket: Mapping[str, Any],
         keys: Mapping[str, Any],
-        loan_uuid: str = "",
+        allocation_uuid: str = "",
         incarnation: str = "",
     ) -> list[int]:
         """Controller's command: connect to a lender and open keys, as long as it can answer; all or none.
@@ -72,8 +72,8 @@ class Borrowing:
         with self._locks.holding(name_of(lender, incarnation)):
             before = self._store.get(lender, incarnation)
             for index, key in opened.items():
-                _check_new(before, index, key, loan_uuid)
-            new = {index: BorrowedBuffer(loan_uuid, key) for index, key in opened.items()}
+                _check_new(before, index, key, allocation_uuid)
+            new = {index: BorrowedBuffer(allocation_uuid, key) for index, key in opened.items()}
             link = self._link(lender, incarnation, shown)
             # On disk first: a killed agent must find what it had opened.
             self._store.put(before, ticket=dict(ticket), buffers={**before.buffers, **new})
@@ -83,23 +83,27 @@ class Borrowing:
                 link.forget(set(opened) - set(before.buffers))
                 self._store.put(before)
                 raise
-            self._pages.arrived(loan_uuid, link, sorted(opened))
+            self._pages.arrived(allocation_uuid, link, sorted(opened))
         return sorted(opened)
 
     def give_back(
-        self, *, epoch: int, loan_uuid: str, lender: str, indexes: Sequence[int], incarnation: str = ""
+        self, *, epoch: int, allocation_uuid: str, lender: str, indexes: Sequence[int], incarnation: str = ""
     ) -> list[int]:
         """Controller's command: stop using buffers (US_reclaim, Zombieland 4.3), then close their keys.
 
         Goes on in the background, after a restart, too, and tells the controller; returns which are released already.
-        Raises StaleEpoch, Conflict when a buffer is another loan's.
+        Raises StaleEpoch, Conflict when a buffer is another allocation's.
         """
         self._epoch.check(epoch)
         with self._locks.holding(name_of(lender, incarnation)):
             held = self._store.get(lender, incarnation)
             mine = [index for index in indexes if index in held.buffers]
-            if strangers := [index for index in mine if held.buffers[index].loan_uuid not in ("", loan_uuid)]:
-                raise Conflict(f"the buffers {strangers} of lender {lender} are not of loan {loan_uuid}; look again")
+            if strangers := [
+                index for index in mine if held.buffers[index].allocation_uuid not in ("", allocation_uuid)
+            ]:
+                raise Conflict(
+                    f"the buffers {strangers} of lender {lender} are not of allocation {allocation_uuid}; look again"
+                )
             if mine:
                 leaving = {index: replace(held.buffers[index], leaving=True) for index in mine}
                 held = self._store.put(held, buffers={**held.buffers, **leaving})
@@ -137,7 +141,7 @@ class Borrowing:
                 self._keep(held)
             except PondError as error:
                 LOG.debug("Lender %s is tried again later: %s", held.name, error)
-            if held.by_loan(leaving=True) or held.telling:
+            if held.by_allocation(leaving=True) or held.telling:
                 self._return(held.lender, held.incarnation)
         self._store.prune(keep_seconds)
 
@@ -166,17 +170,17 @@ class Borrowing:
             LOG.warning(
                 "Lender %s does not answer: its %d buffers are served from mirrors", held.name, len(held.buffers)
             )
-            for loan_uuid, indexes in held.by_loan(leaving=False).items():
-                self._pages.lost(loan_uuid, link, indexes)
+            for allocation_uuid, indexes in held.by_allocation(leaving=False).items():
+                self._pages.lost(allocation_uuid, link, indexes)
 
     def _note_up(self, held: Held, link: LenderLink, refused: Sequence[int]) -> None:
         self._down.discard(held.name)
         LOG.info("Lender %s answers, and refuses %d of %d buffers", held.name, len(refused), len(held.buffers))
-        for loan_uuid, indexes in held.by_loan(leaving=False).items():
+        for allocation_uuid, indexes in held.by_allocation(leaving=False).items():
             if kept := [index for index in indexes if index not in refused]:
-                self._pages.arrived(loan_uuid, link, kept)
+                self._pages.arrived(allocation_uuid, link, kept)
             if lost := [index for index in indexes if index in refused]:
-                self._pages.lost(loan_uuid, link, lost)
+                self._pages.lost(allocation_uuid, link, lost)
 
     def _return(self, lender: str, incarnation: str) -> None:
         name = name_of(lender, incarnation)
@@ -186,9 +190,9 @@ class Borrowing:
             self._leaving.add(name)
         try:
             # More may be asked for while it is at it.
-            while leaving := (held := self._store.get(lender, incarnation)).by_loan(leaving=True):
-                for loan_uuid, indexes in leaving.items():
-                    self._leave(held, loan_uuid, indexes)
+            while leaving := (held := self._store.get(lender, incarnation)).by_allocation(leaving=True):
+                for allocation_uuid, indexes in leaving.items():
+                    self._leave(held, allocation_uuid, indexes)
             self._tell(lender, incarnation)
             self._trouble.pop(name, None)
         except PondError as error:
@@ -199,16 +203,16 @@ class Borrowing:
             with self._guard:
                 self._leaving.discard(name)
 
-    def _leave(self, held: Held, loan_uuid: str, indexes: Sequence[int]) -> None:
+    def _leave(self, held: Held, allocation_uuid: str, indexes: Sequence[int]) -> None:
         link = self._link(held.lender, held.incarnation, Ticket.from_dict(held.ticket))
-        self._pages.leave(loan_uuid, link, indexes)  # not under the lock: it may copy for long
+        self._pages.leave(allocation_uuid, link, indexes)  # not under the lock: it may copy for long
         with self._locks.holding(held.name):
             held = self._store.get(held.lender, held.incarnation)
             link.forget(indexes)
             numbers = {index: held.buffers[index].key.number for index in indexes}
-            operation = str(uuid5(NAMESPACE_OID, f"{held.name} {loan_uuid} {sorted(numbers.items())}"))
+            operation = str(uuid5(NAMESPACE_OID, f"{held.name} {allocation_uuid} {sorted(numbers.items())}"))
             rest = {index: item for index, item in held.buffers.items() if index not in numbers}
-            telling = {**held.telling, operation: {"loan_uuid": loan_uuid, "indexes": list(indexes)}}
+            telling = {**held.telling, operation: {"allocation_uuid": allocation_uuid, "indexes": list(indexes)}}
             self._store.put(held, buffers=rest, released={**held.released, **numbers}, telling=telling)
             if not rest:
                 self._links.pop(held.name, link).close()
@@ -237,8 +241,8 @@ class Borrowing:
             "lender": held.lender,
             "incarnation": held.incarnation,
             "up": link is not None and link.up,
-            "loans": held.by_loan(leaving=False),
-            "leaving": held.by_loan(leaving=True),
+            "allocations": held.by_allocation(leaving=False),
+            "leaving": held.by_allocation(leaving=True),
             "released": list(held.telling.values()),
             "latency": link.latency.figures() if link is not None else {},
         }
@@ -252,10 +256,12 @@ def _keys(keys: Mapping[str, Any]) -> dict[int, Key]:
         raise BadRequest("keys come as {index of the buffer: key}, as the lender's export answers them") from error
 
 
-def _check_new(held: Held, index: int, key: Key, loan_uuid: str) -> None:
-    """Raise Conflict unless a key is new here, or one that is held for the same loan."""
+def _check_new(held: Held, index: int, key: Key, allocation_uuid: str) -> None:
+    """Raise Conflict unless a key is new here, or one that is held for the same allocation."""
     known = held.buffers.get(index)
-    if known is not None and (known.key, known.loan_uuid, known.leaving) != (key, loan_uuid, False):
-        raise Conflict(f"buffer {index} of lender {held.lender} is held with another key or loan; give it back first")
+    if known is not None and (known.key, known.allocation_uuid, known.leaving) != (key, allocation_uuid, False):
+        raise Conflict(
+            f"buffer {index} of lender {held.lender} is held with another key or allocation; give it back first"
+        )
     if key.number <= held.released.get(index, 0):
         raise Conflict(f"this key of buffer {index} of lender {held.lender} was given back; export the buffer anew")

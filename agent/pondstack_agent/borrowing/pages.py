@@ -12,27 +12,27 @@ class Pages(Protocol):
     `link`: reads and writes the buffers by their indexes; it is the same object until they are given back.
     """
 
-    def arrived(self, loan_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def arrived(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
         """The buffers may be used; called again once a lost link works again, maybe after content was lost."""
 
-    def leave(self, loan_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def leave(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
         """Stop using the buffers: copy back or elsewhere, or fall back to the mirror (US_reclaim, Zombieland 4.3).
 
         When it returns nobody uses them. It may take long, and is called again after a PondError or a restart.
         """
 
-    def lost(self, loan_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def lost(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
         """The lender does not answer: serve from the mirror until `arrived`."""
 
 
 class NoPages:
     """Nobody has pages there yet."""
 
-    def arrived(self, loan_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def arrived(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
         """Do nothing."""
 
-    def leave(self, loan_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def leave(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
         """Do nothing."""
 
-    def lost(self, loan_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def lost(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
         """Do nothing."""

@@ -12,9 +12,9 @@ Buffers = Mapping[int, "BorrowedBuffer"]
 
 @dataclass(frozen=True, slots=True)
 class BorrowedBuffer:
-    """One buffer of a loan. `leaving`: it is being given back."""
+    """One buffer of an allocation. `leaving`: it is being given back."""
 
-    loan_uuid: str
+    allocation_uuid: str
     key: Key
     leaving: bool = False
 
@@ -24,7 +24,8 @@ class Held:
     """What is borrowed of one incarnation of a lender. `ticket`: as the wire has it, {} once nothing is held.
 
     `released`: by buffer, the highest key that was given back: a late `prepare` does not bring it again. `telling`: by
-    operation id, what the controller has not heard of: {"loan_uuid", "indexes"}. `at`: the agent's clock, in seconds.
+    operation id, what the controller has not heard of: {"allocation_uuid", "indexes"}. `at`: the agent's clock, in
+    seconds.
     """
 
     lender: str
@@ -45,12 +46,12 @@ class Held:
         """Keys of what is used."""
         return {index: item.key for index, item in self.buffers.items()}
 
-    def by_loan(self, leaving: bool | None = None) -> dict[str, list[int]]:
-        """Return the buffers of each loan; `leaving` None: all of them."""
+    def by_allocation(self, leaving: bool | None = None) -> dict[str, list[int]]:
+        """Return the buffers of each allocation; `leaving` None: all of them."""
         found: dict[str, list[int]] = {}
         for index, item in sorted(self.buffers.items()):
             if leaving is None or item.leaving == leaving:
-                found.setdefault(item.loan_uuid, []).append(index)
+                found.setdefault(item.allocation_uuid, []).append(index)
         return found
 
 
@@ -83,7 +84,7 @@ class Store:
             held = replace(held, ticket={})
         record = asdict(held)
         record["buffers"] = {
-            str(index): {"loan_uuid": item.loan_uuid, "key": item.key.to_dict(), "leaving": item.leaving}
+            str(index): {"allocation_uuid": item.allocation_uuid, "key": item.key.to_dict(), "leaving": item.leaving}
             for index, item in held.buffers.items()
         }
         self._records.put(held.name, record)
@@ -98,7 +99,7 @@ class Store:
 
 def _load(record: Mapping[str, Any]) -> Held:
     buffers = {
-        int(index): BorrowedBuffer(item["loan_uuid"], Key.from_dict(item["key"]), item["leaving"])
+        int(index): BorrowedBuffer(item["allocation_uuid"], Key.from_dict(item["key"]), item["leaving"])
         for index, item in record["buffers"].items()
     }
     released = {int(index): number for index, number in record["released"].items()}

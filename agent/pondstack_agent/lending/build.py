@@ -16,6 +16,7 @@ from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.lending.telling import Telling
 from pondstack_agent.records import Records
 from pondstack_agent.releases import Executor
+from pondstack_agent.sequence import Sequence
 from pondstack_agent.transports import options_of
 
 
@@ -27,6 +28,7 @@ def build_lending(
     records: Callable[[Path], Records],
     clock: Callable[[], float],
     room: HostRoom,
+    sequence: Sequence,
 ) -> Lending:
     """Return the lender side over the state folder; starts no process."""
     folder, own = Path(conf.agent.state_dir), conf.lending
@@ -35,7 +37,7 @@ def build_lending(
     lender.mkdir(parents=True, exist_ok=True, mode=0o700)
     client = LenderClient(lender, command, own.lender_timeout_seconds)
     entries = Entries(records(folder / "lending"), clock)
-    telling = Telling(conf.host, records(folder / "marks"), controller)
+    telling = Telling(conf.host, records(folder / "marks"), controller, sequence)
     return Lending(
         client=client,
         room=room,

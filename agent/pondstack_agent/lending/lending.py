@@ -166,8 +166,8 @@ class Lending:
         self._entries.prune(keep_seconds)
 
     def _watch(self) -> None:
-        holding = self._client.hold()
-        self._telling.tell_loss(holding)
+        sequence, holding = self._telling.next(), self._client.hold()
+        self._telling.tell_loss(sequence, holding)
         if not self._entries.unfinished() and (mib := self._room.wanted_back_mib(holding)):
             LOG.warning("Memory is short on this host: it takes %d MiB back", mib)
             self._take_back(str(uuid4()), mib, None)

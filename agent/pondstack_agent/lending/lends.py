@@ -32,8 +32,9 @@ class Lends:
             if self._stop.is_set():
                 return
             entry = self._entries.put(entry, state=State.TELLING, reason=reason)
+        sequence = self._telling.next()
         holding = retire(self._client, self._telling)
-        refused = self._telling.tell(entry.operation_id, holding)
+        refused = self._telling.tell(sequence, holding)
         self._entries.put(entry, state=State.DONE, reason=refused or entry.reason)
         LOG.info(
             "This host lends %d MiB as incarnation %s: %s", holding.mib, holding.incarnation, entry.reason or "as asked"

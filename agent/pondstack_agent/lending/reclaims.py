@@ -37,8 +37,9 @@ class Reclaims:
             if not _reached(entry, holding):
                 return
             entry = self._entries.put(entry, state=State.TELLING)
+        sequence = self._telling.next()
         holding = retire(self._client, self._telling)
-        refused = self._telling.tell(entry.operation_id, holding)
+        refused = self._telling.tell(sequence, holding)
         self._entries.put(entry, state=State.DONE, reason=refused or entry.reason)
         LOG.info("This host took memory back and lends %d MiB now", holding.mib)
 

@@ -1,13 +1,12 @@
 """Tells the controller what this host lends, as a whole: what it does not hear of is lent no more."""
 
-from uuid import UUID, uuid5
-
 from oslo_log import log
 
 from pondstack.domain.errors import PondError, Unavailable
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.lending.model import Holding
 from pondstack_agent.records import Records
+from pondstack_agent.sequence import Sequence
 
 LOG = log.getLogger(__name__)
 
@@ -17,8 +16,12 @@ _KEY = "lent"
 class Telling:
     """Remembers on disk which incarnation the controller was told of, so that its loss is noticed and told."""
 
-    def __init__(self, host: str, marks: Records, controller: ControllerLink) -> None:
-        self._host, self._marks, self._controller = host, marks, controller
+    def __init__(self, host: str, marks: Records, controller: ControllerLink, sequence: Sequence) -> None:
+        self._host, self._marks, self._controller, self._sequence = host, marks, controller, sequence
+
+    def next(self) -> int:
+        """Return the number of the next word, to be taken before the look that it tells of: a lower one is late."""
+        return self._sequence.next()
 
     def note(self, incarnation: str) -> None:
         """Remember an incarnation before anything of it is lent."""
@@ -30,7 +33,7 @@ class Telling:
         noted = str((self._marks.get(_KEY) or {}).get("incarnation", ""))
         return noted if noted != holding.incarnation else ""
 
-    def tell(self, operation_id: str, holding: Holding) -> str:
+    def tell(self, sequence: int, holding: Holding) -> str:
         """Delegate all that is lent (GS_goto_zombie of Zombieland 4.3, when the kind is zombie).
 
         Returns why the controller refuses, '' when it does not; raises Unavailable when it has to be told again.
@@ -38,7 +41,7 @@ class Telling:
         refused = ""
         try:
             self._controller.delegate(
-                operation_id=operation_id,
+                sequence=sequence,
                 host=self._host,
                 incarnation=holding.incarnation,
                 kind=str(holding.kind),
@@ -53,9 +56,9 @@ class Telling:
         self.note(holding.incarnation)
         return refused
 
-    def tell_loss(self, holding: Holding) -> None:
+    def tell_loss(self, sequence: int, holding: Holding) -> None:
         """Tell of a lender that ended, if there is one; raises Unavailable when it has to be told again."""
         lost = self.lost(holding)
         if lost:
             LOG.warning("The memory that this host lent as incarnation %s is gone: its process has ended", lost)
-            self.tell(str(uuid5(UUID(lost), "lost")), holding)
+            self.tell(sequence, holding)

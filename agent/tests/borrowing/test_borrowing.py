@@ -16,17 +16,19 @@ def silent(**_: object) -> None:
     raise Unavailable("no answer")
 
 
-def give_back(host, indexes, incarnation, loan="loan1"):
-    answer = host.borrowing.give_back(epoch=1, loan_uuid=loan, lender="host1", indexes=indexes, incarnation=incarnation)
+def give_back(host, indexes, incarnation, allocation="allocation1"):
+    answer = host.borrowing.give_back(
+        epoch=1, allocation_uuid=allocation, lender="host1", indexes=indexes, incarnation=incarnation
+    )
     host.later.run()
     return answer
 
 
 @pytest.fixture
 def lent(rack):
-    """Two buffers of host1 in a loan of host2; their incarnation."""
+    """Two buffers of host1 in an allocation of host2; their incarnation."""
     rack["host1"].lend(2)
-    return rack.loan([0, 1])
+    return rack.borrow_buffers([0, 1])
 
 
 def test_a_restarted_agent_finds_its_buffers(rack, lent) -> None:
@@ -37,7 +39,7 @@ def test_a_restarted_agent_finds_its_buffers(rack, lent) -> None:
     read = bytearray(5)
     host.link("host1", lent).read_into(1, 0, read)
     assert read == b"there"
-    assert host.owner.told == [("arrived", "loan1", [0, 1])] * 2
+    assert host.owner.told == [("arrived", "allocation1", [0, 1])] * 2
 
 
 def test_what_is_on_disk_is_its_users_alone(rack, lent) -> None:
@@ -59,10 +61,10 @@ def test_what_is_on_disk_is_its_users_alone(rack, lent) -> None:
 @pytest.mark.usefixtures("lent")
 def test_a_repetition_opens_nothing_new(rack) -> None:
     answer = rack["host1"].lending.export(epoch=1, indexes=[0, 1], borrower="host2")
-    again = {"epoch": 1, "lender": "host1", "loan_uuid": "loan1", **answer}
+    again = {"epoch": 1, "lender": "host1", "allocation_uuid": "allocation1", **answer}
     assert rack["host2"].borrowing.prepare(**again) == [0, 1]
-    with pytest.raises(Conflict, match="another key or loan"):
-        rack["host2"].borrowing.prepare(**{**again, "loan_uuid": "loan2"})
+    with pytest.raises(Conflict, match="another key or allocation"):
+        rack["host2"].borrowing.prepare(**{**again, "allocation_uuid": "allocation2"})
 
 
 def test_an_owner_that_cannot_leave_is_asked_again(rack, lent, caplog) -> None:
@@ -71,13 +73,13 @@ def test_an_owner_that_cannot_leave_is_asked_again(rack, lent, caplog) -> None:
     assert give_back(host, [0], lent) == []
     assert "the mirror is not written yet" in caplog.text
     [view] = host.borrowing.get_borrowing()["lenders"]
-    assert (view["loans"], view["leaving"]) == ({"loan1": [1]}, {"loan1": [0]})
+    assert (view["allocations"], view["leaving"]) == ({"allocation1": [1]}, {"allocation1": [0]})
     assert rack.controller.released_buffers == {}
     host.link("host1", lent).write(0, 0, b"still there for its owner")
     host.restart()
     host.owner.stays = None
     host.beat()
-    assert host.owner.told[-1] == ("leave", "loan1", [0])
+    assert host.owner.told[-1] == ("leave", "allocation1", [0])
     assert [item["indexes"] for item in rack.controller.released_buffers.values()] == [[0]]
     with pytest.raises(NotFound):
         host.link("host1", lent).write(0, 0, b"x")
@@ -89,21 +91,21 @@ def test_a_release_is_told_until_it_is_heard(rack, lent) -> None:
     rack.controller.before["release_buffers"] = [silent]
     give_back(host, [0, 1], lent)
     [view] = host.borrowing.get_borrowing()["lenders"]
-    assert view["released"] == [{"loan_uuid": "loan1", "indexes": [0, 1]}]
+    assert view["released"] == [{"allocation_uuid": "allocation1", "indexes": [0, 1]}]
     host.restart()
     host.beat()
     assert len(rack.controller.released_buffers) == 1
     assert host.borrowing.get_borrowing()["lenders"][0]["released"] == []
-    assert host.owner.told.count(("leave", "loan1", [0, 1])) == 1
+    assert host.owner.told.count(("leave", "allocation1", [0, 1])) == 1
 
 
 def test_a_late_prepare_does_not_bring_back_what_was_given_back(rack, lent) -> None:
     answer = rack["host1"].lending.export(epoch=1, indexes=[0], borrower="host2")
     give_back(rack["host2"], [0], lent)
     with pytest.raises(Conflict, match="given back"):
-        rack["host2"].borrowing.prepare(epoch=1, lender="host1", loan_uuid="loan1", **answer)
+        rack["host2"].borrowing.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer)
     rack["host1"].lending.revoke(epoch=1, indexes=[0])
-    rack.loan([0])
+    rack.borrow_buffers([0])
     rack["host2"].link("host1", lent).write(0, 0, b"x")
 
 
@@ -112,7 +114,7 @@ def test_a_restart_notices_what_was_revoked_meanwhile(rack, lent) -> None:
     host.borrowing.stop()
     rack["host1"].lending.revoke(epoch=1, indexes=[0])
     host.restart()
-    assert host.owner.told[1:] == [("arrived", "loan1", [1]), ("lost", "loan1", [0])]
+    assert host.owner.told[1:] == [("arrived", "allocation1", [1]), ("lost", "allocation1", [0])]
     host.link("host1", lent).write(1, 0, b"x")
 
 
@@ -126,12 +128,12 @@ def test_another_lenders_process_is_not_mistaken_for_the_former(rack) -> None:
         host.beat()
         tries.append(host.borrowing.get_borrowing()["lenders"][0]["up"])
     assert tries == [False] * 3
-    assert host.owner.told[1:] == [("lost", "loan1", [0, 1])]
+    assert host.owner.told[1:] == [("lost", "allocation1", [0, 1])]
 
 
-def test_another_loans_buffers_stay(rack, lent) -> None:
-    with pytest.raises(Conflict, match="not of loan loan2"):
-        give_back(rack["host2"], [0], lent, loan="loan2")
+def test_another_allocations_buffers_stay(rack, lent) -> None:
+    with pytest.raises(Conflict, match="not of allocation allocation2"):
+        give_back(rack["host2"], [0], lent, allocation="allocation2")
     rack["host2"].link("host1", lent).write(0, 0, b"x")
 
 
@@ -140,8 +142,8 @@ def test_a_key_that_is_dead_leaves_nothing(rack) -> None:
     answer = rack["host1"].lending.export(epoch=1, indexes=[0, 1], borrower="host2")
     rack["host1"].lending.revoke(epoch=1, indexes=[1])
     with pytest.raises(Conflict):
-        rack["host2"].borrowing.prepare(epoch=1, lender="host1", loan_uuid="loan1", **answer)
-    assert rack["host2"].borrowing.report()["lenders"][0]["loans"] == {}
+        rack["host2"].borrowing.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer)
+    assert rack["host2"].borrowing.report()["lenders"][0]["allocations"] == {}
     assert rack["host2"].owner.told == []
 
 
@@ -174,7 +176,7 @@ def test_a_lost_link_is_tried_again_less_and_less_often(rack, lent, monkeypatch,
     monkeypatch.setattr(link, "_clock", lambda: now[0])
     rack["host1"].kill()
     host.beat()
-    assert (host.owner.told[-1], link.up) == (("lost", "loan1", [0, 1]), False)
+    assert (host.owner.told[-1], link.up) == (("lost", "allocation1", [0, 1]), False)
     with pytest.raises(TransportGone, match="is down; go on from the mirror"):
         link.write(0, 0, b"x")
     connect = link._transport.connect
@@ -202,7 +204,7 @@ def test_a_link_that_works_again_is_told(rack, lent) -> None:
         link.write(0, 0, b"x")
     link._again = 0.0
     host.beat()
-    assert host.owner.told[-2:] == [("lost", "loan1", [0, 1]), ("arrived", "loan1", [0, 1])]
+    assert host.owner.told[-2:] == [("lost", "allocation1", [0, 1]), ("arrived", "allocation1", [0, 1])]
     link.write(0, 0, b"x")
 
 

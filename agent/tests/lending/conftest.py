@@ -47,16 +47,16 @@ class Owner:
     told: list[tuple[str, str, list[int]]] = field(default_factory=list)
     stays: PondError | None = None
 
-    def arrived(self, loan_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
-        self.told.append(("arrived", loan_uuid, list(indexes)))
+    def arrived(self, allocation_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
+        self.told.append(("arrived", allocation_uuid, list(indexes)))
 
-    def leave(self, loan_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
+    def leave(self, allocation_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
         if self.stays:
             raise self.stays
-        self.told.append(("leave", loan_uuid, list(indexes)))
+        self.told.append(("leave", allocation_uuid, list(indexes)))
 
-    def lost(self, loan_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
-        self.told.append(("lost", loan_uuid, list(indexes)))
+    def lost(self, allocation_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
+        self.told.append(("lost", allocation_uuid, list(indexes)))
 
 
 @dataclass
@@ -183,10 +183,12 @@ class Rack:
             self.hosts[name] = Host(conf, self.controller)
         return self.hosts[name]
 
-    def loan(self, indexes: Sequence[int], lender: str = "host1", borrower: str = "host2", loan: str = "loan1") -> str:
+    def borrow_buffers(
+        self, indexes: Sequence[int], lender: str = "host1", borrower: str = "host2", allocation: str = "allocation1"
+    ) -> str:
         """Export buffers and have them opened, as the controller does; returns the lender's incarnation."""
         answer = self[lender].lending.export(epoch=1, indexes=indexes, borrower=borrower)
-        self[borrower].borrowing.prepare(epoch=1, lender=lender, loan_uuid=loan, **answer)
+        self[borrower].borrowing.prepare(epoch=1, lender=lender, allocation_uuid=allocation, **answer)
         incarnation: str = answer["incarnation"]
         return incarnation
 

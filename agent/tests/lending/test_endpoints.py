@@ -64,17 +64,22 @@ def test_the_calls_cross_the_bus(lending_conf, device) -> None:
                 api.export("host1", epoch=1, indexes=[7], borrower="host2")
             with pytest.raises(StaleEpoch):
                 api.revoke("host1", epoch=0, indexes=[0])
-            assert api.prepare("host1", epoch=1, lender="host1", loan_uuid="loan1", **answer) == [0]
+            assert api.prepare("host1", epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0]
             agent._agent.borrowing.link("host1", incarnation).write(0, MIB - 1, b"x")
             assert api.get_borrowing("host1")["lenders"][0]["latency"]["accesses"] == 1
             eventually(lambda: fake.reports[-1].borrowed["lenders"] != [])
-            loan = {"loan_uuid": "loan1", "lender": "host1", "incarnation": incarnation, "indexes": [0]}
-            api.give_back("host1", epoch=1, **loan)
-            eventually(lambda: list(fake.released_buffers.values()) == [{"host": "host1", **loan}])
+            allocation = {
+                "allocation_uuid": "allocation1",
+                "lender": "host1",
+                "incarnation": incarnation,
+                "indexes": [0],
+            }
+            api.give_back("host1", epoch=1, **allocation)
+            eventually(lambda: list(fake.released_buffers.values()) == [{"host": "host1", **allocation}])
             assert api.revoke("host1", epoch=1, indexes=[0], incarnation=incarnation) == [0]
             # A key that died: an error of the transport comes as what it is of the one tree.
             with pytest.raises(Conflict):
-                api.prepare("host1", epoch=1, lender="host1", loan_uuid="loan2", **answer)
+                api.prepare("host1", epoch=1, lender="host1", allocation_uuid="allocation2", **answer)
             api.reclaim("host1", epoch=1, operation_id="op2", mib=2, seconds=0.0)
             eventually(lambda: api.get_lending("host1")["operations"][-1]["state"] == "done")
             assert api.get_lending("host1")["incarnation"] == ""
@@ -110,6 +115,6 @@ def test_a_host_that_takes_no_part_says_so(conf, device) -> None:
         with pytest.raises(HostUnusable, match=r"set \[lending\] transport"):
             api.get_lending("host1")
         with pytest.raises(HostUnusable):
-            api.give_back("host1", epoch=1, loan_uuid="l", lender="host2", indexes=[0])
+            api.give_back("host1", epoch=1, allocation_uuid="l", lender="host2", indexes=[0])
         assert endpoint.heard.wait(60)
         assert (fake.reports[0].lending, fake.reports[0].borrowed) == (None, None)

@@ -20,7 +20,7 @@ from .conftest import state_of, wait_for
 def test_a_frozen_lender_serves_what_was_prepared(rack) -> None:
     host, borrower = rack["host1"], rack["host2"]
     host.lend(2, "zombie")
-    incarnation = rack.loan([0])
+    incarnation = rack.borrow_buffers([0])
     more = host.lending.export(epoch=1, indexes=[1], borrower="host2")
     link = borrower.link("host1", incarnation)
     host.lending._client._seconds = 0.3
@@ -33,7 +33,7 @@ def test_a_frozen_lender_serves_what_was_prepared(rack) -> None:
             assert read == bytes([number]) * 4096
         # What needs its CPU is an error within the time-out, and harms nothing of that.
         with pytest.raises(TransportTimeout):
-            borrower.borrowing.prepare(epoch=1, lender="host1", loan_uuid="loan1", **more)
+            borrower.borrowing.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **more)
         with pytest.raises(LenderSilent):
             host.lending.revoke(epoch=1, indexes=[0])
         seen = host.lending.get_lending()
@@ -44,13 +44,13 @@ def test_a_frozen_lender_serves_what_was_prepared(rack) -> None:
         link.read_into(0, 0, read)
         assert read == bytes(4096)
     assert host.lending.revoke(epoch=1, indexes=[0]) == [0]
-    assert borrower.borrowing.prepare(epoch=1, lender="host1", loan_uuid="loan1", **more) == [1]
+    assert borrower.borrowing.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **more) == [1]
 
 
 def test_a_killed_lender_is_told_and_lends_anew(rack, caplog) -> None:
     host, borrower = rack["host1"], rack["host2"]
     host.lend(2)
-    former = rack.loan([0])
+    former = rack.borrow_buffers([0])
     host.kill()
     host.beat()
     assert f"incarnation {former} is gone" in caplog.text
@@ -61,7 +61,7 @@ def test_a_killed_lender_is_told_and_lends_anew(rack, caplog) -> None:
     with pytest.raises(TransportGone):
         borrower.link("host1", former).write(0, 0, b"x")
     borrower.beat()
-    assert borrower.owner.told == [("arrived", "loan1", [0]), ("lost", "loan1", [0])]
+    assert borrower.owner.told == [("arrived", "allocation1", [0]), ("lost", "allocation1", [0])]
 
     lent = host.lend(1, operation="lend2")
     assert lent["incarnation"] not in ("", former)
@@ -73,8 +73,8 @@ def test_a_killed_lender_is_told_and_lends_anew(rack, caplog) -> None:
     assert host.lending.withdraw(epoch=1, indexes=[0], incarnation=former) == [0]
     assert [item["index"] for item in host.lending.get_lending()["buffers"]] == [0]
     # The borrower holds both lives apart, and gives the former one back.
-    assert rack.loan([0], loan="loan2") == lent["incarnation"]
-    gone = {"loan_uuid": "loan1", "lender": "host1", "incarnation": former, "indexes": [0]}
+    assert rack.borrow_buffers([0], allocation="allocation2") == lent["incarnation"]
+    gone = {"allocation_uuid": "allocation1", "lender": "host1", "incarnation": former, "indexes": [0]}
     borrower.borrowing.give_back(epoch=1, **gone)
     borrower.later.run()
     assert list(rack.controller.released_buffers.values()) == [{"host": "host2", **gone}]
@@ -97,7 +97,7 @@ def test_a_loss_is_told_when_the_controller_answers_again(rack) -> None:
 
 def test_whoever_comes_next_finds_zeros(rack) -> None:
     rack["host1"].lend(1)
-    incarnation = rack.loan([0])
+    incarnation = rack.borrow_buffers([0])
     rack["host2"].link("host1", incarnation).write(0, 0, b"secret")
     answer = {"epoch": 1, "indexes": [0]}
     with pytest.raises(InUse):
@@ -107,7 +107,7 @@ def test_whoever_comes_next_finds_zeros(rack) -> None:
     assert rack["host1"].lending.revoke(**answer) == [0]
     with pytest.raises(Conflict):
         rack["host2"].link("host1", incarnation).write(0, 0, b"secret")
-    rack.loan([0], borrower="host3", loan="loan2")
+    rack.borrow_buffers([0], borrower="host3", allocation="allocation2")
     read = bytearray(b"------")
     rack["host3"].link("host1", incarnation).read_into(0, 0, read)
     assert read == bytes(6)

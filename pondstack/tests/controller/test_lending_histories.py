@@ -150,10 +150,10 @@ class LentMemory(RuleBasedStateMachine):
 
     @rule(which=st.integers(0, 9))
     def give_back(self, which: int) -> None:
-        loans = self.ledger.remote_allocations()
-        if loans:
-            loan = loans[which % len(loans)]
-            self.lenders.give_back(self.operation(), loan.uuid, loan.host)
+        allocations = self.ledger.remote_allocations()
+        if allocations:
+            allocation = allocations[which % len(allocations)]
+            self.lenders.give_back(self.operation(), allocation.uuid, allocation.host)
 
     @rule(name=st.sampled_from(HOSTS), count=st.integers(1, 4))
     def reclaim(self, name: str, count: int) -> None:
@@ -202,8 +202,8 @@ class LentMemory(RuleBasedStateMachine):
         for name, host in self.hosts.items():
             host.kind = LenderKind.ACTIVE
             self.tell(name)
-        for loan in self.ledger.remote_allocations():
-            self.lenders.give_back(self.operation(), loan.uuid, loan.host)
+        for allocation in self.ledger.remote_allocations():
+            self.lenders.give_back(self.operation(), allocation.uuid, allocation.host)
         for _ in range(3):
             self.settler.run()
         assert self.ledger.remote_allocations() == []
