@@ -46,6 +46,7 @@ class Borrowing:
         self._controller, self._epoch, self._executor = controller, epoch, executor
         self._locks = NamedLocks()
         self._guard = threading.Lock()
+        self._waits = threading.Event()
         self._links: dict[str, LenderLink] = {}
         self._leaving: set[str] = set()
         self._down: set[str] = set()
@@ -128,7 +129,9 @@ class Borrowing:
 
     def maintain(self, keep_seconds: float) -> None:
         """Look at links, connect again, go on giving back and telling; in the background."""
-        self._executor.submit(self._maintain, keep_seconds)
+        if not self._waits.is_set():
+            self._waits.set()
+            self._executor.submit(self._maintain, keep_seconds)
 
     def stop(self) -> None:
         """The agent ends; keys stay ours, and its next life opens them again."""
@@ -136,6 +139,7 @@ class Borrowing:
             link.close()
 
     def _maintain(self, keep_seconds: float) -> None:
+        self._waits.clear()
         for held in self._store.all():
             try:
                 self._keep(held)

@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,8 @@ from pondstack.domain.errors import Unavailable
 from pondstack_agent.lending import messages
 from pondstack_agent.lending.lock import lock_held
 from pondstack_agent.lending.model import Holding, Kind
+
+_PAUSE_SECONDS = 0.01
 
 
 class LenderGone(Unavailable):
@@ -50,6 +53,7 @@ class LenderClient:
         self._command = command
         self._seconds = timeout_seconds
         self._lock = threading.Lock()
+        self._pause = threading.Event()
 
     @property
     def buffer_mib(self) -> int:
@@ -100,8 +104,13 @@ class LenderClient:
         return self._each("withdraw", incarnation, indexes)
 
     def end(self, incarnation: str) -> None:
-        """End the process, which holds nothing; raises InUse when it does."""
+        """End the process, which holds nothing, and see that it is gone; raises InUse when it holds something."""
         self._ask("end", incarnation=incarnation)
+        ends = time.monotonic() + self._seconds
+        while lock_held(self._folder):  # until then neither a look nor a start would do
+            if time.monotonic() > ends:
+                raise LenderSilent("the lender's process was told to end and is still there; see whether it is frozen")
+            self._pause.wait(_PAUSE_SECONDS)
 
     def _each(self, verb: str, incarnation: str, indexes: Sequence[int]) -> list[int]:
         answers = [self._ask(verb, incarnation=incarnation, indexes=part) for part in _parts(indexes)]

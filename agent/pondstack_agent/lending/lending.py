@@ -44,7 +44,8 @@ class Lending:
         self._client, self._room, self._entries, self._telling = client, room, entries, telling
         self._lends, self._reclaims, self._epoch, self._executor = lends, reclaims, epoch, executor
         self._reclaim_seconds = reclaim_seconds
-        self._working = threading.Lock()
+        self._working = threading.RLock()
+        self._waits = threading.Event()
         self._beginning = threading.Lock()
         self._seen = Holding()
 
@@ -115,7 +116,9 @@ class Lending:
 
     def maintain(self, keep_seconds: float) -> None:
         """Go on with what is unfinished, notice a lost lender and memory pressure; in the background."""
-        self._executor.submit(self._maintain, keep_seconds)
+        if not self._waits.is_set():  # what takes long must not pile up behind a lend
+            self._waits.set()
+            self._executor.submit(self._maintain, keep_seconds)
 
     def stop(self) -> None:
         """The agent ends; what is lent stays lent."""
@@ -142,18 +145,22 @@ class Lending:
         return present if incarnation in ("", present) else ""
 
     def _work(self, operation_id: str) -> None:
-        with self._working:
+        """Go on with an operation, unless another thread is at one: `maintain` comes again."""
+        if not self._working.acquire(blocking=False):
+            return
+        try:
             entry = self._entries.get(operation_id)
-            if entry is None or entry.state == State.DONE:
-                return
-            try:
+            if entry is not None and entry.state != State.DONE:
                 (self._lends if entry.verb == Verb.LEND else self._reclaims).step(entry)
-            except Unavailable as error:
-                LOG.debug("%s %s goes on later: %s", entry.verb, operation_id, error)
-            except PondError as error:
-                LOG.warning("%s %s goes on later: %s", entry.verb, operation_id, error)
+        except Unavailable as error:
+            LOG.debug("Operation %s goes on later: %s", operation_id, error)
+        except PondError as error:
+            LOG.warning("Operation %s goes on later: %s", operation_id, error)
+        finally:
+            self._working.release()
 
     def _maintain(self, keep_seconds: float) -> None:
+        self._waits.clear()
         if self._working.acquire(blocking=False):  # an operation that starts a lender is no loss of one
             try:
                 self._watch()

@@ -134,6 +134,14 @@ def test_one_operation_at_a_time(rack) -> None:
         host.lending.lend(epoch=1, operation_id="lend2", mib=1, kind="active")
 
 
+def test_looks_do_not_pile_up_behind_a_long_lend(rack) -> None:
+    host = rack["host1"]
+    for _ in range(5):
+        host.lending.maintain(3600.0)
+        host.borrowing.maintain(3600.0)
+    assert len(host.later.waiting) == 2
+
+
 def test_a_lender_becomes_a_zombie(rack) -> None:
     host = rack["host1"]
     active = host.lend(1)

@@ -11,6 +11,7 @@ EXTENTS = (Extent(0, 2), Extent(7, 1))
 VALUES = [
     wire.Grant("a", "c", "h", "p", "pool0", {"path": "/x"}, 1024, EXTENTS, 3),
     wire.Report("h", 9, 3, "0.1", ("p",), (wire.Attached("a", "c", "p", EXTENTS, True),), ("b",)),
+    wire.Report("h", 9, 3, "0.1", lending={"buffers": [[0, 2, "h2", 1]]}, borrowed={"lenders": []}),
     wire.Attachment("a", "c", "p", "pool0", 3072, 3, EXTENTS, (wire.Backing("file", 2048, path="/x"),)),
     wire.SplitAnswer(256, 1024, "fixed", 1.0, "why", 1024),
     wire.Snapshot(4, (wire.PoolView("p", "pool0", "up", 1024, 16, 3, 2, 1, ("h",)),), ("h",), {"g": "disabled"}),
@@ -25,3 +26,9 @@ def test_round_trip_over_json(value: wire.Wire) -> None:
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_fields_of_a_newer_sender_are_dropped(value: wire.Wire) -> None:
     assert type(value).from_wire({**value.to_wire(), "added_in_1_9": 1}) == value
+
+
+def test_an_older_agents_report_lends_nothing() -> None:
+    old = {"host": "h", "sequence": 9, "epoch": 3, "version": "0.1", "pools": [], "attached": [], "released": []}
+    report = wire.Report.from_wire(old)
+    assert (report.lending, report.borrowed) == (None, None)
