@@ -31,7 +31,7 @@ class Rack(fixture.GabbiFixture):
                 "BLUE": sample_rack.BLUE,
                 "GREEN": sample_rack.GREEN,
                 "LIFE": sample_rack.INCARNATIONS["host-1"],
-                "RECLAIM": sample_rack.OPERATIONS[1]["operation_id"],
+                "RECLAIM": sample_rack.RECLAIM,
                 **{f"CONSUMER_{number}": uuid for number, uuid in enumerate(sample_rack.CONSUMERS)},
                 **{f"ALLOCATION_{number}": uuid for number, uuid in enumerate(rack.allocations)},
             }

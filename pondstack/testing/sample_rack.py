@@ -41,6 +41,7 @@ TIERING = {
 BUFFER_MIB = 64
 LENDERS = (HOSTS[0], HOSTS[2])
 INCARNATIONS = {host: str(uuid5(_NAMES, f"lent memory of {host}")) for host in LENDERS}
+RECLAIM = str(uuid5(_NAMES, "reclaim"))
 OPERATIONS = (
     {
         "operation_id": str(uuid5(_NAMES, "lend")),
@@ -51,7 +52,7 @@ OPERATIONS = (
         "reason": "the host keeps the rest: 512 of 1024 MiB are lent; see [lending] reserve_mib",
     },
     {
-        "operation_id": str(uuid5(_NAMES, "reclaim")),
+        "operation_id": RECLAIM,
         "verb": "reclaim",
         "state": "pending",
         "mib": 192,
@@ -59,7 +60,7 @@ OPERATIONS = (
         "reason": "",
     },
 )
-"""What the first host was asked for; the second one is under way."""
+"""What the first host was asked for; RECLAIM is under way."""
 CONTROLLERS = ("controller-1", "controller-2", "controller-3")
 """The first leads, the second stands by; both reach the broker. The third is down and some operations behind."""
 HOLDERS = {name: f"{name}:{100 + number}:5f0a11b2" for number, name in enumerate(CONTROLLERS, 1)}
@@ -165,15 +166,15 @@ def _lending(host: str) -> dict[str, object]:
 def _lend(ledger: Ledger) -> None:
     """Have the first host lend 8 buffers, and the third 4 as a zombie.
 
-    The second host has 0-1 (online, guaranteed) and 5 (assigning) of the first, which wants 2 (releasing) and 6-7 (free)
-    back; 4 is sanitizing, 3 free again. The zombie's are promised in turn; the first host has 0 of it (online).
+    The second host has 0-1 (online, guaranteed) and 5 (assigning) of the first, which wants 2 (releasing) and 6-7
+    (free) back; 4 is sanitizing, 3 free again. The zombie's are promised in turn; the first host has 0 of it (online).
     """
     _delegate(ledger, HOSTS[0], 8)
     _borrow(ledger, 0, HOSTS[1], 2, guaranteed=True)
     swap = _borrow(ledger, 1, HOSTS[1], 3)
     _borrow(ledger, 2, HOSTS[1], 1, online=False)
     life = INCARNATIONS[HOSTS[0]]
-    ledger.reclaim_buffers(OPERATIONS[1]["operation_id"], HOSTS[0], 3 * BUFFER_MIB)
+    ledger.reclaim_buffers(RECLAIM, HOSTS[0], 3 * BUFFER_MIB)
     ledger.give_back(str(uuid5(_NAMES, "give back")), swap, HOSTS[1], [(life, 3), (life, 4)])
     ledger.freshened(HOSTS[0], life, [3])
     _delegate(ledger, HOSTS[2], 4)
