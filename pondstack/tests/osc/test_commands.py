@@ -8,7 +8,6 @@ import pytest
 from pondstack.domain.errors import GenerationConflict, NotLeader, Unavailable
 from pondstack.testing import sample_rack
 
-
 COLUMNS = {
     "memory pool list": ["UUID", "Name", "State", "Slice MiB", "Total", "Slices", "Hosts"],
     "memory slice list pool0": ["Pool", "Slices", "State", "Host", "Consumer", "Allocation", "Reason"],
