@@ -28,17 +28,23 @@ BODIES: dict[str, Any] = {
     "fail_over": {"to": "controller-2"},
     "fence_host": {"reason": "its power supply burned", "force": False},
     "unfence_host": {},
+    "delegate_host": {"mib": 512, "kind": "zombie", "operation_id": "3f0c1f7e-8a52-4d0e-9c1b-6a7d5e2b4c90"},
+    "reclaim_host": {"mib": 128, "seconds": 60, "operation_id": "b7d9e2c4-1f36-4e8a-8d5c-0a9b3c6e7f12"},
 }
 PATH_NAMES = {
     "pool": "name or UUID of the pool",
-    "index": "index of the slice, from 0",
+    "index": "index of the {noun}, from 0",
     "name": "name of the {noun}",
-    "host": "name of the agent's host",
+    "host": "name of the {noun}'s host",
+    "buffers.host": "name of the host that lends",
+    "lenders.host": "name of the host that lends",
     "uuid": "UUID of the allocation",
     "consumer": "UUID of the instance",
 }
-VERBS = frozenset({"fence", "unfence"})
-QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1"}
+VERBS = frozenset({"fence", "unfence", "delegate", "reclaim"})
+NAMES = {"fence_host": "host-3", "delegate_host": "host-2", "reclaim_host": "host-3"}
+"""Whose sample is of another host: of a silent one; of hosts that are asked for nothing yet."""
+QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1", "list_buffers": "?limit=3"}
 
 
 def noun_of(path: str) -> str:
@@ -93,7 +99,7 @@ def section(method: str, path: str, route: Route) -> str:
     lines = [f"## {method} {path}", "", (route.handler.__doc__ or "").strip(), ""]
     lines += [f"{access(route)}{came_with(route)}", ""]
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    rows = [(name, "path", "", PATH_NAMES[name].format(noun=noun_of(path)[:-1])) for name in names]
+    rows = [(name, "path", "", path_name(noun_of(path), name)) for name in names]
     rows += [(*field[:1], "query", *field[1:]) for field in fields(route.query)]
     rows += [(*field[:1], "body", *field[1:]) for field in fields(route.body or {})]
     if rows:
@@ -105,6 +111,11 @@ def section(method: str, path: str, route: Route) -> str:
     lines += ["", f"Errors: {errors(route, bool(names))}.", ""]
     lines += samples(route)
     return "\n".join(lines)
+
+
+def path_name(noun: str, name: str) -> str:
+    """Return what a name in the path of a noun means."""
+    return PATH_NAMES.get(f"{noun}.{name}", PATH_NAMES.get(name, "")).format(noun=noun[:-1])
 
 
 def access(route: Route) -> str:
@@ -173,8 +184,7 @@ def live_samples() -> dict[str, Any]:
             names["consumer"] = sample_rack.CONSUMERS[0]
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
-            if name == "fence_host":
-                names["name"] = "host-3"  # the one whose agent is silent
+            names["name"] = NAMES.get(name, names["name"])
             url = URL + path.format(**names) + QUERIES.get(name, "")
             body = BODIES.get(name)
             headers = {"X-Auth-Token": "admin:ops", "OpenStack-API-Version": f"{microversion.SERVICE_TYPE} latest"}

@@ -35,6 +35,12 @@ class Controller(Protocol):
     def unfence_host(self, *, name: str) -> dict[str, Any]:
         """Let a fenced host take part again; raises Conflict."""
 
+    def delegate_host(self, *, name: str, mib: int, kind: str, operation_id: str | None) -> dict[str, Any]:
+        """Have a host lend so many MiB in all; raises BadRequest, Conflict, HostUnusable, AgentUnavailable."""
+
+    def reclaim_host(self, *, name: str, mib: int, seconds: float | None, operation_id: str | None) -> dict[str, Any]:
+        """Have a host take so many MiB back, by force after `seconds`; raises as delegate_host."""
+
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and devices now."""
 
@@ -76,6 +82,20 @@ class BoundedController:
     def unfence_host(self, *, name: str) -> dict[str, Any]:
         """Let a fenced host take part again."""
         return self._within(self._timeout, lambda: self._controller.unfence_host(name=name))
+
+    def delegate_host(self, *, name: str, mib: int, kind: str, operation_id: str | None) -> dict[str, Any]:
+        """Have a host lend so many MiB in all."""
+        return self._within(
+            self._timeout,
+            lambda: self._controller.delegate_host(name=name, mib=mib, kind=kind, operation_id=operation_id),
+        )
+
+    def reclaim_host(self, *, name: str, mib: int, seconds: float | None, operation_id: str | None) -> dict[str, Any]:
+        """Have a host take so many MiB back."""
+        return self._within(
+            self._timeout,
+            lambda: self._controller.reclaim_host(name=name, mib=mib, seconds=seconds, operation_id=operation_id),
+        )
 
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and devices now."""

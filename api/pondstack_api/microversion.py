@@ -8,6 +8,7 @@ VERSIONS: dict[str, str] = {
     "1.2": "whether a controller reaches the message broker",
     "1.3": "telemetry of guests",
     "1.4": "how the kernel of a host tiers between local and pool memory",
+    "1.5": "memory that hosts lend: lenders and their buffers; have a host lend, or take back",
 }
 
 MINIMUM = next(iter(VERSIONS))

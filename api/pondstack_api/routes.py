@@ -9,7 +9,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pondstack_api import policies, schemas
-from pondstack_api.handlers import agent, allocation, audit, controller, host, leader, pool, root, slice, telemetry
+from pondstack_api.handlers import (
+    agent,
+    allocation,
+    audit,
+    buffer,
+    controller,
+    host,
+    leader,
+    lender,
+    pool,
+    root,
+    slice,
+    telemetry,
+)
 from pondstack_api.request import Reply, Request
 
 Schema = dict[str, Any]
@@ -90,6 +103,68 @@ ROUTES: dict[str, dict[str, Route]] = {
             body=schemas.host.UNFENCE,
             since=(1, 1),
             errors=(409,),
+        )
+    },
+    "/hosts/{name}/delegate": {
+        "POST": Route(
+            host.delegate_host,
+            "Have a host lend memory",
+            policies.host.DELEGATE,
+            schemas.lender.OPERATION,
+            body=schemas.lender.DELEGATE,
+            status=202,
+            since=(1, 5),
+            errors=(409,),
+        )
+    },
+    "/hosts/{name}/reclaim": {
+        "POST": Route(
+            host.reclaim_host,
+            "Have a host take back what it lends",
+            policies.host.RECLAIM,
+            schemas.lender.OPERATION,
+            body=schemas.lender.RECLAIM,
+            status=202,
+            since=(1, 5),
+            errors=(409,),
+        )
+    },
+    "/lenders": {
+        "GET": Route(
+            lender.list_lenders,
+            "List the hosts that lend memory",
+            policies.lender.LIST,
+            schemas.lender.LENDERS,
+            query=schemas.lender.LIST_QUERY,
+            since=(1, 5),
+        )
+    },
+    "/lenders/{host}": {
+        "GET": Route(
+            lender.show_lender,
+            "Show a host that lends memory",
+            policies.lender.SHOW,
+            schemas.lender.LENDER,
+            since=(1, 5),
+        )
+    },
+    "/lenders/{host}/buffers": {
+        "GET": Route(
+            buffer.list_buffers,
+            "List the buffers of a lender",
+            policies.buffer.LIST,
+            schemas.buffer.BUFFERS,
+            query=schemas.buffer.LIST_QUERY,
+            since=(1, 5),
+        )
+    },
+    "/lenders/{host}/buffers/{index}": {
+        "GET": Route(
+            buffer.show_buffer,
+            "Show a buffer",
+            policies.buffer.SHOW,
+            schemas.buffer.BUFFER,
+            since=(1, 5),
         )
     },
     "/agents": {

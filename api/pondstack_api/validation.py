@@ -44,8 +44,13 @@ def body(raw: bytes, content_type: str, schema: Schema) -> Any:
         got = content_type or "nothing"
         raise UnsupportedMediaType(f"send the body as application/json (header Content-Type), not as {got}")
     try:
-        value = json.loads(raw)
+        value = json.loads(raw, parse_constant=_refuse)
     except ValueError as error:
         raise BadRequest(f"the body is not JSON: {error}") from None
     _check(value, schema, "body")
     return value
+
+
+def _refuse(constant: str) -> None:
+    """Refuse NaN and infinities, which Python reads and JSON does not have: no bound of a schema holds for NaN."""
+    raise ValueError(f"{constant} is no number")

@@ -24,6 +24,13 @@ class Hanging:
         self.back.wait(30)
         return {"generation": 1}
 
+    def delegate_host(self, **arguments):
+        """Hang until the broker is back."""
+        self.back.wait(30)
+        return arguments
+
+    reclaim_host = delegate_host
+
     def audit(self, *, repair):
         """Refuse."""
         raise GenerationConflict(f"repair {repair}")
@@ -69,6 +76,19 @@ def test_a_fail_over_is_bounded_too(hanging):
     hanging.back.set()
     BoundedController(hanging, 5.0).failover(leader="controller-1", to="controller-2")
     assert ("controller-1", "controller-2") in hanging.handed_over
+
+
+def test_calls_to_lenders_are_bounded_and_handed_on_as_they_are(hanging):
+    lend = {"name": "host-1", "mib": 512, "kind": "zombie", "operation_id": "an id"}
+    reclaim = {"name": "host-1", "mib": 64, "seconds": 1.5, "operation_id": None}
+    impatient = BoundedController(hanging, 0.05)
+    with pytest.raises(Unavailable, match="may still take effect"):
+        impatient.delegate_host(**lend)
+    with pytest.raises(Unavailable, match="may still take effect"):
+        impatient.reclaim_host(**reclaim)
+    hanging.back.set()
+    assert BoundedController(hanging, 5.0).delegate_host(**lend) == lend
+    assert BoundedController(hanging, 5.0).reclaim_host(**reclaim) == reclaim
 
 
 def test_hanging_calls_are_counted_and_more_are_refused_unsent(hanging, monkeypatch):

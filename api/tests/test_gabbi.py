@@ -30,6 +30,8 @@ class Rack(fixture.GabbiFixture):
                 "POOL": sample_rack.POOL,
                 "BLUE": sample_rack.BLUE,
                 "GREEN": sample_rack.GREEN,
+                "LIFE": sample_rack.INCARNATIONS["host-1"],
+                "RECLAIM": sample_rack.RECLAIM,
                 **{f"CONSUMER_{number}": uuid for number, uuid in enumerate(sample_rack.CONSUMERS)},
                 **{f"ALLOCATION_{number}": uuid for number, uuid in enumerate(rack.allocations)},
             }
@@ -57,5 +59,9 @@ def pytest_generate_tests(metafunc):
 
 
 def test_every_noun_has_a_file():
-    nouns = {path.split("/")[1] for path in ROUTES if path not in {"/", "/openapi.json"}} | {"root", "slices"}
+    nouns = {path.split("/")[1] for path in ROUTES if path not in {"/", "/openapi.json"}} | {
+        "root",
+        "slices",
+        "buffers",
+    }
     assert nouns <= {path.stem for path in GABBITS.glob("*.yaml")}

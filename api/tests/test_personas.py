@@ -38,6 +38,12 @@ ALLOWED = {
     ("PUT", "/hosts/{name}"): {"admin"},
     ("POST", "/hosts/{name}/fence"): {"admin"},
     ("POST", "/hosts/{name}/unfence"): {"admin"},
+    ("POST", "/hosts/{name}/delegate"): {"admin"},
+    ("POST", "/hosts/{name}/reclaim"): {"admin"},
+    ("GET", "/lenders"): RACK,
+    ("GET", "/lenders/{host}"): RACK,
+    ("GET", "/lenders/{host}/buffers"): RACK,
+    ("GET", "/lenders/{host}/buffers/{index}"): RACK,
     ("GET", "/agents"): RACK,
     ("GET", "/agents/{host}"): RACK,
     ("GET", "/allocations"): RACK | PROJECT | {"other-project"},
@@ -53,6 +59,8 @@ BODIES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
     ("POST", "/hosts/{name}/fence"): {"reason": "it burns"},
     ("POST", "/hosts/{name}/unfence"): {},
+    ("POST", "/hosts/{name}/delegate"): {"mib": 512},
+    ("POST", "/hosts/{name}/reclaim"): {"mib": 64},
     ("POST", "/audits"): {"repair": False},
     ("POST", "/controllers/failover"): {},
 }
@@ -68,6 +76,10 @@ def fill(path, api):
     name = "controller-1" if path.startswith("/controllers") else "host-1"
     if path.endswith("/fence"):
         name = "host-3"  # the one whose agent is silent
+    if path.endswith("/delegate"):
+        name = "host-2"  # it is asked for nothing yet
+    if path.endswith("/reclaim"):
+        name = "host-3"  # so is this one
     return path.format(pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0], consumer=CONSUMER)
 
 
@@ -88,6 +100,7 @@ def test_each_route(api, call, persona):
         assert response.status_code == expected, where
         assert "pool0" not in response.text, where
         assert "controller-1" not in response.text, where
+        assert sample_rack.INCARNATIONS["host-1"] not in response.text, where
         assert error_of(response)["code"].startswith("pondstack."), where
 
 

@@ -51,8 +51,11 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     name = "controller-1" if path.startswith("/controllers") else "host-1"
     fence = {"reason": "it burns", "force": True}
     uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0]}
-    concrete = path.format(pool="pool0", index=4, name=name, host="host-3", **uuids)
+    name = "host-2" if path.endswith(("/delegate", "/reclaim")) else name
+    host = "host-1" if path.startswith("/lenders") else "host-3"
+    concrete = path.format(pool="pool0", index=4, name=name, host=host, **uuids)
     bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/hosts/{name}/fence": fence}
+    bodies |= {"/hosts/{name}/delegate": {"mib": 512}, "/hosts/{name}/reclaim": {"mib": 64, "seconds": 0.5}}
     response = call(method, concrete, json=bodies.get(path, {}) if route.body else None)
     assert response.status_code == route.status
     jsonschema.validate(response.json(), route.response)
@@ -63,7 +66,7 @@ def test_before_its_microversion_a_route_does_not_exist(api, call, method, path,
     if route.since == (1, 0):
         return
     body = {} if route.body else None
-    concrete = path.format(name="controller-1", consumer=sample_rack.CONSUMERS[0])
+    concrete = path.format(name="controller-1", consumer=sample_rack.CONSUMERS[0], host="host-1", index=0)
     for header in ("1.0", f"{route.since[0]}.{route.since[1] - 1}"):
         response = call(method, concrete, version=header, json=body)
         assert response.status_code == 404

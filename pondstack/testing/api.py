@@ -3,13 +3,17 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import requests
 from requests.adapters import BaseAdapter
+from sqlalchemy import select, update
 from webob import Request
 
 from pondstack.db.ledger import Ledger
+from pondstack.db.models import HostRow
 from pondstack.db.sql_reader import SqlReader
+from pondstack.domain.errors import Conflict, HostUnusable, OperationMismatch
 from pondstack.testing import sample_rack
 from pondstack_api import config, deploy
 from pondstack_api.services import Services
@@ -48,6 +52,52 @@ class ControllerStandIn:
         self._check()
         self._ledger.unfence_host(name, operation_id)
         return {"name": name, "fenced": False}
+
+    def delegate_host(self, *, name: str, mib: int, kind: str, operation_id: str | None = None) -> dict[str, Any]:
+        """Have a host lend; its agent begins, and goes on when `advance` says so."""
+        del kind
+        return self._begin(name, "lend", mib, operation_id)
+
+    def reclaim_host(
+        self, *, name: str, mib: int, seconds: float | None = None, operation_id: str | None = None
+    ) -> dict[str, Any]:
+        """Have a host take memory back, as delegate_host."""
+        del seconds
+        return self._begin(name, "reclaim", mib, operation_id)
+
+    def advance(self, name: str, operation_id: str, **changes: Any) -> None:
+        """Let a host's agent report how far it is: `state`, `done_mib`, `reason`."""
+        lending = self._lending(name)
+        told = [item | changes if item["operation_id"] == operation_id else item for item in lending["operations"]]
+        self._report(name, {**lending, "operations": told})
+
+    def _begin(self, name: str, verb: str, mib: int, operation_id: str | None) -> dict[str, Any]:
+        """Note an operation of a host, or answer the one that has its id already."""
+        self._check()
+        lending = self._lending(name)
+        for item in lending["operations"]:
+            if item["operation_id"] == operation_id:
+                if (item["verb"], item["mib"]) != (verb, mib):
+                    raise OperationMismatch(f"operation {operation_id} was used for another request; make a new id")
+                return dict(item)
+            if item["state"] != "done":
+                raise Conflict(f"{item['verb']} {item['operation_id']} is under way on this host; wait for its end")
+        begun = {"operation_id": operation_id or str(uuid4()), "verb": verb, "state": "pending", "mib": mib}
+        begun |= {"done_mib": 0, "reason": ""}
+        self._report(name, {**lending, "operations": [*lending["operations"], begun]})
+        return begun
+
+    def _lending(self, name: str) -> dict[str, Any]:
+        """Return what a host last reported of lending; raises HostUnusable when it takes no part."""
+        query = select(HostRow.lending).where(HostRow.name == name)
+        found = self._ledger.database.read(lambda session: session.execute(query).scalar_one_or_none())
+        if found is None:
+            raise HostUnusable(f"host {name} takes no part in lending; see [lending] of its agent")
+        return found
+
+    def _report(self, name: str, lending: dict[str, Any]) -> None:
+        change = update(HostRow).where(HostRow.name == name).values(lending=lending)
+        self._ledger.database.write(lambda session: session.execute(change))
 
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Report the sample rack's quarantined slice; a repair leaves nothing."""

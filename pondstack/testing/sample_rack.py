@@ -1,5 +1,7 @@
 """A small rack in a real ledger: a pool of eight slices, two hosts and one that is gone, allocations of two projects.
 
+The first host lends memory to the second; the third lends too, as a zombie, which is why it is silent.
+
 The API's tests and its reference show this rack, so its names and UUIDs are fixed.
 """
 
@@ -15,8 +17,10 @@ from pondstack.db import controllers, journal, migration
 from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.ledger import AssignRequest, Ledger
+from pondstack.db.lending import BorrowRequest
 from pondstack.db.models import ControllerRow, HostRow, Leadership
 from pondstack.db.telemetry import Keeping, Telemetry
+from pondstack.domain.lending import Lender, LenderKind
 from pondstack.ha.lease import LONGEST_LEASE_SECONDS
 from pondstack.rpc.wire import Sample
 from pondstack.testing.leading import take_over
@@ -34,6 +38,29 @@ TIERING = {
     "trouble": [],
 }
 """Of the first host."""
+BUFFER_MIB = 64
+LENDERS = (HOSTS[0], HOSTS[2])
+INCARNATIONS = {host: str(uuid5(_NAMES, f"lent memory of {host}")) for host in LENDERS}
+RECLAIM = str(uuid5(_NAMES, "reclaim"))
+OPERATIONS = (
+    {
+        "operation_id": str(uuid5(_NAMES, "lend")),
+        "verb": "lend",
+        "state": "done",
+        "mib": 1024,
+        "done_mib": 512,
+        "reason": "the host keeps the rest: 512 of 1024 MiB are lent; see [lending] reserve_mib",
+    },
+    {
+        "operation_id": RECLAIM,
+        "verb": "reclaim",
+        "state": "pending",
+        "mib": 192,
+        "done_mib": 0,
+        "reason": "",
+    },
+)
+"""What the first host was asked for; RECLAIM is under way."""
 CONTROLLERS = ("controller-1", "controller-2", "controller-3")
 """The first leads, the second stands by; both reach the broker. The third is down and some operations behind."""
 HOLDERS = {name: f"{name}:{100 + number}:5f0a11b2" for number, name in enumerate(CONTROLLERS, 1)}
@@ -114,7 +141,7 @@ def fill(database: Database) -> tuple[str, ...]:
     for host in HOSTS:
         tiering = TIERING if host == HOSTS[0] else {}
         report = {"host": host, "sequence": 1, "epoch": 1, "version": "0.1.0", "pools": [POOL], "attached": []}
-        ledger.heartbeat({**report, "tiering": tiering})
+        ledger.heartbeat({**report, "tiering": tiering, "lending": _lending(host)})
         ledger.set_provider(host, str(uuid5(_NAMES, f"provider of {host}")))
     allocations = (
         _assign(ledger, 0, "host-1", BLUE, slices=2, online=True),
@@ -122,10 +149,57 @@ def fill(database: Database) -> tuple[str, ...]:
         _assign(ledger, 2, "host-2", GREEN, slices=1, online=True),
     )
     ledger.quarantine_slices(POOL, [4], "the agent of host-3 does not answer", host="host-3")
+    _lend(ledger)
     database.write(_say)
     _measure(database)
     database.write(_refresh)
     return allocations
+
+
+def _lending(host: str) -> dict[str, object]:
+    """Return what a host's agent reports of lending: the first one has lent all that it can spare."""
+    lendable = {HOSTS[0]: 0, HOSTS[1]: 2048, HOSTS[2]: None}[host]
+    operations = [dict(item) for item in OPERATIONS] if host == HOSTS[0] else []
+    return {"answers": True, "buffer_mib": BUFFER_MIB, "lendable_mib": lendable, "operations": operations}
+
+
+def _lend(ledger: Ledger) -> None:
+    """Have the first host lend 8 buffers, and the third 4 as a zombie.
+
+    The second host has 0-1 (online, guaranteed) and 5 (assigning) of the first, which wants 2 (releasing) and 6-7
+    (free) back; 4 is sanitizing, 3 free again. The zombie's are promised in turn; the first host has 0 of it (online).
+    """
+    _delegate(ledger, HOSTS[0], 8)
+    _borrow(ledger, 0, HOSTS[1], 2, guaranteed=True)
+    swap = _borrow(ledger, 1, HOSTS[1], 3)
+    _borrow(ledger, 2, HOSTS[1], 1, online=False)
+    life = INCARNATIONS[HOSTS[0]]
+    ledger.reclaim_buffers(RECLAIM, HOSTS[0], 3 * BUFFER_MIB)
+    ledger.give_back(str(uuid5(_NAMES, "give back")), swap, HOSTS[1], [(life, 3), (life, 4)])
+    ledger.freshened(HOSTS[0], life, [3])
+    _delegate(ledger, HOSTS[2], 4)
+    promised = {0: HOSTS[0], 1: HOSTS[1], 2: HOSTS[0], 3: HOSTS[1]}
+    ledger.set_kind(str(uuid5(_NAMES, "sleep")), HOSTS[2], LenderKind.ZOMBIE, promised)
+    _borrow(ledger, 3, HOSTS[0], 1)
+
+
+def _delegate(ledger: Ledger, host: str, count: int) -> None:
+    lender = Lender(host, INCARNATIONS[host], LenderKind.ACTIVE, BUFFER_MIB)
+    ledger.delegate(lender, 1, {index: index * BUFFER_MIB for index in range(count)})
+
+
+def _borrow(
+    ledger: Ledger, number: int, host: str, count: int, *, guaranteed: bool = False, online: bool = True
+) -> str:
+    """Borrow so many buffers for a guest; returns the UUID of the allocation."""
+    operation = str(uuid5(_NAMES, f"loan {number}"))
+    consumer = str(uuid5(_NAMES, f"borrower {number}"))
+    mib = count * BUFFER_MIB
+    request = BorrowRequest(consumer, host, mib, BUFFER_MIB, guaranteed, GREEN, uuid5(_NAMES, "user of green").hex)
+    uuid: str = ledger.borrow(operation, request)["allocation_uuid"]
+    if online:
+        ledger.acknowledge_borrowed(operation, uuid, host)
+    return uuid
 
 
 def _measure(database: Database) -> None:

@@ -4,7 +4,9 @@ from typing import Any
 
 from pondstack.db.views import HostRecord
 from pondstack.domain.errors import BadRequest
+from pondstack.domain.lending import LenderKind
 from pondstack_api import render
+from pondstack_api.handlers import lender
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
@@ -76,6 +78,29 @@ def unfence_host(request: Request) -> Reply:
     request.services.reader.host(request.args["name"])
     request.services.controller.unfence_host(name=request.args["name"])
     return _shown(request)
+
+
+def delegate_host(request: Request) -> Reply:
+    """Have a host lend so much in all, up to what it can spare; the lender's `operations` tell its progress."""
+    name, wanted = request.args["name"], request.body
+    request.services.reader.host(name)
+    told = request.services.controller.delegate_host(
+        name=name,
+        mib=int(wanted["mib"]),
+        kind=wanted.get("kind", LenderKind.ACTIVE.value),
+        operation_id=wanted.get("operation_id"),
+    )
+    return Reply(lender.operation(told))
+
+
+def reclaim_host(request: Request) -> Reply:
+    """Have a host take back what it lends, by force when its borrowers take too long; progress as of delegate."""
+    name, wanted = request.args["name"], request.body
+    request.services.reader.host(name)
+    told = request.services.controller.reclaim_host(
+        name=name, mib=int(wanted["mib"]), seconds=wanted.get("seconds"), operation_id=wanted.get("operation_id")
+    )
+    return Reply(lender.operation(told))
 
 
 def _shown(request: Request) -> Reply:

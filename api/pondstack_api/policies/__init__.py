@@ -2,10 +2,23 @@
 
 from oslo_policy import policy
 
-from pondstack_api.policies import agent, allocation, audit, base, controller, host, leader, pool, slice, telemetry
+from pondstack_api.policies import (
+    agent,
+    allocation,
+    audit,
+    base,
+    buffer,
+    controller,
+    host,
+    leader,
+    lender,
+    pool,
+    slice,
+    telemetry,
+)
 
 
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
-    modules = (base, pool, slice, host, agent, allocation, audit, leader, controller, telemetry)
+    modules = (base, pool, slice, host, agent, allocation, audit, leader, controller, telemetry, lender, buffer)
     return [rule for module in modules for rule in module.RULES]

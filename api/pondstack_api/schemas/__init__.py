@@ -1,5 +1,33 @@
 """JSON schemas of requests and answers, one file per noun."""
 
-from pondstack_api.schemas import agent, allocation, audit, base, controller, host, leader, pool, root, slice, telemetry
+from pondstack_api.schemas import (
+    agent,
+    allocation,
+    audit,
+    base,
+    buffer,
+    controller,
+    host,
+    leader,
+    lender,
+    pool,
+    root,
+    slice,
+    telemetry,
+)
 
-__all__ = ["agent", "allocation", "audit", "base", "controller", "host", "leader", "pool", "root", "slice", "telemetry"]
+__all__ = [
+    "agent",
+    "allocation",
+    "audit",
+    "base",
+    "buffer",
+    "controller",
+    "host",
+    "leader",
+    "lender",
+    "pool",
+    "root",
+    "slice",
+    "telemetry",
+]

@@ -11,6 +11,12 @@ def span(start: int, count: int) -> str:
     return str(start) if count == 1 else f"{start}-{start + count - 1}"
 
 
+def operation_text(item: dict[str, Any]) -> str:
+    """Return how far a lender is with what it was asked for: `lend 128 of 512 MiB, pending`."""
+    reason = f": {item['reason']}" if item["reason"] else ""
+    return f"{item['verb']} {item['done_mib']} of {item['mib']} MiB, {item['state']}{reason}"
+
+
 class Extents(FormattableColumn[Any]):
     """A list of {start, count} as `0-1, 7`; None, what the caller may not see, as `-`."""
 
@@ -59,6 +65,14 @@ class Counts(FormattableColumn[dict[str, int]]):
     def human_readable(self) -> str:
         """Return the text for a table."""
         return ", ".join(f"{name} {count}" for name, count in self._value.items() if count) or "-"
+
+
+class Operations(FormattableColumn[list[dict[str, Any]]]):
+    """What a lender was asked for, a line each: `lend 512 of 1024 MiB, done: why it is less`; `-` for nothing."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return "\n".join(operation_text(item) for item in self._value) or "-"
 
 
 class Tiering(FormattableColumn[dict[str, Any] | None]):

@@ -2,10 +2,11 @@
 
 import argparse
 from typing import Any
+from uuid import uuid4
 
 from osc_lib import exceptions
 
-from pondstack.osc.v1 import base
+from pondstack.osc.v1 import base, operation
 from pondstack.osc.v1.columns import Maybe, Names, Tiering
 
 _LIST: base.Fields = {
@@ -98,3 +99,67 @@ class UnfenceHost(_OneHost):
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return the host."""
         return base.record(self.client.post("hosts", parsed_args.host, "unfence", body={}), _SHOW)
+
+
+class _AskHost(_OneHost):
+    """Asks a host for something that goes on in the background."""
+
+    verb: str
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add --wait."""
+        parser = super().get_parser(prog_name)
+        operation.add_options(parser)
+        return parser
+
+    def ask(self, parsed_args: argparse.Namespace, wanted: dict[str, Any]) -> Any:
+        """Return the operation: as it began, or with --wait as it ended."""
+        asked = operation.Asked(self.client, parsed_args.host, self.verb, {**wanted, "operation_id": str(uuid4())})
+        told = asked.send()
+        return base.record(asked.follow(told, parsed_args.timeout) if parsed_args.wait else told, operation.FIELDS)
+
+
+class DelegateHost(_AskHost):
+    """Have a host lend memory to others, as much as it can spare"""
+
+    verb = "delegate"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the amount and the kind."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--mib", metavar="<mib>", type=int, required=True, help="What it shall lend in all, in MiB")
+        parser.add_argument(
+            "--kind",
+            metavar="<kind>",
+            choices=operation.KINDS,
+            default="active",
+            help="active: a host with guests (default); zombie: one that sleeps soon, while its memory serves",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the operation."""
+        return self.ask(parsed_args, {"mib": parsed_args.mib, "kind": parsed_args.kind})
+
+
+class ReclaimHost(_AskHost):
+    """Have a host take back memory that it lends; its borrowers go on from their mirrors"""
+
+    verb = "reclaim"
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the amount and the deadline."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--mib", metavar="<mib>", type=int, required=True, help="What it shall take back, in MiB")
+        parser.add_argument(
+            "--seconds",
+            metavar="<seconds>",
+            type=float,
+            help="Seconds that its borrowers have, then it takes the memory by force (default: set at the host)",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the operation."""
+        deadline = {} if parsed_args.seconds is None else {"seconds": parsed_args.seconds}
+        return self.ask(parsed_args, {"mib": parsed_args.mib, **deadline})

@@ -1,11 +1,10 @@
 """openstack memory slice ..."""
 
 import argparse
-from collections.abc import Iterable, Iterator
 from typing import Any
 
-from pondstack.osc.v1 import base
-from pondstack.osc.v1.columns import Maybe, span
+from pondstack.osc.v1 import base, runs
+from pondstack.osc.v1.columns import Maybe
 
 STATES = ("free", "assigning", "online", "releasing", "sanitizing", "quarantined")
 
@@ -33,22 +32,6 @@ _SHOW: base.Fields = {
 }
 
 
-def extents(slices: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Join adjacent slices that are alike: `slices` is then `0-1`. The input is ordered by index."""
-    run: list[dict[str, Any]] = []
-    for item in slices:
-        if run and (item["index"] != run[-1]["index"] + 1 or any(item[key] != run[-1][key] for key in _SAME)):
-            yield _joined(run)
-            run = []
-        run.append(item)
-    if run:
-        yield _joined(run)
-
-
-def _joined(run: list[dict[str, Any]]) -> dict[str, Any]:
-    return {**run[0], "slices": span(run[0]["index"], len(run))}
-
-
 class ListSlice(base.ListCommand):
     """List the slices of a pool, adjacent ones that are alike in one row"""
 
@@ -72,7 +55,7 @@ class ListSlice(base.ListCommand):
             limit=parsed_args.limit,
             marker=parsed_args.marker,
         )
-        rows = (_joined([item]) for item in found) if parsed_args.each else extents(found)
+        rows = runs.each(found, "slices") if parsed_args.each else runs.joined(found, _SAME, "slices")
         return base.table(rows, _LIST)
 
 
