@@ -58,13 +58,12 @@ class LenderProcess:
 
     def __init__(self, driver: str, folder: Path) -> None:
         script = Path(__file__).with_name("lender_process.py")
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self.process = subprocess.Popen(
             [sys.executable, str(script), driver, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment,
+            env=child_environment(),
         )
 
     def ask(self, verb: str, **arguments: Any) -> Any:
@@ -109,6 +108,11 @@ class LenderProcess:
 
     def _stat(self) -> list[str]:
         return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment of a process that imports what this one does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:

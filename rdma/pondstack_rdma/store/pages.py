@@ -9,15 +9,15 @@ What holds, with a mirror:
 - any lenders die, at any time, all of them: no page is lost, no read fails, none is of another content.
 - the mirror's disk fails: writes are refused once its queue is full; what was written before is in this process, and in
   the lenders' memory as well.
-- this process dies: see Mirror. With the table `versions` in memory that outlives it, a page whose newest content did
-  not reach the file is told as PageLost; without the table it is what the last durable write made it.
+- this process dies: see Mirror. With the table `versions` in memory that outlives it, a page whose newest content
+  did not reach the file is told as PageLost; without the table it is what the last durable write made it.
 - this process and lenders die together: the same, as nothing is read from lenders that this process did not write.
 
 Without a mirror (only where the pages can be had elsewhere) a lender's death is the end of its pages: PageLost.
 
-Locks: a page's lock (PageLocks) is held during each access of it, with all I/O for it; within it, for short, the one
-of the places, one of a lender, and the mirror's. Nobody takes a page's lock while holding another of these. Accesses of one
-page wait for each other, and for at most the time-out of a link.
+Locks: a page's lock (PageLocks) is held during each access of it, with all I/O for it; within it, for short, the lock
+of the places, of a lender, and of the mirror. Nobody takes a page's lock while holding another of these. Accesses of
+one page wait for each other, and for at most the time-out of a link.
 """
 
 import random
@@ -121,7 +121,10 @@ class RemotePages:
         return self.read_many((page,))[0]
 
     def read_many(self, pages: Sequence[int]) -> list[bytes]:
-        """Return pages. Raises PageLost when nobody has one; without a mirror Unavailable while its lender is silent."""
+        """Return pages.
+
+        Raises PageLost when nobody has one; without a mirror Unavailable while its lender is silent.
+        """
         self._check(pages)
         with self.locks.hold(pages):
             found = self.transfer.fetch(pages)
