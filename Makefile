@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation
+.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -59,6 +59,9 @@ replay: ## Replay requests of a trace against the running rack and look for leak
 robustness: setup ## Kill, pause and cut off controllers under load, check all they said (KILLS, PAUSES, SEED, DATABASE, more in robustness.md)
 	@$(PYTHON) -W ignore -m tests.robustness $(call option,kills,KILLS) $(call option,pauses,PAUSES) \
 		$(call option,others,OTHERS) $(call option,cuts,CUTS) $(call option,disks,DISKS) $(call option,brokers,BROKERS) $(call option,seed,SEED) $(call option,database,DATABASE) $(call option,reports,REPORTS)
+
+robustness-rdma: setup ## Kill lenders of memory under load; no page may be wrong or lost (KILLS, SEED, DRIVER)
+	@$(PYTHON) -W ignore -m rdma.tests.kills $(call option,kills,KILLS) $(call option,seed,SEED) $(call option,driver,DRIVER)
 
 hardware-cxl: hardware ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
 	@$(PYTHON) -m pytest -v tests/hardware $(PYTEST_ARGS)

@@ -143,6 +143,12 @@ class Places:
                 if holding.state is not HoldingState.ACTIVE or holding.peer.state is PeerState.DOWN
             )
 
+    def down(self, lender: str) -> bool:
+        """Whether a lender is silent, or not used at all."""
+        with self._lock:
+            peer = self._peers.get(lender)
+            return peer is None or peer.state is PeerState.DOWN
+
     def room_pages(self) -> int:
         """Count the free slots that can be used now."""
         with self._lock:
