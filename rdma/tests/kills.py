@@ -216,8 +216,9 @@ def _kill(rack: Rack, pages: RemotePages, name: str, result: Result) -> None:
     pages.reclaim(dead)
     wait_for(lambda: pages.wait_free(dead, 0.01) and not pages.stranded())
     result.recoveries.append(time.monotonic() - begun)
-    pages.add(rack.start())
-    wait_for(lambda: pages.places.room_pages() > 2 * LEASE_PAGES)
+    fresh = rack.start()
+    pages.add(fresh)
+    wait_for(lambda: not pages.places.down(fresh.lender))
 
 
 def _count(result: Result, loads: Sequence[Load], pages: RemotePages) -> None:
