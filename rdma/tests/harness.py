@@ -34,6 +34,11 @@ def shm(folder: Path) -> Transport:
     return ShmTransport(folder)
 
 
+def shm_python(folder: Path) -> Transport:
+    """Shared memory without the compiled part."""
+    return ShmTransport(folder, port=None)
+
+
 def tcp(_folder: Path) -> Transport:
     """TCP."""
     return TcpTransport()
@@ -49,7 +54,7 @@ def late(make: Callable[[Path], Transport]) -> Callable[[Path], Transport]:
     return made
 
 
-HARNESSES: list[Callable[[Path], Transport]] = [shm, tcp, late(shm), late(tcp)]
+HARNESSES: list[Callable[[Path], Transport]] = [shm, shm_python, tcp, late(shm), late(tcp)]
 """A new driver adds its factory here and passes unchanged."""
 
 

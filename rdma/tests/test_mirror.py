@@ -155,6 +155,20 @@ def test_a_damaged_page_is_told(mirror: Mirror, disk: MemoryDisk) -> None:
     assert (again.get(3, 2), again.torn) == (content(3, 2), {})
 
 
+def test_a_lost_header_does_not_bring_back_an_older_page(mirror: Mirror, disk: MemoryDisk) -> None:
+    """Its slot's header is wiped once the next version is durable; else it would be taken for the newest one."""
+    write(mirror, 3, 1)
+    write(mirror, 3, 2)
+    disk.sync()
+    raw = disk.read(0, SIZE)
+    layout = layout_of(PAGES, LIMITS)
+    slot = (raw.index(content(3, 2)) - layout.data_at(0)) // PAGE
+    disk.write(layout.header_at(slot), b"\xff")
+    disk.sync()
+    again = Mirror(disk.crash_none(), PAGES, LIMITS)
+    assert again.version(3) == 0
+
+
 def test_another_page_in_its_slot_is_told(mirror: Mirror, disk: MemoryDisk) -> None:
     write(mirror, 3, 1)
     write(mirror, 4, 1)

@@ -163,9 +163,7 @@ class Mirror:
                 return None
             while self._waiting and len(self._writing) < min(self._limits.batch_pages, len(self._free)):
                 page = next(iter(self._waiting))
-                if page in self._writing:
-                    break  # of a batch that failed: its slot first, so that versions of a page become durable in order
-                self._writing[page] = self._waiting.pop(page)
+                self._writing[page] = self._waiting.pop(page)  # or instead of an older one, of a batch that failed
             batch = dict(self._writing)
         if not batch:
             return None
