@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation
+.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -81,3 +81,6 @@ bench-cxl: hardware ## The CXL driver's time per GiB against the raw daxctl comm
 
 bench-mitigation: hardware ## Moving a guest's pool memory to local memory against the raw migratepages in the same emulated host
 	@$(PYTHON) -W ignore -m bench.mitigation $(call option,rounds,ROUNDS)
+
+bench-shm: setup ## Pages of shared memory read and written through the transport against memcpy of the same pages
+	@$(PYTHON) -W ignore -m bench.shm $(call option,rounds,ROUNDS) $(call option,seed,SEED)

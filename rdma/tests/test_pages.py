@@ -285,6 +285,22 @@ def test_without_a_mirror_a_dead_lenders_pages_are_told(bare: Rack) -> None:
     assert bare.borrower.read(0) == content[0]
 
 
+def test_without_a_mirror_a_refused_batch_is_written_elsewhere(transport: Transport) -> None:
+    """The lease of its first page is revoked; the others keep their slots, and no two pages share one."""
+    made = rack(transport, mirror=False, sealed=False)
+    first, _ = made.add("lender1", 4), made.add("lender1", 20)
+    content = {page: pattern(page, PAGE) for page in range(16)}
+    made.borrower.write_many(content)
+    made.add("lender2")
+    made.revoke(first)
+    order = sorted(content, key=lambda page: lease_of(made.borrower.places.where[page]))
+    content = {page: pattern(100 + page, PAGE) for page in order}
+    made.borrower.write_many(content)
+    assert len({made.borrower.places.where[page] for page in content}) == 16
+    check(made, content)
+    made.close()
+
+
 def test_without_a_mirror_a_revoked_page_is_lost(bare: Rack) -> None:
     fill(bare)
     bare.revoke(next(iter(bare.leases)))

@@ -77,6 +77,10 @@ class Holding:
             self._pages[slot] = _DOUBTFUL
             self.used -= 1
 
+    def has(self, slot: int, page: int) -> bool:
+        """Whether a slot is a page's, and not doubtful."""
+        return self._pages[slot] == page
+
     def pages(self) -> Iterator[int]:
         """Yield the pages that are on it."""
         return (page for page in self._pages if page >= 0)

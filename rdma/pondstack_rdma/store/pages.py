@@ -17,7 +17,7 @@ Without a mirror (only where the pages can be had elsewhere) a lender's death is
 
 Locks: a page's lock (PageLocks) is held during each access of it, with all I/O for it; within it, for short, the lock
 of the places, of a lender, and of the mirror. Nobody takes a page's lock while holding another of these. Accesses of
-one page wait for each other, and for at most the time-out of a link.
+one page wait for each other, for at most the time-out of a link, and a write the mirror's `patience_seconds`.
 """
 
 import random
@@ -75,7 +75,10 @@ class RemotePages:
         self._take_over()
 
     def add(self, lease: Lease) -> None:
-        """Use a lease from soon on: the Mover connects, and opens the key. Raises InUse."""
+        """Use a lease from soon on: the Mover connects, and opens the key. Raises InUse.
+
+        A key that was given up is not to be added again: writes of before may still be under way to its memory.
+        """
         self.places.add(lease)
         self.on_work()
 

@@ -99,7 +99,8 @@ class Places:
                     continue
                 if not index:
                     holding.state = HoldingState.LOST
-                holding.release(slot, page)
+                if self.where[page] != pack_place(holding.number, slot):  # its own slot it keeps, until it is settled
+                    holding.release(slot, page)
 
     def lost(self, holding: Holding) -> None:
         """Nothing on a lease can be read any more."""
@@ -185,7 +186,7 @@ class Places:
         holding = self._holdings.get(lease_of(place)) if place >= 0 else None
         if holding is None or holding.state is not HoldingState.ACTIVE or holding.peer.state is PeerState.DOWN:
             return None
-        return holding, slot_of(place)
+        return (holding, slot_of(place)) if holding.has(slot_of(place), page) else None
 
     def _usable(self) -> list[Holding]:
         return [
