@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation
+.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -60,6 +60,9 @@ robustness: setup ## Kill, pause and cut off controllers under load, check all t
 	@$(PYTHON) -W ignore -m tests.robustness $(call option,kills,KILLS) $(call option,pauses,PAUSES) \
 		$(call option,others,OTHERS) $(call option,cuts,CUTS) $(call option,disks,DISKS) $(call option,brokers,BROKERS) $(call option,seed,SEED) $(call option,database,DATABASE) $(call option,reports,REPORTS)
 
+robustness-rdma: setup ## Kill lenders of memory under load; no page may be wrong or lost (KILLS, SEED, DRIVER)
+	@$(PYTHON) -W ignore -m rdma.tests.kills $(call option,kills,KILLS) $(call option,seed,SEED) $(call option,driver,DRIVER)
+
 hardware-cxl: hardware ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
 	@$(PYTHON) -m pytest -v tests/hardware $(PYTEST_ARGS)
 
@@ -78,3 +81,6 @@ bench-cxl: hardware ## The CXL driver's time per GiB against the raw daxctl comm
 
 bench-mitigation: hardware ## Moving a guest's pool memory to local memory against the raw migratepages in the same emulated host
 	@$(PYTHON) -W ignore -m bench.mitigation $(call option,rounds,ROUNDS)
+
+bench-shm: setup ## Pages of shared memory read and written through the transport against memcpy of the same pages
+	@$(PYTHON) -W ignore -m bench.shm $(call option,rounds,ROUNDS) $(call option,seed,SEED)

@@ -8,8 +8,11 @@ PondError
 │       ├── OutOfBounds       pondstack.out_of_bounds
 │       └── WrongBorrower     pondstack.wrong_borrower
 ├── PageCorrupt               pondstack.page_corrupt
+├── PageLost                  pondstack.page_lost
 ├── PartialBatch              pondstack.partial_batch
 └── Unavailable
+    ├── MirrorBusy            pondstack.mirror_busy
+    │   └── MirrorDegraded    pondstack.mirror_degraded
     ├── RegistrationFailed    pondstack.registration_failed
     └── TransportGone         pondstack.transport_gone
         └── TransportTimeout  pondstack.transport_timeout
@@ -73,6 +76,24 @@ class PageCorrupt(PondError):
     """A page that came back is not the one that was written last."""
 
     code = "pondstack.page_corrupt"
+
+
+class PageLost(PondError):
+    """Neither a lender nor the mirror has the content that was written last; no other content is given for it."""
+
+    code = "pondstack.page_lost"
+
+
+class MirrorBusy(Unavailable):
+    """The mirror's disk is slower than the writes, and its queue is full: this write did not take place."""
+
+    code = "pondstack.mirror_busy"
+
+
+class MirrorDegraded(MirrorBusy):
+    """The mirror's disk fails: what is queued stays in memory, and nothing more is taken."""
+
+    code = "pondstack.mirror_degraded"
 
 
 class PartialBatch(PondError):

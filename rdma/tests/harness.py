@@ -34,6 +34,11 @@ def shm(folder: Path) -> Transport:
     return ShmTransport(folder)
 
 
+def shm_python(folder: Path) -> Transport:
+    """Shared memory without the compiled part."""
+    return ShmTransport(folder, port=None)
+
+
 def tcp(_folder: Path) -> Transport:
     """TCP."""
     return TcpTransport()
@@ -49,7 +54,7 @@ def late(make: Callable[[Path], Transport]) -> Callable[[Path], Transport]:
     return made
 
 
-HARNESSES: list[Callable[[Path], Transport]] = [shm, tcp, late(shm), late(tcp)]
+HARNESSES: list[Callable[[Path], Transport]] = [shm, shm_python, tcp, late(shm), late(tcp)]
 """A new driver adds its factory here and passes unchanged."""
 
 
@@ -58,13 +63,12 @@ class LenderProcess:
 
     def __init__(self, driver: str, folder: Path) -> None:
         script = Path(__file__).with_name("lender_process.py")
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
         self.process = subprocess.Popen(
             [sys.executable, str(script), driver, str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
-            env=environment,
+            env=child_environment(),
         )
 
     def ask(self, verb: str, **arguments: Any) -> Any:
@@ -109,6 +113,11 @@ class LenderProcess:
 
     def _stat(self) -> list[str]:
         return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def child_environment() -> dict[str, str]:
+    """Return the environment of a process that imports what this one does."""
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:

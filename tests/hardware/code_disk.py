@@ -8,7 +8,7 @@ from pathlib import Path
 
 from .qemu import ROOT, Files
 
-_SOURCES = ("setup.cfg", "pyproject.toml", "README.md", "pondstack", "agent", "api", "nova_plugins")
+_SOURCES = ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "pondstack", "agent", "api", "rdma", "nova_plugins")
 _SIZE = "64M"
 
 
@@ -35,7 +35,9 @@ def _wheel(folder: Path) -> Path:
     for name in _SOURCES:
         path = ROOT / name
         if path.is_dir():
-            shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "tests"))
+            shutil.copytree(
+                path, source / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", "tests")
+            )
         else:
             shutil.copy2(path, source)
     _run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(source))

@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_SHIPPED = {"tests", "__pycache__"}
+NATIVE = "pondstack_rdma/_native.abi3.so"
+"""Built along with the wheel; limited API, so that one wheel serves all Pythons."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Root:
             folders[:] = sorted(set(folders) - NOT_SHIPPED)
             for name in sorted(names):
                 path = Path(base, name)
-                if path.suffix not in {".pyc", ".pyo"} and not name.startswith("."):
+                if path.suffix not in {".pyc", ".pyo", ".so"} and not name.startswith("."):
                     inside = Path(*self.name.split(".")) / path.relative_to(self.folder)
                     yield path, inside.as_posix()
 
@@ -72,11 +74,13 @@ def wheel(roots: list[Root], tmp_path_factory: pytest.TempPathFactory) -> Wheel:
     work = tmp_path_factory.mktemp("wheel")
     source = work / "source"
     source.mkdir()
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "MANIFEST.in"):
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "MANIFEST.in"):
         if (ROOT / name).exists():
             shutil.copy2(ROOT / name, source)
     for folder in {root.folder.relative_to(ROOT).parts[0] for root in roots}:
-        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        shutil.copytree(
+            ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so")
+        )
     built = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(work), str(source)],
         capture_output=True,

@@ -6,12 +6,19 @@ from pathlib import Path
 from pondstack_rdma.base import Transport
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.model import Characteristics, Ticket
+from pondstack_rdma.shm.fast import FastShmLink, PortType, native
 from pondstack_rdma.shm.lender import DRIVER, ShmLender
 from pondstack_rdma.shm.link import ShmLink
 
+NATIVE = native()
+"""The compiled part; None where it was not built."""
+
 
 class ShmTransport(Transport):
-    """Lenders listen in `folder`, as `NAME.sock`; a path has 107 bytes at most."""
+    """Lenders listen in `folder`, as `NAME.sock`; a path has 107 bytes at most.
+
+    `port` None has Python carry out every access, as on a machine without the compiled part.
+    """
 
     characteristics = Characteristics(
         driver=DRIVER,
@@ -26,8 +33,9 @@ class ShmTransport(Transport):
         max_message_bytes=64 * 2**20,
     )
 
-    def __init__(self, folder: str | os.PathLike[str]) -> None:
+    def __init__(self, folder: str | os.PathLike[str], port: PortType | None = NATIVE) -> None:
         self._folder = Path(folder)
+        self._port = port
 
     def lend(self, name: str) -> ShmLender:
         """Start a lender."""
@@ -35,4 +43,6 @@ class ShmTransport(Transport):
 
     def connect(self, ticket: Ticket, timeout_seconds: float) -> ShmLink:
         """Connect a borrower."""
-        return ShmLink(ticket, self.characteristics, timeout_seconds)
+        if self._port is None:
+            return ShmLink(ticket, self.characteristics, timeout_seconds)
+        return FastShmLink(ticket, self.characteristics, timeout_seconds, self._port)

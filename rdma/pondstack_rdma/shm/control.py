@@ -67,6 +67,11 @@ class ControlView:
         self._mapping = mmap.mmap(fd, PAGE_BYTES, prot=mmap.PROT_READ)
         self._words = memoryview(self._mapping).cast("Q")
 
+    @property
+    def words(self) -> memoryview:
+        """All words, for reading."""
+        return self._words
+
     def lives(self, slot: int, number: int) -> bool:
         """Tell whether a key lives. Numbers are never used again, so that a reused word does not revive a key."""
         return bool(self._words[slot] == number)

@@ -1,6 +1,7 @@
 """A borrower's window on one region: the mapping, and the word that says whether the key lives."""
 
 import mmap
+from collections.abc import Callable
 
 from pondstack_rdma.errors import KeyRevoked, TransportGone
 from pondstack_rdma.gate import Gate
@@ -14,12 +15,19 @@ class Window:
 
     def __init__(self, key: Key, fd: int, slot: int, control: ControlView) -> None:
         self.key = key
-        self._slot = slot
+        self.slot = slot
+        self.before_unmap: Callable[[], None] = lambda: None
+        """Lets go of other users of `view`."""
         self._control = control
         self._gate = Gate(f"the window of key {key.number}")
         # Page tables now, rather than a fault per page within the accesses.
         self._mapping = mmap.mmap(fd, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._view = memoryview(self._mapping)
+
+    @property
+    def view(self) -> memoryview:
+        """All of the region."""
+        return self._view
 
     def carry_out(self, operation: Operation, local: memoryview) -> None:
         """Copy; raises KeyRevoked, OutOfBounds, TransportGone when the window is closed."""
@@ -34,6 +42,7 @@ class Window:
         first = self._gate.shut()
         self._gate.wait_empty()
         if first:
+            self.before_unmap()
             self._view.release()
             self._mapping.close()
 
@@ -52,5 +61,5 @@ class Window:
 
     def check_lives(self) -> None:
         """Raise KeyRevoked unless the key lives."""
-        if not self._control.lives(self._slot, self.key.number):
+        if not self._control.lives(self.slot, self.key.number):
             raise KeyRevoked(f"key {self.key.number} was revoked by its lender")
