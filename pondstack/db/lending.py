@@ -135,12 +135,12 @@ class Lending:
         """A lender wants so much back (GS_reclaim): free buffers first; the rest is asked of their borrowers.
 
         None of them is given out from now on; what is ONLINE goes to RELEASING (US_reclaim). Returns those of them, by
-        index, that nobody has at this moment: the lender may withdraw them. Raises NotFound, NotAligned.
+        index, that nobody has at this moment: the lender may withdraw them. Raises NotFound.
         """
 
         def work(session: Session) -> dict[str, Any]:
             known = self._lender(session, host)
-            count = _buffers_for(mib, known.buffer_mib)
+            count = -(-mib // known.buffer_mib)
             mine = _present(self._tables.buffers.of_lender(session, host), known)
             chosen = borrowing.to_reclaim(mine, count, self._tables.buffers.unguaranteed(session))
             self._tables.buffers.mark(session, chosen, {"leaving": True})

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from oslo_log import log
 
-from pondstack.domain.errors import BadRequest, NotFound, PondError, Unavailable
+from pondstack.domain.errors import BadRequest, NotAligned, NotFound, PondError, Unavailable
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.client import LenderClient, LenderSilent
 from pondstack_agent.lending.lends import Lends, retire
@@ -52,11 +52,15 @@ class Lending:
     def lend(self, *, epoch: int, operation_id: str, mib: int, kind: str) -> dict[str, Any]:
         """Controller's command: have up to so many MiB registered in all; goes on in the background.
 
-        Answers its progress, as get_lending does. Raises StaleEpoch, BadRequest, Conflict, OperationMismatch.
+        Answers its progress, as get_lending does. Raises StaleEpoch, BadRequest, NotAligned, Conflict, OperationMismatch.
         """
         self._epoch.check(epoch)
         if kind not in list(Kind) or mib < 0:
             raise BadRequest(f"a host lends as {' or '.join(Kind)} and no fewer than 0 MiB, not {mib} MiB as {kind!r}")
+        if mib % self._client.buffer_mib:
+            raise NotAligned(
+                f"{mib} MiB is no whole number of buffers of {self._client.buffer_mib} MiB ([lending] buffer_mib)"
+            )
         wanted = Entry(operation_id, Verb.LEND, mib, self._entries.clock(), kind)
         return self._begin(wanted)
 

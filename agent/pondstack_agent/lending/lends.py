@@ -35,7 +35,7 @@ class Lends:
         sequence = self._telling.next()
         holding = retire(self._client, self._telling)
         refused = self._telling.tell(sequence, holding)
-        self._entries.put(entry, state=State.DONE, reason=refused or entry.reason)
+        self._entries.put(entry, state=State.DONE, ended_mib=holding.mib, reason=refused or entry.reason)
         LOG.info(
             "This host lends %d MiB as incarnation %s: %s", holding.mib, holding.incarnation, entry.reason or "as asked"
         )

@@ -40,7 +40,7 @@ class Reclaims:
         sequence = self._telling.next()
         holding = retire(self._client, self._telling)
         refused = self._telling.tell(sequence, holding)
-        self._entries.put(entry, state=State.DONE, reason=refused or entry.reason)
+        self._entries.put(entry, state=State.DONE, ended_mib=holding.mib, reason=refused or entry.reason)
         LOG.info("This host took memory back and lends %d MiB now", holding.mib)
 
     def _take(self, entry: Entry, holding: Holding) -> None:

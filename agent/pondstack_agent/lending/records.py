@@ -28,8 +28,8 @@ class State(StrEnum):
 class Entry:
     """One operation. `mib`: of a lend, lent in all at its end; of a reclaim, to be taken back.
 
-    `from_mib`: what was lent when it began. `at`, `ends_at`: seconds of the agent's clock, `ends_at` a reclaim's
-    deadline.
+    `from_mib`: what was lent when it began, `ended_mib` when it had ended (None: it has not). `at`, `ends_at`: seconds
+    of the agent's clock, `ends_at` a reclaim's deadline.
     """
 
     operation_id: str
@@ -42,6 +42,7 @@ class Entry:
     ends_at: float = 0.0
     state: str = State.PENDING
     reason: str = ""
+    ended_mib: int | None = None
 
     @property
     def target_mib(self) -> int:
@@ -50,6 +51,7 @@ class Entry:
 
     def to_wire(self, lent_mib: int) -> dict[str, Any]:
         """Return its progress; `lent_mib`: what is lent now."""
+        lent_mib = lent_mib if self.ended_mib is None else self.ended_mib
         done = lent_mib if self.verb == Verb.LEND else self.from_mib - lent_mib
         names = ("operation_id", "verb", "state", "mib", "reason")
         return {name: str(getattr(self, name)) if name != "mib" else self.mib for name in names} | {"done_mib": done}

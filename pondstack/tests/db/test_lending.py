@@ -89,8 +89,11 @@ def test_guaranteed_is_all_or_nothing_and_swap_what_there_is(lent):
 def test_only_whole_buffers(lent, mib):
     with pytest.raises(errors.NotAligned, match=f"{mib} MiB"):
         lent.borrow("op-1", BorrowRequest("c", "h2", mib, BUFFER, guaranteed=True))
-    with pytest.raises(errors.NotAligned):
-        lent.reclaim_buffers("op-2", "h1", mib)
+
+
+def test_what_a_host_wants_back_is_whole_buffers(lent):
+    assert lent.reclaim_buffers("op-1", "h1", BUFFER + 1) == [0, 1]
+    assert lent.reclaim_buffers("op-2", "h1", 0) == []
 
 
 def test_nobody_borrows_of_itself_or_speaks_for_another(lent):
