@@ -177,14 +177,13 @@ def _lend(ledger: Ledger) -> None:
     ledger.reclaim_buffers(RECLAIM, HOSTS[0], 3 * BUFFER_MIB)
     ledger.give_back(str(uuid5(_NAMES, "give back")), swap, HOSTS[1], [(life, 3), (life, 4)])
     ledger.freshened(HOSTS[0], life, [3])
-    _delegate(ledger, HOSTS[2], 4)
-    promised = {0: HOSTS[0], 1: HOSTS[1], 2: HOSTS[0], 3: HOSTS[1]}
-    ledger.set_kind(str(uuid5(_NAMES, "sleep")), HOSTS[2], LenderKind.ZOMBIE, promised)
+    _delegate(ledger, HOSTS[2], 4, LenderKind.ZOMBIE)
+    ledger.promise(HOSTS[2], INCARNATIONS[HOSTS[2]], {0: HOSTS[0], 1: HOSTS[1], 2: HOSTS[0], 3: HOSTS[1]})
     _borrow(ledger, 3, HOSTS[0], 1)
 
 
-def _delegate(ledger: Ledger, host: str, count: int) -> None:
-    lender = Lender(host, INCARNATIONS[host], LenderKind.ACTIVE, BUFFER_MIB)
+def _delegate(ledger: Ledger, host: str, count: int, kind: LenderKind = LenderKind.ACTIVE) -> None:
+    lender = Lender(host, INCARNATIONS[host], kind, BUFFER_MIB)
     ledger.delegate(lender, 1, {index: index * BUFFER_MIB for index in range(count)})
 
 

@@ -52,7 +52,8 @@ class Lending:
     def lend(self, *, epoch: int, operation_id: str, mib: int, kind: str) -> dict[str, Any]:
         """Controller's command: have up to so many MiB registered in all; goes on in the background.
 
-        Answers its progress, as get_lending does. Raises StaleEpoch, BadRequest, NotAligned, Conflict, OperationMismatch.
+        Answers its progress, as get_lending does. Raises StaleEpoch, BadRequest, NotAligned, Conflict,
+        OperationMismatch.
         """
         self._epoch.check(epoch)
         if kind not in list(Kind) or mib < 0:
