@@ -216,9 +216,10 @@ def test_only_the_same_user_may_connect(tmp_path: Path, lender: ShmLender) -> No
     assert (tmp_path / "lender1.sock").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
     with pytest.raises(RegistrationFailed, match="folder"):
-        ShmTransport(tmp_path / "missing").lend("lender1")
+        ShmTransport(tmp_path / "file" / "folder").lend("host1")
 
 
 @pytest.mark.parametrize("nonsense", [b"{", b"[]", b"{}", b'{"borrower": 5}', b"\xff" * 100, b"x" * 10000, b"[" * 4000])
@@ -252,3 +253,10 @@ def test_an_open_that_timed_out_leaves_the_link_whole(tmp_path: Path) -> None:
         with pytest.raises(TransportGone, match="mirror"):
             link.read(first, 0, 6)
     process.close()
+
+
+def test_a_lender_makes_its_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "not" / "there"
+    with ShmTransport(folder).lend("host1"):
+        assert (folder / "host1.sock").is_socket()
+        assert folder.stat().st_mode & 0o777 == 0o700

@@ -12,9 +12,13 @@ _BACKLOG = 64
 
 
 def listen(path: Path) -> socket.socket:
-    """Listen on `path`, for this user only. Raises InUse while another lender does, RegistrationFailed."""
+    """Listen on `path`, for this user only; its folder is made where it is missing.
+
+    Raises InUse while another lender does, RegistrationFailed.
+    """
     listener = _new()
     try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _remove_dead(path)
         listener.bind(os.fspath(path))
         path.chmod(0o600)
