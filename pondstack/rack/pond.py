@@ -1,7 +1,5 @@
 """pondstack's own part of the rack: the pool device, controller, API and agents."""
 
-import fcntl
-import json
 import os
 import signal
 import subprocess
@@ -16,6 +14,7 @@ from pondstack.rack.layout import Layout, RackError, program
 from pondstack.rack.processes import rpc, run, wsgi
 from pondstack.testing import daemon
 from pondstack.testing.daemon import Daemon
+from pondstack_agent.lending.lock import lock_held, pid_of
 
 ROOM_MIB = 16
 """What the device keeps beside its memory."""
@@ -107,16 +106,8 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
 
 def lender_processes(layout: Layout) -> list[int]:
     """Return the processes that hold what hosts lend: they outlive their agents, which start them."""
-    found = []
-    for host in layout.all_hosts:
-        lock = layout.host(host) / "agent" / "lender" / "lender.lock"
-        if lock.exists():
-            with lock.open() as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    found.append(int(json.load(file)["pid"]))
-    return found
+    folders = [layout.host(host) / "agent" / "lender" for host in layout.all_hosts]
+    return [pid_of(folder) for folder in folders if lock_held(folder)]
 
 
 def end_lenders(layout: Layout) -> None:
