@@ -14,7 +14,7 @@ from oslo_log import log
 
 from pondstack.controller.lent_inventory import LentInventory
 from pondstack.db.ledger import Ledger
-from pondstack.db.lending import BorrowRequest
+from pondstack.db.lending import BorrowRequest, is_fenced
 from pondstack.domain import borrowing
 from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError, Unavailable
 from pondstack.domain.lending import LENDER_LOST, Buffer, LenderKind
@@ -108,7 +108,7 @@ class Lenders:
 
 
 class Settler:
-    """Brings buffers on: RELEASING ones are asked of their borrowers, SANITIZING ones of their lenders.
+    """Brings buffers on: RELEASING ones are asked of their borrowers, SANITIZING and fenced ones of their lenders.
 
     Of a host that lends as a zombie, each free buffer gets its one borrower, who opens its key while the host is awake;
     awake again, the host makes those keys dead.
@@ -130,6 +130,8 @@ class Settler:
             self._quietly(held, self._ask_back)
         for dirty in _groups(items, lambda item: item.state is SliceState.SANITIZING and _awake(item)):
             self._quietly(dirty, self._freshen)
+        for fenced in _groups(items, lambda item: is_fenced(item) and _awake(item)):
+            self._quietly(fenced, self._take)
         for promised in _groups(items, lambda item: _free(item) and _awake(item) and item.promised_to is not None):
             self._quietly(promised, self._take_promise_back)
         for loose in _groups(items, _wants_promise):
@@ -181,6 +183,11 @@ class Settler:
         lender, incarnation, indexes = dirty[0].lender, dirty[0].incarnation, [item.index for item in dirty]
         done = self._agents.revoke(lender, epoch=self._ledger.epoch, indexes=indexes, incarnation=incarnation)
         self._ledger.freshened(lender, incarnation, set(done) & set(indexes))
+
+    def _take(self, fenced: Sequence[Buffer]) -> None:
+        lender, incarnation, indexes = fenced[0].lender, fenced[0].incarnation, [item.index for item in fenced]
+        done = self._agents.revoke(lender, epoch=self._ledger.epoch, indexes=indexes, incarnation=incarnation)
+        self._ledger.taken(lender, incarnation, set(done) & set(indexes))
 
     def _ask_back(self, held: Sequence[Buffer]) -> None:
         first, indexes = held[0], [item.index for item in held]

@@ -12,9 +12,10 @@ from uuid import NAMESPACE_OID, uuid4, uuid5
 
 from sqlalchemy.orm import Session
 
+from pondstack.db.buffer_moves import BUFFER_MOVES
 from pondstack.db.engine import Database
 from pondstack.db.moves import MOVES
-from pondstack.db.tables import Tables
+from pondstack.db.tables import Moves, Tables
 from pondstack.domain.model import Slice
 from pondstack.domain.states import DEVICE_FAILED, HOST_FENCED, OWNED, SliceEvent, SliceState
 
@@ -100,7 +101,8 @@ class Failures:
         """An operator says that a host is dead: it gets nothing, and all that it owns is set aside.
 
         Returns how many slices. They are for others only after their devices have confirmed that they keep the host
-        out. Raises NotFound, and Conflict when its agent lives, unless `force` is set.
+        out; what it borrowed, after the lenders have made its keys dead; what it lent is lost. Raises NotFound, and
+        Conflict when its agent lives, unless `force` is set.
         """
 
         def work(session: Session) -> dict[str, Any]:
@@ -108,10 +110,15 @@ class Failures:
             held = [item for item in self._tables.slices.of_host(session, name) if item.state in OWNED]
             why = f"{HOST_FENCED}: {reason}"
             moves = self._tables.slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=why)
-            return {"slices": [item.index for item in held], MOVES: moves}
+            lent = self._fence_lent(session, name, why)
+            return {"slices": [item.index for item in held], MOVES: moves, BUFFER_MOVES: lent}
 
         arguments = {"name": name, "reason": reason, "force": force}
         return len(self._once(operation_id or str(uuid4()), "fence_host", arguments, work)["slices"])
+
+    def _fence_lent(self, session: Session, name: str, why: str) -> Moves:
+        """Set aside what a fenced host borrowed, and give up what it lent; see pondstack.db.lending."""
+        raise NotImplementedError
 
     def unfence_host(self, name: str, operation_id: str | None = None) -> None:
         """Let a host take part again. Raises NotFound, and Conflict until it has reported that it holds nothing."""

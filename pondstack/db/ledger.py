@@ -48,7 +48,7 @@ class AssignRequest:
     shape: tuple[int, ...] | None = None
 
 
-class Ledger(Failures, Lending):
+class Ledger(Lending, Failures):
     """Writes under one epoch. Thread-safe. `down_seconds`: silence after which a host's agent counts as gone.
 
     Each write moves the end of the lease `lease_seconds` away; `renewed(epoch, started)` hears of it, with the moment

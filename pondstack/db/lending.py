@@ -20,7 +20,7 @@ from pondstack.domain import borrowing
 from pondstack.domain.errors import BadRequest, Conflict, NotAligned, NotFound
 from pondstack.domain.ledger import LET_GO
 from pondstack.domain.lending import LENDER_LOST, Buffer, Lender, LenderKind, RemoteAllocation
-from pondstack.domain.states import OWNED, SliceEvent, SliceState
+from pondstack.domain.states import HOST_FENCED, OWNED, SliceEvent, SliceState
 
 T = TypeVar("T")
 
@@ -261,6 +261,29 @@ class Lending:
         arguments = {"uuid": allocation_uuid, "host": host, "only": None if only is None else [list(i) for i in only]}
         return list(self._once(operation_id, "give_back", arguments, work)["lenders"])
 
+    def taken(self, host: str, incarnation: str, indexes: Iterable[int]) -> int:
+        """A lender has made the keys of a fenced borrower dead: its buffers are fresh, and free. Returns how many."""
+        wanted = set(indexes)
+
+        def work(session: Session) -> dict[str, Any]:
+            done = [
+                item
+                for item in self._tables.buffers.of_lender(session, host)
+                if item.incarnation == incarnation and item.index in wanted and is_fenced(item)
+            ]
+            moves = self._move_buffers(session, done, SliceEvent.AUDIT, SliceEvent.SANITIZED)
+            self._tables.buffers.drop_empty(session, {item.allocation_uuid or "" for item in done})
+            return {"buffers": [item.index for item in done], BUFFER_MOVES: moves, MOVES: []}
+
+        return len(self._once(str(uuid4()), "taken", {"host": host}, work)["buffers"])
+
+    def _fence_lent(self, session: Session, name: str, why: str) -> Moves:
+        mine = [item for item in self._tables.buffers.of_borrower(session, name) if item.state in OWNED]
+        moves = self._move_buffers(session, mine, SliceEvent.QUARANTINE, reason=why)
+        self._lose(session, self._tables.buffers.of_lender(session, name))
+        self._tables.buffers.drop_lender(session, name)
+        return moves
+
     def _lose(self, session: Session, gone: Sequence[Buffer]) -> int:
         """Forget buffers whose memory is gone, or set them aside for their owners to let go; returns how many."""
         owned = [item for item in gone if item.state in OWNED]
@@ -289,6 +312,11 @@ class Lending:
 
     def _move_buffers(self, session: Session, items: Sequence[Buffer], *events: SliceEvent, **target: Any) -> Moves:
         return self._tables.buffers.move(session, items, *events, epoch=self.epoch, **target)
+
+
+def is_fenced(item: Buffer) -> bool:
+    """Return whether a buffer is aside because its borrower was fenced."""
+    return item.state is SliceState.QUARANTINED and item.reason.startswith(HOST_FENCED)
 
 
 def _present(items: Iterable[Buffer], lender: Lender) -> list[Buffer]:

@@ -163,6 +163,30 @@ def test_what_a_lender_lost_is_forgotten_once_its_borrower_let_go(rack):
     assert rack.ledger.remote_allocations()[0].uuid == given["allocation_uuid"]
 
 
+def test_a_fenced_borrower_loses_its_keys_before_anybody_gets_its_buffers(rack):
+    given = rack.borrow(8)
+    rack.ledger.fence_host("h3", "burnt", force=True)
+    assert rack.states() == ["quarantined"] * 8
+    rack.agents.down = {"h1"}
+    rack.settler.run()
+    assert rack.states() == ["free"] * 4 + ["quarantined"] * 4
+    assert {lender for lender, _ in rack.agents.keys} == {"h1"}
+    rack.agents.down = set()
+    rack.settler.run()
+    assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+    assert rack.ledger.remote_allocations() == []
+    rack.lenders.give_back("op-9", given["allocation_uuid"], "h3")  # its word comes late
+
+
+def test_what_a_fenced_host_lent_is_lost(rack):
+    given = rack.borrow(8)
+    rack.ledger.fence_host("h1", "burnt", force=True)
+    assert rack.states() == ["assigning"] * 4 + ["quarantined"] * 4
+    rack.settler.run()
+    assert rack.states() == ["assigning"] * 4
+    assert [item.uuid for item in rack.ledger.remote_allocations()] == [given["allocation_uuid"]]
+
+
 def test_before_it_sleeps_each_buffer_of_a_zombie_gets_its_borrower(rack):
     rack.lend("h1", kind=LenderKind.ZOMBIE)
     rack.settler.run()
