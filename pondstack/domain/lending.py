@@ -21,10 +21,12 @@ LENDER_LOST = "lender_lost"
 
 
 class LenderKind(StrEnum):
-    """What a lender is besides: a host with guests, or one that was emptied and sleeps while its memory serves."""
+    """What a lender is besides (Zombieland, section 4.3)."""
 
     ACTIVE = "active"
+    """A host with guests, awake: keys are made on demand."""
     ZOMBIE = "zombie"
+    """A host that was emptied, and sleeps while its memory serves: keys are made, and opened, before."""
 
 
 @dataclass(frozen=True, slots=True)

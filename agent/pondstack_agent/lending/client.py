@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import Unavailable
+from pondstack.domain.lending import LenderKind
 from pondstack_agent.lending import messages
 from pondstack_agent.lending.lock import lock_held
-from pondstack_agent.lending.model import Holding, Kind
+from pondstack_agent.lending.model import Holding
 
 _PAUSE_SECONDS = 0.01
 
@@ -79,7 +80,7 @@ class LenderClient:
         except LenderGone:
             return Holding()
 
-    def become(self, incarnation: str, kind: Kind) -> None:
+    def become(self, incarnation: str, kind: LenderKind) -> None:
         """Note how the host serves."""
         self._ask("become", incarnation=incarnation, kind=str(kind))
 

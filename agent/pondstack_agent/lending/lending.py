@@ -8,10 +8,11 @@ from uuid import uuid4
 from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, NotAligned, NotFound, PondError, Unavailable
+from pondstack.domain.lending import LenderKind
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.client import LenderClient, LenderSilent
 from pondstack_agent.lending.lends import Lends, retire
-from pondstack_agent.lending.model import Holding, Kind
+from pondstack_agent.lending.model import Holding
 from pondstack_agent.lending.reclaims import Reclaims
 from pondstack_agent.lending.records import Entries, Entry, State, Verb
 from pondstack_agent.lending.room import HostRoom
@@ -56,8 +57,10 @@ class Lending:
         OperationMismatch.
         """
         self._epoch.check(epoch)
-        if kind not in list(Kind) or mib < 0:
-            raise BadRequest(f"a host lends as {' or '.join(Kind)} and no fewer than 0 MiB, not {mib} MiB as {kind!r}")
+        if kind not in list(LenderKind) or mib < 0:
+            raise BadRequest(
+                f"a host lends as {' or '.join(LenderKind)} and no fewer than 0 MiB, not {mib} MiB as {kind!r}"
+            )
         if mib % self._client.buffer_mib:
             raise NotAligned(
                 f"{mib} MiB is no whole number of buffers of {self._client.buffer_mib} MiB ([lending] buffer_mib)"

@@ -5,8 +5,9 @@ import threading
 from oslo_log import log
 
 from pondstack.domain.errors import PondError, Unavailable
+from pondstack.domain.lending import LenderKind
 from pondstack_agent.lending.client import LenderClient
-from pondstack_agent.lending.model import Holding, Kind
+from pondstack_agent.lending.model import Holding
 from pondstack_agent.lending.records import Entries, Entry, State
 from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.lending.telling import Telling
@@ -65,7 +66,7 @@ class Lends:
             self._client.start()
             holding = self._client.hold()
             self._telling.note(holding.incarnation)
-        self._client.become(holding.incarnation, Kind(entry.kind))
+        self._client.become(holding.incarnation, LenderKind(entry.kind))
         return holding
 
 

@@ -2,17 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from enum import StrEnum
 from typing import Any, Self
 
-
-class Kind(StrEnum):
-    """How a lender serves (Zombieland 4.3)."""
-
-    ACTIVE = "active"
-    """It is awake: keys are made on demand."""
-    ZOMBIE = "zombie"
-    """It will be suspended with its memory serving: keys are made, and opened by their borrowers, before."""
+from pondstack.domain.lending import LenderKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +36,7 @@ class Holding:
     """All that one life of a lender's memory has. `incarnation` '': no lender runs, and nothing is lent."""
 
     incarnation: str = ""
-    kind: Kind = Kind.ACTIVE
+    kind: LenderKind = LenderKind.ACTIVE
     buffer_mib: int = 0
     buffers: tuple[Buffer, ...] = ()
 
@@ -76,4 +68,4 @@ class Holding:
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
         """Undo to_wire."""
         buffers = tuple(Buffer.from_wire(item) for item in data["buffers"])
-        return cls(data["incarnation"], Kind(data["kind"]), data["buffer_mib"], buffers)
+        return cls(data["incarnation"], LenderKind(data["kind"]), data["buffer_mib"], buffers)

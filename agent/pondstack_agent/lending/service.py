@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import BadRequest, InUse, NotFound, PondError, Unavailable
+from pondstack.domain.lending import LenderKind
 from pondstack_agent.lending import messages
 from pondstack_agent.lending.book import Book
-from pondstack_agent.lending.model import Holding, Kind
+from pondstack_agent.lending.model import Holding
 
 LOG = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class LenderService:
         self._book = book
         self._incarnation = incarnation
         self._buffer_mib = buffer_mib
-        self._kind = Kind.ACTIVE
+        self._kind = LenderKind.ACTIVE
         self._stop = threading.Event()
         self._listener = _listen(folder)
         self._verbs: dict[str, Callable[..., dict[str, Any]]] = {
@@ -89,7 +90,7 @@ class LenderService:
         return Holding(self._incarnation, self._kind, self._buffer_mib, self._book.buffers()).to_wire()
 
     def _become(self, kind: str) -> dict[str, Any]:
-        self._kind = Kind(kind)
+        self._kind = LenderKind(kind)
         return {}
 
     def _end(self) -> dict[str, Any]:
