@@ -33,7 +33,7 @@ class CxlRack:
     """The hosts, by the names that the permission table has, their drivers and the device."""
 
     def __init__(self, hosts: Sequence[EmulatedHost], folder: Path) -> None:
-        self.device = EmulatedDevice(folder)
+        self.folder, self.device = folder, EmulatedDevice(folder)
         self.hosts = {host.machine.name: host for host in hosts}
         self._remotes: dict[str, Remote] = {}
 
@@ -50,6 +50,12 @@ class CxlRack:
         remote = self.remote(name)
         remote.open()
         return RemoteDriver(remote)
+
+    def reboot(self, name: str) -> None:
+        """Take a host's power away and give it back; what it had online is gone, its disk is not."""
+        self.hosts[name].run(["sync"]).check()
+        self._remotes.pop(name, None)
+        self.hosts[name].reboot()
 
     def lose_state(self, name: str) -> None:
         """Remove the state folder of a host's agent."""

@@ -69,6 +69,11 @@ class Driver:
         self._arguments["settings"] = Settings(attempts, seconds, system_cgroups=SYSTEM)
         self.open()
 
+    def zero_on_host(self) -> None:
+        """Zero here what is given back, from a new driver object on."""
+        self._arguments["settings"] = Settings(zero_on_host=True, system_cgroups=SYSTEM)
+        self.open()
+
     def audit(self) -> dict[str, Any]:
         """Return what the kernel has."""
         return audit()
