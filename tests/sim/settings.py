@@ -80,4 +80,5 @@ def agent_conf(host: str) -> SimpleNamespace:
     tiering = SimpleNamespace(
         demotion="leave", promotion="leave", promote_limit_mib_per_second=0, watermark_scale_factor=0, interleave=""
     )
-    return SimpleNamespace(host=host, agent=agent, tiering=tiering)
+    lending = SimpleNamespace(transport="")
+    return SimpleNamespace(host=host, agent=agent, tiering=tiering, lending=lending)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 
+from pondstack.controller.background import Background
 from pondstack.controller.devices import DeviceSpec
 from pondstack.controller.inventory import InventorySync
 from pondstack.db.rack_view import RackView
@@ -196,6 +197,21 @@ def _wait_one(scheduler: Scheduler, future: Any, timeout: float | None) -> bool:
     return True
 
 
+class Idle:
+    """The settler where nobody lends memory: its turns would do nothing but put all other threads' in another order."""
+
+    stopping = False
+
+    def start(self) -> None:
+        """Do nothing, as for all that follows."""
+
+    def wake(self) -> None:
+        """Have nothing to do."""
+
+    def stop(self) -> None:
+        """End."""
+
+
 def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
     """Return what to put in the place of names of the controller's modules."""
     scheduler = rack.scheduler
@@ -214,6 +230,7 @@ def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
         "periodics": Periodics(scheduler),
         "oslo_messaging": messaging,
         "Ledger": rack.ledger,
+        "Background": lambda name, task: Idle() if name == "settler" else Background(name, task),
         "InventorySync": lambda placement, ledger, *others: InventorySync(
             placement.for_epoch(ledger.epoch), ledger, *others
         ),
