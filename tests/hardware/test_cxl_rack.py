@@ -83,7 +83,7 @@ def test_an_agent_killed_in_a_detach_gives_the_slices_back(rack: ControlledRack,
         impatient.detach(name, operation_id=operation, consumer_uuid=held.consumer_uuid)
     except (oslo_messaging.MessagingTimeout, PondError) as error:
         print(f"the detach was not answered: {error}")
-    killer.wait(60)
+    killer.wait()
     rack.agents[name].wait()
     assert b"offlining" in rack.hosts[name].get(state)
     assert set(rack.states()) == {"online"}
