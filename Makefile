@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm
+.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -13,6 +13,7 @@ KILL ?= 1
 # Of the targets that measure.
 REQUESTS ?= 500
 PYTEST_ARGS ?=
+WORKERS ?= 2
 VENV ?= $(CURDIR)/.venv
 export HOSTS FAKES SLICES RACK_DIR RACK_PORT_BASE REQUESTS VENV
 
@@ -46,11 +47,14 @@ rack-status: ## Show which services of the rack run
 rack-down: ## Stop the rack and remove all that it made
 	@if [ -x $(PYTHON) ]; then $(RACK) down; else echo "no rack: nothing was set up"; fi
 
-test: hardware ## Run all tests (PYTEST_ARGS)
-	@$(PYTHON) -m pytest $(PYTEST_ARGS)
+tempest: ## Run our Tempest plugin and stock tests of compute on the running rack (PASSES, REGEX, CONCURRENCY, COMPARE=1: with our plugins and without)
+	@$(RACK) tempest $(call option,passes,PASSES) $(call option,regex,REGEX) $(call option,concurrency,CONCURRENCY) $(if $(filter-out 0,$(COMPARE)),--compare)
 
-sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED)
-	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,processes,PROCESSES)
+test: hardware ## Run all tests (PYTEST_ARGS), side by side (WORKERS; 0: one after the other)
+	@$(PYTHON) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices or lending)
+	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,kind,KIND) $(call option,processes,PROCESSES)
 
 replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP)
 	@$(PYTHON) -m bench.replay --requests $(REQUESTS) $(call option,trace,TRACE) $(call option,skip,SKIP) \
@@ -58,13 +62,16 @@ replay: ## Replay requests of a trace against the running rack and look for leak
 
 robustness: setup ## Kill, pause and cut off controllers under load, check all they said (KILLS, PAUSES, SEED, DATABASE, more in robustness.md)
 	@$(PYTHON) -W ignore -m tests.robustness $(call option,kills,KILLS) $(call option,pauses,PAUSES) \
-		$(call option,others,OTHERS) $(call option,cuts,CUTS) $(call option,disks,DISKS) $(call option,brokers,BROKERS) $(call option,seed,SEED) $(call option,database,DATABASE) $(call option,reports,REPORTS)
+		$(call option,others,OTHERS) $(call option,cuts,CUTS) $(call option,disks,DISKS) $(call option,brokers,BROKERS) $(call option,rpc,RPC) $(call option,seed,SEED) $(call option,database,DATABASE) $(call option,reports,REPORTS)
 
 robustness-rdma: setup ## Kill lenders of memory under load; no page may be wrong or lost (KILLS, SEED, DRIVER)
 	@$(PYTHON) -W ignore -m rdma.tests.kills $(call option,kills,KILLS) $(call option,seed,SEED) $(call option,driver,DRIVER)
 
 hardware-cxl: hardware ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
 	@$(PYTHON) -m pytest -v tests/hardware $(PYTEST_ARGS)
+
+hardware-rdma: hardware ## Test RDMA between emulated hosts, over soft-RoCE: frozen, suspended, attacked lenders (MIB, 1 GiB; PYTEST_ARGS)
+	@PONDSTACK_RDMA_MIB=$(or $(MIB),1024) $(PYTHON) -m pytest -v tests/hardware/test_rdma.py tests/hardware/test_rdma_contract.py $(PYTEST_ARGS)
 
 bench-scheduler: setup ## Time of Nova's select_destinations with our plugins against without
 	@$(PYTHON) -m bench.scheduler $(call option,rounds,ROUNDS)
@@ -84,3 +91,15 @@ bench-mitigation: hardware ## Moving a guest's pool memory to local memory again
 
 bench-shm: setup ## Pages of shared memory read and written through the transport against memcpy of the same pages
 	@$(PYTHON) -W ignore -m bench.shm $(call option,rounds,ROUNDS) $(call option,seed,SEED)
+
+bench-rdma: hardware ## Reads of 4 KiB by the verbs driver against perftest's ib_read_lat and ib_read_bw in the same emulated host
+	@$(PYTHON) -W ignore -m bench.rdma $(call option,rounds,ROUNDS) $(call option,reads,READS)
+
+devstack-check: setup ## Test the DevStack plugin: each phase with stand-ins, then without each of its lines (DEVSTACK_DIR)
+	@$(PYTHON) -m tests.devstack
+
+devstack: setup ## A real stack.sh in a systemd container, a zNUMA guest in it, unstack.sh, clean.sh (GIT_BASE, TIMES)
+	@devstack/tools/run.sh
+
+bench-rpc: setup ## Calls between components over RDMA against the same calls over RabbitMQ (DRIVER, ROUNDS)
+	@$(PYTHON) -W ignore -m bench.rpc $(call option,rounds,ROUNDS) $(call option,driver,DRIVER)

@@ -1,18 +1,32 @@
-"""What setup.cfg cannot say: the one extension, of shared memory's hot path. Everything else is in setup.cfg.
+"""What setup.cfg cannot say: the extensions, hot paths of shared memory and of verbs. Everything else is in setup.cfg.
 
-Optional at build time (a machine without a compiler gets a wheel without it, with a warning) and at run time (shared
-memory works without it, slower). Limited API: one build serves Python 3.11 and all later ones.
+Optional at build time (without a compiler, or without libibverbs-dev, the wheel lacks them, with a warning) and at run
+time (shared memory works without its, slower; borrowers over verbs say what is missing). Limited API: one build serves
+Python 3.11 and all later ones.
 """
+
+from collections.abc import Sequence
 
 from setuptools import Extension, setup
 
-NATIVE = Extension(
-    "pondstack_rdma._native",
-    sources=["rdma/native/port.c"],
-    define_macros=[("Py_LIMITED_API", "0x030b0000")],
-    extra_compile_args=["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror"],
-    py_limited_api=True,
-    optional=True,
-)
 
-setup(ext_modules=[NATIVE])
+def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extension:
+    """Return one of rdma/native."""
+    return Extension(
+        f"pondstack_rdma.{name}",
+        sources=[f"rdma/native/{source}" for source in sources],
+        depends=["rdma/native/line.h", "rdma/native/transfers.h"],
+        libraries=list(libraries),
+        define_macros=[("Py_LIMITED_API", "0x030b0000")],
+        extra_compile_args=["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror"],
+        py_limited_api=True,
+        optional=True,
+    )
+
+
+setup(
+    ext_modules=[
+        extension("_native", "port.c"),
+        extension("_verbs", "requester.c", "transfers.c", "line.c", libraries=["ibverbs"]),
+    ]
+)

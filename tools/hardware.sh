@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Builds what the emulated hosts of tests/hardware are made of, once, and again when its inputs change.
 #
-# In HARDWARE (default ./.hardware): `root`, a Debian trixie root folder with CXL tools, the full kernel, QEMU of
+# In HARDWARE (default ./.hardware): `root`, a Debian trixie root folder with CXL and RDMA tools, the full kernel, QEMU of
 # trixie-backports (runs from outside and for guests of the hosts) and a venv with the pinned third-party packages of
-# the agent; `root.img`, the same as a disk; `vmlinuz` and `initrd`. Our own code is not in it: each test run installs
+# the agent, with pytest and hypothesis for tests that run in a host; `root.img`, the same as a disk; `vmlinuz` and `initrd`. Our own code is not in it: each test run installs
 # its wheel. Installs nothing on the machine. Environment: HARDWARE, VENV (default ./.venv), LOG.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,6 +20,8 @@ die() { printf 'building the emulated hosts failed: %s\n  log: %s\n' "$1" "$LOG"
 release=trixie python=3.13
 # python3-venv brings the pip that installs our wheel, busybox-static the initrd's shell.
 packages=python3,python3-venv,cxl,daxctl,ndctl,numactl,kmod,mount,procps,iproute2,busybox-static,cpio,e2fsprogs
+# pyverbs must be of the same release as the libraries of rdma-core: the distribution's, never PyPI's.
+packages+=,python3-pyverbs,ibverbs-providers,ibverbs-utils,perftest
 # What the initrd loads, to get at the root disk.
 modules=(virtio_pci virtio_blk ext4)
 image_size=3G
@@ -28,7 +30,8 @@ requirements=$("$VENV/bin/python" -c '
 import configparser
 setup = configparser.ConfigParser()
 setup.read("setup.cfg")
-print(setup["options"]["install_requires"].strip())') || die "reading setup.cfg; run tools/setup.sh first"
+print(setup["options"]["install_requires"].strip())
+print(*(line for line in setup["options.extras_require"]["test"].split("\n") if line.startswith(("pytest", "hypothesis"))), sep="\n")') || die "reading setup.cfg; run tools/setup.sh first"
 want=$(cat constraints.txt tools/hardware.sh - <<<"$requirements" | sha256sum)
 fresh() { [ "$(cat "$HARDWARE/stamp" 2>/dev/null || true)" = "$want" ]; }
 # Each host that runs holds this lock, shared: what it runs from does not change below it.
@@ -86,6 +89,9 @@ chroot "$root" /opt/pondstack/bin/pip check >>"$LOG" 2>&1 || die "packages that 
 # Where each host mounts our code, installed from the wheel of the run.
 echo "/opt/code/lib/python$python/site-packages" >"$site/pondstack-code.pth"
 mkdir -p "$root/opt/code"
+# The one package of the distribution that the venv sees.
+ln -s /usr/lib/python3/dist-packages/pyverbs "$site/pyverbs"
+chroot "$root" /opt/pondstack/bin/python -c 'import pyverbs.cmid' >>"$LOG" 2>&1 || die "pyverbs does not fit Python $python"
 # Compiled once here: under emulation that takes minutes.
 chroot "$root" /opt/pondstack/bin/python -m compileall -q -j2 /opt/pondstack/lib /usr/lib/python3 "/usr/lib/python$python" >>"$LOG" 2>&1 || true
 

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_SHIPPED = {"tests", "__pycache__"}
-NATIVE = "pondstack_rdma/_native.abi3.so"
+NATIVE = frozenset({"pondstack_rdma/_native.abi3.so", "pondstack_rdma/_verbs.abi3.so"})
 """Built along with the wheel; limited API, so that one wheel serves all Pythons."""
 
 

@@ -18,6 +18,8 @@ IN_NEUTRON = ("pondstack.rack.neutron_wsgi",)
 """The rack's stand-in for a WSGI script of Neutron's own, which imports eventlet: not a part of pondstack."""
 
 IN_NOVA = ("pondstack_nova", "nova")
+IN_TEMPEST = ("pondstack_tempest",)
+OURS = ("pondstack", "pondstack_agent", "pondstack_api", "pondstack_nova", "pondstack_rdma")
 NOVA_PRELOAD = ("nova.virt.libvirt.driver", "nova.virt.fake", "nova.scheduler.manager", "oslo_messaging")
 PRELOAD = (
     "oslo_messaging",
@@ -61,7 +63,8 @@ def _belongs(name: str, packages: tuple[str, ...]) -> bool:
 
 
 def test_modules_outside_nova_import_without_eventlet_and_without_the_rack(roots: list[Root], wheel: Wheel) -> None:
-    names = [name for name in _modules(roots) if not _belongs(name, IN_NOVA) and not name.startswith(FOR_TESTS)]
+    elsewhere = IN_NOVA + IN_TEMPEST
+    names = [name for name in _modules(roots) if not _belongs(name, elsewhere) and not name.startswith(FOR_TESTS)]
     assert len(names) > 10
     _load(names, wheel, EVENTLET + CLOUD, PRELOAD)
 
@@ -78,13 +81,20 @@ def test_plugins_of_nova_import_without_eventlet(roots: list[Root], wheel: Wheel
     _load(names, wheel, EVENTLET, NOVA_PRELOAD)
 
 
+def test_the_tempest_plugin_imports_without_nova_and_without_us(roots: list[Root], wheel: Wheel) -> None:
+    names = [name for name in _modules(roots) if _belongs(name, IN_TEMPEST)]
+    assert "pondstack_tempest.plugin" in names
+    blocked = EVENTLET + OURS + tuple(name for name in CLOUD if name not in ("tempest", "pytest"))
+    _load(names, wheel, blocked, ("tempest.test",))
+
+
 @pytest.mark.parametrize("inside_nova", [False, True])
 def test_each_entry_point_loads(wheel: Wheel, inside_nova: bool) -> None:
     values = [
         value.partition("[")[0].strip()
         for group in wheel.entry_points.values()
         for value in group.values()
-        if _belongs(value, IN_NOVA) is inside_nova
+        if _belongs(value, IN_NOVA) is inside_nova and not _belongs(value, IN_TEMPEST)
     ]
     assert values
     blocked, preload = (EVENTLET, NOVA_PRELOAD) if inside_nova else (EVENTLET + CLOUD, PRELOAD)

@@ -44,14 +44,14 @@ def test_no_folder_of_modules_lacks_its_init(roots: list[Root]) -> None:
 
 
 def test_the_wheel_ships_neither_tests_nor_foreign_files(roots: list[Root], wheel: Wheel) -> None:
-    ours = {inside for root in roots for _, inside in root.files()} | {NATIVE}
+    ours = {inside for root in roots for _, inside in root.files()} | NATIVE
     foreign = sorted(name for name in wheel.names if name not in ours and ".dist-info/" not in name)
     assert not foreign
 
 
 def test_the_native_part_is_built_for_all_pythons(wheel: Wheel) -> None:
     """Hosts run other versions of Python than the machine that builds."""
-    assert NATIVE in wheel.names
+    assert wheel.names >= NATIVE
     (info,) = wheel.folder.glob("*.dist-info/WHEEL")
     assert "Tag: cp311-abi3-linux" in info.read_text()
 
