@@ -62,8 +62,8 @@ OPTIONS: list[cfg.Opt] = [
         default=90.0,
         min=1.0,
         max=3600.0,
-        help="Seconds after which slices that were assigned and never acknowledged are looked into. Longer than Nova's "
-        "[pondstack] attach_timeout_seconds.",
+        help="Seconds after which slices that were assigned and never acknowledged are looked into, and lent buffers "
+        "are asked back of their borrowers. Longer than Nova's [pondstack] attach_timeout_seconds.",
         mutable=True,
     ),
     cfg.FloatOpt(

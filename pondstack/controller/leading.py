@@ -78,7 +78,13 @@ class Leading:
         self.sanitizing = Background("sanitizer", sanitizer.drain)
         agents = self._agents(conf.controller.agent_timeout_seconds)
         lent = None if parts.placement is None else LentInventory(parts.placement, self.ledger)
-        settler = Settler(self.ledger, agents, lent, lambda: self.settling.stopping)
+        settler = Settler(
+            self.ledger,
+            agents,
+            lent,
+            stopping=lambda: self.settling.stopping,
+            abandoned_seconds=lambda: float(conf.controller.assign_timeout_seconds),
+        )
         self.settling = Background("settler", settler.run)
         self.lending_manager = LendingManager(
             ledger=self.ledger,

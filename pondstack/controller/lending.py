@@ -24,17 +24,29 @@ LOG = log.getLogger(__name__)
 
 T = TypeVar("T")
 
+ABANDONED_SECONDS = 90.0
+"""The default of [controller] assign_timeout_seconds."""
+
 
 class LendingAgents(Protocol):
     """The controller's commands to agents (pondstack.rpc.agent_api.AgentAPI). Idempotent, guarded by the epoch."""
 
     def export(
-        self, host: str, *, epoch: int, indexes: Sequence[int], borrower: str, incarnation: str
+        self,
+        host: str,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        borrower: str,
+        incarnation: str,
+        generations: Mapping[int, int],
     ) -> Mapping[str, Any]:
-        """Have a lender make keys; {"incarnation", "ticket", "keys": {index: key}}."""
+        """Have a lender make keys of these generations; {"incarnation", "ticket", "keys": {index: key}}."""
 
-    def revoke(self, host: str, *, epoch: int, indexes: Sequence[int], incarnation: str) -> list[int]:
-        """Have a lender end keys; which buffers have none now, and are fresh."""
+    def revoke(
+        self, host: str, *, epoch: int, indexes: Sequence[int], incarnation: str, generations: Mapping[int, int]
+    ) -> list[int]:
+        """Have a lender end keys, up to these generations; which buffers have none now, and are fresh."""
 
     def give_back(
         self, host: str, *, epoch: int, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]
@@ -65,24 +77,24 @@ class Lenders:
         """Give buffers to a borrower, with the keys of them (GS_alloc_ext, GS_alloc_swap).
 
         Returns what Ledger.borrow does and "lenders": {host: {"incarnation", "ticket", "keys"}}, without those that
-        sleep: their keys were opened beforehand. A repetition gets the same. When a lender makes no keys all goes
-        back; raises AgentUnavailable then, and what Ledger.borrow raises.
+        sleep: their keys were opened beforehand. A repetition gets the same, but for what went back since. When a
+        lender makes no keys all goes back; raises AgentUnavailable then, and what Ledger.borrow raises.
         """
         effect = self._ledger.borrow(operation_id, request)
         uuid = effect["allocation_uuid"]
-        wanted: dict[tuple[str, str], list[int]] = {}
-        awake = {item.lender for item in self._ledger.buffers() if item.kind is not LenderKind.ZOMBIE}
-        for item in effect["buffers"]:
-            if item["lender"] in awake:
-                wanted.setdefault((item["lender"], item["incarnation"]), []).append(item["index"])
+        mine = {(item.incarnation, item.index): item for item in self._ledger.buffers() if _held_by(item, uuid)}
+        given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]
+        wanted: dict[str, list[Buffer]] = {}
+        for item in filter(_awake, (mine[item["incarnation"], item["index"]] for item in given)):
+            wanted.setdefault(item.lender, []).append(item)
         try:
-            keys = {lender: self._export(lender, life, at, request.host) for (lender, life), at in wanted.items()}
-        except PondError:
-            # The host has not heard of it. Its keys, where some were made, die before anybody else gets the buffers.
-            self._ledger.give_back(str(uuid4()), uuid, request.host)
+            keys = {lender: self._export(buffers, request.host) for lender, buffers in wanted.items()}
+        except PondError as error:
+            # Not given back here: another attempt of this operation may have answered the host at this moment.
+            self._ledger.release_unacknowledged(uuid, f"a lender made no keys: {error.message}")
             self.settle()
             raise
-        return {"allocation_uuid": uuid, "buffers": effect["buffers"], "lenders": keys}
+        return {"allocation_uuid": uuid, "buffers": given, "lenders": keys}
 
     def give_back(
         self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None
@@ -97,11 +109,17 @@ class Lenders:
         self.settle()
         return free
 
-    def _export(self, lender: str, incarnation: str, indexes: Sequence[int], borrower: str) -> dict[str, Any]:
+    def _export(self, buffers: Sequence[Buffer], borrower: str) -> dict[str, Any]:
+        lender, made = buffers[0].lender, _generations(buffers)
         answer = asked(
             lender,
             lambda: self._agents.export(
-                lender, epoch=self._ledger.epoch, indexes=indexes, borrower=borrower, incarnation=incarnation
+                lender,
+                epoch=self._ledger.epoch,
+                indexes=list(made),
+                borrower=borrower,
+                incarnation=buffers[0].incarnation,
+                generations=made,
             ),
         )
         return {name: answer[name] for name in ("incarnation", "ticket", "keys")}
@@ -111,7 +129,8 @@ class Settler:
     """Brings buffers on: RELEASING ones are asked of their borrowers, SANITIZING and fenced ones of their lenders.
 
     Of a host that lends as a zombie, each free buffer gets its one borrower, who opens its key while the host is awake;
-    awake again, the host makes those keys dead.
+    awake again, the host makes those keys dead. `abandoned_seconds()`: so long a borrower may take to acknowledge; then
+    it is asked to let go.
     """
 
     def __init__(
@@ -120,11 +139,14 @@ class Settler:
         agents: LendingAgents,
         inventory: LentInventory | None = None,
         stopping: Callable[[], bool] = lambda: False,
+        abandoned_seconds: Callable[[], float] = lambda: ABANDONED_SECONDS,
     ) -> None:
+        self._abandoned_seconds = abandoned_seconds
         self._ledger, self._agents, self._inventory, self._stopping = ledger, agents, inventory, stopping
 
     def run(self) -> None:
         """One round; whoever does not answer is asked again in the next."""
+        self._ledger.release_abandoned(self._abandoned_seconds())
         items = self._ledger.buffers()
         for held in _groups(items, lambda item: item.state is SliceState.RELEASING or _lost(item)):
             self._quietly(held, self._ask_back)
@@ -143,11 +165,12 @@ class Settler:
             self._inventory.write()
 
     def _promise(self, borrower: str, part: Sequence[Buffer]) -> None:
-        lender, incarnation, indexes = part[0].lender, part[0].incarnation, [item.index for item in part]
-        epoch = self._ledger.epoch
+        lender, incarnation, epoch = part[0].lender, part[0].incarnation, self._ledger.epoch
         # An earlier round may have made keys, for another borrower, and not have heard of it.
-        self._agents.revoke(lender, epoch=epoch, indexes=indexes, incarnation=incarnation)
-        made = self._agents.export(lender, epoch=epoch, indexes=indexes, borrower=borrower, incarnation=incarnation)
+        self._revoke(part)
+        new = self._ledger.next_generation(lender, incarnation, [item.index for item in part])
+        about: Any = {"epoch": epoch, "indexes": list(new), "incarnation": incarnation, "generations": new}
+        made = self._agents.export(lender, borrower=borrower, **about)
         try:
             self._agents.prepare(
                 borrower,
@@ -160,9 +183,9 @@ class Settler:
             )
         except (PondError, oslo_messaging.MessagingTimeout):
             # The next round may choose another borrower: no key of this one may live then.
-            self._agents.revoke(lender, epoch=epoch, indexes=indexes, incarnation=incarnation)
+            self._agents.revoke(lender, **about)
             raise
-        self._ledger.promise(lender, incarnation, dict.fromkeys(indexes, borrower))
+        self._ledger.promise(lender, incarnation, dict.fromkeys(new, borrower), new)
 
     def _take_promise_back(self, promised: Sequence[Buffer]) -> None:
         lender, incarnation = promised[0].lender, promised[0].incarnation
@@ -176,18 +199,28 @@ class Settler:
             incarnation=incarnation,
             indexes=indexes,
         )
-        dead = self._agents.revoke(lender, epoch=self._ledger.epoch, indexes=gone, incarnation=incarnation)
-        self._ledger.promise(lender, incarnation, dict.fromkeys(set(dead) & set(indexes)))
+        dead = self._revoke([item for item in promised if item.index in gone])
+        self._ledger.promise(lender, incarnation, dict.fromkeys(dead), _generations(promised))
 
     def _freshen(self, dirty: Sequence[Buffer]) -> None:
-        lender, incarnation, indexes = dirty[0].lender, dirty[0].incarnation, [item.index for item in dirty]
-        done = self._agents.revoke(lender, epoch=self._ledger.epoch, indexes=indexes, incarnation=incarnation)
-        self._ledger.freshened(lender, incarnation, set(done) & set(indexes))
+        self._ledger.freshened(dirty[0].lender, dirty[0].incarnation, self._revoke(dirty))
 
     def _take(self, fenced: Sequence[Buffer]) -> None:
-        lender, incarnation, indexes = fenced[0].lender, fenced[0].incarnation, [item.index for item in fenced]
-        done = self._agents.revoke(lender, epoch=self._ledger.epoch, indexes=indexes, incarnation=incarnation)
-        self._ledger.taken(lender, incarnation, set(done) & set(indexes))
+        self._ledger.taken(fenced[0].lender, fenced[0].incarnation, self._revoke(fenced))
+
+    def _revoke(self, items: Sequence[Buffer]) -> set[int]:
+        """Have a lender end the keys of buffers up to now; returns which have none, and are fresh."""
+        if not items:
+            return set()
+        lender, ended = items[0].lender, _generations(items)
+        dead = self._agents.revoke(
+            lender,
+            epoch=self._ledger.epoch,
+            indexes=list(ended),
+            incarnation=items[0].incarnation,
+            generations=ended,
+        )
+        return set(dead) & set(ended)
 
     def _ask_back(self, held: Sequence[Buffer]) -> None:
         first, indexes = held[0], [item.index for item in held]
@@ -223,6 +256,15 @@ def asked(host: str, call: Callable[[], T]) -> T:
         return call()
     except oslo_messaging.MessagingTimeout:
         raise AgentUnavailable(f"an agent does not answer; look at it on host {host}, or at its borrowers'") from None
+
+
+def _held_by(item: Buffer, allocation_uuid: str) -> bool:
+    """Return whether a borrower may have keys: not of what is on its way back."""
+    return item.allocation_uuid == allocation_uuid and item.state in (SliceState.ASSIGNING, SliceState.ONLINE)
+
+
+def _generations(items: Iterable[Buffer]) -> dict[int, int]:
+    return {item.index: item.generation for item in items}
 
 
 def _lost(item: Buffer) -> bool:

@@ -83,17 +83,25 @@ class LendingManager:
         user_id: str = "",
     ) -> dict[str, Any]:
         """Give buffers and keys to a borrower (GS_alloc_ext when guaranteed, else GS_alloc_swap)."""
-        some = self._reader.lenders(limit=1)
-        if not some:
+        size = next((item.buffer_mib for item in self._reader.lenders() if item.incarnation), 0)
+        if not size:
             raise BufferShortage("no host lends memory; have some lend it: openstack memory host delegate")
-        size = some[0].buffer_mib
         request = BorrowRequest(consumer_uuid, host, remote_mib, size, guaranteed, project_id, user_id)
         return self._lenders.borrow(operation_id, request)
 
     @gated
-    def acknowledge_borrowed(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+    def acknowledge_borrowed(
+        self,
+        _context: Any,
+        *,
+        operation_id: str,
+        allocation_uuid: str,
+        host: str,
+        opened: Sequence[tuple[str, int]],
+    ) -> None:
         """The borrower has opened its keys."""
-        self._ledger.acknowledge_borrowed(operation_id, allocation_uuid, host)
+        places = [(incarnation, index) for incarnation, index in opened]
+        self._ledger.acknowledge_borrowed(operation_id, allocation_uuid, host, places)
 
     # What operators want
 

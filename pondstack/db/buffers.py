@@ -19,25 +19,18 @@ _AT_ONCE = 500
 
 
 def lender(session: Session, host: str) -> Lender | None:
-    """Return a lender, None when the host lends nothing."""
+    """Return a lender, None when the host has never lent anything."""
     row = session.get(LenderRow, host)
     return None if row is None else lender_of(row)
 
 
 def put_lender(session: Session, item: Lender) -> None:
-    """Add a lender, or write down what it is now."""
+    """Add a lender, or write down what it is now. It stays for ever: its `sequence` tells what is late."""
     values = {name: value for name, value in asdict(item).items() if name != "host"}
     if session.execute(select(LenderRow.host).where(LenderRow.host == item.host)).scalar_one_or_none() is None:
         session.execute(insert(table(LenderRow)).values(host=item.host, created_at=now_seconds(), **values))
     else:
         session.execute(update(table(LenderRow)).where(table(LenderRow).c.host == item.host).values(**values))
-
-
-def drop_lender(session: Session, host: str) -> None:
-    """Forget a lender that has no buffer left."""
-    rows = table(LenderRow)
-    mine = exists().where(BufferRow.lender == host)
-    session.execute(delete(rows).where(rows.c.host == host, ~mine))
 
 
 def add(session: Session, items: Sequence[Buffer]) -> None:
@@ -69,6 +62,12 @@ def of_borrower(session: Session, host: str) -> list[Buffer]:
 def free(session: Session) -> list[Buffer]:
     """Return all free buffers."""
     return _found(session, BufferRow.state == SliceState.FREE)
+
+
+def unacknowledged(session: Session, seconds: float) -> list[Buffer]:
+    """Return the buffers that have been ASSIGNING for longer than that."""
+    late = now_seconds() - BufferRow.changed_at > seconds
+    return _found(session, BufferRow.state == SliceState.ASSIGNING, late)
 
 
 def everything(session: Session) -> list[Buffer]:
@@ -108,6 +107,14 @@ def mark(session: Session, items: Iterable[Buffer], values: Mapping[str, Any]) -
             .where(BufferRow.incarnation == incarnation, BufferRow.index.in_(indexes))
             .values(values)
         )
+
+
+def renew(session: Session, items: Iterable[Buffer]) -> None:
+    """Count one generation more: the next keys are none of those that were made before."""
+    rows = table(BufferRow)
+    for incarnation, indexes in _by_incarnation(items).items():
+        mine = (BufferRow.incarnation == incarnation, BufferRow.index.in_(indexes))
+        session.execute(update(rows).where(*mine).values(generation=rows.c.generation + 1))
 
 
 def remove(session: Session, items: Iterable[Buffer]) -> None:

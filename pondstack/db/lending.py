@@ -14,10 +14,11 @@ from sqlalchemy.orm import Session
 from pondstack.db.buffer_moves import BUFFER_MOVES
 from pondstack.db.engine import Database
 from pondstack.db.journal import fingerprint
+from pondstack.db.lending_terms import buffers_for, given, present, withdrawable
 from pondstack.db.moves import MOVES
 from pondstack.db.tables import Moves, Tables
 from pondstack.domain import borrowing
-from pondstack.domain.errors import BadRequest, Conflict, NotAligned, NotFound
+from pondstack.domain.errors import BadRequest, Conflict, IllegalTransition, NotFound
 from pondstack.domain.ledger import LET_GO
 from pondstack.domain.lending import LENDER_LOST, Buffer, Lender, LenderKind, RemoteAllocation
 from pondstack.domain.states import HOST_FENCED, OWNED, SliceEvent, SliceState
@@ -102,28 +103,47 @@ class Lending:
                     f"host {lender.host} offers buffers of {lender.buffer_mib} MiB and has lent some of another size; "
                     "give [lending] buffer_mib one value in the rack"
                 )
-            buffers.put_lender(session, replace(lender, sequence=sequence))
+            # Kept when nothing is lent any more, too: a late word must find that it is late.
+            size = lender.buffer_mib or (known.buffer_mib if known else 0)
+            buffers.put_lender(session, replace(lender, sequence=sequence, buffer_mib=size))
             new = [
                 Buffer(lender.host, lender.incarnation, index, offset, lender.buffer_mib, lender.kind)
                 for index, offset in sorted(offsets_mib.items())
                 if index not in there
             ]
             buffers.add(session, new)
-            buffers.drop_lender(session, lender.host)
             return Delegated(len(new), lost)
 
         return self._write(work)
 
-    def promise(self, host: str, incarnation: str, promised: Mapping[int, str | None]) -> int:
+    def next_generation(self, host: str, incarnation: str, indexes: Iterable[int]) -> dict[int, int]:
+        """Begin a generation of keys of free buffers, for a promise; returns it by index, of those that are free."""
+        wanted = set(indexes)
+
+        def work(session: Session) -> dict[int, int]:
+            mine = [item for item in self._free_of(session, host, incarnation) if item.index in wanted]
+            self._tables.buffers.renew(session, mine)
+            return {item.index: item.generation + 1 for item in mine}
+
+        return self._write(work)
+
+    def promise(
+        self,
+        host: str,
+        incarnation: str,
+        promised: Mapping[int, str | None],
+        generations: Mapping[int, int] | None = None,
+    ) -> int:
         """Note for which host each of these buffers has its only key, None: for nobody; returns how many are noted.
 
-        Of a buffer that somebody has got meanwhile nothing is noted.
+        Of a buffer that somebody has got meanwhile, or whose keys are not of `generations` any more, nothing is noted.
         """
 
         def work(session: Session) -> int:
             by_borrower: dict[str | None, list[Buffer]] = {}
-            for item in self._tables.buffers.of_lender(session, host):
-                if item.incarnation == incarnation and item.index in promised and item.state is SliceState.FREE:
+            for item in self._free_of(session, host, incarnation):
+                same = generations is None or generations.get(item.index) == item.generation
+                if item.index in promised and same:
                     by_borrower.setdefault(promised[item.index], []).append(item)
             for borrower, items in by_borrower.items():
                 self._tables.buffers.mark(session, items, {"promised_to": borrower})
@@ -141,7 +161,7 @@ class Lending:
         def work(session: Session) -> dict[str, Any]:
             known = self._lender(session, host)
             count = -(-mib // known.buffer_mib)
-            mine = _present(self._tables.buffers.of_lender(session, host), known)
+            mine = present(self._tables.buffers.of_lender(session, host), known)
             chosen = borrowing.to_reclaim(mine, count, self._tables.buffers.unguaranteed(session))
             self._tables.buffers.mark(session, chosen, {"leaving": True})
             held = [item for item in chosen if item.state in (SliceState.ASSIGNING, SliceState.ONLINE)]
@@ -153,9 +173,7 @@ class Lending:
         effect = self._once(operation_id, "reclaim_buffers", {"host": host, "mib": mib}, work)
         chosen = {(effect["incarnation"], index) for index in effect["buffers"]}
         return [
-            item.index
-            for item in self.buffers(host)
-            if (item.incarnation, item.index) in chosen and _withdrawable(item)
+            item.index for item in self.buffers(host) if (item.incarnation, item.index) in chosen and withdrawable(item)
         ]
 
     def freshened(self, host: str, incarnation: str, indexes: Iterable[int]) -> int:
@@ -203,7 +221,7 @@ class Lending:
     def _borrow(self, session: Session, operation_id: str, uuid: str, request: BorrowRequest) -> dict[str, Any]:
         tables = self._tables
         tables.pools.check_host(session, request.host)
-        count = _buffers_for(request.remote_mib, request.buffer_mib)
+        count = buffers_for(request.remote_mib, request.buffer_mib)
         free = [item for item in tables.buffers.free(session) if item.size_mib == request.buffer_mib]
         # A zombie's agent is silent because it sleeps.
         asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}
@@ -213,20 +231,60 @@ class Lending:
             asked = {name: value for name, value in asdict(request).items() if not name.endswith("_mib")}
             tables.buffers.add_allocation(session, uuid, operation_id, asked)
         moves = self._move_buffers(session, chosen, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
-        return {"allocation_uuid": uuid, "buffers": [_given(item) for item in chosen], BUFFER_MOVES: moves, MOVES: []}
+        return {"allocation_uuid": uuid, "buffers": [given(item) for item in chosen], BUFFER_MOVES: moves, MOVES: []}
 
-    def acknowledge_borrowed(self, operation_id: str, allocation_uuid: str, host: str) -> None:
-        """The borrower has opened the keys: ASSIGNING becomes ONLINE. Raises NotFound, Conflict, IllegalTransition."""
+    def acknowledge_borrowed(
+        self, operation_id: str, allocation_uuid: str, host: str, opened: Sequence[tuple[str, int]] = ()
+    ) -> None:
+        """The borrower has opened the keys: ASSIGNING becomes ONLINE, all or none.
+
+        `opened`: those it is going to use, (incarnation, index) each. Raises NotFound, Conflict when one of them is the
+        allocation's no more, and IllegalTransition when a buffer is on its way back or lost.
+        """
 
         def work(session: Session) -> dict[str, Any]:
             if not self._borrows(session, allocation_uuid, host):
                 raise NotFound(f"there is no allocation {allocation_uuid}; it was released, borrow again")
             mine = self._tables.buffers.of_allocation(session, allocation_uuid)
-            waiting = [item for item in mine if item.state is SliceState.ASSIGNING]
+            if gone := sorted(set(opened) - {(item.incarnation, item.index) for item in mine}):
+                raise Conflict(
+                    f"buffers {[index for _, index in gone]} were taken back from allocation {allocation_uuid} before "
+                    "they were acknowledged; give the allocation back and borrow again"
+                )
+            waiting = [item for item in mine if item.state is not SliceState.ONLINE]
+            if other := [item for item in waiting if item.state is not SliceState.ASSIGNING]:
+                raise IllegalTransition(
+                    f"{other[0].name} of allocation {allocation_uuid} is {other[0].state} ({other[0].reason}); "
+                    "give the allocation back and borrow again"
+                )
             moves = self._move_buffers(session, waiting, SliceEvent.ACKNOWLEDGE)
             return {"buffers": [item.index for item in waiting], BUFFER_MOVES: moves, MOVES: []}
 
-        self._once(operation_id, "acknowledge_borrowed", {"uuid": allocation_uuid, "host": host}, work)
+        arguments = {"uuid": allocation_uuid, "host": host, "opened": [list(each) for each in opened]}
+        self._once(operation_id, "acknowledge_borrowed", arguments, work)
+
+    def release_abandoned(self, seconds: float) -> int:
+        """ASSIGNING for longer than that becomes RELEASING: who borrowed it never acknowledged. Returns how many.
+
+        No memory is handed on by it: its borrower is asked to let go, and its key dies, as of any other.
+        """
+        if not self.database.read(lambda session: self._tables.buffers.unacknowledged(session, seconds)):
+            return 0
+
+        why = f"it was not acknowledged within {seconds:g} s"
+        return self._ask_back(lambda session: self._tables.buffers.unacknowledged(session, seconds), why)
+
+    def release_unacknowledged(self, allocation_uuid: str, reason: str) -> int:
+        """ASSIGNING of an allocation becomes RELEASING, as release_abandoned does; returns how many.
+
+        What its borrower has acknowledged stays: another attempt of the same operation has answered it.
+        """
+
+        def waiting(session: Session) -> list[Buffer]:
+            mine = self._tables.buffers.of_allocation(session, allocation_uuid)
+            return [item for item in mine if item.state is SliceState.ASSIGNING]
+
+        return self._ask_back(waiting, reason)
 
     def give_back(
         self,
@@ -281,7 +339,11 @@ class Lending:
         mine = [item for item in self._tables.buffers.of_borrower(session, name) if item.state in OWNED]
         moves = self._move_buffers(session, mine, SliceEvent.QUARANTINE, reason=why)
         self._lose(session, self._tables.buffers.of_lender(session, name))
-        self._tables.buffers.drop_lender(session, name)
+        known = self._tables.buffers.lender(session, name)
+        if known is not None:
+            # Its last word may come once more: it is of before, and late from now on.
+            gone = replace(known, incarnation="", sequence=known.sequence + 1)
+            self._tables.buffers.put_lender(session, gone)
         return moves
 
     def _lose(self, session: Session, gone: Sequence[Buffer]) -> int:
@@ -299,9 +361,21 @@ class Lending:
 
     def _lender(self, session: Session, host: str) -> Lender:
         found = self._tables.buffers.lender(session, host)
-        if found is None:
-            raise NotFound(f"host {host} lends nothing")
+        if found is None or not found.incarnation:
+            raise NotFound(f"host {host} lends nothing; have it lend first: openstack memory host delegate {host}")
         return found
+
+    def _ask_back(self, find: Callable[[Session], list[Buffer]], reason: str) -> int:
+        def work(session: Session) -> dict[str, Any]:
+            found = find(session)
+            moves = self._move_buffers(session, found, SliceEvent.RELEASE, reason=reason)
+            return {"buffers": [item.index for item in found], BUFFER_MOVES: moves, MOVES: []}
+
+        return len(self._once(str(uuid4()), "ask_back", {"reason": reason}, work)["buffers"])
+
+    def _free_of(self, session: Session, host: str, incarnation: str) -> list[Buffer]:
+        mine = self._tables.buffers.of_lender(session, host)
+        return [item for item in mine if item.incarnation == incarnation and item.state is SliceState.FREE]
 
     def _borrows(self, session: Session, uuid: str, host: str) -> bool:
         """Return whether there is such an allocation; raises Conflict when it is another host's."""
@@ -317,28 +391,3 @@ class Lending:
 def is_fenced(item: Buffer) -> bool:
     """Return whether a buffer is aside because its borrower was fenced."""
     return item.state is SliceState.QUARANTINED and item.reason.startswith(HOST_FENCED)
-
-
-def _present(items: Iterable[Buffer], lender: Lender) -> list[Buffer]:
-    return [item for item in items if item.incarnation == lender.incarnation]
-
-
-def _buffers_for(mib: int, buffer_mib: int) -> int:
-    if mib < 1 or mib % buffer_mib:
-        raise NotAligned(f"{mib} MiB is no whole number of buffers of {buffer_mib} MiB")
-    return mib // buffer_mib
-
-
-def _withdrawable(item: Buffer) -> bool:
-    return item.state is SliceState.FREE and item.leaving and item.promised_to is None
-
-
-def _given(item: Buffer) -> dict[str, Any]:
-    return {
-        "lender": item.lender,
-        "incarnation": item.incarnation,
-        "index": item.index,
-        "offset_mib": item.offset_mib,
-        "size_mib": item.size_mib,
-        "generation": item.generation + 1,
-    }

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from pondstack.db.models import BufferRow, HostRow, LenderRow, RemoteAllocationRow
@@ -16,6 +16,7 @@ def lenders(session: Session, host: str | None, limit: int | None, marker: str |
     if marker is not None and session.get(LenderRow, marker) is None:
         raise NotFound(f"there is no lender {marker}; start again without a marker")
     query = select(LenderRow, HostRow.lending).join(HostRow, HostRow.name == LenderRow.host).order_by(LenderRow.host)
+    query = query.where(_lends())
     if host is not None:
         query = query.where(LenderRow.host == host)
     if marker is not None:
@@ -29,7 +30,7 @@ def lender(session: Session, host: str) -> LenderRecord:
     """Return one lender; raises NotFound."""
     found = lenders(session, host, None, None)
     if not found:
-        raise NotFound(f"host {host} lends nothing; list the lenders")
+        raise _lends_nothing(host)
     return found[0]
 
 
@@ -37,8 +38,8 @@ def buffers(
     session: Session, host: str, state: str | None, borrower: str | None, limit: int | None, marker: str | None
 ) -> list[BufferRecord]:
     """List the buffers of a lender by index; raises NotFound for an unknown lender, BadRequest for a bad marker."""
-    if session.get(LenderRow, host) is None:
-        raise NotFound(f"host {host} lends nothing; list the lenders")
+    if session.execute(select(LenderRow.host).where(LenderRow.host == host, _lends())).first() is None:
+        raise _lends_nothing(host)
     query = _query().where(BufferRow.lender == host).order_by(BufferRow.index, BufferRow.incarnation)
     if state is not None:
         query = query.where(BufferRow.state == state)
@@ -58,6 +59,17 @@ def buffer(session: Session, host: str, index: int) -> BufferRecord:
     if found is None:
         raise NotFound(f"host {host} lends no buffer {index}; list the buffers of the lender")
     return _buffer(*found)
+
+
+def _lends() -> ColumnElement[bool]:
+    """Return whether a host lends something, or has not got all back that it lent; the row of a lender stays."""
+    return or_(LenderRow.incarnation != "", exists().where(BufferRow.lender == LenderRow.host))
+
+
+def _lends_nothing(host: str) -> NotFound:
+    return NotFound(
+        f"host {host} lends nothing; list the lenders, or have it lend: openstack memory host delegate {host}"
+    )
 
 
 def _query() -> Select[Any]:

@@ -50,13 +50,15 @@ def choose(free: Sequence[Buffer], count: int, *, guaranteed: bool) -> tuple[Buf
 def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[str]) -> tuple[Buffer, ...]:
     """Return `count` buffers of one lender that go back to it (GS_reclaim): those first that harm least.
 
-    Unallocated ones; then those of allocations that promise nothing (`unguaranteed`, by uuid); then the rest, of as
-    few allocations as possible. All that there are when `count` is more.
+    What an earlier reclaim wanted and did not take; unallocated ones; then those of allocations that promise nothing
+    (`unguaranteed`, by uuid); then the rest, of as few allocations as possible. All of them when `count` is more.
     """
-    candidates = [item for item in buffers if not item.leaving]
+    candidates = list(buffers)
     sizes = Counter(item.allocation_uuid for item in candidates)
 
     def harm(item: Buffer) -> tuple[int, int, str, int]:
+        if item.leaving:
+            return (-1, 0, "", item.index)
         if item.state not in OWNED:
             return (0, int(item.state is not SliceState.FREE), "", item.index)
         owner = item.allocation_uuid or ""

@@ -47,9 +47,10 @@ class Lender:
 class Buffer:
     """One buffer of a lender. `host` and `allocation_uuid` are set exactly while somebody owns it, as with a slice.
 
-    `lender` is the host that serves it, `host` the one that uses it. `generation` counts its owners, and with them the
-    keys: what is said of an older one is late. `promised_to`: the only host that can have it, because the lender was to
-    sleep and exported it beforehand; None for whoever asks. `leaving`: the lender wants it back, so nobody gets it.
+    `lender` is the host that serves it, `host` the one that uses it. `generation` counts its owners and promises, and
+    with them the keys: what is said of an older one is late. `promised_to`: the only host that can have it, because the
+    lender was to sleep and exported it beforehand; None for whoever asks. `leaving`: the lender wants it back, so
+    nobody gets it.
     """
 
     lender: str

@@ -7,10 +7,11 @@ import oslo_messaging
 
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.lending_calls import LendingCalls
+from pondstack.rpc.remote_calls import RemoteCalls
 from pondstack.rpc.wire import Attachment, Mitigation, Report
 
 
-class AgentAPI(LendingCalls):
+class AgentAPI(LendingCalls, RemoteCalls):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
 
     def __init__(self, transport: Any, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:

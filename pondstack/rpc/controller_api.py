@@ -187,9 +187,20 @@ class ControllerAPI:
         )
         return answer
 
-    def acknowledge_borrowed(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
-        """The borrower has opened the keys of an allocation."""
-        self._lent("acknowledge_borrowed", operation_id=operation_id, allocation_uuid=allocation_uuid, host=host)
+    def acknowledge_borrowed(
+        self, *, operation_id: str, allocation_uuid: str, host: str, opened: Sequence[tuple[str, int]]
+    ) -> None:
+        """The borrower has opened the keys of an allocation, and is going to use these (incarnation, index).
+
+        Raises Conflict when one of them was taken back meanwhile: give the allocation back.
+        """
+        self._lent(
+            "acknowledge_borrowed",
+            operation_id=operation_id,
+            allocation_uuid=allocation_uuid,
+            host=host,
+            opened=list(opened),
+        )
 
     def delegate_host(self, *, name: str, mib: int, kind: str, operation_id: str | None = None) -> dict[str, Any]:
         """Have a host lend so many MiB in all, as `active` or `zombie`; goes on in the background.

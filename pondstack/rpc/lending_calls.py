@@ -1,7 +1,8 @@
 """Client of the agents for lent memory (Zombieland, section 4). The controller calls all of it with its epoch.
 
 `incarnation` names one life of a lender's memory: with it, a call that is late finds that its buffers are gone, and
-does not take those of the next life for them. Keys on the wire: {text of the buffer's index: key}.
+does not take those of the next life for them. `generations`, by index, are those of the ledger: a late call does
+nothing to the keys of a later owner. Keys on the wire: {text of the buffer's index: key}; generations likewise.
 """
 
 from abc import ABC, abstractmethod
@@ -37,23 +38,47 @@ class LendingCalls(ABC):
         return self._lent(host, "reclaim", epoch=epoch, operation_id=operation_id, mib=mib, seconds=seconds)
 
     def export(
-        self, host: str, *, epoch: int, indexes: Sequence[int], borrower: str, incarnation: str = ""
+        self,
+        host: str,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        borrower: str,
+        incarnation: str = "",
+        generations: Mapping[int, int] | None = None,
     ) -> dict[str, Any]:
         """Make keys of buffers for one borrower, all or none; the same answer while they live.
 
         Answers {"incarnation", "ticket", "keys"}. Raises StaleEpoch, NotFound (no such buffer or incarnation), InUse
-        (another borrower's key lives), Unavailable (no memory, or the lender does not answer).
+        (another borrower's key lives), Conflict (keys of these generations were ended before), Unavailable (no memory,
+        or the lender does not answer).
         """
         return self._lent(
-            host, "export", epoch=epoch, indexes=list(indexes), borrower=borrower, incarnation=incarnation
+            host,
+            "export",
+            epoch=epoch,
+            indexes=list(indexes),
+            borrower=borrower,
+            incarnation=incarnation,
+            **_plain(generations),
         )
 
-    def revoke(self, host: str, *, epoch: int, indexes: Sequence[int], incarnation: str = "") -> list[int]:
-        """End keys (US_reclaim, Zombieland 4.3); returns the buffers that have none now, and no content.
+    def revoke(
+        self,
+        host: str,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        incarnation: str = "",
+        generations: Mapping[int, int] | None = None,
+    ) -> list[int]:
+        """End keys (US_reclaim, Zombieland 4.3), of these generations and older ones, without them all.
 
-        Raises StaleEpoch, Unavailable: what is not in an answer may live.
+        Returns the buffers that have none now, and no content. Raises StaleEpoch, Unavailable: what is not in an
+        answer may live.
         """
-        return self._indexes(host, "revoke", epoch=epoch, indexes=list(indexes), incarnation=incarnation)
+        arguments = {"indexes": list(indexes), "incarnation": incarnation, **_plain(generations)}
+        return self._indexes(host, "revoke", epoch=epoch, **arguments)
 
     def withdraw(self, host: str, *, epoch: int, indexes: Sequence[int], incarnation: str = "") -> list[int]:
         """Give the memory of buffers back to their host; returns which are gone.
@@ -120,3 +145,7 @@ class LendingCalls(ABC):
 
     def _indexes(self, host: str, method: str, **arguments: Any) -> list[int]:
         return [int(index) for index in self._call(host, method, version=LENDING_VERSION, **arguments)]
+
+
+def _plain(generations: Mapping[int, int] | None) -> dict[str, dict[str, int]]:
+    return {} if generations is None else {"generations": {str(index): at for index, at in generations.items()}}

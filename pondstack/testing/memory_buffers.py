@@ -12,19 +12,13 @@ from pondstack.testing.memory_store import BufferRow, Transaction
 
 
 def lender(tx: Transaction, host: str) -> Lender | None:
-    """Return a lender, None when the host lends nothing."""
+    """Return a lender, None when the host has never lent anything."""
     return tx.tables.lenders.get(host)
 
 
 def put_lender(tx: Transaction, item: Lender) -> None:
     """Add a lender, or write down what it is now."""
     tx.put(tx.tables.lenders, item.host, item)
-
-
-def drop_lender(tx: Transaction, host: str) -> None:
-    """Forget a lender that has no buffer left."""
-    if host in tx.tables.lenders and not of_lender(tx, host):
-        tx.delete(tx.tables.lenders, host)
 
 
 def add(tx: Transaction, items: Sequence[Buffer]) -> None:
@@ -51,6 +45,13 @@ def of_borrower(tx: Transaction, host: str) -> list[Buffer]:
 def free(tx: Transaction) -> list[Buffer]:
     """Return all free buffers."""
     return [item for item in _all(tx) if item.state is SliceState.FREE]
+
+
+def unacknowledged(tx: Transaction, seconds: float) -> list[Buffer]:
+    """Return the buffers that have been ASSIGNING for longer than that."""
+    changed = {key: row.changed_at for key, row in tx.tables.buffers.items()}
+    waiting = [item for item in _all(tx) if item.state is SliceState.ASSIGNING]
+    return [item for item in waiting if tx.now() - changed[_key(item)] > seconds]
 
 
 def everything(tx: Transaction) -> list[Buffer]:
@@ -99,6 +100,12 @@ def mark(tx: Transaction, items: Iterable[Buffer], values: Mapping[str, Any]) ->
     for item in items:
         row = tx.tables.buffers[_key(item)]
         tx.put(tx.tables.buffers, _key(item), replace(row, item=replace(row.item, **values)))
+
+
+def renew(tx: Transaction, items: Iterable[Buffer]) -> None:
+    """Count one generation more: the next keys are none of those that were made before."""
+    for item in items:
+        mark(tx, [item], {"generation": tx.tables.buffers[_key(item)].item.generation + 1})
 
 
 def remove(tx: Transaction, items: Iterable[Buffer]) -> None:

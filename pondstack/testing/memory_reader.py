@@ -4,7 +4,15 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pondstack.db.rack_view import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
-from pondstack.db.views import AllocationRecord, ControllerView, HostRecord, LeaderRecord, PoolRecord, SliceRecord
+from pondstack.db.views import (
+    AllocationRecord,
+    ControllerView,
+    HostRecord,
+    LeaderRecord,
+    LenderRecord,
+    PoolRecord,
+    SliceRecord,
+)
 from pondstack.domain.errors import NotFound
 from pondstack.domain.model import Allocation, Pool, PoolState
 from pondstack.domain.states import SliceState
@@ -115,6 +123,10 @@ class MemoryReader:
 
         return self._database.read(work)
 
+    def lenders(self) -> list[LenderRecord]:
+        """List the hosts that lend something, or have not got all back."""
+        return self._database.read(read_lenders)
+
     def allocations(
         self,
         *,
@@ -160,6 +172,20 @@ def read_rack(tx: Transaction) -> RackView:
         allocations={row.uuid: _aged(tx, row, now) for row in by_age},
         hosts={name: _report(row, now) for name, row in sorted(tables.hosts.items())},
     )
+
+
+def read_lenders(tx: Transaction) -> list[LenderRecord]:
+    """Return the lenders by host, as pondstack.db.lent.lenders does."""
+    found = []
+    for host, item in sorted(tx.tables.lenders.items()):
+        counts = dict.fromkeys(map(str, SliceState), 0)
+        for row in tx.tables.buffers.values():
+            counts[str(row.item.state)] += row.item.lender == host
+        lent, kind = sum(counts.values()), str(item.kind)
+        if item.incarnation or lent:
+            mib = lent * item.buffer_mib
+            found.append(LenderRecord(host, item.incarnation, kind, item.buffer_mib, mib, None, counts, (), 0.0))
+    return found
 
 
 def _aged(tx: Transaction, row: AllocationRow, now: float) -> AgedAllocation:

@@ -83,7 +83,12 @@ def _use(rack: Rack, memory: Memory, controller: ControllerAPI) -> None:
         for key in keys.values():
             link.open(key)
             link.write(key, 4096, page)
-        controller.acknowledge_borrowed(operation_id=operation, allocation_uuid=given["allocation_uuid"], host=BORROWER)
+        controller.acknowledge_borrowed(
+            operation_id=operation,
+            allocation_uuid=given["allocation_uuid"],
+            host=BORROWER,
+            opened=[(item["incarnation"], item["index"]) for item in given["buffers"]],
+        )
         assert memory.states() == ["online", "online", "free", "free"]
         # Its agent goes, and comes back: what is lent is another process's.
         rack.service(f"pondstack-agent-{LENDER}").restart()

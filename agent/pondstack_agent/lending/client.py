@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pondstack.domain.errors import Unavailable
+from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.lending import messages
 from pondstack_agent.lending.lock import lock_held
@@ -88,21 +88,29 @@ class LenderClient:
         """Take memory for one more buffer, and return its number; raises Unavailable when there is none."""
         return int(self._ask("register", incarnation=incarnation)["index"])
 
-    def export(self, incarnation: str, indexes: Sequence[int], borrower: str) -> dict[str, Any]:
-        """Give a borrower keys; raises NotFound, InUse, Unavailable. All or none of each 4096."""
+    def export(
+        self, incarnation: str, indexes: Sequence[int], borrower: str, generations: Mapping[int, int] | None = None
+    ) -> dict[str, Any]:
+        """Give a borrower keys; raises NotFound, InUse, Conflict, Unavailable. All or none of each 4096."""
         found: dict[str, Any] = {"ticket": {}, "keys": {}}
         for part in _parts(indexes):
-            answer = self._ask("export", incarnation=incarnation, indexes=part, borrower=borrower)
+            answer = self._ask_keys("export", generations, incarnation=incarnation, indexes=part, borrower=borrower)
             found = {"ticket": answer["ticket"], "keys": found["keys"] | answer["keys"]}
         return found
 
-    def revoke(self, incarnation: str, indexes: Sequence[int]) -> list[int]:
-        """End keys; returns the buffers without one."""
-        return self._each("revoke", incarnation, indexes)
+    def revoke(
+        self, incarnation: str, indexes: Sequence[int], generations: Mapping[int, int] | None = None
+    ) -> list[int]:
+        """End keys, of `generations` up to these; returns the buffers without one."""
+        answers = [
+            self._ask_keys("revoke", generations, incarnation=incarnation, indexes=part) for part in _parts(indexes)
+        ]
+        return [index for answer in answers for index in answer["indexes"]]
 
     def withdraw(self, incarnation: str, indexes: Sequence[int]) -> list[int]:
         """Give memory back to the host; returns what is gone. Raises InUse."""
-        return self._each("withdraw", incarnation, indexes)
+        answers = [self._ask("withdraw", incarnation=incarnation, indexes=part) for part in _parts(indexes)]
+        return [index for answer in answers for index in answer["indexes"]]
 
     def end(self, incarnation: str) -> None:
         """End the process, which holds nothing, and see that it is gone; raises InUse when it holds something."""
@@ -113,9 +121,15 @@ class LenderClient:
                 raise LenderSilent("the lender's process was told to end and is still there; see whether it is frozen")
             self._pause.wait(_PAUSE_SECONDS)
 
-    def _each(self, verb: str, incarnation: str, indexes: Sequence[int]) -> list[int]:
-        answers = [self._ask(verb, incarnation=incarnation, indexes=part) for part in _parts(indexes)]
-        return [index for answer in answers for index in answer["indexes"]]
+    def _ask_keys(self, verb: str, generations: Mapping[int, int] | None, **arguments: Any) -> dict[str, Any]:
+        """Ask what is about keys of certain generations; raises as _ask."""
+        if generations is None:
+            return self._ask(verb, **arguments)
+        wanted = {str(index): generations[index] for index in arguments["indexes"] if index in generations}
+        try:
+            return self._ask(verb, generations=wanted, **arguments)
+        except BadRequest:  # a process from before an upgrade: it knows no generations
+            return self._ask(verb, **arguments)
 
     def _ask(self, verb: str, seconds: float | None = None, **arguments: Any) -> dict[str, Any]:
         seconds = self._seconds if seconds is None else seconds

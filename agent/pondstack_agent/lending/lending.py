@@ -1,7 +1,7 @@
 """What a host does as a lender, when the controller calls it and by itself (the remote-mem-mgr of Zombieland 4.1)."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -12,6 +12,7 @@ from pondstack.domain.lending import LenderKind
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.client import LenderClient, LenderSilent
 from pondstack_agent.lending.lends import Lends, retire
+from pondstack_agent.lending.messages import numbered
 from pondstack_agent.lending.model import Holding
 from pondstack_agent.lending.reclaims import Reclaims
 from pondstack_agent.lending.records import Entries, Entry, State, Verb
@@ -76,25 +77,42 @@ class Lending:
         self._epoch.check(epoch)
         return self._take_back(operation_id, mib, seconds)
 
-    def export(self, *, epoch: int, indexes: Sequence[int], borrower: str, incarnation: str = "") -> dict[str, Any]:
+    def export(
+        self,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        borrower: str,
+        incarnation: str = "",
+        generations: Mapping[str, int] | None = None,
+    ) -> dict[str, Any]:
         """Controller's command: make keys of buffers for one borrower; the same answer while they live.
 
-        Answers {"incarnation", "ticket", "keys": {index: key}}. Raises StaleEpoch, NotFound, InUse, Unavailable.
+        Answers {"incarnation", "ticket", "keys": {index: key}}. Raises StaleEpoch, NotFound, InUse, Unavailable, and
+        Conflict when a key of one of `generations` has been ended before it came.
         """
         self._epoch.check(epoch)
         present = incarnation or self._client.hold().incarnation
         if not present:
             raise NotFound("this host lends nothing; lend first")
-        return {"incarnation": present, **self._client.export(present, indexes, borrower)}
+        return {"incarnation": present, **self._client.export(present, indexes, borrower, numbered(generations))}
 
-    def revoke(self, *, epoch: int, indexes: Sequence[int], incarnation: str = "") -> list[int]:
+    def revoke(
+        self,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        incarnation: str = "",
+        generations: Mapping[str, int] | None = None,
+    ) -> list[int]:
         """Controller's command: end the keys of buffers (US_reclaim, Zombieland 4.3); returns which have none now.
 
-        Their content is gone, too. Raises StaleEpoch, Unavailable.
+        Only of `generations` up to these: a newer key is another owner's. Their content is gone, too. Raises
+        StaleEpoch, Unavailable.
         """
         self._epoch.check(epoch)
         present = self._present(incarnation)
-        return self._client.revoke(present, indexes) if present else list(indexes)
+        return self._client.revoke(present, indexes, numbered(generations)) if present else list(indexes)
 
     def withdraw(self, *, epoch: int, indexes: Sequence[int], incarnation: str = "") -> list[int]:
         """Controller's command: give the memory of buffers back to the host; returns which are gone.

@@ -1,4 +1,4 @@
-"""The lock of a lender's folder: held for the whole life of its process, whatever becomes of its socket."""
+"""The lock of a lender's folder, or a page store's: held for all of its process's life, whatever its socket does."""
 
 import fcntl
 import json
@@ -14,20 +14,20 @@ _FLOCK = struct.Struct("hhqqi4x")
 _WHOLE = (os.SEEK_SET, 0, 0, 0)
 
 
-def hold_lock(folder: Path) -> int:
+def hold_lock(folder: Path, name: str = LOCK) -> int:
     """Return the descriptor of a folder's lock, which this process and its child hold; raises BlockingIOError."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     folder.chmod(0o700)
-    handle = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    handle = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # A lock of the open file, which fork passes on, and which others can ask about without taking it.
     fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, *_WHOLE))
     return handle
 
 
-def lock_held(folder: Path) -> bool:
-    """Return whether a lender's process lives; raises OSError when that cannot be told."""
+def lock_held(folder: Path, name: str = LOCK) -> bool:
+    """Return whether the lock's process lives; raises OSError when that cannot be told."""
     try:
-        handle = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
+        handle = os.open(folder / name, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
@@ -43,7 +43,7 @@ def write_state(lock: int, state: dict[str, Any]) -> None:
     os.pwrite(lock, json.dumps(state).encode(), 0)
 
 
-def pid_of(folder: Path) -> int:
-    """Return the process id that the folder's newest lender wrote down; raises OSError, ValueError, KeyError."""
-    pid: int = json.loads((folder / LOCK).read_text())["pid"]
+def pid_of(folder: Path, name: str = LOCK) -> int:
+    """Return the process id that the lock's newest holder wrote down; raises OSError, ValueError, KeyError."""
+    pid: int = json.loads((folder / name).read_text())["pid"]
     return pid

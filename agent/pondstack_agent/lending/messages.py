@@ -5,7 +5,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -50,12 +50,17 @@ def failed(answer: dict[str, Any]) -> errors.PondError | None:
     return known
 
 
+def numbered(generations: Mapping[str, int] | None) -> dict[int, int] | None:
+    """Return what JSON has made of numbers by index; None when there was nothing."""
+    return None if generations is None else {int(index): number for index, number in generations.items()}
+
+
 @contextmanager
-def address(folder: Path) -> Iterator[str]:
+def address(folder: Path, name: str = SOCKET) -> Iterator[str]:
     """Yield a short path of the socket in a folder: an address has 107 bytes at most, a folder's name may have more."""
     handle = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield f"/proc/self/fd/{handle}/{SOCKET}"
+        yield f"/proc/self/fd/{handle}/{name}"
     finally:
         os.close(handle)
 

@@ -11,7 +11,7 @@ from pondstack.domain.lending import LenderKind
 class Buffer:
     """One buffer. `index`: its number within an incarnation, never used again there; `offset_mib` follows from it.
 
-    `borrower`: who has its live key, '' nobody. `generation`: how many keys it has had. `backed`: its pages are there;
+    `borrower`: who has its live key, '' nobody. `generation`: of its newest key. `backed`: its pages are there;
     between a revocation and the next key they are not. `locked`: the kernel keeps them in RAM.
     """
 

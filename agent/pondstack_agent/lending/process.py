@@ -13,13 +13,13 @@ import uuid
 from pathlib import Path
 
 from pondstack.domain.errors import PondError
+from pondstack_agent.background import Ready, run_in_background, run_in_foreground
 from pondstack_agent.lending.book import Book
 from pondstack_agent.lending.lock import hold_lock, write_state
 from pondstack_agent.lending.service import LenderService
-from pondstack_agent.transports import load_transport
+from pondstack_rdma.loading import load_transport
 
 LOG = "lender.log"
-_READY = b"ready"
 
 
 def main() -> int:
@@ -33,19 +33,12 @@ def main() -> int:
         )
         return 1
     if arguments.foreground:
-        return run(arguments, lock, 2)
-    reader, writer = os.pipe()
-    if child := os.fork():
-        os.close(writer)
-        return _await(reader, child)
-    os.close(reader)
-    os.setsid()
-    # Not by sys.exit: what the parent has buffered is the parent's.
-    os._exit(run(arguments, lock, writer))
+        return run_in_foreground(lambda ready: run(arguments, lock, ready))
+    return run_in_background(lambda ready: run(arguments, lock, ready), arguments.folder / LOG)
 
 
-def run(arguments: argparse.Namespace, lock: int, ready: int) -> int:
-    """Lend until told to end; says on the descriptor `ready` that it serves, or why it does not."""
+def run(arguments: argparse.Namespace, lock: int, ready: Ready) -> int:
+    """Lend until told to end."""
     incarnation = str(uuid.uuid4())
     try:
         transport = load_transport(arguments.transport, dict(word.split("=", 1) for word in arguments.option))
@@ -55,36 +48,12 @@ def run(arguments: argparse.Namespace, lock: int, ready: int) -> int:
             )
             signal.signal(signal.SIGTERM, lambda _number, _frame: service.stop())
             write_state(lock, {"pid": os.getpid(), "incarnation": incarnation})
-            if not arguments.foreground:
-                _detach(arguments.folder)
-                os.write(ready, _READY)
-                os.close(ready)
-                ready = sys.stderr.fileno()  # its log from now on
+            ready.serves()
             service.serve()
     except (PondError, OSError, ValueError, RuntimeError) as error:
-        os.write(ready, f"pondstack-lender: {error}\n".encode())
+        ready.failed(f"pondstack-lender: {error}")
         return 1
     return 0
-
-
-def _await(reader: int, child: int) -> int:
-    with os.fdopen(reader, "rb") as pipe:
-        said = pipe.read()
-    if said == _READY:
-        return 0
-    os.waitpid(child, 0)
-    sys.stderr.write(said.decode(errors="replace") or "pondstack-lender: it ended at its start; see its log\n")
-    return 1
-
-
-def _detach(folder: Path) -> None:
-    """Let go of the agent's descriptors; what goes wrong from here on is in a file."""
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    file = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    for handle, number in ((nowhere, 0), (file, 1), (file, 2)):
-        os.dup2(handle, number)
-    os.close(nowhere)
-    os.close(file)
 
 
 def _parser() -> argparse.ArgumentParser:

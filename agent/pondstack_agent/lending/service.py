@@ -36,8 +36,12 @@ class LenderService:
             "hold": self._hold,
             "become": self._become,
             "register": lambda: {"index": book.register()},
-            "export": lambda indexes, borrower: book.export(indexes, borrower),
-            "revoke": lambda indexes: {"indexes": book.revoke(indexes)},
+            "export": lambda indexes, borrower, generations=None: book.export(
+                indexes, borrower, messages.numbered(generations)
+            ),
+            "revoke": lambda indexes, generations=None: {
+                "indexes": book.revoke(indexes, messages.numbered(generations))
+            },
             "withdraw": lambda indexes: {"indexes": book.withdraw(indexes)},
             "end": self._end,
         }

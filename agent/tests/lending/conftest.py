@@ -5,8 +5,7 @@ import os
 import shutil
 import signal
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,26 +17,19 @@ from oslo_config import cfg
 from pondstack.conf import agent as agent_conf
 from pondstack.domain.errors import PondError
 from pondstack.domain.units import MIB
+from pondstack.testing.daemon import wait_until
 from pondstack.testing.fake_controller import FakeController
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.lending.lending import Lending
-from pondstack_agent.lending.lock import pid_of
+from pondstack_agent.lending.lock import lock_held, pid_of
 
 from ..conftest import Later
 
 TOTAL_MIB = 65536
 DEADLINE_SECONDS = 60.0
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds; fails at the deadline."""
-    ends = time.monotonic() + DEADLINE_SECONDS
-    while not condition():
-        assert time.monotonic() < ends, "it did not come true in time"
-        time.sleep(0.005)
 
 
 @dataclass
@@ -134,7 +126,7 @@ class Host:
         """Stop the lender's process for a block, as a cgroup's freezer does."""
         pid = self.pid
         os.kill(pid, signal.SIGSTOP)
-        wait_for(lambda: state_of(pid) == "T")
+        assert wait_until(lambda: state_of(pid) == "T", DEADLINE_SECONDS)
         try:
             yield
         finally:
@@ -144,7 +136,8 @@ class Host:
         """Kill the lender's process, as a crash does, and wait for its end."""
         pid = self.pid
         os.kill(pid, signal.SIGKILL)
-        wait_for(lambda: state_of(pid) in ("", "Z"))
+        # The first of its threads may have ended before the others.
+        assert wait_until(lambda: state_of(pid) in ("", "Z") and not lock_held(self.folder), DEADLINE_SECONDS)
 
     def end(self) -> None:
         """Leave nothing behind."""

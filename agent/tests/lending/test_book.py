@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pondstack.domain.errors import InUse, NotFound
+from pondstack.domain.errors import Conflict, InUse, NotFound
 from pondstack.domain.units import MIB
 from pondstack_agent.lending.book import Book
 from pondstack_agent.lending.model import Buffer
@@ -136,3 +136,29 @@ def test_over_tcp(tcp: tuple[TcpTransport, Book]) -> None:
         book.revoke([0])
         with pytest.raises(KeyRevoked):
             link.read(key, 0, 1)
+
+
+def test_a_late_revoke_spares_the_key_of_a_later_owner(book: Book) -> None:
+    book.export([0], "host2", {0: 1})
+    assert book.revoke([0], {0: 1}) == [0]
+    book.export([0, 1], "host3", {0: 2, 1: 1})
+    assert book.revoke([0, 1], {0: 1, 1: 1}) == [1], "that of buffer 0 is another owner's"
+    assert [buffer.borrower for buffer in book.buffers()] == ["host3", "", ""]
+
+
+def test_a_late_export_makes_no_key(book: Book, lender: FakeLender) -> None:
+    book.revoke([0], {0: 1})
+    with pytest.raises(Conflict, match="late"):
+        book.export([0], "host2", {0: 1})
+    book.export([0], "host3", {0: 3})
+    with pytest.raises(Conflict, match="late"):
+        book.export([1, 0], "host3", {1: 1, 0: 2})
+    assert len(lender.keys) == 1
+
+
+def test_a_promised_key_becomes_its_owners(book: Book, lender: FakeLender) -> None:
+    promised = book.export([0], "host2", {0: 1})
+    assert book.export([0], "host2", {0: 2}) == promised
+    assert book.revoke([0], {0: 1}) == [], "what ended the promise is late"
+    assert len(lender.keys) == 1
+    assert book.buffers()[0].generation == 2

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, Unavailable
+from pondstack.testing.daemon import wait_until
 from pondstack_agent.lending.client import Command, LenderClient, LenderSilent
 from pondstack_agent.lending.model import Holding
 from pondstack_rdma.errors import TransportGone, TransportTimeout
 
-from .conftest import state_of, wait_for
+from .conftest import DEADLINE_SECONDS, state_of
 
 
 def test_a_frozen_lender_serves_what_was_prepared(rack) -> None:
@@ -187,7 +188,7 @@ def test_it_ends_by_its_signal_and_gives_all_back(rack) -> None:
     host.lend(1)
     pid = host.pid
     os.kill(pid, signal.SIGTERM)
-    wait_for(lambda: state_of(pid) in ("", "Z"))
+    assert wait_until(lambda: state_of(pid) in ("", "Z"), DEADLINE_SECONDS)
     assert host.lending.get_lending()["incarnation"] == ""
 
 
@@ -203,7 +204,7 @@ def test_in_the_foreground_it_is_a_unit(tmp_path) -> None:
     with subprocess.Popen(words, stdin=subprocess.DEVNULL) as process:
         try:
             client = LenderClient(tmp_path, Command("host9", "tcp"), 60.0)
-            wait_for(lambda: serves(client))
+            assert wait_until(lambda: serves(client), DEADLINE_SECONDS)
             client.register(client.hold().incarnation)
             assert client.hold().mib == 1
         finally:

@@ -18,7 +18,7 @@ BUFFER = base.closed(
         "guaranteed": base.nullable(
             base.described(base.FLAG, "whether its borrower keeps it until released; false: it may be taken back")
         ),
-        "generation": base.described(base.COUNT, "how many owners it has had; each has keys of its own"),
+        "generation": base.described(base.COUNT, "how many owners and promises it has had; each has keys of its own"),
         "promised_to": base.nullable(base.described(base.NAME, "the only host that may have it; null: whoever asks")),
         "leaving": base.described(base.FLAG, "whether its lender wants it back: nobody gets it any more"),
         "epoch": base.described(base.COUNT, "epoch of the controller that changed it last"),

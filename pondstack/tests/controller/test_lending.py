@@ -25,12 +25,14 @@ class Agents:
     keys: dict[tuple[str, int], str] = field(default_factory=dict)
     used: set[tuple[str, int]] = field(default_factory=set)
     prepared: dict[tuple[str, int], str] = field(default_factory=dict)
+    ended: list[dict[int, int]] = field(default_factory=list)
     keep: set[tuple[str, int]] = field(default_factory=set)
     down: set[str] = field(default_factory=set)
     refuse: dict[str, Exception] = field(default_factory=dict)
 
-    def export(self, host, *, indexes, borrower, incarnation, **_said):
+    def export(self, host, *, indexes, borrower, incarnation, generations, **_said):
         self._asked(host)
+        assert sorted(generations) == sorted(indexes)
         for index in indexes:
             if self.keys.get((host, index), borrower) != borrower:
                 raise InUse(f"buffer {index} has a key of {self.keys[host, index]}")
@@ -38,8 +40,9 @@ class Agents:
             self.used.add((host, index))
         return {"incarnation": incarnation, "ticket": {}, "keys": {index: f"key {index}" for index in indexes}}
 
-    def revoke(self, host, *, indexes, **_said):
+    def revoke(self, host, *, indexes, generations, **_said):
         self._asked(host)
+        self.ended.append(generations)
         for index in indexes:
             self.keys.pop((host, index), None)
         return list(indexes)
@@ -125,11 +128,22 @@ def test_without_all_keys_nobody_gets_anything(rack, fault, error):
     vars(rack.agents).update(fault)
     with pytest.raises(error):
         rack.borrow(4)
-    assert rack.ledger.remote_allocations() == []
-    assert rack.states() == ["free"] * 4 + ["sanitizing"] * 4
+    assert rack.states() == ["free"] * 4 + ["releasing"] * 4
     vars(rack.agents).update(down=set(), refuse={})
-    rack.settler.run()
+    for _ in range(2):
+        rack.settler.run()
     assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+    assert rack.ledger.remote_allocations() == []
+
+
+def test_an_attempt_that_failed_takes_nothing_from_one_that_was_answered(rack):
+    """Both are of one operation: the borrower asked again because the first one took long."""
+    given = rack.borrow(4, operation="op-1")
+    rack.ledger.acknowledge_borrowed("op-1", given["allocation_uuid"], "h3")
+    rack.agents.down = {"h2"}
+    with pytest.raises(AgentUnavailable):
+        rack.borrow(4, operation="op-1")
+    assert rack.states() == ["free"] * 4 + ["online"] * 4
 
 
 def test_a_lender_gets_its_memory_back_step_by_step(rack):
@@ -221,3 +235,49 @@ def test_a_borrower_that_is_away_gets_no_promise_and_keeps_nobody_else_waiting(r
     rack.settler.run()
     assert [item.promised_to for item in rack.ledger.buffers("h1")] == [None, "h3", None, "h3"]
     assert set(rack.agents.keys.values()) == {"h3"}
+
+
+def test_a_loan_that_is_never_acknowledged_comes_back(rack):
+    """Its borrower died, or its controller did before the answer."""
+    rack.borrow(8)
+    rack.settler.run()
+    assert rack.states() == ["assigning"] * 8
+    impatient = Settler(rack.ledger, rack.agents, abandoned_seconds=lambda: -1.0)
+    rack.agents.down = {"h3"}
+    impatient.run()
+    assert rack.states() == ["releasing"] * 8, "its borrower has not let go"
+    assert set(rack.agents.keys.values()) == {"h3"}
+    rack.agents.down = set()
+    for _ in range(2):
+        rack.settler.run()
+    assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+    assert rack.ledger.remote_allocations() == []
+
+
+def test_a_repetition_makes_no_key_of_what_went_back(rack):
+    given = rack.borrow(2, operation="op-1")
+    first = given["buffers"][0]
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3", [(first["incarnation"], first["index"])])
+    rack.settler.run()
+    again = rack.borrow(2, operation="op-1")
+    assert again["buffers"] == given["buffers"][1:]
+    assert list(again["lenders"]) == [given["buffers"][1]["lender"]]
+    assert len(rack.agents.keys) == 1
+
+
+def test_what_ends_keys_says_of_which_owner(rack):
+    for _ in range(2):
+        given = rack.borrow(8)
+        rack.lenders.give_back(str(uuid4()), given["allocation_uuid"], "h3")
+        rack.settler.run()
+    assert rack.agents.ended == [dict.fromkeys(range(4), 1)] * 2 + [dict.fromkeys(range(4), 2)] * 2
+
+
+def test_each_try_of_a_promise_has_keys_of_its_own(rack):
+    rack.lend("h1", range(1), LenderKind.ZOMBIE)
+    rack.agents.down = {"h2"}
+    rack.settler.run()
+    assert rack.agents.ended == [{0: 0}, {0: 1}], "what was there before, and what was not opened"
+    rack.agents.down = set()
+    rack.settler.run()
+    assert (rack.agents.ended[2:], rack.ledger.buffers("h1")[0].generation) == ([{0: 1}], 2)

@@ -156,7 +156,7 @@ def test_a_fenced_lender_lends_nothing_new(lent):
     with pytest.raises(errors.BufferShortage):
         lent.borrow("op-1", request())
     with pytest.raises(errors.HostUnusable, match="fenced"):
-        lend(lent, count=6)
+        lend(lent, count=6, sequence=3)
 
 
 def test_reclaim_waits_for_borrowers_and_for_their_keys(lent):
@@ -219,3 +219,103 @@ def test_a_former_leader_writes_nothing(lent):
     with pytest.raises(errors.NotLeader):
         lent.borrow("op-1", request())
     assert states(lent) == ["free"] * 4
+
+
+def test_what_is_never_acknowledged_is_asked_back(lent):
+    late = lent.borrow("op-1", request(2))["allocation_uuid"]
+    done = lent.borrow("op-2", request(1))["allocation_uuid"]
+    lent.acknowledge_borrowed("op-3", done, "h2")
+    assert lent.release_abandoned(3600.0) == 0
+    assert states(lent) == ["assigning", "assigning", "online", "free"]
+    assert lent.release_abandoned(-1.0) == 2
+    assert states(lent) == ["releasing", "releasing", "online", "free"]
+    assert {item.allocation_uuid for item in lent.buffers("h1")} == {late, done, None}, "not on a time-out"
+    with pytest.raises(errors.IllegalTransition, match="give the allocation back and borrow again"):
+        lent.acknowledge_borrowed("op-4", late, "h2")
+    lent.give_back("op-5", late, "h2")
+    lent.freshened("h1", LIFE, [0, 1])
+    assert states(lent) == ["free", "free", "online", "free"]
+
+
+def test_of_a_part_that_is_on_its_way_back_nothing_is_acknowledged(lent):
+    uuid = lent.borrow("op-1", request(4))["allocation_uuid"]
+    lent.reclaim_buffers("op-2", "h1", BUFFER)
+    with pytest.raises(errors.IllegalTransition, match="buffer h1/0"):
+        lent.acknowledge_borrowed("op-3", uuid, "h2")
+    assert states(lent) == ["releasing", "assigning", "assigning", "assigning"]
+
+
+def test_a_borrower_acknowledges_what_it_has_opened_or_nothing(lent):
+    """A part that was asked back, and let go unopened, while its keys were on the way: its borrower must not use it."""
+    effect = lent.borrow("op-1", request(2))
+    uuid, opened = effect["allocation_uuid"], [(item["incarnation"], item["index"]) for item in effect["buffers"]]
+    lent.reclaim_buffers("op-2", "h1", 3 * BUFFER)
+    lent.give_back("op-3", uuid, "h2", opened[:1])
+    assert states(lent)[:2] == ["sanitizing", "assigning"]
+    with pytest.raises(errors.Conflict, match=r"buffers \[0\] were taken back"):
+        lent.acknowledge_borrowed("op-4", uuid, "h2", opened)
+    assert states(lent)[:2] == ["sanitizing", "assigning"]
+    lent.acknowledge_borrowed("op-5", uuid, "h2", opened[1:])
+    assert states(lent)[:2] == ["sanitizing", "online"]
+
+
+@pytest.mark.parametrize("end", ["withdrawn", "lost", "fenced"])
+def test_a_late_word_brings_nothing_back(lent, end):
+    """The lender's newest number is remembered when it lends nothing any more."""
+    if end == "fenced":
+        lent.fence_host("h1", "burnt", force=True)
+        lent.heartbeat(report("h1", sequence=2))
+        lent.unfence_host("h1")
+    else:
+        lend(lent, count=0, sequence=2, life=LIFE if end == "withdrawn" else "")
+    assert lent.buffers("h1") == []
+    assert lend(lent) == (0, 0), "said before the end, heard after it"
+    assert lent.buffers("h1") == []
+    assert lend(lent, sequence=7, life=str(uuid4())) == (4, 0)
+
+
+def test_a_loss_leaves_the_size_of_buffers(lent):
+    """A host without a lender's process has no size to tell."""
+    lent.borrow("op-1", request(1))
+    lent.delegate(Lender("h1", "", LenderKind.ACTIVE, 0), 2, {})
+    assert [item.size_mib for item in lent.buffers("h1")] == [BUFFER]
+
+
+def test_who_lends_nothing_is_told_how_to(ledger):
+    with pytest.raises(errors.NotFound, match="openstack memory host delegate h1"):
+        ledger.reclaim_buffers("op-1", "h1", BUFFER)
+
+
+def test_each_promise_has_keys_of_its_own(lent):
+    lend(lent, kind=LenderKind.ZOMBIE, sequence=2)
+    assert lent.next_generation("h1", LIFE, [0, 1, 9]) == {0: 1, 1: 1}
+    assert lent.next_generation("h1", LIFE, [1]) == {1: 2}
+    assert lent.promise("h1", LIFE, dict.fromkeys((0, 1), "h2"), {0: 1, 1: 1}) == 1
+    assert [item.promised_to for item in lent.buffers("h1")] == ["h2", None, None, None]
+    assert lent.borrow("op-1", request(1))["buffers"][0]["generation"] == 2
+    assert lent.next_generation("h1", LIFE, [0]) == {}, "it has an owner"
+
+
+def test_a_former_lender_is_not_shown(lent, reader):
+    uuid = lent.borrow("op-1", request(1))["allocation_uuid"]
+    lend(lent, life="", count=0, sequence=2)
+    assert [item.incarnation for item in reader.lenders()] == [""], "a borrower has not let go yet"
+    lent.give_back("op-2", uuid, "h2")
+    assert reader.lenders() == []
+
+
+def test_a_former_lender_shows_what_is_not_back_and_then_nothing(lent, reader):
+    uuid = lent.borrow("op-1", request(1))["allocation_uuid"]
+    lend(lent, life="", count=0, sequence=2)
+    assert len(reader.buffers("h1")) == 1
+    lent.give_back("op-2", uuid, "h2")
+    for look in (reader.lender, reader.buffers):
+        with pytest.raises(errors.NotFound, match="openstack memory host delegate h1"):
+            look("h1")
+
+
+def test_what_an_earlier_reclaim_did_not_take_goes_back_with_the_next(lent):
+    """Its host helped itself to other buffers when its deadline came, and ended that reclaim."""
+    assert lent.reclaim_buffers("op-1", "h1", BUFFER) == [0]
+    assert lend(lent, indexes=[0, 1, 2], sequence=2) == (0, 0)
+    assert lent.reclaim_buffers("op-2", "h1", 2 * BUFFER) == [0, 1]

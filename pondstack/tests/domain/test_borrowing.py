@@ -75,7 +75,7 @@ def test_reclaim_takes_first_what_harms_least() -> None:
     leaving = replace(five, leaving=True)
     mine = [*large, *ext, *swap, *free, leaving]
     order = borrowing.to_reclaim(mine, 9, {"swap"})
-    assert [item.index for item in order] == [0, 1, 3, 4, 2]
+    assert [item.index for item in order] == [5, 0, 1, 3, 4, 2]
     assert borrowing.to_reclaim(mine, 2, {"swap"}) == order[:2]
     assert borrowing.to_reclaim(mine, 0, set()) == ()
 

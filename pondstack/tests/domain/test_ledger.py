@@ -176,7 +176,7 @@ def test_an_assignment_needs_an_owner():
         transition(Slice("a", 0), SliceEvent.ASSIGN, epoch=1)
 
 
-@pytest.mark.parametrize("state", [*OWNED, SliceState.QUARANTINED])
+@pytest.mark.parametrize("state", [*sorted(OWNED), SliceState.QUARANTINED])
 def test_what_its_host_lets_go_is_sanitised(state):
     [fate] = fates([Slice("a", 0, state, "h1", "a1", reason="agent_down")])
     item = fate.items[0]

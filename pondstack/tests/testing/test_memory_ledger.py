@@ -36,8 +36,9 @@ SQL_ONLY = {
     "test_the_clock_is_in_seconds_and_moves_within_a_transaction",
     "test_a_leader_asleep_within_a_transaction_keeps_nobody_waiting",
     "test_one_writer_has_few_transactions_at_a_time",
+    "test_a_former_lender_shows_what_is_not_back_and_then_nothing",
 }
-"""Tests of the databases themselves."""
+"""Tests of the databases themselves, and of single buffers, which the reader in memory does not show."""
 
 
 def _contract(module: types.ModuleType) -> dict[str, types.FunctionType]:
