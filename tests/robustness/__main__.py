@@ -36,6 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1, help="what the plan and all choices follow from (SEED)")
     parser.add_argument("--database", choices=[*STORES, "all"], default="mariadb", help="DATABASE")
     parser.add_argument("--brokers", type=int, choices=[*BROKERS], default=1, help="nodes of RabbitMQ (BROKERS)")
+    parser.add_argument("--rpc", default="", help="transport of calls beside the broker, such as shm (RPC)")
     parser.add_argument("--reports", type=Path, default=Path("reports"), help="folder of the reports (REPORTS)")
     options = parser.parse_args(arguments)
     # Told to end, the run still stops what it started.
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _options(options: argparse.Namespace, counts: Counts, database: str) -> Options:
     disks = counts.rare if options.disks is None else options.disks
     counts = replace(counts, disks=disks if STORES[database].one_disk else 0)
-    return Options(options.seed, counts, database, options.brokers)
+    return Options(options.seed, counts, database, options.brokers, rpc=options.rpc)
 
 
 def _one(options: Options, reports: Path, early: threading.Event) -> tuple[bool, str]:

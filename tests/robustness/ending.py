@@ -6,12 +6,14 @@ from pondstack.db.models import OperationRow
 from pondstack.domain.model import indexes_of
 from pondstack.domain.states import SliceState
 from pondstack.testing.daemon import wait_until
-from tests.robustness.history import Entry, Owner, Place, Standing
+from tests.robustness.history import Entry, Lent, Owner, Place, Standing
 from tests.robustness.own_host import OwnHost
 from tests.robustness.rack import Rack
 from tests.robustness.validate import check_standing
 
 SETTLE_SECONDS = 60.0
+LOAN_SECONDS = 150.0
+"""What nobody acknowledged is asked back after [controller] assign_timeout_seconds, 90 by default."""
 PAGE_ROWS = 500
 PASSING = frozenset({SliceState.RELEASING, SliceState.SANITIZING, SliceState.QUARANTINED})
 
@@ -79,3 +81,26 @@ def look(rack: Rack, host: OwnHost) -> Standing:
     }
     permitted = {(rack.pool, index): (entry.host, entry.tag) for index, entry in table.items()}
     return Standing(ledger, attached, permitted, {rack.pool: rack.slices}, found)
+
+
+def settled_loans(rack: Rack, *, free: bool) -> Lent:
+    """Wait until no loan is under way (`free`: until every buffer is free); return how lent memory stands then."""
+    last = look_at_loans(rack)
+
+    def quiet() -> bool:
+        nonlocal last
+        last = look_at_loans(rack)
+        states = {state for state, _, _ in last.buffers.values()}
+        return states <= ({"free"} if free else {"free", "online"})
+
+    wait_until(quiet, LOAN_SECONDS, 0.5)
+    return last
+
+
+def look_at_loans(rack: Rack) -> Lent:
+    """Read what the ledger says of lent memory."""
+    found = [item for lender in rack.reader.lenders() for item in rack.reader.buffers(lender.host)]
+    return Lent(
+        {(item.lender, item.incarnation, item.index): (item.state, item.host, item.allocation_uuid) for item in found},
+        tuple(sorted({item.allocation_uuid for item in found if item.allocation_uuid})),
+    )

@@ -15,13 +15,17 @@ from typing import Any, Self
 
 
 class Kind(StrEnum):
-    """What was called: the controller's three verbs directly, or an agent's two."""
+    """What was called: the controller's three verbs directly, an agent's two, and those of lent memory."""
 
     ASSIGN = "assign"
     ACKNOWLEDGE = "acknowledge"
     RELEASE = "release"
     ATTACH = "attach"
     DETACH = "detach"
+    BORROW = "borrow"
+    PREPARE = "prepare"
+    ACKNOWLEDGE_BORROWED = "acknowledge_borrowed"
+    GIVE_BACK = "give_back"
 
 
 WRITES = frozenset({Kind.ASSIGN, Kind.ACKNOWLEDGE, Kind.RELEASE, Kind.ATTACH})
@@ -106,6 +110,41 @@ class Standing:
 
 
 @dataclass(slots=True)
+class Loan:
+    """Buffers (lender, incarnation, index) of one allocation as its borrower knows them.
+
+    `acknowledged`, `returned`: from when to when it relied on them, None: not (yet). `keys`: ticket and keys by lender;
+    never in a report. `wrong`: what was amiss with bytes.
+    """
+
+    operation_id: str
+    host: str
+    allocation_uuid: str
+    buffers: tuple[tuple[str, str, int], ...]
+    acknowledged: float | None = None
+    returned: float | None = None
+    keys: dict[str, tuple[Any, Any]] = field(default_factory=dict, repr=False)
+    wrong: list[str] = field(default_factory=list)
+
+    @property
+    def mark(self) -> bytes:
+        """What it writes into its buffers."""
+        return self.allocation_uuid.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Lent:
+    """Lent memory in the ledger at a quiet moment: state, borrower and allocation by (lender, incarnation, index).
+
+    `returned`: whether all hosts had taken their memory back afterwards.
+    """
+
+    buffers: dict[tuple[str, str, int], tuple[str, str | None, str | None]]
+    allocations: tuple[str, ...] = ()
+    returned: bool = True
+
+
+@dataclass(slots=True)
 class History:
     """All that the validation reads. `held`: the rack after the faults stopped; `drained`: after all was detached."""
 
@@ -114,6 +153,9 @@ class History:
     journal: list[Entry] = field(default_factory=list)
     held: Standing | None = None
     drained: Standing | None = None
+    loans: list[Loan] = field(default_factory=list)
+    lent: Lent | None = None
+    lent_drained: Lent | None = None
 
     def save(self, path: Path) -> None:
         """Write calls, faults and journal as gzipped JSON lines."""
@@ -146,6 +188,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._calls: list[Call] = []
         self._faults: list[Injected] = []
+        self._loans: list[Loan] = []
         self._news = threading.Condition(self._lock)
 
     def call(self, call: Call) -> None:
@@ -153,6 +196,16 @@ class Recorder:
         with self._news:
             self._calls.append(call)
             self._news.notify_all()
+
+    @staticmethod
+    def now() -> float:
+        """Return this moment."""
+        return time.monotonic()
+
+    def loan(self, loan: Loan) -> None:
+        """Note a loan; its borrower writes into it what becomes of it."""
+        with self._lock:
+            self._loans.append(loan)
 
     def fault(self, fault: Injected) -> None:
         """Note a fault, before it happens."""
@@ -187,7 +240,7 @@ class Recorder:
     def history(self) -> History:
         """Return what was noted so far."""
         with self._lock:
-            return History(calls=list(self._calls), faults=list(self._faults))
+            return History(calls=list(self._calls), faults=list(self._faults), loans=list(self._loans))
 
 
 def resumes(call: Call, moment: float, host: str = "") -> bool:

@@ -1,7 +1,9 @@
 """The system under test as real processes: broker, database, controllers, agents, one emulated pool device."""
 
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from oslo_config import cfg
 
 from pondstack.cmd import manage
 from pondstack.conf import database as database_conf
+from pondstack.conf import rpc as rpc_conf
 from pondstack.db.engine import Database
 from pondstack.db.sql_reader import SqlReader
 from pondstack.devices.emulated import create_device
@@ -21,6 +24,7 @@ from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.testing.daemon import Daemon, DaemonFailed, recorded, signal_process, wait_until
 from pondstack.testing.servers import LOOPBACK
+from pondstack_agent.lending.lock import LOCK, lock_held, pid_of
 from tests.robustness.brokers import Broker
 from tests.robustness.disk import Disk
 from tests.robustness.network import Network
@@ -29,6 +33,8 @@ from tests.robustness.stores import Store
 SLICES = 96
 CONTROLLERS = ("ctl-a", "ctl-b")
 AGENTS = ("host-a", "host-b")
+LENT_BUFFERS, BUFFER_MIB = 6, 1
+"""What each agent's host lends."""
 HEALTHY_SECONDS = 90.0
 PROGRAMS = Path(sys.executable).parent
 
@@ -58,6 +64,12 @@ state_dir = {state}
 drivers = emulated
 [emulated]
 device_paths = {device}
+[lending]
+transport = shm
+shm_folder = {shm}
+buffer_mib = {buffer_mib}
+reserve_mib = 0
+pressure_mib = 0
 """
 
 
@@ -72,6 +84,7 @@ class Rack:
         networks: Mapping[str, Network] | None = None,
         disk: Disk | None = None,
         slices: int = SLICES,
+        rpc: str = "",
     ) -> None:
         self.folder = folder
         self.broker = broker
@@ -81,15 +94,19 @@ class Rack:
         self.device = create_device(folder / "pool0", slices)
         self.pool = pool_uuid(self.device.info().serial)
         self.slices = slices
+        self._rpc = f"[rpc]\ntransport = {rpc}\nshm_folder = {folder / 'rpc'}\n" if rpc else ""
+        # Short: the address of a Unix socket has 107 bytes.
+        self.shm = Path(tempfile.mkdtemp(prefix="ps-rob-shm-"))
         self._bus_url = broker.transport_url(f"rack-{uuid4().hex[:8]}")
         self._url = store.url()
         self.controllers = {name: self._daemon("controller", name, CONTROLLER) for name in CONTROLLERS}
         self.agents = {name: self._daemon("agent", name, AGENT) for name in AGENTS}
         own = self._write(
-            "own", f"[DEFAULT]\ntransport_url = {self._bus_url}\n[database]\n{self._database()}\n{RABBIT}"
+            "own", f"[DEFAULT]\ntransport_url = {self._bus_url}\n[database]\n{self._database()}\n{RABBIT}{self._rpc}"
         )
         self._conf = cfg.ConfigOpts()
         database_conf.register_opts(self._conf)
+        rpc_conf.register_opts(self._conf)
         self._conf(["--config-file", str(own)], project="pondstack")
         self.bus = transport.get_transport(self._conf)
         self.database = Database.from_conf(self._conf)
@@ -109,7 +126,8 @@ class Rack:
     def _daemon(self, program: str, name: str, template: str) -> Daemon:
         values = {"bus": self._bus_url, "url": self._url, "hosts": self._hosts(), "name": name}
         values |= {"device": str(self.device.path), "state": str(self.folder / f"state-{name}")}
-        text, launcher = template.format(**values) + RABBIT, []
+        values |= {"shm": str(self.shm), "buffer_mib": str(BUFFER_MIB)}
+        text, launcher = template.format(**values) + RABBIT + self._rpc, []
         if name in self.networks:
             text = text.replace(LOOPBACK, self.networks[name].server)
             launcher = self.networks[name].launcher()
@@ -140,6 +158,9 @@ class Rack:
             if process.process is not None:
                 resume(process.process)
             process.stop()
+        for name in self.agents:
+            _end_lender(self.folder / f"state-{name}" / "lender")
+        shutil.rmtree(self.shm, ignore_errors=True)
         self.database.dispose()
         self.bus.cleanup()
 
@@ -163,6 +184,12 @@ class Rack:
     def relaunch(self, name: str) -> None:
         """Start a controller or an agent that ended; it comes back on its own time."""
         {**self.controllers, **self.agents}[name].launch()
+
+
+def _end_lender(folder: Path) -> None:
+    """End a lender's process that outlived its agent and has not given everything back."""
+    if (folder / LOCK).exists() and lock_held(folder):
+        signal_process(psutil.Process(pid_of(folder)), signal.SIGTERM)
 
 
 def _life(holder: str) -> int:

@@ -106,6 +106,9 @@ def text(result: Result, table: Sequence[Row]) -> str:
     faulty = missed(result, table)
     verdict = f"FAILED: {'; '.join(faulty)}" if faulty else "OK: every target holds"
     epochs = {entry.epoch for entry in result.history.journal}
+    loans = [loan for loan in result.history.loans if loan.acknowledged is not None]
+    amiss = sum(item.code.startswith(("loan_", "lent_")) or item.code == "double_user" for item in result.broken)
+    lines.append(f"loans of lent memory acknowledged: {len(loans)}; lost, used twice, wrong or left over: {amiss}")
     lines.append(
         f"{result.options.database}, seed {result.options.seed}: {len(result.history.journal)} journal entries of "
         f"{len(epochs)} epochs in {result.seconds:.0f} s; writes accepted from an old epoch: {old}"

@@ -7,13 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.robustness.brokers import BROKERS, Broker
 from tests.robustness.disk import Disk, mounted
-from tests.robustness.ending import read_journal, settled
+from tests.robustness.ending import read_journal, settled, settled_loans
 from tests.robustness.history import History, Injected, Recorder
+from tests.robustness.loans import take_back
 from tests.robustness.model import Broken
 from tests.robustness.network import networks
 from tests.robustness.plan import Casualties, Counts, Step, make_plan
@@ -34,6 +35,8 @@ class Options:
     database: str = "mariadb"
     brokers: int = 1
     pace: Pace = field(default_factory=Pace)
+    rpc: str = ""
+    """Transport of [rpc]; empty: calls go over the broker alone."""
 
     @property
     def command(self) -> str:
@@ -42,7 +45,8 @@ class Options:
         numbers = {"KILLS": counts.kills, "PAUSES": counts.pauses, "OTHERS": counts.rare, "CUTS": counts.cuts}
         numbers |= {"DISKS": counts.disks, "SEED": self.seed, "BROKERS": self.brokers}
         words = (f"{name}={number}" for name, number in numbers.items())
-        return f"make robustness {' '.join(words)} DATABASE={self.database}"
+        rpc = f" RPC={self.rpc}" if self.rpc else ""
+        return f"make robustness {' '.join(words)} DATABASE={self.database}{rpc}"
 
     def plan(self) -> list[Step]:
         """Return the faults of the run."""
@@ -76,7 +80,7 @@ def run(
     cut = CONTROLLERS if options.counts.cuts else ()
     with servers(options) as (broker, store, disk), networks(cut) as own:
         plan = options.plan()
-        rack = Rack(folder, broker, store, own, disk)
+        rack = Rack(folder, broker, store, own, disk, rpc=options.rpc)
         recorder = Recorder()
         try:
             rack.start()
@@ -135,11 +139,13 @@ def strike(rack: Rack, recorder: Recorder, traffic: Traffic, step: Step) -> None
 
 def _finish(rack: Rack, recorder: Recorder, traffic: Traffic) -> History:
     traffic.quiet()
-    held = settled(rack, traffic.host, free=False)
+    held, lent = settled(rack, traffic.host, free=False), settled_loans(rack, free=False)
     traffic.drop()
-    drained = settled(rack, traffic.host, free=True)
+    drained, lent_drained = settled(rack, traffic.host, free=True), settled_loans(rack, free=True)
+    lent_drained = replace(lent_drained, returned=take_back(rack))
     traffic.end()
     history = recorder.history()
+    history.lent, history.lent_drained = lent, lent_drained
     history.journal = read_journal(rack)
     history.held, history.drained = held, drained
     return history

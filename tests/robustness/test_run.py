@@ -26,6 +26,7 @@ def test_a_plan_follows_from_its_seed() -> None:
 def test_the_command_that_does_the_same_again_leaves_nothing_to_a_default() -> None:
     command = Options(7, Counts(5, 2, cuts=1, disks=0), "galera", 3).command
     assert command == ("make robustness KILLS=5 PAUSES=2 OTHERS=1 CUTS=1 DISKS=0 SEED=7 BROKERS=3 DATABASE=galera")
+    assert Options(7, Counts(5, 2), rpc="shm").command.endswith(" DATABASE=mariadb RPC=shm")
 
 
 @pytest.mark.parametrize("database", ["galera", "postgresql"])
@@ -46,6 +47,7 @@ def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
     assert result.broken == []
     assert all(len(row.resumes) == row.runs for row in table)
     assert table[-1].acknowledged > 10 * table[-1].runs
+    assert sum(loan.acknowledged is not None for loan in result.history.loans) > table[-1].runs
 
 
 @pytest.mark.skipif(bool(network.missing()), reason=f"no network can be cut: {network.missing()}")

@@ -16,6 +16,7 @@ from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.rpc.wire import Grant
 from tests.robustness.caller import Caller
 from tests.robustness.history import Kind, Outcome, Recorder
+from tests.robustness.loans import Borrower, lend
 from tests.robustness.own_host import OwnHost
 from tests.robustness.rack import Rack
 
@@ -26,11 +27,12 @@ GIVE_UP, MIGRATE = 0.1, 0.4
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds that a worker waits between two steps, at most; `direct` and `agents`: how many workers."""
+    """Seconds that a worker waits between two steps, at most; `direct`, `agents`, `loans`: how many workers."""
 
     think_seconds: float = 0.2
     direct: int = 3
     agents: int = 3
+    loans: int = 2
 
 
 class Direct:
@@ -201,19 +203,24 @@ class Traffic:
         self._pace = pace
         self._stop = threading.Event()
         self.host = OwnHost("host-direct", rack.bus, rack.pool)
-        callers = [Caller(recorder, self._stop, random.Random(f"{seed}-{n}")) for n in range(pace.direct + pace.agents)]
+        count = pace.direct + pace.agents + pace.loans
+        callers = [Caller(recorder, self._stop, random.Random(f"{seed}-{n}")) for n in range(count)]
         self._callers = callers
         self.direct = [Direct(rack, self.host, caller) for caller in callers[: pace.direct]]
-        self.guests = [Guests(rack, caller) for caller in callers[pace.direct :]]
+        self.guests = [Guests(rack, caller) for caller in callers[pace.direct : pace.direct + pace.agents]]
+        self.loans = [Borrower(rack, recorder, caller) for caller in callers[pace.direct + pace.agents :]]
         self._threads = [
             threading.Thread(target=self._work, args=(worker, caller), name=f"worker-{number}", daemon=True)
-            for number, (worker, caller) in enumerate(zip([*self.direct, *self.guests], callers, strict=True))
+            for number, (worker, caller) in enumerate(
+                zip([*self.direct, *self.guests, *self.loans], callers, strict=True)
+            )
         ]
         self._probes = Prober(rack, self.host, recorder, seed)
 
     def start(self) -> None:
         """Begin."""
         self.host.start()
+        lend(self._rack)
         for thread in self._threads:
             thread.start()
 
@@ -221,7 +228,7 @@ class Traffic:
         """Begin fresh writes now: the next answer after a fault is one of these or a worker's."""
         self._probes.fire(host)
 
-    def _work(self, worker: Direct | Guests, caller: Caller) -> None:
+    def _work(self, worker: Direct | Guests | Borrower, caller: Caller) -> None:
         def think() -> None:
             self._stop.wait(caller.rng.uniform(0.0, self._pace.think_seconds))
 
@@ -240,6 +247,7 @@ class Traffic:
         for worker in self._workers():
             worker.settle()
         # Something is held in each way, whatever the moment at which the run ended.
+        self.loans[0].take()
         self.direct[0].take()
         self.guests[0].attach(self.guests[0]._caller.new_id(), next(iter(self._rack.agents)), 2)
 
@@ -257,8 +265,8 @@ class Traffic:
         """Stop reporting."""
         self.host.stop()
 
-    def _workers(self) -> list[Direct | Guests]:
-        return [*self.direct, *self.guests, *self._probes.workers]
+    def _workers(self) -> list[Direct | Guests | Borrower]:
+        return [*self.direct, *self.guests, *self.loans, *self._probes.workers]
 
 
 class Prober:

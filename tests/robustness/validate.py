@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from tests.robustness.history import Call, Entry, History, Kind, Outcome, Place, Standing
+from tests.robustness.judge_loans import check_loans
 from tests.robustness.model import OWNED, Broken, State, replay
 
-LOST = frozenset({"lost", "wrong_effect", "release_lost"})
-DUPLICATED = frozenset({"duplicate", "double_owner"})
+LOST = frozenset({"lost", "wrong_effect", "release_lost", "loan_lost"})
+DUPLICATED = frozenset({"duplicate", "double_owner", "double_user"})
 OLD_EPOCH = frozenset({"old_epoch"})
 
 IN_JOURNAL: dict[Kind, tuple[str, ...]] = {
@@ -23,6 +24,10 @@ IN_JOURNAL: dict[Kind, tuple[str, ...]] = {
     # The agent passes its own operation id on to the controller, for both.
     Kind.ATTACH: ("assign", "acknowledge"),
     Kind.DETACH: (),
+    Kind.BORROW: ("borrow",),
+    Kind.PREPARE: (),
+    Kind.ACKNOWLEDGE_BORROWED: ("acknowledge_borrowed",),
+    Kind.GIVE_BACK: (),
 }
 """Under which kinds the journal must hold an acknowledged call's operation id."""
 
@@ -41,7 +46,7 @@ def validate(history: History) -> list[Broken]:
     if history.drained is not None:
         broken += check_drained(history.drained)
         broken += _same(slices, history.drained)
-    return broken
+    return broken + check_loans(history.loans, history.lent, history.lent_drained)
 
 
 def check_journal(journal: list[Entry]) -> Iterable[Broken]:

@@ -14,12 +14,16 @@ from pathlib import Path
 sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("agent", "")]
 
 import conftest  # noqa: E402, F401 (no eventlet, oslo.service's threading backend first, as for all tests)
-from tests.sim.plan import draw  # noqa: E402
+from tests.sim.lending import plan as lending  # noqa: E402
+from tests.sim.plan import History, draw  # noqa: E402
 from tests.sim.report import Figures, Progress, command, story  # noqa: E402
 from tests.sim.run import run  # noqa: E402
 from tests.sim.shrink import shrink  # noqa: E402
 
 CHUNK = 20
+KINDS = ("slices", "lending")
+LENDING_SHARE = 4
+"""Of so many histories of slices there is one of lent memory besides."""
 MOST_STORIES = 3
 
 
@@ -27,27 +31,41 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__.split("\n\n")[0])
     parser.add_argument("--histories", type=int, default=1000, help="how many histories")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first; the others follow")
+    parser.add_argument("--kind", choices=(*KINDS, "both"), default="both", help="what moves: slices, or lent memory")
     parser.add_argument("--sql", action="store_true", help="with the real SQL ledger, on SQLite in memory; slow")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many at the same time")
     return parser.parse_args(words)
 
 
-def _chunk(job: tuple[range, bool]) -> Figures:
-    seeds, sql = job
-    figures = Figures()
+def _draw(kind: str, seed: int) -> History:
+    return lending.draw(seed) if kind == "lending" else draw(seed)
+
+
+def _chunk(job: tuple[str, range, bool]) -> tuple[str, Figures]:
+    kind, seeds, sql = job
+    figures = Figures(kind)
     for seed in seeds:
-        figures.add(run(draw(seed), sql=sql))
-    return figures
+        figures.add(run(_draw(kind, seed), sql=sql))
+    return kind, figures
 
 
-def _jobs(arguments: argparse.Namespace) -> Iterator[tuple[range, bool]]:
-    end = arguments.seed + arguments.histories
-    for start in range(arguments.seed, end, CHUNK):
-        yield range(start, min(start + CHUNK, end)), arguments.sql
+def _counts(arguments: argparse.Namespace) -> dict[str, int]:
+    """Return how many histories there are of each kind."""
+    if arguments.kind != "both":
+        return {arguments.kind: arguments.histories}
+    lent = 0 if arguments.sql else arguments.histories // LENDING_SHARE
+    return {"slices": arguments.histories} | ({"lending": lent} if lent else {})
 
 
-def _tell(seed: int, sql: bool) -> None:
-    outcome = run(draw(seed), tracing=True, sql=sql)
+def _jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, range, bool]]:
+    for kind, count in _counts(arguments).items():
+        end = arguments.seed + count
+        for start in range(arguments.seed, end, CHUNK):
+            yield kind, range(start, min(start + CHUNK, end)), arguments.sql
+
+
+def _tell(kind: str, seed: int, sql: bool) -> None:
+    outcome = run(_draw(kind, seed), tracing=True, sql=sql)
     if outcome.code:
         print(story(outcome, shrink(outcome, lambda history: run(history, tracing=True, sql=sql))))
     else:
@@ -57,22 +75,30 @@ def _tell(seed: int, sql: bool) -> None:
 def main(words: list[str]) -> int:
     """Run; return the exit status."""
     arguments = _arguments(words)
-    print(
-        f"seeds {arguments.seed} to {arguments.seed + arguments.histories - 1}; one of them: {command(arguments.seed)}"
-    )
+    if arguments.sql and arguments.kind == "lending":
+        print("lent memory is simulated without SQL only; leave --sql out", file=sys.stderr)
+        return 2
+    counts = _counts(arguments)
+    for kind, count in counts.items():
+        print(
+            f"{kind}: seeds {arguments.seed} to {arguments.seed + count - 1}; one of them: "
+            f"{command(arguments.seed, kind)}"
+        )
     started = time.monotonic()
-    figures, progress = Figures(), Progress(arguments.histories)
+    figures, progress = {kind: Figures(kind) for kind in counts}, Progress(sum(counts.values()))
     with multiprocessing.get_context("fork").Pool(arguments.processes) as pool:
-        for part in pool.imap_unordered(_chunk, _jobs(arguments)):
-            figures.merge(part)
-            progress.show(figures, time.monotonic() - started)
+        for kind, part in pool.imap_unordered(_chunk, _jobs(arguments)):
+            figures[kind].merge(part)
+            progress.show(list(figures.values()), time.monotonic() - started)
     progress.end()
     seconds = time.monotonic() - started
-    told = sorted(figures.failed_seeds)[:MOST_STORIES] or ([arguments.seed] if arguments.histories == 1 else [])
-    for seed in told:
-        _tell(seed, arguments.sql)
-    print(figures.text(seconds, arguments.seed))
-    return 1 if figures.violations else 0
+    for kind, sums in figures.items():
+        alone = [arguments.seed] if arguments.histories == 1 else []
+        for seed in sorted(sums.failed_seeds)[:MOST_STORIES] or alone:
+            _tell(kind, seed, arguments.sql)
+    for sums in reversed(figures.values()):
+        print(sums.text(seconds, arguments.seed))
+    return 1 if any(sums.violations for sums in figures.values()) else 0
 
 
 if __name__ == "__main__":

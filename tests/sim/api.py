@@ -35,6 +35,9 @@ class SimControllerAPI(ControllerAPI):
 
         return self._persisting.call(attempt, timeout_seconds or self._timeout)
 
+    def _lent(self, method: str, **arguments: Any) -> Any:
+        return self._persist(self._leader, method, None, arguments)
+
 
 class SimNodeAPI(NodeAPI):
     """A controller's way to itself."""
@@ -56,6 +59,7 @@ class SimAgentAPI(AgentAPI):
         self._moments = moments
         self._timeout = timeout_seconds
 
-    def _call(self, host: str, method: str, **arguments: Any) -> Any:
+    def _call(self, host: str, method: str, *, version: str | None = None, **arguments: Any) -> Any:
+        del version
         self._moments.pass_by("rpc")
         return self._network.call(host, method, arguments, self._timeout)

@@ -21,6 +21,8 @@ def disagreements(rack: "Rack") -> list[str]:
         return ["Nova is at work"]
     view = rack.view()
     found = [*_slices(rack, view), *_instances(rack, view), *_placement(rack, view)]
+    if rack.lent is not None:
+        found += rack.lent.disagreements()
     for name, host in rack.hosts.items():
         expected = {i.held.allocation_uuid for i in rack.nova.instances.values() if i.held and i.host == name}
         present = set(host.memory.folder(ATTACHMENTS))

@@ -105,6 +105,14 @@ class Faults:
         self._rack.hosts[name].revive()
         self._rack.nova.host_is_back(name)
 
+    def _lender_death(self, step: "Step") -> None:
+        assert self._rack.lent
+        self._rack.lent.kill_lender(self._rack.hosts[step.target])
+
+    def _lender_freeze(self, step: "Step") -> None:
+        assert self._rack.lent
+        self._rack.lent.freeze(self._rack.hosts[step.target], step.values["seconds"])
+
     # Clocks, devices, services
 
     def _clock_jump(self, step: "Step") -> None:
@@ -185,6 +193,8 @@ class Faults:
             if not host.up:
                 self._revive(name)
             host.start_agent()
+        if rack.lent is not None:
+            rack.lent.stop_faults()
         for node in rack.nodes.values():
             node.process.traps.clear()
         for name in rack.history.controllers:

@@ -1,6 +1,6 @@
 """A compute host of a history: what outlives its agent, the real agent over it, and its guests."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +15,19 @@ from pondstack_agent.endpoint import AgentEndpoint
 from . import settings
 from .api import SimControllerAPI
 from .kernel import Process
+from .lending.lender import Life
+from .lending.tenant import Tenant
+from .lending.world import HOST_BYTES, NoFolder
 from .links import DiskRecords
 from .threads import InlineExecutor, RLock, SimExecutor
 
 if TYPE_CHECKING:
     from .rack import Rack
+
+
+def serving(endpoints: Sequence[Any], method: str) -> Any:
+    """Return the endpoint that has a method, as oslo.messaging does."""
+    return next((item for item in endpoints if hasattr(item, method)), endpoints[0])
 
 
 class SimHost:
@@ -32,11 +40,17 @@ class SimHost:
         self.up = True
         self.wall_skew_seconds = 0.0
         self.process: Process | None = None
+        self.life: Life | None = None
+        self.tenant = Tenant(self)
 
     @property
     def agent_up(self) -> bool:
         """Whether the agent runs."""
         return self.process is not None and self.process.alive
+
+    def wall_seconds(self) -> float:
+        """Return what its clock shows."""
+        return 1e6 + self.rack.scheduler.now + self.wall_skew_seconds
 
     def start_agent(self) -> None:
         """Start the agent over what is on the disk."""
@@ -48,31 +62,43 @@ class SimHost:
         scheduler.spawn(process, self._run, process)
 
     def _run(self, process: Process) -> None:
-        scheduler = self.rack.scheduler
+        scheduler, lent = self.rack.scheduler, self.rack.lent
+        conf = settings.agent_conf(self.name)
+        more: dict[str, Any] = {}
+        if lent is not None:
+            conf.lending = lent.conf()
+            more = {"meminfo": lambda: (HOST_BYTES, HOST_BYTES), "growth_mib": lambda: 0, "pages": self.tenant}
         driver = MemoryHostPool(self.memory, self._records(Path("attachments")))
         try:
             agent = build_agent(
-                settings.agent_conf(self.name),  # type: ignore[arg-type]
+                conf,  # type: ignore[arg-type]
                 SimControllerAPI(
                     self.rack.network, self.rack.moments, scheduler, settings.CONTROLLER_CALL_SECONDS, process.rng
                 ),
                 SimExecutor(scheduler, process),
                 calls=InlineExecutor(),
                 pools=HostPools([driver]),
-                clock=lambda: 1e6 + scheduler.now + self.wall_skew_seconds,
+                clock=self.wall_seconds,
                 records=self._records,  # type: ignore[arg-type]
+                **more,
             )
             agent.manager.recover()
         except DeviceFailed as error:
             scheduler.note(f"cannot start: {error}")
             scheduler.call_at(scheduler.now + 1.0, self._again(process))
             return
-        endpoint = AgentEndpoint(agent.manager)
-        self.rack.network.serve(self.name, process, lambda method, named: self._handle(endpoint, method, named))
+        endpoints = [AgentEndpoint(agent.manager)]
+        if lent is not None:
+            endpoints += lent.serve(self, agent)
+        self.rack.network.serve(
+            self.name, process, lambda method, named: self._handle(serving(endpoints, method), method, named)
+        )
         while True:
             try:
                 agent.reporting.heartbeat()
                 agent.manager.tidy(settings.UNANSWERED_SECONDS, settings.KEEP_SECONDS)
+                if lent is not None:
+                    lent.beat(self, agent, self._client(process))
             except PondError as error:
                 scheduler.note(f"heartbeat failed: {error}")
             scheduler.sleep(settings.HEARTBEAT_SECONDS)
@@ -90,15 +116,18 @@ class SimHost:
 
     def _records(self, folder: Path) -> DiskRecords:
         changed = (lambda: self.rack.watch.disk_changed(self.name)) if folder.name == "attachments" else (lambda: None)
-        return DiskRecords(self.memory.folder(folder.name), self.rack.moments, changed)
+        records = DiskRecords(self.memory.folder(folder.name), self.rack.moments, changed)
+        records.folder = NoFolder(folder.name)
+        return records
 
-    def _handle(self, endpoint: AgentEndpoint, method: str, arguments: Mapping[str, Any]) -> Any:
+    def _handle(self, endpoint: Any, method: str, arguments: Mapping[str, Any]) -> Any:
         self.rack.moments.pass_by(f"agent.{method}")
         try:
             answer = getattr(endpoint, method)({}, **arguments)
         except oslo_messaging.ExpectedException as wrapped:
             raise wrapped.exc_info[1] from None
-        if "epoch" in arguments:
+        # Of lent memory a command may take long after its epoch was let in; generations keep it from harm.
+        if "epoch" in arguments and isinstance(endpoint, AgentEndpoint):
             self.rack.watch.accepted(f"the agent of {self.name}", arguments["epoch"])
         return answer
 
@@ -111,6 +140,9 @@ class SimHost:
         guests, self.memory.mapped = list(self.memory.mapped), {}
         for guest in guests:
             self.rack.watch.stopped(self.name, guest.partition("@")[0])
+        if self.rack.lent is not None:
+            self.life = None
+            self.tenant.died()
 
     def revive(self) -> None:
         """Get power again."""

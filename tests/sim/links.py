@@ -157,6 +157,7 @@ class DiskRecords(MemoryRecords):
         super().__init__(folder)
         self._moments = moments
         self._changed = changed
+        self.folder: Any = None
 
     def put(self, key: str, record: dict[str, Any]) -> None:
         """Write a record durably."""

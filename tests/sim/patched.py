@@ -38,6 +38,10 @@ class Clock:
         """Return seconds."""
         return self._scheduler.now
 
+    def perf_counter_ns(self) -> int:
+        """Return nanoseconds."""
+        return int(self._scheduler.now * 1e9)
+
     def sleep(self, seconds: float) -> None:
         """Wait."""
         self._scheduler.sleep(seconds)

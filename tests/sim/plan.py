@@ -36,7 +36,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """One history. `drain`: at the end all guests are deleted and every slice has to come back."""
+    """One history. `drain`: at the end all guests are deleted and every slice has to come back.
+
+    `lending`: hosts lend each other memory (see the folder lending), and no guest uses a pool.
+    """
 
     seed: int
     controllers: tuple[str, ...]
@@ -46,6 +49,7 @@ class History:
     drain: bool
     operations: tuple[Step, ...]
     faults: tuple[Step, ...]
+    lending: bool = False
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
@@ -100,7 +104,7 @@ def _faults(
         at = rng.uniform(0.5, SECONDS)
         kind = rng.choice(only) if only else rng.choices(tuple(KINDS), tuple(KINDS.values()))[0]
         kind, _, moment = kind.partition("@")
-        step = _fault(rng, at, kind, controllers, hosts, pools)
+        step = fault(rng, at, kind, controllers, hosts, pools)
         steps.append(replace(step, values={**step.values, "moment": moment}) if moment else step)
     return sorted(steps, key=lambda step: step.at)
 
@@ -127,9 +131,10 @@ KINDS = {
 """Kinds of faults and how often they are drawn."""
 
 
-def _fault(
+def fault(
     rng: Random, at: float, kind: str, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: dict[str, int]
 ) -> Step:
+    """Return a fault of a kind, drawn from `rng`."""
     anybody = (*controllers, *hosts)
     if kind in ("lose", "delay", "duplicate"):
         values = {"seconds": rng.uniform(1.0, 8.0), "share": rng.choice((0.2, 0.5, 0.9))}

@@ -17,6 +17,7 @@ from .faults import Faults
 from .host import SimHost
 from .kernel import Process, Scheduler
 from .lead import LeadWatch
+from .lending.world import LendingWorld
 from .links import DatabaseLink, Moments
 from .network import Network
 from .node import SimNode
@@ -63,9 +64,9 @@ class WatchedDevice(MemoryDevice):
 class WatchedStore(MemoryStore):
     """A store that shows each change of slices and allocations to the watch."""
 
-    def __init__(self, clock: Callable[[], float], watch: Watch) -> None:
+    def __init__(self, clock: Callable[[], float], watch: Watch, lent: LendingWorld | None = None) -> None:
         super().__init__(clock)
-        self._watch = watch
+        self._watch, self._lent = watch, lent
 
     reading = staticmethod(read_rack)
 
@@ -78,6 +79,8 @@ class WatchedStore(MemoryStore):
         """Show it."""
         if transaction.touched(self.tables.slices) or transaction.touched(self.tables.allocations):
             self._watch.ledger_changed(read_rack(transaction))
+        if self._lent is not None:
+            self._lent.committed(transaction)
 
 
 class Rack:
@@ -87,6 +90,7 @@ class Rack:
         self.history = history
         self.scheduler = Scheduler(history.seed)
         self.watch = Watch()
+        self.lent = LendingWorld(self) if history.lending else None
         self.moments = Moments(self.scheduler)
         self.network = Network(self.scheduler, history.seed)
         self.database_skew_seconds = 0.0
@@ -112,7 +116,7 @@ class Rack:
             from .sql import WatchedDatabase
 
             return WatchedDatabase(self.database_clock, self.watch)
-        return WatchedStore(self.database_clock, self.watch)
+        return WatchedStore(self.database_clock, self.watch, self.lent)
 
     def database_clock(self) -> float:
         """Return the database's seconds."""
@@ -227,5 +231,7 @@ class Rack:
     def _operate(self, step: Any) -> None:
         if step.kind in ("failover", "audit", "restart"):
             self.faults.command(step)
+        elif self.lent is not None:
+            self.lent.operate(step)
         else:
             self.nova.start(step)

@@ -2,14 +2,15 @@
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .run import Outcome
 
 
-def command(seed: int) -> str:
+def command(seed: int, kind: str = "slices") -> str:
     """Return the one command that replays a history."""
-    return f"make sim HISTORIES=1 SEED={seed}"
+    return f"make sim HISTORIES=1 SEED={seed}" + (f" KIND={kind}" if kind != "slices" else "")
 
 
 def story(outcome: Outcome, shrunken: Outcome) -> str:
@@ -17,7 +18,7 @@ def story(outcome: Outcome, shrunken: Outcome) -> str:
     history = shrunken.history
     lines = [
         f"VIOLATION {outcome.code} in history {outcome.history.seed}: {outcome.detail}",
-        f"replay: {command(outcome.history.seed)}",
+        f"replay: {command(outcome.history.seed, 'lending' if history.lending else 'slices')}",
         f"shortened from {len(outcome.history.operations)} operations and {len(outcome.history.faults)} faults to "
         f"{len(history.operations)} and {len(history.faults)}: {shrunken.code}: {shrunken.detail}",
         f"controllers {', '.join(history.controllers)}; hosts {', '.join(history.hosts)}; slices {history.pools}; "
@@ -32,8 +33,9 @@ def story(outcome: Outcome, shrunken: Outcome) -> str:
 
 @dataclass(slots=True)
 class Figures:
-    """Sums over histories."""
+    """Sums over histories of a kind."""
 
+    kind: str = "slices"
     histories: int = 0
     steps: int = 0
     acknowledged: int = 0
@@ -65,14 +67,14 @@ class Figures:
 
     def text(self, real_seconds: float, first_seed: int) -> str:
         """Return the figures for people, the violations last."""
-        lines = [f"faults injected: {sum(self.faults.values())}"]
+        lines = [f"{self.kind}, faults injected: {sum(self.faults.values())}"]
         lines += [f"  {count:>9} {kind}" for kind, count in sorted(self.faults.items(), key=lambda item: -item[1])]
         lines += [
             f"histories: {self.histories} (seeds {first_seed} to {first_seed + self.histories - 1})",
             f"steps: {self.steps}",
             f"virtual time: {self.virtual_seconds / 3600:.1f} h, real time: {real_seconds:.1f} s",
             f"histories per minute: {self.histories / max(real_seconds, 1e-9) * 60:.0f}",
-            f"attaches acknowledged: {self.acknowledged}",
+            f"{'loans' if self.kind == 'lending' else 'attaches'} acknowledged: {self.acknowledged}",
             f"violations: {sum(self.violations.values())}"
             + "".join(f"\n  {count:>9} {code}" for code, count in self.violations.most_common()),
         ]
@@ -89,18 +91,18 @@ class Progress:
         self._terminal = sys.stderr.isatty()
         self._next = self._EVERY_SECONDS
 
-    def show(self, figures: Figures, real_seconds: float) -> None:
+    def show(self, kinds: Sequence[Figures], real_seconds: float) -> None:
         """Show how far it is."""
         if not self._terminal and real_seconds < self._next:
             return
         self._next = real_seconds + self._EVERY_SECONDS
-        rate = figures.histories / max(real_seconds, 1e-9) * 60
-        line = (
-            f"{figures.histories}/{self._total} histories, {rate:.0f} a minute, "
-            f"{sum(figures.violations.values())} violations"
-        )
-        if figures.failed_seeds:
-            line += f" (seed {min(figures.failed_seeds)})"
+        done = sum(figures.histories for figures in kinds)
+        found = sum(sum(figures.violations.values()) for figures in kinds)
+        rate = done / max(real_seconds, 1e-9) * 60
+        line = f"{done}/{self._total} histories, {rate:.0f} a minute, {found} violations"
+        for figures in kinds:
+            if figures.failed_seeds:
+                line += f" ({figures.kind}, seed {min(figures.failed_seeds)})"
         sys.stderr.write(f"\r{line} " if self._terminal else f"{line}\n")
         sys.stderr.flush()
 

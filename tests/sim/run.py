@@ -69,6 +69,8 @@ def _live(rack: Rack) -> None:
     if rack.history.drain:
         for name in list(rack.nova.instances):
             rack.nova.start(Step(rack.scheduler.now, "delete", name))
+        if rack.lent is not None:
+            rack.lent.drain()
         _settle(rack)
 
 

@@ -1,6 +1,6 @@
 """What the controller's real Node and Leading are joined with in a history, in place of bus, threads and SQL."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from pondstack.rpc.transport import CONTROLLER_TOPIC
 
 from . import settings
 from .api import SimAgentAPI, SimNodeAPI
+from .host import serving
 from .kernel import Process, Scheduler
 from .links import DeviceLink
 from .threads import SimExecutor
@@ -65,11 +66,11 @@ class SimParts:
 
 
 class SimServer:
-    """An RPC server of oslo.messaging, with one endpoint."""
+    """An RPC server of oslo.messaging."""
 
-    def __init__(self, rack: "Rack", target: Any, endpoint: Any) -> None:
+    def __init__(self, rack: "Rack", target: Any, endpoints: Sequence[Any]) -> None:
         self._rack = rack
-        self._endpoint = endpoint
+        self._endpoints = endpoints
         self._topics = (
             {target.topic} if target.topic == CONTROLLER_TOPIC else {target.topic, f"{target.topic}.{target.server}"}
         )
@@ -95,7 +96,7 @@ class SimServer:
 
     def _handle(self, method: str, arguments: Mapping[str, Any]) -> Any:
         try:
-            answer = getattr(self._endpoint, method)({}, **arguments)
+            answer = getattr(serving(self._endpoints, method), method)({}, **arguments)
         except oslo_messaging.ExpectedException as wrapped:
             raise wrapped.exc_info[1] from None
         if method == "assign":
@@ -222,7 +223,7 @@ def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
         return SimExecutor(scheduler, task.process)
 
     messaging = SimpleNamespace(
-        get_rpc_server=lambda _transport, target, endpoints, **_named: SimServer(rack, target, endpoints[0])
+        get_rpc_server=lambda _transport, target, endpoints, **_named: SimServer(rack, target, endpoints)
     )
     leading = {
         "AgentAPI": lambda _transport, timeout_seconds, **_named: WatchedAgentAPI(rack, timeout_seconds),
@@ -230,7 +231,8 @@ def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
         "periodics": Periodics(scheduler),
         "oslo_messaging": messaging,
         "Ledger": rack.ledger,
-        "Background": lambda name, task: Idle() if name == "settler" else Background(name, task),
+        "Background": lambda name, task: Idle() if name == "settler" and rack.lent is None else Background(name, task),
+        "LentInventory": lambda _placement, _ledger: None,
         "InventorySync": lambda placement, ledger, *others: InventorySync(
             placement.for_epoch(ledger.epoch), ledger, *others
         ),
@@ -246,6 +248,7 @@ def controller_stand_ins(rack: "Rack") -> dict[str, dict[str, Any]]:
         schema = SimpleNamespace(demand_head=lambda _database: None)
         node |= {"Follower": StillFollower, "controllers": memory_controllers, "migration": schema}
     return {
+        **(rack.lent.stand_ins() if rack.lent is not None else {}),
         "pondstack.controller.leading": leading,
         "pondstack.controller.node": node,
         "pondstack.controller.reconciler": {"futures": waiting(scheduler)},

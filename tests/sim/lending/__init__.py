@@ -1,0 +1,1 @@
+"""Histories of lent memory: hosts that lend to each other, sleep, die, and want their memory back."""

@@ -1,0 +1,128 @@
+"""Deliberately broken variants of what lends memory. Each must be caught, as those of tests.sim.mutants."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+import oslo_messaging
+
+from pondstack.controller.lending import Settler
+from pondstack.db import lending as ledger
+from pondstack.testing import memory_buffers
+from pondstack_agent.lending.book import Book
+from pondstack_agent.lending.reclaims import Reclaims
+from pondstack_rdma.lending import SoftwareLender
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A variant. `faults`: the kinds that bring it to light; (): all kinds."""
+
+    broken: Callable[[], contextlib.AbstractContextManager[None]]
+    about: str
+    faults: tuple[str, ...] = ()
+
+
+MUTANTS: dict[str, Mutant] = {}
+
+
+def mutant(*faults: str) -> Callable[[Callable[[], Iterator[None]]], None]:
+    """Register a variant under its name; the docstring says what it breaks."""
+
+    def register(function: Callable[[], Iterator[None]]) -> None:
+        MUTANTS[function.__name__] = Mutant(contextlib.contextmanager(function), function.__doc__ or "", faults)
+
+    return register
+
+
+@mutant()
+def free_before_keys_are_dead() -> Iterator[None]:
+    """What a borrower gave back is free at once: nobody ends its key."""
+    with mock.patch.object(Settler, "_revoke", lambda _self, items: {item.index for item in items}):
+        yield
+
+
+@mutant()
+def memory_stays_dirty() -> Iterator[None]:
+    """A lender keeps what a borrower wrote for the next one."""
+
+    def end(self: Any, key: Any, _region: int) -> None:
+        self._key_ended(key)
+
+    with mock.patch.object(SoftwareLender, "_end", end):
+        yield
+
+
+@mutant("cut", "pause_agent", "lose")
+def given_back_on_time_out() -> Iterator[None]:
+    """A borrower that does not answer in time is taken to have let go."""
+    plain = Settler._ask_back
+
+    def ask_back(self: Any, held: Any) -> None:
+        try:
+            plain(self, held)
+        except oslo_messaging.MessagingTimeout:
+            only = [(item.incarnation, item.index) for item in held]
+            self._ledger.give_back(str(ledger.uuid4()), held[0].allocation_uuid, held[0].host, only)
+
+    with mock.patch.object(Settler, "_ask_back", ask_back):
+        yield
+
+
+@mutant()
+def abandoned_for_ever() -> Iterator[None]:
+    """A loan that is never acknowledged is never asked back."""
+    with mock.patch.object(ledger.Lending, "release_abandoned", return_value=0):
+        yield
+
+
+@mutant("duplicate", "delay")
+def late_words_count() -> Iterator[None]:
+    """The controller takes an old word of a lender for its newest."""
+    plain = memory_buffers.lender
+
+    def forgetful(tx: Any, host: str) -> Any:
+        found = plain(tx, host)
+        return found and replace(found, sequence=-1)
+
+    with mock.patch.object(memory_buffers, "lender", forgetful):
+        yield
+
+
+@mutant("duplicate", "delay")
+def late_commands_count() -> Iterator[None]:
+    """A lender ends whatever key a buffer has when it is told to end an old one."""
+    plain = Book.revoke
+
+    def revoke(self: Any, indexes: Any, generations: Any = None) -> Any:
+        del generations
+        return plain(self, indexes)
+
+    with mock.patch.object(Book, "revoke", revoke):
+        yield
+
+
+@mutant()
+def lender_helps_itself() -> Iterator[None]:
+    """A host takes its memory back without asking who has it."""
+
+    def freed(self: Any, _entry: Any) -> list[int]:
+        return [item.index for item in self._client.hold().buffers]
+
+    with mock.patch.object(Reclaims, "_freed", freed):
+        yield
+
+
+@mutant()
+def failed_attempt_gives_all_back() -> Iterator[None]:
+    """An attempt to borrow that fails gives back what another attempt of the same operation was answered with."""
+
+    def give_back(self: Any, uuid: str, _reason: str) -> int:
+        for host in {item.host for item in self.buffers() if item.allocation_uuid == uuid}:
+            self.give_back(str(ledger.uuid4()), uuid, host)
+        return 0
+
+    with mock.patch.object(ledger.Lending, "release_unacknowledged", give_back):
+        yield

@@ -1,0 +1,84 @@
+"""Histories in which hosts lend each other memory. Their seeds are a stream of their own: no other history moves."""
+
+from random import Random
+from typing import Any
+
+from ..plan import SECONDS, History, Step, fault
+
+BUFFER_MIB = 1
+MOST_BUFFERS = 4
+
+KINDS = {
+    "lose": 3,
+    "delay": 5,
+    "duplicate": 3,
+    "cut": 3,
+    "crash": 5,
+    "pause": 4,
+    "lose_commit": 2,
+    "crash_agent": 4,
+    "pause_agent": 3,
+    "host_death": 2,
+    "database_down": 1,
+    "cut_broker": 1,
+    "lender_death": 2,
+    "lender_freeze": 2,
+}
+"""Kinds of faults and how often they are drawn."""
+
+
+def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
+    """Return the history of a seed; `only`: with many faults of these kinds and no others."""
+    rng = Random(f"lending {seed}")
+    controllers = tuple(f"c{number}" for number in range(1, rng.choice((3, 3, 4))))
+    hosts = tuple(f"h{number}" for number in range(1, rng.choice((4, 4, 5))))
+    operations = tuple(_operations(rng, controllers, hosts))
+    faults = tuple(_faults(rng, controllers, hosts, only))
+    return History(seed, controllers, hosts, {"pool0": 3}, 0, True, operations, faults, lending=True)
+
+
+def _operations(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...]) -> list[Step]:
+    steps = [
+        Step(rng.uniform(1.0, 4.0), "lend", host, {"buffers": rng.randint(1, MOST_BUFFERS)})
+        for host in rng.sample(hosts, 2)
+    ]
+    for _ in range(rng.randint(6, 22)):
+        kind = rng.choices(
+            ("borrow", "give_back", "lend", "reclaim", "sleep", "failover", "restart"), (9, 5, 2, 4, 2, 1, 1)
+        )[0]
+        steps.append(_operation(rng, kind, controllers, hosts))
+    return sorted(steps, key=lambda step: step.at)
+
+
+def _operation(rng: Random, kind: str, controllers: tuple[str, ...], hosts: tuple[str, ...]) -> Step:
+    at, target = rng.uniform(3.0, SECONDS), rng.choice(hosts)
+    values: dict[str, Any] = {}
+    if kind == "borrow":
+        values = {"buffers": rng.randint(1, 3), "guaranteed": rng.random() < 0.5, "forgets": rng.random() < 0.15}
+    elif kind == "lend":
+        values = {"buffers": rng.randint(1, MOST_BUFFERS)}
+    elif kind == "give_back":
+        values = {"which": rng.randrange(4)}
+    elif kind == "reclaim":
+        values = {"buffers": rng.randint(1, MOST_BUFFERS), "seconds": rng.choice((1.0, 4.0, 20.0))}
+    elif kind == "sleep":
+        values = {"seconds": rng.uniform(2.0, 10.0)}
+    elif kind == "failover":
+        target = rng.choice(("", *controllers))
+    else:
+        target, values = "leader", {"seconds": rng.uniform(0.1, 4.0)}
+    return Step(at, kind, target, values)
+
+
+def _faults(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...], only: tuple[str, ...]) -> list[Step]:
+    steps = []
+    for _ in range(12 if only else rng.choice((0, 1, 2, 3, 4, 5, 6, 8))):
+        at = rng.uniform(2.0, SECONDS)
+        kind = rng.choice(only) if only else rng.choices(tuple(KINDS), tuple(KINDS.values()))[0]
+        if kind == "lender_death":
+            steps.append(Step(at, kind, rng.choice(hosts)))
+        elif kind == "lender_freeze":
+            steps.append(Step(at, kind, rng.choice(hosts), {"seconds": rng.uniform(0.5, 6.0)}))
+        else:
+            steps.append(fault(rng, at, kind, controllers, hosts, {"pool0": 3}))
+    return sorted(steps, key=lambda step: step.at)

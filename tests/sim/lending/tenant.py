@@ -1,0 +1,207 @@
+"""Who borrows on a host, and owns the pages there: what it knows of its loans is on the host's disk."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import oslo_messaging
+
+from pondstack.domain.errors import Conflict, PondError
+from pondstack_agent.borrowing.borrowing import Borrowing
+from pondstack_agent.borrowing.link import LenderLink
+
+from ..watch import Violation
+from .lender import MARK_BYTES
+from .plan import BUFFER_MIB
+from .watch import Place
+
+if TYPE_CHECKING:
+    from pondstack_agent.build import Agent
+
+    from ..api import SimControllerAPI
+    from ..host import SimHost
+    from ..kernel import Process
+    from ..plan import Step
+
+FAILED = (PondError, oslo_messaging.MessagingTimeout)
+"""What a call of the controller may end with."""
+
+
+@dataclass(slots=True)
+class Loan:
+    """An allocation. `leaving`: it is not wanted any more. `forgotten`: whoever asked died before it knew."""
+
+    operation_id: str
+    uuid: str = ""
+    places: set[Place] = field(default_factory=set)
+    acknowledged: bool = False
+    leaving: bool = False
+    forgotten: bool = False
+
+
+class Tenant:
+    """Implements pondstack_agent.borrowing.pages.Pages. `agent`: of the host's present life."""
+
+    def __init__(self, host: "SimHost") -> None:
+        self._host, self._rack = host, host.rack
+        self.loans: list[Loan] = []
+        self.agent: Agent | None = None
+
+    @property
+    def _borrowing(self) -> Borrowing:
+        assert self.agent
+        assert self.agent.borrowing
+        return self.agent.borrowing
+
+    @property
+    def _epoch(self) -> int:
+        assert self.agent
+        return self.agent.manager._epoch.seen
+
+    # Pages
+
+    def arrived(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+        """Nothing: `_use` looks and writes."""
+
+    def lost(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+        """Nothing: its mirror serves."""
+
+    def leave(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+        """Use buffers no more."""
+        del allocation_uuid
+        self._rack.moments.pass_by("agent.leave")
+        for index in indexes:
+            self._drop(Place(link.lender, link.incarnation, index))
+
+    def _drop(self, place: Place) -> None:
+        assert self._rack.lent
+        self._rack.lent.watch.users.pop(place, None)
+        for loan in self.loans:
+            loan.places.discard(place)
+        self.loans = [loan for loan in self.loans if loan.places or not loan.uuid]
+
+    # What it wants
+
+    def borrow(self, process: "Process", controller: "SimControllerAPI", step: "Step") -> None:
+        """Ask for memory and use it."""
+        loan = Loan(str(UUID(int=process.rng.getrandbits(128), version=4)), forgotten=step.values["forgets"])
+        mib = step.values["buffers"] * BUFFER_MIB
+        asked = {"consumer_uuid": f"vm-{self._host.name}", "host": self._host.name, "remote_mib": mib}
+        self.loans.append(loan)
+        try:
+            answer = controller.borrow(operation_id=loan.operation_id, guaranteed=step.values["guaranteed"], **asked)
+            if answer["buffers"] and not loan.forgotten:
+                self._take(controller, loan, answer)
+        except FAILED as error:
+            self._rack.scheduler.note(f"borrow failed: {error}")
+            loan.leaving = True
+        if not loan.uuid:
+            # Not known here: the controller takes back what nobody acknowledges.
+            self.loans = [other for other in self.loans if other is not loan]
+        elif loan.leaving:
+            self.give_back(controller, loan)
+
+    def _take(self, controller: "SimControllerAPI", loan: Loan, answer: dict[str, Any]) -> None:
+        loan.uuid = answer["allocation_uuid"]
+        loan.places = {Place(item["lender"], item["incarnation"], item["index"]) for item in answer["buffers"]}
+        for lender, made in answer["lenders"].items():
+            epoch = self._epoch
+            self._borrowing.prepare(epoch=epoch, lender=lender, allocation_uuid=loan.uuid, **made)
+        try:
+            for place in sorted(loan.places):
+                if place.lender not in answer["lenders"]:
+                    self._borrowing.adopt(loan.uuid, place.lender, place.incarnation, [place.index])
+        except Conflict as error:
+            # A promise of a zombie that was being taken back when it went to sleep again: there is no key.
+            self._rack.scheduler.note(f"loan goes back: {error}")
+            loan.leaving = True
+            return
+        controller.acknowledge_borrowed(
+            operation_id=loan.operation_id,
+            allocation_uuid=loan.uuid,
+            host=self._host.name,
+            opened=[(place.incarnation, place.index) for place in sorted(loan.places)],
+        )
+        self._acknowledged(loan)
+
+    def _acknowledged(self, loan: Loan) -> None:
+        assert self._rack.lent
+        if loan.leaving:
+            return
+        loan.acknowledged = True
+        self._rack.scheduler.acknowledged += 1
+        watch = self._rack.lent.watch
+        for place in sorted(loan.places):
+            # The controller may have asked for some back since it was acknowledged.
+            if self._opened(place):
+                watch.users[place] = self._host.name, loan.uuid
+            else:
+                loan.places.discard(place)
+        watch.look()
+        for place in sorted(loan.places):
+            self._use(loan, place)
+
+    def _opened(self, place: Place) -> bool:
+        held = self._borrowing._store.get(place.lender, place.incarnation).buffers.get(place.index)
+        return held is not None and not held.leaving
+
+    def _use(self, loan: Loan, place: Place) -> None:
+        """Look whether a buffer is fresh, and write into it."""
+        link, found = self._borrowing.link(place.lender, place.incarnation), bytearray(MARK_BYTES)
+        mark = loan.uuid[:MARK_BYTES].encode()
+        if link is None:
+            return
+        try:
+            link.read_into(place.index, 0, found)
+            if any(found) and bytes(found) != mark:
+                raise Violation("not_fresh", f"{self._host.name} finds {bytes(found)!r} in {place}, which it borrowed")
+            link.write(place.index, 0, mark)
+        except PondError as error:
+            self._rack.scheduler.note(f"{place} is served from the mirror: {error}")
+
+    def give_back(self, controller: "SimControllerAPI", loan: Loan) -> None:
+        """Want a loan no more; what is not done is tried again by `tidy`."""
+        loan.leaving = True
+        if not loan.uuid:
+            return  # it is being asked for
+        try:
+            for lender, incarnation in sorted({(place.lender, place.incarnation) for place in loan.places}):
+                self._give_back(controller, loan, lender, incarnation)
+        except FAILED as error:
+            self._rack.scheduler.note(f"give back goes on later: {error}")
+
+    def _give_back(self, controller: "SimControllerAPI", loan: Loan, lender: str, incarnation: str) -> None:
+        mine = sorted(p.index for p in loan.places if (p.lender, p.incarnation) == (lender, incarnation))
+        about = {"allocation_uuid": loan.uuid, "lender": lender, "incarnation": incarnation}
+        epoch = self._epoch
+        gone = self._borrowing.give_back(epoch=epoch, indexes=mine, **about)
+        if gone:  # never opened, or closed before
+            operation = str(UUID(int=self._host.process.rng.getrandbits(128), version=4))  # type: ignore[union-attr]
+            controller.release_buffers(operation_id=operation, host=self._host.name, indexes=gone, **about)
+            for index in gone:
+                self._drop(Place(lender, incarnation, index))
+
+    def tidy(self, controller: "SimControllerAPI") -> None:
+        """Go on with what was not done; with each heartbeat."""
+        for loan in list(self.loans):
+            if loan.leaving:
+                self.give_back(controller, loan)
+        self.loans = [loan for loan in self.loans if loan.places or not loan.uuid]
+
+    def began(self) -> None:
+        """A new life of the agent: what was asked for in the former one and not acknowledged is not wanted."""
+        for loan in list(self.loans):
+            if not loan.uuid:
+                self.loans.remove(loan)
+            elif not loan.acknowledged:
+                loan.leaving = True
+
+    def died(self) -> None:
+        """The host lost power, and its guests with it."""
+        assert self._rack.lent
+        for place, (host, _) in list(self._rack.lent.watch.users.items()):
+            if host == self._host.name:
+                del self._rack.lent.watch.users[place]
+        for loan in self.loans:
+            loan.leaving = True

@@ -1,0 +1,88 @@
+"""What must hold of lent memory after every step of a history. Nothing in here is told to the code under test."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from pondstack.domain.lending import Buffer
+from pondstack.domain.states import OWNED, SliceState
+from pondstack_rdma.model import Key
+
+from ..watch import Violation
+
+if TYPE_CHECKING:
+    from .lender import Life
+    from .world import LendingWorld
+
+
+class Place(NamedTuple):
+    """One buffer of one life of a lender."""
+
+    lender: str
+    incarnation: str
+    index: int
+
+
+class LendWatch:
+    """Sees each change of ledger, keys and memory. `users`: acknowledged loans that are in use, by place."""
+
+    def __init__(self, world: "LendingWorld") -> None:
+        self._world = world
+        self.buffers: Mapping[Place, Buffer] = {}
+        self.users: dict[Place, tuple[str, str]] = {}
+        self._used_keys: set[tuple[str, int]] = set()
+
+    def ledger_changed(self, buffers: list[Buffer]) -> None:
+        """The ledger's buffers are these now."""
+        self.buffers = {Place(item.lender, item.incarnation, item.index): item for item in buffers}
+        if len(self.buffers) != len(buffers):
+            raise Violation("buffer_twice", "the ledger lists a buffer twice")
+        for place, item in self.buffers.items():
+            owned = bool(item.host and item.allocation_uuid)
+            if owned != (item.state in OWNED) and item.state is not SliceState.QUARANTINED:
+                raise Violation("owner_of_buffer", f"{item.name} is {item.state} and {item.host} has it")
+            if item.host == place.lender:
+                raise Violation("borrows_of_itself", item.name)
+        self.look()
+
+    def look(self) -> None:
+        """Compare what borrowers use, the ledger, and the keys that live."""
+        for place, user in self.users.items():
+            self._check_user(place, user)
+        for life in self._world.lives():
+            for entry in life.book.buffers():
+                item = self.buffers.get(Place(life.host.name, life.incarnation, entry.index))
+                if item is not None and entry.borrower:
+                    self._check_key(life, item, entry.borrower)
+
+    def _check_user(self, place: Place, user: tuple[str, str]) -> None:
+        item = self.buffers.get(place)
+        if item is None or (item.host, item.allocation_uuid) != user:
+            found = "not in the ledger" if item is None else f"{item.state}, of {item.host}"
+            raise Violation("loan_handed_on", f"{user[0]} uses buffer {place.index} of {place.lender}: it is {found}")
+
+    def _check_key(self, life: "Life", item: Buffer, borrower: str) -> None:
+        key = life.incarnation, life.book._key(item.index).number
+        owner = item.host if item.state in OWNED else None
+        if owner == borrower:
+            self._used_keys.add(key)
+        elif item.state is SliceState.ONLINE:
+            raise Violation("key_of_another", f"{item.name} is {owner}'s, and {borrower} has a live key")
+        elif key in self._used_keys and item.state in (SliceState.FREE, SliceState.ASSIGNING):
+            raise Violation(
+                "key_outlived", f"{item.name} is {item.state}, and its former user {borrower} has a live key"
+            )
+
+    def key_ends(self, life: "Life", key: Key, index: int) -> None:
+        """A lender is about to end a key, not by its own need for memory unless `by_host`."""
+        item = self.buffers.get(Place(life.host.name, life.incarnation, index))
+        if item is None or life.by_host or item.state is not SliceState.ONLINE or item.host != key.borrower:
+            return
+        raise Violation("live_key_ended", f"a command ended the key of {key.borrower}, which has {item.name}")
+
+    def memory_returns(self, life: "Life", index: int) -> None:
+        """A lender is about to give memory back to its host."""
+        if any(entry.index == index and entry.borrower for entry in life.book.buffers()):
+            raise Violation("withdrawn_with_key", f"buffer {index} of {life.host.name} goes back with a live key")
+        item = self.buffers.get(Place(life.host.name, life.incarnation, index))
+        if item is not None and item.state in OWNED and not life.host_may_take():
+            raise Violation("withdrawn_in_use", f"{item.name} goes back to its host while {item.host} has it")

@@ -1,0 +1,242 @@
+"""Lent memory of a history: what joins lenders, borrowers and operators with the rack."""
+
+from pathlib import PurePosixPath
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from pondstack.domain.lending import LenderKind
+from pondstack.domain.states import SliceState
+from pondstack.testing import memory_buffers
+from pondstack.testing.memory_store import Transaction
+from pondstack_agent.borrowing.endpoint import BorrowingEndpoint
+from pondstack_agent.build import Agent
+from pondstack_agent.lending.endpoint import LendingEndpoint
+
+from .. import settings
+from ..api import SimControllerAPI
+from ..kernel import Process
+from .lender import DRIVER, Life, SimClient, SimTransport
+from .plan import BUFFER_MIB
+from .tenant import FAILED
+from .watch import LendWatch
+
+if TYPE_CHECKING:
+    from ..host import SimHost
+    from ..plan import Step
+    from ..rack import Rack
+
+RECLAIM_SECONDS = 6.0
+PROMISE_SECONDS = 2.5
+"""So long a host that wants to sleep waits for its buffers' borrowers."""
+HOST_BYTES = 64 * 1024**3
+
+
+class NoFolder(PurePosixPath):
+    """A folder of nobody's disk."""
+
+    def mkdir(self, **_named: Any) -> None:
+        """Have it."""
+
+    def chmod(self, _mode: int) -> None:
+        """Have it so."""
+
+
+class LendingWorld:
+    """Everything of lent memory in one history."""
+
+    def __init__(self, rack: "Rack") -> None:
+        self._rack = rack
+        self.watch = LendWatch(self)
+        self.process = rack.scheduler.process("operator")
+        # One stream for all lives: a process that starts again draws what its former self drew.
+        self.births = rack.scheduler.process("births").rng
+        self._at_work = 0
+        self._draining = False
+
+    def lives(self) -> list[Life]:
+        """Return the present lives of all hosts' lent memory."""
+        return [host.life for host in self._rack.hosts.values() if host.life is not None]
+
+    def committed(self, transaction: Transaction) -> None:
+        """Show the watch what a commit did to buffers."""
+        tables = transaction.tables
+        if transaction.touched(tables.buffers) or transaction.touched(tables.lenders):
+            self.watch.ledger_changed(memory_buffers.everything(transaction))
+
+    # How the code under test is joined with it
+
+    def stand_ins(self) -> dict[str, dict[str, Any]]:
+        """Return what to put in the place of names of the agent's modules."""
+
+        def of(name: str) -> "SimHost":
+            return self._rack.hosts[name]
+
+        return {
+            "pondstack_agent.lending.build": {
+                "LenderClient": lambda _folder, command, _seconds: SimClient(of(command.host)),
+                "Path": NoFolder,
+                "options_of": lambda _conf: {},
+            },
+            "pondstack_agent.borrowing.build": {
+                "load_transport": lambda _name, host: SimTransport(host),
+                "options_of": lambda conf: of(conf.host),
+                "Path": NoFolder,
+            },
+        }
+
+    def conf(self) -> SimpleNamespace:
+        """Return [lending] of an agent."""
+        return SimpleNamespace(
+            transport=DRIVER,
+            buffer_mib=BUFFER_MIB,
+            launcher="",
+            lender_timeout_seconds=1.0,
+            reclaim_seconds=RECLAIM_SECONDS,
+            reserve_mib=0,
+            pressure_mib=0,
+            access_timeout_seconds=1.0,
+            reconnect_seconds=3.0,
+        )
+
+    def serve(self, host: "SimHost", agent: Agent) -> list[Any]:
+        """Have a new life of an agent take part; returns the endpoints that it has besides."""
+        host.tenant.agent = agent
+        host.tenant.began()
+        assert agent.borrowing
+        agent.borrowing.recover()
+        return [LendingEndpoint(agent.lending), BorrowingEndpoint(agent.borrowing)]
+
+    def beat(self, host: "SimHost", agent: Agent, controller: SimControllerAPI) -> None:
+        """One turn of the agent's heartbeat."""
+        assert agent.lending
+        assert agent.borrowing
+        agent.lending.maintain(settings.KEEP_SECONDS)
+        agent.borrowing.maintain(settings.KEEP_SECONDS)
+        host.tenant.tidy(controller)
+
+    # What operators and tenants do
+
+    def operate(self, step: "Step") -> None:
+        """Begin an operation."""
+        host = self._rack.hosts[step.target]
+        if step.kind in ("borrow", "give_back"):
+            if host.agent_up and host.process is not None and host.tenant.agent is not None:
+                self._rack.scheduler.spawn(host.process, self._tenant, step, host)
+            return
+        self._at_work += 1
+        self._rack.scheduler.spawn(self.process, self._operator, step, host)
+
+    def _client(self, process: Process) -> SimControllerAPI:
+        rack = self._rack
+        return SimControllerAPI(rack.network, rack.moments, rack.scheduler, 3.0, process.rng)
+
+    def _tenant(self, step: "Step", host: "SimHost") -> None:
+        assert host.process
+        controller = self._client(host.process)
+        if step.kind == "borrow":
+            host.tenant.borrow(host.process, controller, step)
+        elif host.tenant.loans:
+            host.tenant.give_back(controller, host.tenant.loans[step.values["which"] % len(host.tenant.loans)])
+
+    def _operator(self, step: "Step", host: "SimHost") -> None:
+        controller, scheduler = self._client(self.process), self._rack.scheduler
+        try:
+            if step.kind == "lend":
+                self._lend(controller, host, step.values["buffers"], LenderKind.ACTIVE)
+            elif step.kind == "reclaim":
+                mib = step.values["buffers"] * BUFFER_MIB
+                seconds = step.values["seconds"]
+                controller.reclaim_host(name=host.name, mib=mib, seconds=seconds, operation_id=self._new_id())
+            else:
+                self._sleep(controller, host, step.values["seconds"])
+        except FAILED as error:
+            scheduler.note(f"{step} failed: {error}")
+        finally:
+            self._at_work -= 1
+
+    def _new_id(self) -> str:
+        return str(UUID(int=self.process.rng.getrandbits(128), version=4))
+
+    def _lend(self, controller: SimControllerAPI, host: "SimHost", buffers: int, kind: LenderKind) -> None:
+        mib = buffers * BUFFER_MIB
+        controller.delegate_host(name=host.name, mib=mib, kind=str(kind), operation_id=self._new_id())
+
+    def _sleep(self, controller: SimControllerAPI, host: "SimHost", seconds: float) -> None:
+        """Have a host lend as a zombie, freeze it, and wake it."""
+        scheduler = self._rack.scheduler
+        lent = len(host.life.book.buffers()) if host.life else 2
+        self._lend(controller, host, lent, LenderKind.ZOMBIE)
+        scheduler.sleep(PROMISE_SECONDS)
+        if host.life is None or host.life.kind is not LenderKind.ZOMBIE or host.process is None:
+            return
+        self.freeze(host, seconds)
+        host.process.paused_until = scheduler.now + seconds
+        scheduler.faults["zombie slept"] += 1
+        scheduler.sleep(seconds)
+        self._lend(controller, host, lent, LenderKind.ACTIVE)
+
+    def freeze(self, host: "SimHost", seconds: float) -> None:
+        """Freeze the lender's process."""
+        if host.life is not None:
+            host.life.frozen_until = self._rack.scheduler.now + seconds
+            self._rack.scheduler.faults["lender frozen"] += 1
+
+    def kill_lender(self, host: "SimHost") -> None:
+        """Kill the lender's process: its memory is gone."""
+        if host.life is not None:
+            host.life = None
+            self._rack.scheduler.faults["lender killed"] += 1
+
+    # The end
+
+    def stop_faults(self) -> None:
+        """Thaw what is frozen."""
+        for life in self.lives():
+            life.frozen_until = 0.0
+
+    def drain(self) -> None:
+        """Have everybody give everything back, and lenders take everything back."""
+        self._draining = True
+        for host in self._rack.hosts.values():
+            for loan in host.tenant.loans:
+                loan.leaving = True
+        self._at_work += 1
+        self._rack.scheduler.spawn(self.process, self._take_all_back)
+
+    def _take_all_back(self) -> None:
+        """Wake every lender and have it take back what it lends, without any force."""
+        controller = self._client(self.process)
+        try:
+            for host in self._rack.hosts.values():
+                while host.life is not None:
+                    try:
+                        if host.life.kind is LenderKind.ZOMBIE:
+                            self._lend(controller, host, len(host.life.book.buffers()), LenderKind.ACTIVE)
+                        operation_id = self._new_id()
+                        controller.reclaim_host(name=host.name, mib=1 << 20, seconds=3600.0, operation_id=operation_id)
+                    except FAILED as error:
+                        self._rack.scheduler.note(f"{host.name} lends on: {error}")
+                    self._rack.scheduler.sleep(1.0)
+        finally:
+            self._at_work -= 1
+
+    def disagreements(self) -> list[str]:
+        """Return what is not yet consistent."""
+        found = ["operators are at work"] if self._at_work else []
+        for host in self._rack.hosts.values():
+            present = host.life.incarnation if host.life else ""
+            there = {entry.index for entry in host.life.book.buffers()} if host.life else set()
+            mine = {p.index for p in self.watch.buffers if p.lender == host.name and p.incarnation == present}
+            if there != mine:
+                found.append(f"{host.name} lends {sorted(there)}, the ledger says {sorted(mine)}")
+        for place, item in self.watch.buffers.items():
+            if item.state is SliceState.SANITIZING and item.kind is LenderKind.ZOMBIE and not self._draining:
+                continue  # until its lender is awake
+            if item.state not in (SliceState.FREE, SliceState.ONLINE):
+                found.append(f"buffer {place.index} of {place.lender} is {item.state} ({item.reason})")
+            elif item.state is SliceState.ONLINE and place not in self.watch.users:
+                found.append(f"buffer {place.index} of {place.lender} is lent to {item.host}, which does not use it")
+        if self._draining and (self.watch.buffers or self.lives()):
+            found.append(f"{len(self.watch.buffers)} buffers and {len(self.lives())} lenders are left")
+        return found
