@@ -1,6 +1,6 @@
 """The transport interface: a lender gives out keys of its memory, a borrower's link reads and writes with them.
 
-Every driver passes rdma/tests/test_contract.py, as far as its characteristics go. All of it may be used from several
+Every driver passes rdma/tests/test_contract_*.py, as far as its characteristics go. All of it may be used from several
 threads at once, and every `close` may be repeated.
 """
 
@@ -120,8 +120,7 @@ class Link(_Closing, ABC):
         """
         done, error = self._run(operations, check_operations(operations, self.characteristics))
         if error is not None:
-            text = f"{done} of {len(operations)} operations were carried out; then: {error.message}"
-            raise PartialBatch(text, done, error) from error
+            raise partial_batch(done, len(operations), error) from error
 
     @abstractmethod
     def flush(self) -> None:
@@ -140,6 +139,11 @@ class Link(_Closing, ABC):
         """
 
 
+def partial_batch(done: int, count: int, error: PondError) -> PartialBatch:
+    """Return the error of a batch of `count` operations that ended early."""
+    return PartialBatch(f"{done} of {count} operations were carried out; then: {error.message}", done, error)
+
+
 class Transport(ABC):
     """A kind of transport. Drivers register under the entry point group `pondstack.transports`."""
 
@@ -147,8 +151,11 @@ class Transport(ABC):
 
     @abstractmethod
     def lend(self, name: str) -> Lender:
-        """Start a lender called `name` in this process. Raises InUse when there is one, RegistrationFailed."""
+        """Start a lender called `name` in this process.
+
+        Raises InUse when there is one, RegistrationFailed, NoDevice.
+        """
 
     @abstractmethod
     def connect(self, ticket: Ticket, timeout_seconds: float) -> Link:
-        """Connect a borrower; raises WrongBorrower, TransportGone."""
+        """Connect a borrower; raises WrongBorrower, TransportGone, NoDevice."""

@@ -11,9 +11,12 @@ PondError
 ├── PageLost                  pondstack.page_lost
 ├── PartialBatch              pondstack.partial_batch
 └── Unavailable
+    ├── AnswerLost            pondstack.answer_lost
     ├── MirrorBusy            pondstack.mirror_busy
     │   └── MirrorDegraded    pondstack.mirror_degraded
+    ├── NoDevice              pondstack.no_rdma_device
     ├── RegistrationFailed    pondstack.registration_failed
+    ├── RequestNotSent        pondstack.request_not_sent
     └── TransportGone         pondstack.transport_gone
         └── TransportTimeout  pondstack.transport_timeout
 
@@ -52,6 +55,12 @@ class WrongBorrower(AccessRefused):
     """The key is another borrower's, or the lender does not know who connects."""
 
     code = "pondstack.wrong_borrower"
+
+
+class NoDevice(Unavailable):
+    """This host has no RDMA device, port or address that would do; the text says which command shows those it has."""
+
+    code = "pondstack.no_rdma_device"
 
 
 class RegistrationFailed(Unavailable):
@@ -108,3 +117,15 @@ class PartialBatch(PondError):
         super().__init__(message)
         self.done = done
         self.reason = reason
+
+
+class RequestNotSent(Unavailable):
+    """A call over RDMA was not carried out, and never will be: make it by another way."""
+
+    code = "pondstack.request_not_sent"
+
+
+class AnswerLost(Unavailable):
+    """A call over RDMA has no answer; whether it was carried out is unknown."""
+
+    code = "pondstack.answer_lost"

@@ -5,8 +5,8 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 
-MAX_LINKS = 64
-"""So many borrowers at once; whoever comes after them is hung up on. A rack has fewer hosts."""
+MAX_LINKS = 1024
+"""So many links at once; whoever comes after them is hung up on. A borrower has one for each consumer of its memory."""
 
 _JOIN_SECONDS = 5.0
 _PAUSE_SECONDS = 0.1

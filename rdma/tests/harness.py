@@ -5,17 +5,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pondstack_rdma.base import Link, Transport
+from pondstack.testing.daemon import wait_until
+from pondstack_rdma.base import Lender, Link, Transport
 from pondstack_rdma.fault import FaultPlan, FaultTransport
-from pondstack_rdma.model import Key, Ticket
+from pondstack_rdma.model import Key, Region, Ticket
 from pondstack_rdma.shm import ShmTransport
 from pondstack_rdma.tcp import TcpTransport
+from pondstack_rdma.verbs import VerbsTransport
 
 PAGE = 4096
 SIZE = 64 * PAGE
@@ -44,6 +47,11 @@ def tcp(_folder: Path) -> Transport:
     return TcpTransport()
 
 
+def verbs(_folder: Path) -> Transport:
+    """RDMA, over the device that this host reaches itself by."""
+    return VerbsTransport()
+
+
 def late(make: Callable[[Path], Transport]) -> Callable[[Path], Transport]:
     """Wrap a transport so that every other call is late: what it promises must hold then, too."""
 
@@ -54,8 +62,34 @@ def late(make: Callable[[Path], Transport]) -> Callable[[Path], Transport]:
     return made
 
 
-HARNESSES: list[Callable[[Path], Transport]] = [shm, shm_python, tcp, late(shm), late(tcp)]
+VERBS = "PONDSTACK_TEST_VERBS"
+"""Set where there is an RDMA device: in the emulated hosts of tests/hardware. Then the contract is that driver's."""
+
+ANYWHERE: list[Callable[[Path], Transport]] = [shm, shm_python, tcp, late(shm), late(tcp)]
+HARNESSES: list[Callable[[Path], Transport]] = [verbs, late(verbs)] if os.environ.get(VERBS) else ANYWHERE
 """A new driver adds its factory here and passes unchanged."""
+
+
+@dataclass
+class Rig:
+    """A lender in this process, a region of it, and a borrower with a key of it."""
+
+    transport: Transport
+    lender: Lender
+    region: Region
+    key: Key
+    link: Link
+
+    def borrow(self, borrower: str) -> Link:
+        """Connect another borrower."""
+        return connect(self.transport, self.lender.admit(borrower))
+
+    def after_refusal(self) -> Link:
+        """Connect anew where a refusal has ended the link, as its driver said it would."""
+        if self.transport.characteristics.refusal_ends_link:
+            self.link.close()
+            self.link = self.borrow(self.key.borrower)
+        return self.link
 
 
 class LenderProcess:
@@ -88,7 +122,8 @@ class LenderProcess:
     def frozen(self) -> Iterator[None]:
         """Stop all its threads for a block, as a cgroup's freezer does."""
         self.process.send_signal(signal.SIGSTOP)
-        wait_for(lambda: self._state() == "T")
+        # Each of them stops by itself: the first one says nothing of the others.
+        assert wait_until(lambda: set(self._states()) == {"T"}, DEADLINE_SECONDS)
         try:
             yield
         finally:
@@ -101,31 +136,25 @@ class LenderProcess:
 
     def cpu_ticks(self) -> int:
         """CPU time that it has used so far, in clock ticks."""
-        return sum(int(field) for field in self._stat()[11:13])
+        return sum(int(field) for field in _stat(Path(f"/proc/{self.process.pid}/stat"))[11:13])
 
     def close(self) -> None:
         """End it and wait."""
         self.process.kill()
         self.process.communicate()
 
-    def _state(self) -> str:
-        return self._stat()[0]
+    def _states(self) -> list[str]:
+        return [_stat(path)[0] for path in Path(f"/proc/{self.process.pid}/task").glob("*/stat")]
 
-    def _stat(self) -> list[str]:
-        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+
+def _stat(path: Path) -> list[str]:
+    """Return the fields behind the name of a process or thread."""
+    return path.read_text().rpartition(")")[2].split()
 
 
 def child_environment() -> dict[str, str]:
     """Return the environment of a process that imports what this one does."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = DEADLINE_SECONDS) -> None:
-    """Wait until a condition holds; fails at the deadline."""
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends, "it did not come true in time"
-        time.sleep(0.005)
 
 
 def open_descriptors() -> set[tuple[str, str]]:
@@ -139,6 +168,7 @@ def open_descriptors() -> set[tuple[str, str]]:
     return found
 
 
+@lru_cache(maxsize=64)
 def pattern(seed: int, size: int) -> bytes:
     """Bytes that differ from page to page and from seed to seed."""
     return b"".join((seed * 1_000_003 + index).to_bytes(8, "little") for index in range(size // 8))

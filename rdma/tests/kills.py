@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from pondstack.domain.errors import PondError
+from pondstack.testing.daemon import wait_until
 from pondstack_rdma.base import Transport
 from pondstack_rdma.sealing import PageSealer, new_key
 from pondstack_rdma.shm import ShmTransport
@@ -32,7 +33,7 @@ from pondstack_rdma.store.running import Running
 from pondstack_rdma.store.settings import Settings
 from pondstack_rdma.tcp import TcpTransport
 
-from .harness import DEADLINE_SECONDS, PAGE, LenderProcess, wait_for
+from .harness import DEADLINE_SECONDS, PAGE, LenderProcess
 
 LENDERS = 3
 LEASE_PAGES = 1024
@@ -40,6 +41,8 @@ LEASE_PAGES = 1024
 
 TIMEOUT_SECONDS = 2.0
 LIMITS = MirrorLimits(queue_pages=256, batch_pages=64, patience_seconds=DEADLINE_SECONDS)
+_LOOK_SECONDS = 0.005
+"""Between looks for a recovery: how exact its time is."""
 SETTINGS = Settings(Retry(0.05, 0.5), grace_seconds=0.05, probe_seconds=0.2)
 
 
@@ -184,7 +187,7 @@ def run(options: Options, folder: Path, tell: bool = False) -> Result:
     try:
         for _ in range(LENDERS):
             pages.add(rack.start())
-        wait_for(lambda: pages.places.room_pages() == LENDERS * LEASE_PAGES)
+        assert wait_until(lambda: pages.places.room_pages() == LENDERS * LEASE_PAGES, DEADLINE_SECONDS)
         for load in loads:
             load.start()
         for kill in range(options.kills):
@@ -194,7 +197,7 @@ def run(options: Options, folder: Path, tell: bool = False) -> Result:
                 print(f"  kill {kill + 1}: recovered after {result.recoveries[-1]:.3f} s", flush=True)
         for load in loads:
             load.join()
-        wait_for(lambda: not pages.stranded())
+        assert wait_until(lambda: not pages.stranded(), DEADLINE_SECONDS)
         for load in loads:
             load.check_all()
         _count(result, loads, pages)
@@ -212,13 +215,13 @@ def _kill(rack: Rack, pages: RemotePages, name: str, result: Result) -> None:
     begun = time.monotonic()
     dead = rack.kill(name)
     # Recovered: who is killed has been noticed, and every page that was written is with a lender that lives.
-    wait_for(lambda: pages.places.down(name))
+    assert wait_until(lambda: pages.places.down(name), DEADLINE_SECONDS, _LOOK_SECONDS)
     pages.reclaim(dead)
-    wait_for(lambda: pages.wait_free(dead, 0.01) and not pages.stranded())
+    assert wait_until(lambda: pages.wait_free(dead, 0.01) and not pages.stranded(), DEADLINE_SECONDS, _LOOK_SECONDS)
     result.recoveries.append(time.monotonic() - begun)
     fresh = rack.start()
     pages.add(fresh)
-    wait_for(lambda: not pages.places.down(fresh.lender))
+    assert wait_until(lambda: not pages.places.down(fresh.lender), DEADLINE_SECONDS)
 
 
 def _count(result: Result, loads: Sequence[Load], pages: RemotePages) -> None:

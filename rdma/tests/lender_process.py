@@ -5,18 +5,24 @@ One JSON command per line on standard input, one JSON answer per line on standar
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from pondstack_rdma.base import Lender, Transport
 from pondstack_rdma.model import Region
 from pondstack_rdma.shm import ShmTransport
 from pondstack_rdma.tcp import TcpTransport
+from pondstack_rdma.verbs import VerbsTransport
 
 
 def main(driver: str, folder: str) -> None:
     """Serve until the input ends."""
-    transport: Transport = ShmTransport(folder) if driver == "shm" else TcpTransport()
-    with transport.lend("process") as lender:
+    made: dict[str, Callable[[], Transport]] = {
+        "shm": lambda: ShmTransport(folder),
+        "tcp": TcpTransport,
+        "verbs": VerbsTransport,
+    }
+    with made[driver]().lend("process") as lender:
         regions: list[Region] = []
         for line in sys.stdin:
             print(json.dumps(answer(lender, regions, **json.loads(line))), flush=True)

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import BadRequest, InUse, NotFound
+from pondstack.testing.daemon import wait_until
 from pondstack_rdma.errors import MirrorBusy, MirrorDegraded, PageCorrupt, PageLost
 from pondstack_rdma.store.disk import FileDisk, Survives
 from pondstack_rdma.store.mirror import Mirror, MirrorLimits, MirrorState, layout_of
 from pondstack_rdma.store.worker import Worker
 
 from .disks import MemoryDisk
-from .harness import DEADLINE_SECONDS, PAGE, pattern, wait_for
+from .harness import DEADLINE_SECONDS, PAGE, pattern
 
 PAGES = 16
 LIMITS = MirrorLimits(queue_pages=4, batch_pages=3, patience_seconds=0.0, retry_seconds=0.01)
@@ -292,8 +293,8 @@ def test_a_worker_survives_a_fault() -> None:
         return None
 
     worker = Worker("faulty", turn)
-    wait_for(lambda: len(turns) == 1)
+    assert wait_until(lambda: len(turns) == 1, DEADLINE_SECONDS)
     worker.wake()
-    wait_for(lambda: len(turns) == 2)
+    assert wait_until(lambda: len(turns) == 2, DEADLINE_SECONDS)
     worker.stop()
     worker.stop()

@@ -2,9 +2,6 @@
 
 import mmap
 import socket
-import subprocess
-import sys
-import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,10 +12,11 @@ from pondstack_rdma.shm import NATIVE, ShmTransport
 from pondstack_rdma.shm.fast import FastShmLink, Port
 from pondstack_rdma.shm.link import ShmLink
 
-from .harness import PAGE, SIZE, child_environment, pattern
+from .harness import PAGE, SIZE, pattern
+from .sanitized import NATIVE as SOURCES
+from .sanitized import build, run
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCE = ROOT / "rdma" / "native" / "port.c"
+SOURCE = SOURCES / "port.c"
 KEY = Key(7, "host1", SIZE, b"token")
 
 pytestmark = pytest.mark.skipif(NATIVE is None, reason="the compiled part was not built: make setup, with gcc")
@@ -171,30 +169,5 @@ def test_the_transport_uses_it(tmp_path: Path) -> None:
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     """Address and undefined behaviour: a build of its own does what a seeded process asks for."""
     built = tmp_path / "_native.abi3.so"
-    flags = ["-std=c17", "-g", "-O1", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-DPy_LIMITED_API=0x030b0000"]
-    sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]
-    include = f"-I{sysconfig.get_paths()['include']}"
-    done = subprocess.run(
-        ["gcc", *flags, *sanitizers, include, str(SOURCE), "-o", str(built)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    preload = subprocess.run(["gcc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
-    environment = child_environment() | {
-        "LD_PRELOAD": preload.stdout.strip(),
-        "ASAN_OPTIONS": "detect_leaks=0",  # the interpreter's own are not ours
-        "PYTHONMALLOC": "malloc",  # so that each buffer has its own bounds
-    }
-    script = Path(__file__).with_name("native_process.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(built), str(tmp_path), "20181"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    assert "accesses" in done.stdout
+    build([SOURCE], built)
+    assert "accesses" in run("native_process.py", str(built), str(tmp_path), "20181")

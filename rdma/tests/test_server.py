@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from pondstack.testing.daemon import wait_until
 from pondstack_rdma.server import Server
 
-from .harness import DEADLINE_SECONDS, open_descriptors, wait_for
+from .harness import DEADLINE_SECONDS, open_descriptors
 
 
 def start(serve: Callable[[socket.socket], None], max_links: int = 2) -> Server:
@@ -45,7 +46,7 @@ def test_who_comes_too_late_is_hung_up_on_until_somebody_leaves() -> None:
     assert hears(second)
     assert not hears(third)
     first.close()
-    wait_for(lambda: answered(server))
+    assert wait_until(lambda: answered(server), DEADLINE_SECONDS)
     for link in (second, third):
         link.close()
     server.close()
@@ -67,7 +68,7 @@ def test_a_close_hangs_up_and_leaves_nothing() -> None:
         assert not hears(link)
     with pytest.raises(OSError):
         call(server)
-    wait_for(lambda: open_descriptors() <= before)
+    assert wait_until(lambda: open_descriptors() <= before, DEADLINE_SECONDS)
     assert threading.active_count() == threads
 
 

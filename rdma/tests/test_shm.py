@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import InUse
+from pondstack.testing.daemon import wait_until
 from pondstack_rdma.errors import KeyRevoked, RegistrationFailed, TransportGone, TransportTimeout
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.shm import ShmTransport, messages
@@ -21,7 +22,7 @@ from pondstack_rdma.shm.control import DEAD, WORDS, ControlPage, ControlView
 from pondstack_rdma.shm.lender import ShmLender
 from pondstack_rdma.shm.memory import SEALS, SharedMemory
 
-from .harness import PAGE, SHORT_SECONDS, SIZE, LenderProcess, open_descriptors, wait_for
+from .harness import DEADLINE_SECONDS, PAGE, SHORT_SECONDS, SIZE, LenderProcess, open_descriptors
 
 
 @dataclass
@@ -244,7 +245,7 @@ def test_an_open_that_timed_out_leaves_the_link_whole(tmp_path: Path) -> None:
             with pytest.raises(TransportTimeout, match="frozen"):
                 link.open(second)
             assert link.read(first, 0, 6) == b"before"
-        wait_for(lambda: process.ask("load", region=0, offset=0, size=6) == b"before".hex())
+        assert wait_until(lambda: process.ask("load", region=0, offset=0, size=6) == b"before".hex(), DEADLINE_SECONDS)
         for key, data in ((third, b"third"), (second, b"second")):
             link.write(key, 0, data)
         assert bytes.fromhex(process.ask("load", region=1, offset=0, size=6)) == b"second"

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from .qemu import ROOT, Files
 
-_SOURCES = ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "pondstack", "agent", "api", "rdma", "nova_plugins")
+_FILES = ("setup.py", "setup.cfg", "pyproject.toml", "README.md")
+_FOLDERS = ("pondstack", "agent", "api", "rdma", "nova_plugins", "tempest_tests")
+_TESTS = ("tests/hardware", "rdma/tests")
 _SIZE = "64M"
 
 
@@ -22,7 +24,8 @@ def build(files: Files, folder: Path) -> Path:
         pip = ["/opt/pondstack/bin/python", "-m", "pip", "install", "-q", "--no-deps", "--no-index"]
         _run("chroot", str(files.root), *pip, "--prefix", str(inside / "code"), str(inside / wheel.name))
         code = Path(staging, "code")
-        shutil.copytree(ROOT / "tests/hardware", code / "tests/hardware", ignore=shutil.ignore_patterns("__pycache__"))
+        for tests in _TESTS:
+            shutil.copytree(ROOT / tests, code / tests, ignore=shutil.ignore_patterns("__pycache__"))
         disk = folder / "code.img"
         _run("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(code), str(disk), _SIZE)
     return disk
@@ -32,7 +35,7 @@ def _wheel(folder: Path) -> Path:
     """Build from a copy of the tree: a `build` folder of an earlier build would leak into it."""
     source = folder / "source"
     source.mkdir()
-    for name in _SOURCES:
+    for name in (*_FILES, *_FOLDERS):
         path = ROOT / name
         if path.is_dir():
             shutil.copytree(

@@ -6,9 +6,10 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from pondstack.testing import workers
 
 from . import code_disk
 from .figures import Figures
@@ -21,22 +22,21 @@ KEPT = pytest.StashKey[list[str]]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One list of figures and one of kept logs a session."""
+    """One list of figures and one of kept logs, emptied into each report."""
     config.stash[FIGURES] = Figures()
     config.stash[KEPT] = []
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Generator[None, None, None]:
-    """Print kept logs and the figures, after all else."""
-    yield
-    for title, lines in (
-        ("logs of emulated hosts", config.stash[KEPT]),
-        ("figures of emulated hosts", [figure.line() for figure in config.stash[FIGURES]]),
-    ):
-        if lines:
-            terminalreporter.section(title)
-            terminalreporter.write("\n".join(lines) + "\n")
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give each report the figures and the kept logs that its phase added."""
+    report = yield
+    figures, kept = item.config.stash[FIGURES], item.config.stash[KEPT]
+    workers.tell(report, "figure", [figure.line() for figure in figures])
+    workers.tell(report, "log", kept)
+    figures.clear()
+    kept.clear()
+    return report
 
 
 class Hardware:

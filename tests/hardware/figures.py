@@ -18,7 +18,7 @@ class Figure:
 
 
 class Figures(list[Figure]):
-    """Those of one session, in the order of measuring."""
+    """Those since the last report, in the order of measuring."""
 
     def add(self, name: str, value: float, unit: str, target: str = "") -> None:
         """Record one."""

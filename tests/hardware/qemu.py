@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from .machine import Machine
+from .machine import Machine, Wire
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
@@ -72,6 +72,7 @@ def arguments(machine: Machine, files: Files, disk: Path, code: Path, *, channel
         *_cxl(machine.devices),
         *_shares(machine),
         *(("-netdev", "user,id=net0", "-device", "virtio-net-pci,bus=pcie.0,netdev=net0") if machine.network else ()),
+        *(_wire(machine.wire) if machine.wire else ()),
         *machine.qemu_options,
     ]
 
@@ -110,6 +111,13 @@ def _shares(machine: Machine) -> Iterator[str]:
     for number, path in enumerate(machine.shares.values()):
         yield from ("-fsdev", f"local,id=share{number},path={path},security_model=none,readonly=on")
         yield from ("-device", f"virtio-9p-pci,bus=pcie.0,fsdev=share{number},mount_tag=share{number}")
+
+
+def _wire(wire: Wire) -> Iterator[str]:
+    """Whoever starts first waits for the other; nothing is lost on it. Frames hold the largest packet of RoCE."""
+    role = "server=on" if wire.listens else "server=off,reconnect-ms=200"
+    yield from ("-netdev", f"stream,id=wire,{role},addr.type=unix,addr.path={wire.socket}")
+    yield from ("-device", f"virtio-net-pci,bus=pcie.0,netdev=wire,mac={wire.mac},host_mtu=9000,romfile=")
 
 
 class Qemu:

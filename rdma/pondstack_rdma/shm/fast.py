@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
-from pondstack_rdma.errors import PartialBatch
+from pondstack_rdma.base import partial_batch
 from pondstack_rdma.model import Characteristics, Key, Operation, Read, ReadableBuffer, Ticket, WritableBuffer, Write
 from pondstack_rdma.rules import check_operations
 from pondstack_rdma.shm.link import ShmLink
@@ -75,8 +75,7 @@ class FastShmLink(ShmLink):
             rest = operations[done:]
             more, error = self._run(rest, check_operations(rest, self.characteristics))
             if error is not None:
-                text = f"{done + more} of {len(operations)} operations were carried out; then: {error.message}"
-                raise PartialBatch(text, done + more, error) from error
+                raise partial_batch(done + more, len(operations), error) from error
 
     def _map(self, key: Key) -> Window:
         window = super()._map(key)

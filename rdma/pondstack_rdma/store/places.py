@@ -144,6 +144,17 @@ class Places:
                 if holding.state is not HoldingState.ACTIVE or holding.peer.state is PeerState.DOWN
             )
 
+    def census(self) -> dict[str, int]:
+        """Count pages by where they are: `remote`, `moving` (on a lease that ends or is silent), `mirror_only`."""
+        with self._lock:
+            remote = moving = 0
+            for holding in self._holdings.values():
+                if holding.state is HoldingState.ACTIVE and holding.peer.state is PeerState.UP:
+                    remote += holding.used
+                else:
+                    moving += holding.used
+            return {"remote": remote, "moving": moving, "mirror_only": self._nowhere}
+
     def down(self, lender: str) -> bool:
         """Whether a lender is silent, or not used at all."""
         with self._lock:

@@ -46,6 +46,8 @@ class Report:
     """All of it; `mirror` is its state, or "none"."""
 
     pages: dict[str, int]
+    where: dict[str, int]
+    """As Places.census."""
     stranded: int
     room_pages: int
     mirror: str
@@ -58,6 +60,7 @@ def report_of(counts: Counts, places: Places, mirror: Mirror | None) -> Report:
     """Take a picture."""
     return Report(
         counts.values,
+        places.census(),
         places.stranded(),
         places.room_pages(),
         mirror.state.value if mirror else "none",

@@ -1,0 +1,330 @@
+/* The hot path of verbs: from a key, an offset and a buffer to a completed transfer, without Python in between.
+ *
+ * A Requester is a line (line.h) and the windows of one link, known by the identity of their keys. `read`, `write` and
+ * `batch` do what they were asked, or nothing and say so: whatever is unusual (an unknown key, bounds, odd buffers, a
+ * line that has ended) is left to the Python code, which raises the right error and calls `carry_out`, the general one.
+ *
+ * Threads: one call at a time; the link holds a lock around each. The interpreter's lock is given up while the device
+ * works: the windows may change then, which is why a transfer has a copy of what it needs of them.
+ *
+ * Limited API of Python 3.11: one build serves all later versions.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "transfers.h"
+
+enum { LEFT_TO_PYTHON = -4, GID_BYTES = 16 };
+
+/* The one call at a time: false, with an error set, when there is one. */
+static bool begin(Requester *requester)
+{
+    if (requester->busy) {
+        PyErr_SetString(PyExc_RuntimeError, "a requester serves one call at a time");
+        return false;
+    }
+    requester->busy = true;
+    return true;
+}
+
+/* Have the device do what was prepared. */
+static int carry_out(Requester *requester, unsigned count, double seconds, unsigned *done)
+{
+    int status;
+    Py_BEGIN_ALLOW_THREADS
+    status = line_carry_out(&requester->line, requester->transfers, count, seconds, done);
+    Py_END_ALLOW_THREADS
+    return status;
+}
+
+static PyObject *one(Requester *requester, PyObject *const *arguments, Py_ssize_t count, bool is_read)
+{
+    if (count != 3) {
+        PyErr_SetString(PyExc_TypeError, "key, offset and buffer are needed");
+        return NULL;
+    }
+    if (!begin(requester)) {
+        return NULL;
+    }
+    int status = LEFT_TO_PYTHON;
+    unsigned done;
+    if (!requester->line.ended && prepare(requester, 0, arguments[0], arguments[1], arguments[2], is_read)) {
+        status = carry_out(requester, 1, requester->seconds, &done);
+        release(requester, 1);
+    }
+    requester->busy = false;
+    return PyLong_FromLong(status);
+}
+
+static PyObject *requester_read(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return one((Requester *)self, arguments, count, true);
+}
+
+static PyObject *requester_write(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
+{
+    return one((Requester *)self, arguments, count, false);
+}
+
+/* batch(operations): how many are complete and the status of the next one. */
+static PyObject *requester_batch(PyObject *self, PyObject *operations)
+{
+    Requester *requester = (Requester *)self;
+    unsigned done = 0;
+    int status = LEFT_TO_PYTHON;
+    bool known = PyList_CheckExact(operations) || PyTuple_CheckExact(operations);
+    Py_ssize_t count = known ? PySequence_Size(operations) : 0;
+    if (count > 0 && count <= (Py_ssize_t)requester->line.depth && !requester->line.ended) {
+        if (!begin(requester)) {
+            return NULL;
+        }
+        unsigned held = prepare_all(requester, operations, count);
+        if (held == (unsigned)count) {
+            status = carry_out(requester, held, requester->seconds, &done);
+        }
+        release(requester, held);
+        requester->busy = false;
+    }
+    return Py_BuildValue("Ii", done, status);
+}
+
+/* carry_out(requests, seconds): the same for (is_read, address, rkey, buffer) each, as the caller knows them. */
+static PyObject *requester_carry_out(PyObject *self, PyObject *arguments)
+{
+    Requester *requester = (Requester *)self;
+    PyObject *requests;
+    double seconds;
+    if (!PyArg_ParseTuple(arguments, "O!d", &PyTuple_Type, &requests, &seconds) || !begin(requester)) {
+        return NULL;
+    }
+    unsigned held = 0, done = 0;
+    int status = 0;
+    Py_ssize_t count = PyTuple_Size(requests);
+    if (count <= 0 || count > (Py_ssize_t)requester->line.depth || requester->line.ended) {
+        PyErr_SetString(PyExc_ValueError, "the line has ended, or takes no such batch");
+    } else {
+        held = prepare_requests(requester, requests, count);
+        if (held == (unsigned)count) {
+            status = carry_out(requester, held, seconds, &done);
+        }
+    }
+    release(requester, held);
+    requester->busy = false;
+    return PyErr_Occurred() ? NULL : Py_BuildValue("Ii", done, status);
+}
+
+/* add(key, address, rkey, size): whether there was room; without, its accesses are Python's. */
+static PyObject *requester_add(PyObject *self, PyObject *arguments)
+{
+    Requester *requester = (Requester *)self;
+    PyObject *key;
+    Window made = {0};
+    unsigned long long address, size;
+    if (!PyArg_ParseTuple(arguments, "OKIK", &key, &address, &made.rkey, &size)) {
+        return NULL;
+    }
+    Window *window = find_window(requester, key, key) == NULL ? find_window(requester, key, NULL) : NULL;
+    if (window == NULL) {
+        return PyBool_FromLong(0);
+    }
+    made.address = address;
+    made.size = size;
+    made.key = Py_NewRef(key);
+    *window = made;
+    return PyBool_FromLong(1);
+}
+
+/* remove(key): nothing when it is not there. */
+static PyObject *requester_remove(PyObject *self, PyObject *key)
+{
+    Window *window = find_window((Requester *)self, key, key);
+    if (window != NULL) {
+        window->key = NULL;
+        Py_DECREF(key);
+    }
+    Py_RETURN_NONE;
+}
+
+/* connect(gid, number, their_packet, our_packet, port, gid_index, mtu, reads, timeout, retries) */
+static PyObject *requester_connect(PyObject *self, PyObject *arguments)
+{
+    Line *line = &((Requester *)self)->line;
+    Peer peer;
+    const char *gid;
+    Py_ssize_t length;
+    if (!PyArg_ParseTuple(arguments, "y#IIIIIIIII", &gid, &length, &peer.number, &peer.their_packet, &peer.our_packet,
+                          &peer.port, &peer.gid_index, &peer.mtu, &peer.reads, &peer.timeout, &peer.retries)) {
+        return NULL;
+    }
+    if (length != GID_BYTES || line->ended) {
+        PyErr_SetString(PyExc_ValueError, line->ended ? "the line has ended" : "a GID has 16 bytes");
+        return NULL;
+    }
+    memcpy(peer.gid.raw, gid, GID_BYTES);
+    errno = line_connect(line, &peer);
+    if (errno != 0) {
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    Py_RETURN_NONE;
+}
+
+static PyObject *requester_close(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    Requester *requester = (Requester *)self;
+    if (!begin(requester)) {
+        return NULL;
+    }
+    line_close(&requester->line);
+    if (requester->stage.obj != NULL) {
+        PyBuffer_Release(&requester->stage);
+    }
+    requester->busy = false;
+    Py_RETURN_NONE;
+}
+
+static PyObject *requester_number(PyObject *self, void *unused)
+{
+    (void)unused;
+    const Line *line = &((Requester *)self)->line;
+    return PyLong_FromUnsignedLong(line->pair == NULL ? 0 : line->pair->qp_num);
+}
+
+static bool set_up(Requester *requester, const char *device)
+{
+    requester->buffers = PyMem_Calloc(requester->line.depth, sizeof *requester->buffers);
+    requester->transfers = PyMem_Calloc(requester->line.depth, sizeof *requester->transfers);
+    requester->name_key = PyUnicode_InternFromString("key");
+    requester->name_offset = PyUnicode_InternFromString("offset");
+    requester->name_into = PyUnicode_InternFromString("into");
+    requester->name_data = PyUnicode_InternFromString("data");
+    if (!requester->buffers || !requester->transfers) {
+        PyErr_NoMemory();
+    }
+    if (PyErr_Occurred()) {
+        return false;
+    }
+    requester->line.stage = requester->stage.buf;
+    requester->line.stage_bytes = (size_t)requester->stage.len;
+    const char *missing = line_open(&requester->line, device);
+    if (missing != NULL) {
+        PyErr_Format(PyExc_OSError, "no %s: %s", missing, strerror(errno));
+    }
+    return missing == NULL;
+}
+
+static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject *names)
+{
+    if (names != NULL && PyDict_Size(names)) {
+        PyErr_SetString(PyExc_TypeError, "Requester takes no named arguments");
+        return NULL;
+    }
+    const char *device;
+    int control;
+    unsigned depth;
+    PyObject *stage, *read_type, *write_type;
+    double seconds;
+    if (!PyArg_ParseTuple(arguments, "siIOdOO", &device, &control, &depth, &stage, &seconds, &read_type, &write_type)) {
+        return NULL;
+    }
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    Requester *requester = (Requester *)allocate(type, 0); /* zeroed */
+    if (requester == NULL) {
+        return NULL;
+    }
+    requester->read_type = Py_NewRef(read_type);
+    requester->write_type = Py_NewRef(write_type);
+    requester->seconds = seconds;
+    requester->line.control = control;
+    requester->line.depth = depth;
+    if (PyObject_GetBuffer(stage, &requester->stage, PyBUF_WRITABLE) != 0 || !set_up(requester, device)) {
+        Py_DECREF(requester);
+        return NULL;
+    }
+    return (PyObject *)requester;
+}
+
+static void requester_dealloc(PyObject *self)
+{
+    Requester *requester = (Requester *)self;
+    PyTypeObject *type = Py_TYPE(self);
+    line_close(&requester->line);
+    if (requester->stage.obj != NULL) {
+        PyBuffer_Release(&requester->stage);
+    }
+    for (size_t at = 0; at < WINDOWS; at++) {
+        Py_XDECREF(requester->windows[at].key);
+    }
+    PyMem_Free(requester->buffers);
+    PyMem_Free(requester->transfers);
+    PyObject *held[] = {requester->read_type,   requester->write_type, requester->name_key,
+                        requester->name_offset, requester->name_into,  requester->name_data};
+    for (size_t at = 0; at < sizeof held / sizeof *held; at++) {
+        Py_XDECREF(held[at]);
+    }
+    freefunc give_back = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    give_back(self);
+    Py_DECREF(type);
+}
+
+#define METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+static PyMethodDef requester_methods[] = {
+    {"add", requester_add, METH_VARARGS, "add(key, address, rkey, size): know a window; whether there was room."},
+    {"remove", requester_remove, METH_O, "remove(key): forget a window."},
+    {"connect", requester_connect, METH_VARARGS,
+     "connect(gid, number, their_packet, our_packet, port, gid_index, mtu, reads, timeout, retries)"},
+    {"read", METHOD(requester_read), METH_FASTCALL, "read(key, offset, into): its status."},
+    {"write", METHOD(requester_write), METH_FASTCALL, "write(key, offset, data): its status."},
+    {"batch", requester_batch, METH_O, "batch(operations): how many are complete, the status of the next."},
+    {"carry_out", requester_carry_out, METH_VARARGS, "carry_out(requests, seconds): the same, unchecked."},
+    {"close", requester_close, METH_NOARGS, "close(): give all back; idempotent."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef requester_properties[] = {
+    {"number", requester_number, NULL, "Of the queue pair.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot requester_slots[] = {
+    {Py_tp_new, requester_new},
+    {Py_tp_dealloc, requester_dealloc},
+    {Py_tp_methods, requester_methods},
+    {Py_tp_getset, requester_properties},
+    {Py_tp_doc, "Requester(device, control_fd, depth, stage, seconds, read_type, write_type): accesses of one link."},
+    {0, NULL},
+};
+
+static PyType_Spec requester_spec = {
+    .name = "pondstack_rdma._verbs.Requester",
+    .basicsize = sizeof(Requester),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = requester_slots,
+};
+
+static int fill(PyObject *module)
+{
+    PyObject *type = PyType_FromSpec(&requester_spec);
+    int failed = type == NULL || PyModule_AddObjectRef(module, "Requester", type) ||
+                 PyModule_AddIntConstant(module, "LEFT_TO_PYTHON", LEFT_TO_PYTHON);
+    Py_XDECREF(type);
+    return failed ? -1 : 0;
+}
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, fill},
+    {0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "pondstack_rdma._verbs",
+    .m_doc = "The borrower's side of RDMA.",
+    .m_slots = module_slots,
+};
+
+PyMODINIT_FUNC PyInit__verbs(void)
+{
+    return PyModuleDef_Init(&module);
+}

@@ -1,0 +1,128 @@
+/* The windows of a link, and transfers of them. A buffer of Python code may do anything while it is asked: so no pointer
+ * into a table is kept over that. */
+#include "transfers.h"
+
+enum { PROBES = 8 };
+
+Window *find_window(Requester *requester, const PyObject *key, const PyObject *wanted)
+{
+    size_t at = ((uintptr_t)key >> 4) % WINDOWS;
+    for (size_t step = 0; step < PROBES; step++) {
+        Window *window = &requester->windows[(at + step) % WINDOWS];
+        if (window->key == wanted) {
+            return window;
+        }
+    }
+    return NULL;
+}
+
+bool prepare(Requester *requester, unsigned each, PyObject *key, PyObject *offset, PyObject *buffer, bool is_read)
+{
+    if (!PyLong_Check(offset)) {
+        return false;
+    }
+    long long at = PyLong_AsLongLong(offset);
+    if (at == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    Py_buffer *local = &requester->buffers[each];
+    if (PyObject_GetBuffer(buffer, local, is_read ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
+        PyErr_Clear();
+        return false;
+    }
+    /* Only now: a buffer of Python code may have removed windows while it was asked. */
+    const Window *window = find_window(requester, key, key);
+    uint64_t size = (uint64_t)local->len;
+    if (window == NULL || at < 0 || (uint64_t)at > window->size || size > window->size - (uint64_t)at ||
+        size > requester->line.stage_bytes || requester->line.ended) {
+        PyBuffer_Release(local);
+        return false;
+    }
+    requester->transfers[each] = (Transfer){.address = window->address + (uint64_t)at,
+                                            .local = local->buf,
+                                            .rkey = window->rkey,
+                                            .size = (uint32_t)size,
+                                            .is_read = is_read};
+    return true;
+}
+
+/* Prepare one operation of a batch; an attribute that is missing is an operation that Python has to look at. */
+static bool prepare_operation(Requester *requester, unsigned each, PyObject *operation)
+{
+    PyObject *type = (PyObject *)Py_TYPE(operation);
+    bool is_read = type == requester->read_type;
+    if (!is_read && type != requester->write_type) {
+        return false;
+    }
+    PyObject *key = PyObject_GetAttr(operation, requester->name_key);
+    PyObject *offset = PyObject_GetAttr(operation, requester->name_offset);
+    PyObject *buffer = PyObject_GetAttr(operation, is_read ? requester->name_into : requester->name_data);
+    bool good = key && offset && buffer && prepare(requester, each, key, offset, buffer, is_read);
+    Py_XDECREF(key);
+    Py_XDECREF(offset);
+    Py_XDECREF(buffer);
+    PyErr_Clear();
+    return good;
+}
+
+unsigned prepare_all(Requester *requester, PyObject *operations, Py_ssize_t count)
+{
+    uint64_t bytes = 0;
+    unsigned held = 0;
+    /* A buffer of Python code may change the list while it is asked: look at its length each time. */
+    while (held < count && PySequence_Size(operations) == count) {
+        PyObject *operation = PySequence_GetItem(operations, held);
+        bool good = operation != NULL && prepare_operation(requester, held, operation);
+        Py_XDECREF(operation);
+        if (!good) {
+            break;
+        }
+        bytes += requester->transfers[held].size;
+        if (bytes > requester->line.stage_bytes) {
+            PyBuffer_Release(&requester->buffers[held]);
+            break;
+        }
+        held++;
+    }
+    PyErr_Clear();
+    return held;
+}
+
+unsigned prepare_requests(Requester *requester, PyObject *requests, Py_ssize_t count)
+{
+    uint64_t bytes = 0;
+    unsigned held = 0;
+    while (held < count) {
+        int is_read;
+        unsigned long long address;
+        unsigned int rkey;
+        PyObject *buffer;
+        Py_buffer *local = &requester->buffers[held];
+        PyObject *request = PyTuple_GetItem(requests, held);
+        if (!PyTuple_Check(request)) {
+            PyErr_SetString(PyExc_TypeError, "a request is a tuple");
+            break;
+        }
+        if (!PyArg_ParseTuple(request, "pKIO", &is_read, &address, &rkey, &buffer) ||
+            PyObject_GetBuffer(buffer, local, is_read ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
+            break;
+        }
+        bytes += (uint64_t)local->len;
+        if (bytes > requester->line.stage_bytes) {
+            PyBuffer_Release(local);
+            PyErr_SetString(PyExc_ValueError, "more bytes than the staging memory has");
+            break;
+        }
+        requester->transfers[held++] = (Transfer){
+            .address = address, .local = local->buf, .rkey = rkey, .size = (uint32_t)local->len, .is_read = is_read};
+    }
+    return held;
+}
+
+void release(Requester *requester, unsigned count)
+{
+    for (unsigned each = 0; each < count; each++) {
+        PyBuffer_Release(&requester->buffers[each]);
+    }
+}

@@ -1,0 +1,92 @@
+"""The port of an RDMA device that an address of this host belongs to: device, GID and MTU are found, not configured."""
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from pondstack_rdma.errors import NoDevice
+from pondstack_rdma.verbs import binding
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """An active port of an open device; whoever found it closes the context."""
+
+    context: Any
+    device: str
+    number: int
+    address: str
+    gid_index: int
+    gid: str
+    mtu: int
+    """As verbs count: 1 is 256 bytes, 5 is 4096."""
+    max_reads: int
+    """Reads that may be under way on a connection, from here and to here."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the device, with all that was made of it; idempotent."""
+        self.context.close()
+
+
+def find_port(address: str = "") -> Port:
+    """Return the port whose RoCE v2 GID is `address`, or the first one with an IPv4 address. Raises NoDevice."""
+    verbs = binding.load()
+    wanted = ipaddress.ip_address(address) if address else None
+    found: list[str] = []
+    try:
+        names = [device.name.decode() for device in verbs.get_device_list()]
+    except verbs.Error as error:
+        raise NoDevice(
+            f"RDMA devices cannot be listed: {error}; see `ibv_devices` and `lsmod | grep uverbs`"
+        ) from error
+    for name in names:
+        try:
+            context = verbs.Context(name=name)
+        except verbs.Error as error:
+            found.append(f"{name} cannot be opened ({error})")
+            continue
+        try:
+            for port in _ports(context, found):
+                ip = ipaddress.ip_address(port.address)
+                if ip == wanted or (wanted is None and ip.version == 4):
+                    return port
+        except BaseException:
+            context.close()
+            raise
+        context.close()
+    raise NoDevice(_nothing(address, names, found))
+
+
+def _ports(context: Any, found: list[str]) -> Iterator[Port]:
+    """Yield a port per GID that is usable; says in `found` what there is."""
+    limits = context.query_device()
+    for number in range(1, limits.phys_port_cnt + 1):
+        attributes = context.query_port(number)
+        if attributes.state != binding.PORT_ACTIVE:
+            found.append(f"{context.name} port {number} is not active")
+            continue
+        for entry in context.query_gid_table(limits.phys_port_cnt * attributes.gid_tbl_len):
+            if entry.port_num == number and entry.gid_type == binding.ROCE_V2:
+                ip = ipaddress.IPv6Address(entry.gid_str())
+                address = str(ip.ipv4_mapped or ip)
+                found.append(f"{context.name} port {number} has {address}")
+                reads = min(limits.max_qp_rd_atom, limits.max_qp_init_rd_atom)
+                gid, mtu = entry.gid_str(), attributes.active_mtu
+                yield Port(context, context.name, number, address, entry.gid_index, gid, mtu, reads)
+
+
+def _nothing(address: str, names: list[str], found: list[str]) -> str:
+    if not names:
+        return "this host has no RDMA device; `rdma link` and `ibv_devices` show those that there are"
+    return (
+        f"no active RDMA port has a RoCE v2 GID of {address or 'an IPv4 address'} ({'; '.join(found) or 'no GID'}); "
+        "see `rdma link`, and `show_gids` or /sys/class/infiniband/*/ports/*/gids"
+    )

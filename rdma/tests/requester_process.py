@@ -1,0 +1,215 @@
+"""Uses a build of rdma/native's requester, with the fake device of fake_verbs.c. Arguments: the module, a seed.
+
+For a build with sanitizers: those end the process at the first fault. Compares every byte, too.
+"""
+
+import importlib.machinery
+import importlib.util
+import random
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pondstack_rdma.model import Key, Operation, Read, Write
+from pondstack_rdma.verbs.requester import HUNG_UP, LEFT_TO_PYTHON, SILENT, Native, NativeType, Request
+
+ADDRESS, REGION_BYTES, GOOD, LATE, MUTE, FORGED = 0x10000, 65536, 7, 8, 9, 10
+DEPTH, STAGE_BYTES = 16, 32768
+REFUSED = 10
+GID = bytes(16)
+
+
+def load(path: str) -> NativeType:
+    """Load a build that is not where Python would look for it."""
+    loader = importlib.machinery.ExtensionFileLoader("pondstack_rdma._verbs", path)
+    spec = importlib.util.spec_from_loader(loader.name, loader)
+    assert spec
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    made: NativeType = module.Requester
+    return made
+
+
+def window(line: Native, rkey: int) -> Key:
+    """Let a line know all of the fake's region by a new key, served as `rkey` is."""
+    key = Key(rkey, "host1", REGION_BYTES, b"token")
+    assert line.add(key, ADDRESS, rkey, REGION_BYTES)
+    return key
+
+
+class Fake:
+    """Makes connected lines of the fake device, one at a time."""
+
+    def __init__(self, make: NativeType) -> None:
+        self._make = make
+
+    @contextmanager
+    def line(self, seconds: float = 10.0) -> Iterator[tuple[Native, socket.socket]]:
+        """Yield a line, and the lender's end of its control connection."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            stage = memoryview(bytearray(STAGE_BYTES))
+            line = self._make("fake0", ours.fileno(), DEPTH, stage, seconds, Read, Write)
+            assert line.number == 17
+            line.connect(GID, 5, 1, 2, 1, 1, 5, 16, 14, 6)
+            yield line, theirs
+            for _ in range(2):
+                line.close()
+            stage.release()  # nothing holds it any more
+            assert line.read(Key(1, "host1", 1, b""), 0, bytearray(1)) == LEFT_TO_PYTHON
+
+
+def random_accesses(fake: Fake, dice: random.Random) -> int:
+    """Right and wrong ones against a bytearray: wrong ones are left to Python, with nothing done."""
+    with fake.line() as (line, _):
+        keys = [window(line, GOOD), window(line, LATE)]
+        model = bytearray(REGION_BYTES)
+        assert line.carry_out((Request(True, ADDRESS, GOOD, memoryview(model)[:STAGE_BYTES]),), 10.0) == (1, 0)
+        assert line.carry_out((Request(True, ADDRESS + STAGE_BYTES, GOOD, memoryview(model)[STAGE_BYTES:]),), 10.0) == (
+            1,
+            0,
+        )
+        done = 0
+        for _ in range(2000):
+            operations = [draw(dice.choice(keys), dice) for _ in range(dice.choice((1, 1, 2, DEPTH, DEPTH + 1)))]
+            done += check(line, operations, model)
+        whole = bytearray(STAGE_BYTES)
+        assert line.read(keys[0], REGION_BYTES - STAGE_BYTES, whole) == 0
+        assert whole == model[-STAGE_BYTES:]
+        return done
+
+
+def check(line: Native, operations: list[Operation], model: bytearray) -> int:
+    """Carry operations out: how many are done."""
+    sizes = [len(each.into if isinstance(each, Read) else each.data) for each in operations]
+    within = all(
+        0 <= each.offset <= REGION_BYTES - size and size <= STAGE_BYTES
+        for each, size in zip(operations, sizes, strict=True)
+    )
+    good = within and len(operations) <= DEPTH and sum(sizes) <= STAGE_BYTES
+    first = operations[0]
+    if len(operations) > 1:
+        wanted = (len(operations), 0) if good else (0, LEFT_TO_PYTHON)
+        assert line.batch(operations if sizes[0] % 2 else tuple(operations)) == wanted  # type: ignore[arg-type]
+    elif isinstance(first, Read):
+        assert line.read(first.key, first.offset, first.into) == (0 if good else LEFT_TO_PYTHON)
+    else:
+        assert line.write(first.key, first.offset, first.data) == (0 if good else LEFT_TO_PYTHON)
+    for operation, size in zip(operations if good else [], sizes, strict=False):
+        part = slice(operation.offset, operation.offset + size)
+        if isinstance(operation, Read):
+            assert operation.into == model[part]
+        else:
+            model[part] = operation.data
+    return len(operations) if good else 0
+
+
+def draw(key: Key, dice: random.Random) -> Operation:
+    """Draw an access; one of twenty leaves the region or the staging memory."""
+    size = dice.choice((0, 1, 7, 64, 2000, 4096))
+    offset = dice.randrange(REGION_BYTES - size + 1)
+    if dice.random() < 0.05:
+        offset, size = dice.choice(((-1, 8), (REGION_BYTES, 1), (2**63, 8), (-(2**70), 8), (0, STAGE_BYTES + 1)))
+    if dice.random() < 0.5:
+        return Read(key, offset, bytearray(size))
+    return Write(key, offset, dice.randbytes(size))
+
+
+def what_the_device_says(fake: Fake) -> None:
+    """A refusal, silence and a lender that ends are told apart, and end the line."""
+    for rkey, status in ((FORGED, REFUSED), (MUTE, SILENT)):
+        with fake.line(seconds=0.05) as (line, _):
+            good, bad = window(line, GOOD), window(line, rkey)
+            into = bytearray(4)
+            done = 1 if status == REFUSED else 0
+            assert line.batch([Read(good, 0, into), Write(bad, 0, b"x"), Read(good, 0, into)]) == (done, status)
+            assert line.read(good, 0, into) == LEFT_TO_PYTHON
+            assert line.batch([Read(good, 0, into)]) == (0, LEFT_TO_PYTHON)
+            raises(ValueError, lambda line=line: line.carry_out((), 1.0))  # type: ignore[misc]
+    with fake.line() as (line, theirs):
+        bad = window(line, MUTE)
+        threading.Timer(0.05, theirs.shutdown, [socket.SHUT_RDWR]).start()
+        assert line.read(bad, 0, bytearray(4)) == HUNG_UP
+
+
+def windows(fake: Fake) -> None:
+    """Known by identity only; those that find no room, and those that were forgotten, are left to Python."""
+    with fake.line() as (line, _):
+        key = window(line, GOOD)
+        twin = Key(key.number, key.borrower, key.size_bytes, key.token)
+        assert not line.add(key, ADDRESS, GOOD, 1)
+        assert line.read(twin, 0, bytearray(1)) == LEFT_TO_PYTHON
+        line.remove(twin)
+        assert line.read(key, 0, bytearray(1)) == 0
+        line.remove(key)
+        assert line.read(key, 0, bytearray(1)) == LEFT_TO_PYTHON
+        keys = [Key(number, "host1", 1, b"") for number in range(1500)]
+        known = [line.add(each, ADDRESS, GOOD, 1) for each in keys]
+        assert sum(known) > 900
+        for each, is_known in zip(keys, known, strict=True):
+            assert line.read(each, 0, bytearray(1)) == (0 if is_known else LEFT_TO_PYTHON)
+
+
+def odd_arguments(fake: Fake) -> None:
+    """Are refused, or left to Python, and hold nothing."""
+    with fake.line() as (line, _):
+        key = window(line, GOOD)
+        odd: list[list[object]] = [[], [1], [Read(key, 0, b"constant")], [Read(key, 0.5, bytearray(1))]]  # type: ignore[arg-type]
+        for operations in odd:
+            assert line.batch(operations) == (0, LEFT_TO_PYTHON)  # type: ignore[arg-type]
+        data = bytearray(8)
+        assert line.batch([Write(key, 0, data), 1]) == (0, LEFT_TO_PYTHON)  # type: ignore[list-item]
+        data.clear()  # a buffer that is held could not change its size
+        assert line.read(key, 0, memoryview(bytearray(8))[::2]) == LEFT_TO_PYTHON
+        raises(TypeError, lambda: line.read(key, 0))  # type: ignore[call-arg]
+        raises(ValueError, lambda: line.connect(b"short", 5, 1, 2, 1, 1, 5, 16, 14, 6))
+        raises(OSError, lambda: line.connect(GID, 0, 1, 2, 1, 1, 5, 16, 14, 6))
+        too_many = tuple(Request(False, ADDRESS, GOOD, memoryview(b"x")) for _ in range(DEPTH + 1))
+        raises(ValueError, lambda: line.carry_out(too_many, 1.0))
+        raises(ValueError, lambda: line.carry_out((Request(False, 0, GOOD, memoryview(bytes(STAGE_BYTES + 1))),), 1.0))
+        raises(BufferError, lambda: line.carry_out((Request(True, 0, GOOD, memoryview(b"constant")),), 1.0))
+        raises(TypeError, lambda: line.carry_out((1,), 1.0))  # type: ignore[arg-type]
+
+
+def one_call_at_a_time(fake: Fake) -> None:
+    """Whoever comes meanwhile is told so; the one that waits is not disturbed."""
+    with fake.line(seconds=0.5) as (line, _):
+        mute = window(line, MUTE)
+        into, found = bytearray(8), list[int]()
+        waiting = threading.Thread(target=lambda: found.append(line.read(mute, 0, into)))
+        waiting.start()
+        told = False
+        while waiting.is_alive() and not told:
+            try:
+                line.read(Key(1, "host1", 1, b""), 0, bytearray(1))
+            except RuntimeError:
+                told = True
+        waiting.join()
+        assert told
+        assert found == [SILENT]
+
+
+def raises(kind: type[Exception], call: Callable[[], object]) -> None:
+    """Fail unless a call ends with that error."""
+    try:
+        call()
+    except kind:
+        return
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def main(path: str, seed: int) -> None:
+    """Exercise it."""
+    make = load(path)
+    fake = Fake(make)
+    raises(OSError, lambda: make("rxe7", 0, 1, memoryview(bytearray(1)), 1.0, Read, Write))
+    done = random_accesses(fake, random.Random(seed))
+    for part in (what_the_device_says, windows, odd_arguments, one_call_at_a_time):
+        part(fake)
+    print(f"{done} accesses of a fake device, seed {seed}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,172 @@
+"""Remote memory between two emulated hosts, over soft-RoCE: what a lender's device does while its CPU does nothing."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pondstack_rdma.model import Key
+
+from .conftest import Hardware
+from .figures import Figures
+from .host import EmulatedHost
+from .rdma_hosts import two_hosts
+
+pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1500)]
+MIB = 2**20
+TOTAL_MIB = int(os.environ.get("PONDSTACK_RDMA_MIB", "32"))
+"""What is lent to a borrower and verified; `make hardware-rdma` lends 1 GiB."""
+
+REGIONS = 16
+PART_MIB = 16
+"""So much is transferred by each call into a host, which has a deadline."""
+
+LENDER_MIB = 512 + TOTAL_MIB
+PAGING_BYTES = MIB
+SLACK_MIB = min(64, TOTAL_MIB // 2)
+"""By which available memory moves by itself."""
+
+SEED = 20181
+FORGERIES = 60
+DEADLINE_SECONDS = 8.0
+"""In which a borrower learns that its lender is suspended."""
+
+GROUP = "/sys/fs/cgroup/lender"
+
+
+@pytest.fixture(scope="module")
+def hosts(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sequence[EmulatedHost]]:
+    """A lender and a borrower."""
+    with two_hosts(hardware, tmp_path_factory.mktemp("rdma"), LENDER_MIB) as hosts:
+        yield hosts
+
+
+@pytest.fixture(scope="module")
+def lending(hosts: Sequence[EmulatedHost]) -> Any:
+    """The lender's process."""
+    return hosts[0].remote("tests.hardware.guest.rdma:Lending")
+
+
+def borrow(hosts: Sequence[EmulatedHost], **how: Any) -> Any:
+    """Connect a borrower."""
+    return hosts[1].remote("tests.hardware.guest.rdma:Borrowing", **how)
+
+
+@contextmanager
+def frozen(host: EmulatedHost, pid: int) -> Iterator[None]:
+    """Freeze a process; it must not have had a tick of CPU in the block."""
+    host.run(
+        ["sh", "-ec", f"mkdir -p {GROUP}; echo {pid} >{GROUP}/cgroup.procs; echo 1 >{GROUP}/cgroup.freeze"]
+    ).check()
+    host.run(["sh", "-c", f"until grep -q 'frozen 1' {GROUP}/cgroup.events; do sleep 0.05; done"], timeout=60).check()
+    try:
+        before = ticks(host, pid)
+        yield
+        assert ticks(host, pid) == before
+    finally:
+        host.run(["sh", "-ec", f"echo 0 >{GROUP}/cgroup.freeze"]).check()
+
+
+def ticks(host: EmulatedHost, pid: int) -> list[str]:
+    """Return the CPU time of a process, user and system."""
+    return host.get(f"/proc/{pid}/stat").decode().rpartition(")")[2].split()[11:13]
+
+
+def test_a_frozen_lender_serves_all_that_it_lent(hosts: Sequence[EmulatedHost], lending: Any, figures: Figures) -> None:
+    before = lending.available_bytes()
+    ticket, keys = "", []
+    for _ in range(REGIONS):
+        ticket, key = lending.lend("borrower", TOTAL_MIB * MIB // REGIONS)
+        keys.append(key)
+    borrower = borrow(hosts, ticket=ticket)
+    borrower.open(keys)
+    parts = max(TOTAL_MIB // PART_MIB, 1)
+    with frozen(hosts[0], lending._process.pid):
+        writing = sum(borrower.write_all(keys, SEED, part, parts) for part in range(parts))
+        read = [borrower.read_all(keys, SEED + 1, part, parts) for part in range(parts)]
+    reading, wrong = (sum(values) for values in zip(*read, strict=True))
+    figures.add(f"{TOTAL_MIB} MiB to a frozen lender, random order", TOTAL_MIB / writing, "MiB/s")
+    figures.add(f"{TOTAL_MIB} MiB from a frozen lender, random order", TOTAL_MIB / reading, "MiB/s")
+    figures.add(f"{TOTAL_MIB} MiB from a frozen lender, in pieces", wrong, "wrong", "= 0")
+    assert wrong == 0
+    assert all([lending.revoke(key) for key in keys])
+    for key in keys[:2]:
+        assert borrower.error(key) == "KeyRevoked"
+        borrower.open([])
+    back = lending.available_bytes()
+    figures.add("memory lent and had back", (back - before) / MIB + TOTAL_MIB, "MiB", f"of {TOTAL_MIB}")
+    assert back > before - SLACK_MIB * MIB
+
+
+def test_forgeries_are_refused_by_the_device(hosts: Sequence[EmulatedHost], lending: Any, figures: Figures) -> None:
+    (ticket, key), (_, gone) = (lending.lend("thief", MIB) for _ in range(2))
+    victims_ticket, victims_key = lending.lend("victim", MIB)
+    going_ticket, going_key = lending.lend("busy", MIB)
+    victim, thief = borrow(hosts, ticket=victims_ticket), borrow(hosts, ticket=ticket)
+    victim.open([victims_key])
+    (foreign,) = victim.windows()
+    thief.open([gone])
+    (revoked,) = thief.windows()
+    lending.revoke(gone)
+    content: dict[Key, str] = {each: lending.fill(each, seed) for seed, each in enumerate((key, victims_key))}
+    busy = borrow(hosts, ticket=going_ticket)
+    busy.start(going_key)
+    print(f"seed {SEED}")
+    kinds, served = thief.forge(key, foreign, revoked, SEED, FORGERIES)
+    passes, wrong = busy.stop()
+    print(kinds, f"another borrower went on for {passes} passes")
+    figures.add("forged accesses, refused by the device", sum(kinds.values()) - served, "", f"of {FORGERIES}")
+    assert served == 0
+    assert len(kinds) == 6
+    assert (passes > 0, wrong) == (True, 0)
+    assert {each: lending.digest(each) for each in content} == content
+    thief.open([key])
+    assert thief.error(key) == ""
+
+
+def test_a_lender_without_cpus_serves_and_a_suspended_one_does_not(
+    hosts: Sequence[EmulatedHost], lending: Any, figures: Figures
+) -> None:
+    host = hosts[0]
+    ticket, key = lending.lend("last", MIB)
+    borrower = borrow(hosts, ticket=ticket, seconds=DEADLINE_SECONDS)
+    borrower.open([key])
+    pages_ticket, pages_key = lending.lend("vm", PAGING_BYTES)
+    how = {"ticket": pages_ticket, "key": pages_key, "seconds": DEADLINE_SECONDS}
+    paging = hosts[1].remote("tests.hardware.guest.rdma_pages:Paging", **how)
+    cpus = "for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo {} >$cpu; done"
+    with frozen(host, lending._process.pid):
+        host.run(["sh", "-ec", cpus.format(0)]).check()
+        assert host.get("/sys/devices/system/cpu/online") == b"0\n"
+        borrower.write_all([key], SEED)
+        assert borrower.read_all([key], SEED)[1] == 0
+        paging.write(SEED)
+        assert paging.read(SEED)[0] == 0
+        assert paging.from_mirror() == 0
+        host.run(["sh", "-ec", cpus.format(1)]).check()
+    assert borrower.error(key) == ""
+    host.start(["sh", "-ec", "echo deep >/sys/power/mem_sleep; exec echo mem >/sys/power/state"])
+    begun = time.monotonic()
+    error, seconds = borrower.read_until_gone(key, within=120)
+    print(f"asleep, and noticed, {time.monotonic() - begun:.1f} s after the command")
+    figures.add("a suspended lender is noticed", seconds, "s", f"<= {DEADLINE_SECONDS:g}")
+    assert error in ("TransportTimeout", "TransportGone")
+    assert seconds <= DEADLINE_SECONDS + 1.0
+    go_on_from_the_mirror(paging, figures)
+
+
+def go_on_from_the_mirror(paging: Any, figures: Figures) -> None:
+    """All pages of a lender that sleeps are there, and can be written."""
+    wrong, slowest = paging.read(SEED)
+    figures.add("pages of a suspended lender, from the mirror", paging.from_mirror(), "pages", "> 0")
+    figures.add("pages of a suspended lender, read", wrong, "wrong", "= 0")
+    figures.add("slowest read of them", slowest, "s", f"<= {DEADLINE_SECONDS:g}")
+    assert wrong == 0
+    assert paging.from_mirror() > 0
+    assert slowest <= DEADLINE_SECONDS + 1.0
+    paging.write(SEED + 5)
+    assert paging.read(SEED + 5)[0] == 0
+    paging.close()
