@@ -12,7 +12,7 @@ from oslo_config import cfg
 from pondstack_agent.attaching import Attaching
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.build import build_borrowing
-from pondstack_agent.borrowing.pages import NoPages, Pages
+from pondstack_agent.borrowing.pages import Pages
 from pondstack_agent.controller_link import Controller, ControllerLink
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.epoch import EpochGuard
@@ -29,6 +29,8 @@ from pondstack_agent.mitigation.room import HostNodes, LocalRoom
 from pondstack_agent.operations import Operations
 from pondstack_agent.records import Records
 from pondstack_agent.releases import Executor, Releases
+from pondstack_agent.remote.build import build_consumers, build_remote, build_stores
+from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.reporting import Reporting
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.tiering import Tiering
@@ -45,6 +47,7 @@ class Agent:
     lending: Lending | None = None
     borrowing: Borrowing | None = None
     """None: [lending] transport is empty."""
+    remote: RemoteMemory | None = None
 
 
 def build_agent(
@@ -70,7 +73,7 @@ def build_agent(
     opens a folder of records. `mitigating` runs mitigations, which take long (None: `executor`); `step` is told before
     each of their changes. `tiering`: the settings of another kernel than that of this machine. `remote` runs what takes
     long of lent memory (None: `executor`), `meminfo` tells how much memory is available, `growth_mib` what
-    guests may still take of it, `pages` owns what is in borrowed memory (None: nobody).
+    guests may still take of it, `pages` owns what is in borrowed memory (None: page stores).
     """
     state_dir, host = Path(conf.agent.state_dir), conf.host
     link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
@@ -100,12 +103,18 @@ def build_agent(
     )
     nodes = HostNodes()
     room = LocalRoom(nodes.free_mib, conf.agent.mitigation_headroom_mib)
-    lending = borrowing = None
+    lending = borrowing = remote_memory = None
     if conf.lending.transport:
         remote = remote or executor
         to_lend = HostRoom.from_conf(conf, lambda: room.reserved_mib + growth_mib(), meminfo)
         lending = build_lending(conf, link, epoch, remote, records, clock, to_lend, sequence)
-        borrowing = build_borrowing(conf, link, epoch, remote, records, clock, pages or NoPages())
+        if pages is not None:
+            borrowing = build_borrowing(conf, link, epoch, remote, records, clock, pages)
+        else:
+            consumers = build_consumers(conf, records, clock)
+            stores = build_stores(conf, consumers, records, clock)
+            borrowing = build_borrowing(conf, link, epoch, remote, records, clock, stores)
+            remote_memory = build_remote(conf, consumers, stores, link, borrowing, epoch, remote)
     reporting = Reporting(
         host=host,
         pools=pools,
@@ -137,4 +146,4 @@ def build_agent(
         mitigations=mitigations,
         locks=by_allocation,
     )
-    return Agent(manager, reporting, tiering, lending, borrowing)
+    return Agent(manager, reporting, tiering, lending, borrowing, remote_memory)

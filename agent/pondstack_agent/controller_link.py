@@ -71,6 +71,24 @@ class Controller(Protocol):
     ) -> None:
         """Borrowed buffers are used no more."""
 
+    def borrow(
+        self,
+        *,
+        operation_id: str,
+        consumer_uuid: str,
+        host: str,
+        remote_mib: int,
+        guaranteed: bool,
+        project_id: str = "",
+        user_id: str = "",
+    ) -> dict[str, Any]:
+        """Ask for memory that others lend."""
+
+    def acknowledge_borrowed(
+        self, *, operation_id: str, allocation_uuid: str, host: str, opened: Sequence[tuple[str, int]]
+    ) -> None:
+        """The keys of borrowed buffers are open."""
+
 
 class ControllerLink:
     """Calls the controller; raises Unavailable when it does not answer in time, its own error when it refuses.
@@ -115,6 +133,14 @@ class ControllerLink:
     def release_buffers(self, **release: Any) -> None:
         """Tell that borrowed buffers are used no more."""
         self._call(self._controller.release_buffers, **release)
+
+    def borrow(self, **request: Any) -> dict[str, Any]:
+        """Ask for memory that others lend; answers buffers and keys."""
+        return self._call(self._controller.borrow, **request)
+
+    def acknowledge_borrowed(self, **opened: Any) -> None:
+        """Tell that the keys of an allocation are open."""
+        self._call(self._controller.acknowledge_borrowed, **opened)
 
     def _call(self, method: Callable[..., T], *arguments: Any, **named: Any) -> T:
         with _translated(method.__name__):

@@ -19,19 +19,21 @@ from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.endpoint import AgentEndpoint
 from pondstack_agent.lending.endpoint import LendingEndpoint
+from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.telemetry.service import Telemetry
 
 LOG = log.getLogger(__name__)
 
 _BACKGROUND_THREADS = 2
-_REMOTE_THREADS = 2
+_REMOTE_THREADS = 4
+"""Of these one may wait long for pages to leave a lender, and one for the controller."""
 _MITIGATIONS = 2
 """At once; more wait. Two fill the memory bus of a host."""
 
 
 class AgentService(service.ServiceBase):  # type: ignore[misc]
     """One host's agent. Threads: [agent] rpc_threads for requests, two for the heartbeat, two that tell of releases,
-    two for lent memory, four for telemetry, and those in which calls of the controller wait.
+    four for lent memory, four for telemetry, and those in which calls of the controller wait.
     """
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
@@ -65,12 +67,19 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         agent.manager.recover()
         if agent.borrowing is not None:
             agent.borrowing.recover()
+        if agent.remote is not None:
+            agent.remote.recover()
         agent.tiering.start()
         self._agent = agent
         self._server = oslo_messaging.get_rpc_server(
             transport,
             rpc.agent_target(conf.host),
-            [AgentEndpoint(agent.manager), LendingEndpoint(agent.lending), BorrowingEndpoint(agent.borrowing)],
+            [
+                AgentEndpoint(agent.manager),
+                LendingEndpoint(agent.lending),
+                BorrowingEndpoint(agent.borrowing, agent.remote),
+                RemoteEndpoint(agent.remote),
+            ],
         )
         self._server.start(override_pool_size=conf.agent.rpc_threads)
         self._heartbeat = _heartbeat(conf, agent)
@@ -128,6 +137,8 @@ def _heartbeat(conf: cfg.ConfigOpts, agent: Agent) -> Any:
             for side in (agent.lending, agent.borrowing):
                 if side is not None:
                     side.maintain(conf.agent.operation_memory_seconds)
+            if agent.remote is not None:
+                agent.remote.maintain(conf.agent.unanswered_attach_seconds)
         except (PondError, OSError) as error:
             LOG.error("Heartbeat of host %s failed: %s", conf.host, error)
 

@@ -100,8 +100,12 @@ def ids() -> dict[str, str]:
     return {"operation_id": str(uuid.uuid4()), "consumer_uuid": str(uuid.uuid4())}
 
 
-def test_calls_and_errors_cross_the_bus(conf, device) -> None:
+@pytest.mark.parametrize("over", ["", "shm"])
+def test_calls_and_errors_cross_the_bus(conf, device, tmp_path, over) -> None:
+    """Over a bus, and over RDMA beside it."""
     url = "fake://"
+    conf.set_override("transport", over, group="rpc")
+    conf.set_override("shm_folder", str(tmp_path / "rpc"), group="rpc")
     conf.set_override("heartbeat_seconds", 0.2, group="agent")
     oslo_messaging.set_transport_defaults("openstack")
     with serving(conf, url, FakeController({"pool0": device})) as (transport, endpoint):
@@ -111,9 +115,13 @@ def test_calls_and_errors_cross_the_bus(conf, device) -> None:
         try:
             assert endpoint.heard.wait(30)
             api = AgentAPI(transport, timeout_seconds=30)
+            if over:
+                eventually(lambda: api.report("host1", epoch=1) and transport._driver.answered)
+            before = transport._driver.answered if over else 0
             mine = ids()
             answer = api.attach("host1", **mine, pool_uuid=POOL, pool_mib=2, guest_mib=4)
             assert answer.pool_mib == 2
+            assert not over or transport._driver.answered == before + 1
             assert api.get_attachment("host1", consumer_uuid=mine["consumer_uuid"]) == answer
             assert [item.allocation_uuid for item in api.report("host1", epoch=1).attached] == [answer.allocation_uuid]
             with pytest.raises(OperationMismatch):

@@ -5,7 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from pondstack.conf import lending, tiering
+from pondstack.conf import lending, page_store, rpc, tiering
 
 AGENT, EMULATED, CXL, TELEMETRY = "agent", "emulated", "cxl", "telemetry"
 
@@ -242,4 +242,6 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     for group, options in list_opts():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
     lending.register_opts(conf)
+    page_store.register_opts(conf)
+    rpc.register_opts(conf)
     tiering.register_opts(conf)

@@ -64,7 +64,8 @@ class Borrowing:
     ) -> list[int]:
         """Controller's command: connect to a lender and open keys, as long as it can answer; all or none.
 
-        Idempotent by the keys; returns the buffers. Raises StaleEpoch, BadRequest, Conflict, Unavailable.
+        Idempotent by the keys; returns the buffers. A newer key of a buffer takes the place of the one that is held,
+        which is dead then: a lender has one key of a buffer. Raises StaleEpoch, BadRequest, Conflict, Unavailable.
         """
         self._epoch.check(epoch)
         shown, opened = Ticket.from_dict(ticket), _keys(keys)
@@ -76,6 +77,7 @@ class Borrowing:
                 _check_new(before, index, key, allocation_uuid)
             new = {index: BorrowedBuffer(allocation_uuid, key) for index, key in opened.items()}
             link = self._link(lender, incarnation, shown)
+            self._drop_dead(before, link, opened)
             # On disk first: a killed agent must find what it had opened.
             self._store.put(before, ticket=dict(ticket), buffers={**before.buffers, **new})
             try:
@@ -96,6 +98,10 @@ class Borrowing:
         Raises StaleEpoch, Conflict when a buffer is another allocation's.
         """
         self._epoch.check(epoch)
+        return self.let_go(allocation_uuid, lender, incarnation, indexes)
+
+    def let_go(self, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]) -> list[int]:
+        """Give buffers back of this host's own will; answers and raises as `give_back`."""
         with self._locks.holding(name_of(lender, incarnation)):
             held = self._store.get(lender, incarnation)
             mine = [index for index in indexes if index in held.buffers]
@@ -106,10 +112,34 @@ class Borrowing:
                     f"the buffers {strangers} of lender {lender} are not of allocation {allocation_uuid}; look again"
                 )
             if mine:
-                leaving = {index: replace(held.buffers[index], leaving=True) for index in mine}
+                # What was only promised may have become the allocation's: the controller is told of that one.
+                leaving = {
+                    index: replace(held.buffers[index], allocation_uuid=allocation_uuid, leaving=True) for index in mine
+                }
                 held = self._store.put(held, buffers={**held.buffers, **leaving})
                 self._executor.submit(self._return, lender, incarnation)
         return sorted(set(indexes) - set(mine))
+
+    def adopt(self, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]) -> None:
+        """Use buffers whose keys were opened for nobody yet, as their lender was to sleep. Idempotent; all or none.
+
+        Raises Conflict when this host has not got them, or has them for another allocation.
+        """
+        with self._locks.holding(name_of(lender, incarnation)):
+            held = self._store.get(lender, incarnation)
+            for index in indexes:
+                known = held.buffers.get(index)
+                if known is None or known.leaving or known.allocation_uuid not in ("", allocation_uuid):
+                    raise Conflict(f"buffer {index} of lender {lender}, which sleeps, was not opened here beforehand")
+            mine = {index: replace(held.buffers[index], allocation_uuid=allocation_uuid) for index in indexes}
+            held = self._store.put(held, buffers={**held.buffers, **mine})
+            link = self._link(lender, incarnation, Ticket.from_dict(held.ticket))
+            self._pages.arrived(allocation_uuid, link, sorted(indexes))
+
+    def held(self, allocation_uuid: str) -> dict[tuple[str, str], list[int]]:
+        """Return the buffers of an allocation by lender and incarnation, with those that are going back."""
+        found = {(each.lender, each.incarnation): each.by_allocation() for each in self._store.all()}
+        return {place: by[allocation_uuid] for place, by in found.items() if allocation_uuid in by}
 
     def get_borrowing(self) -> dict[str, Any]:
         """Return what is borrowed, of whom, and how quick each lender is; doc/source/lending.md has all of it."""
@@ -232,6 +262,14 @@ class Borrowing:
                 left = {key: value for key, value in held.telling.items() if key != operation_id}
                 self._store.put(held, telling=left)
 
+    def _drop_dead(self, held: Held, link: LenderLink, opened: Mapping[int, Key]) -> None:
+        """Forget keys in whose place newer ones come, and tell the owners of their pages that they are dead."""
+        dead = [index for index, key in opened.items() if index in held.buffers and held.buffers[index].key != key]
+        link.forget(dead)
+        for allocation_uuid, indexes in held.by_allocation().items():
+            if mine := [index for index in indexes if index in dead]:
+                self._pages.lost(allocation_uuid, link, mine)
+
     def _link(self, lender: str, incarnation: str, ticket: Ticket) -> LenderLink:
         with self._guard:
             name = name_of(lender, incarnation)
@@ -261,11 +299,20 @@ def _keys(keys: Mapping[str, Any]) -> dict[int, Key]:
 
 
 def _check_new(held: Held, index: int, key: Key, allocation_uuid: str) -> None:
-    """Raise Conflict unless a key is new here, or one that is held for the same allocation."""
+    """Raise Conflict unless a key is new here, newer than a dead one, or held for the same allocation."""
     known = held.buffers.get(index)
-    if known is not None and (known.key, known.allocation_uuid, known.leaving) != (key, allocation_uuid, False):
+    if known is not None and not _same(known, key, allocation_uuid) and not _newer(known, key):
         raise Conflict(
             f"buffer {index} of lender {held.lender} is held with another key or allocation; give it back first"
         )
     if key.number <= held.released.get(index, 0):
         raise Conflict(f"this key of buffer {index} of lender {held.lender} was given back; export the buffer anew")
+
+
+def _same(known: BorrowedBuffer, key: Key, allocation_uuid: str) -> bool:
+    """Return whether it is the key that is held; one that was only promised so far may become an allocation's."""
+    return known.key == key and not known.leaving and known.allocation_uuid in ("", allocation_uuid)
+
+
+def _newer(known: BorrowedBuffer, key: Key) -> bool:
+    return not known.leaving and key.number > known.key.number

@@ -15,7 +15,8 @@ from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.records import Records
 from pondstack_agent.releases import Executor
-from pondstack_agent.transports import load_transport, options_of
+from pondstack_agent.transports import options_of
+from pondstack_rdma.loading import load_transport
 from pondstack_rdma.model import Ticket
 
 

@@ -7,6 +7,7 @@ import oslo_messaging
 from pondstack.rpc.lending_calls import LENDING_VERSION
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.calls import expected, need
+from pondstack_agent.remote.remote import RemoteMemory
 
 
 class BorrowingEndpoint:
@@ -14,8 +15,8 @@ class BorrowingEndpoint:
 
     target = oslo_messaging.Target(version=LENDING_VERSION)
 
-    def __init__(self, borrowing: Borrowing | None) -> None:
-        self._borrowing = borrowing
+    def __init__(self, borrowing: Borrowing | None, remote: RemoteMemory | None = None) -> None:
+        self._borrowing, self._remote = borrowing, remote
 
     @expected
     def prepare(self, _context: Any, **arguments: Any) -> list[int]:
@@ -29,5 +30,6 @@ class BorrowingEndpoint:
 
     @expected
     def get_borrowing(self, _context: Any) -> dict[str, Any]:
-        """See Borrowing.get_borrowing."""
-        return need(self._borrowing).get_borrowing()
+        """See Borrowing.get_borrowing, and RemoteMemory.views."""
+        found = need(self._borrowing).get_borrowing()
+        return found if self._remote is None else {**found, "consumers": self._remote.views()}

@@ -23,16 +23,3 @@ class Pages(Protocol):
 
     def lost(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
         """The lender does not answer: serve from the mirror until `arrived`."""
-
-
-class NoPages:
-    """Nobody has pages there yet."""
-
-    def arrived(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
-        """Do nothing."""
-
-    def leave(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
-        """Do nothing."""
-
-    def lost(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
-        """Do nothing."""

@@ -215,3 +215,48 @@ def test_latencies_are_shown(rack, lent) -> None:
     figures = rack["host2"].borrowing.get_borrowing()["lenders"][0]["latency"]
     assert figures["accesses"] == 100
     assert 0 < figures["p50_us"] <= figures["p99_us"] <= figures["max_us"]
+
+
+def test_a_newer_key_takes_the_place_of_a_dead_one(rack) -> None:
+    """A prepare was done, its answer was lost, and the controller ended the key."""
+    rack["host1"].lend(2)
+    life = rack.borrow_buffers([0, 1], allocation="")
+    host = rack["host2"]
+    late = rack["host1"].lending.export(epoch=1, indexes=[0], borrower="host2")
+    rack["host1"].lending.revoke(epoch=1, indexes=[0])
+    rack.borrow_buffers([0], allocation="allocation2")
+    assert host.owner.told == [("arrived", "", [0, 1]), ("lost", "", [0]), ("arrived", "allocation2", [0])]
+    host.link("host1", life).write(0, 0, b"x")
+    host.link("host1", life).write(1, 0, b"x")
+    with pytest.raises(Conflict, match="another key"):
+        host.borrowing.prepare(epoch=1, lender="host1", allocation_uuid="", **late)
+    assert give_back(host, [0], life, allocation="allocation2") == []
+    assert host.borrowing.get_borrowing()["lenders"][0]["allocations"] == {"": [1]}
+
+
+def test_a_key_that_is_being_given_back_is_not_replaced(rack, lent) -> None:
+    host = rack["host2"]
+    host.owner.stays = Conflict("the mirror is not written yet")
+    give_back(host, [0], lent)
+    rack["host1"].lending.revoke(epoch=1, indexes=[0])
+    with pytest.raises(Conflict, match="give it back first"):
+        rack.borrow_buffers([0], allocation="allocation2")
+
+
+def test_a_promised_key_becomes_an_allocations(rack) -> None:
+    rack["host1"].lend(1)
+    life = rack.borrow_buffers([0], allocation="")
+    rack["host2"].link("host1", life).write(0, 0, b"kept")
+    rack.borrow_buffers([0], allocation="allocation1")
+    read = bytearray(4)
+    rack["host2"].link("host1", life).read_into(0, 0, read)
+    assert read == b"kept"
+    assert rack["host2"].borrowing.get_borrowing()["lenders"][0]["allocations"] == {"allocation1": [0]}
+
+
+def test_a_promised_buffer_is_given_back_as_the_allocations_that_it_became(rack) -> None:
+    """Its lender sleeps: it was borrowed without a new key."""
+    rack["host1"].lend(1, "zombie")
+    life = rack.borrow_buffers([0], allocation="")
+    give_back(rack["host2"], [0], life)
+    assert [item["allocation_uuid"] for item in rack.controller.released_buffers.values()] == ["allocation1"]

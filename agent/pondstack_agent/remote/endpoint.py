@@ -1,0 +1,38 @@
+"""RPC endpoint of remote memory: pondstack.rpc.remote_calls on the wire, RemoteMemory behind it."""
+
+from typing import Any
+
+import oslo_messaging
+
+from pondstack.rpc.remote_calls import REMOTE_VERSION
+from pondstack_agent.calls import expected, need
+from pondstack_agent.remote.remote import RemoteMemory
+
+
+class RemoteEndpoint:
+    """The methods that others may call; all of them raise HostUnusable where nothing is borrowed (None)."""
+
+    target = oslo_messaging.Target(version=REMOTE_VERSION)
+
+    def __init__(self, remote: RemoteMemory | None) -> None:
+        self._remote = remote
+
+    @expected
+    def alloc_ext(self, _context: Any, **arguments: Any) -> dict[str, Any]:
+        """See RemoteMemory.alloc_ext."""
+        return need(self._remote).alloc_ext(**arguments)
+
+    @expected
+    def alloc_swap(self, _context: Any, **arguments: Any) -> dict[str, Any]:
+        """See RemoteMemory.alloc_swap."""
+        return need(self._remote).alloc_swap(**arguments)
+
+    @expected
+    def release_remote(self, _context: Any, **arguments: Any) -> bool:
+        """See RemoteMemory.release."""
+        return need(self._remote).release(**arguments)
+
+    @expected
+    def get_remote(self, _context: Any, **arguments: Any) -> dict[str, Any] | None:
+        """See RemoteMemory.get."""
+        return need(self._remote).get(**arguments)

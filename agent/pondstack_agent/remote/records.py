@@ -1,0 +1,142 @@
+"""Who borrows memory on this host, on disk: what was asked of the controller, so that a restarted agent goes on.
+
+consumer  ASKING (its caller waits) -> ACTIVE -> ENDING (released; what was borrowed goes back) -> forgotten
+borrow    ASKED (of the controller) -> OPEN (keys are open, the controller knows) -> forgotten, once nothing is left
+          any -> UNDOING (it goes back) -> forgotten
+"""
+
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+from pondstack.domain.errors import Conflict, OperationMismatch, Unavailable
+from pondstack_agent.records import Records
+
+
+class State(StrEnum):
+    """How far a consumer is."""
+
+    ASKING = "asking"
+    ACTIVE = "active"
+    ENDING = "ending"
+
+
+class BorrowState(StrEnum):
+    """How far one request to the controller is."""
+
+    ASKED = "asked"
+    OPEN = "open"
+    UNDOING = "undoing"
+
+
+@dataclass(frozen=True, slots=True)
+class Borrow:
+    """One request to the controller. `allocation_uuid`: '' until it has answered."""
+
+    operation_id: str
+    mib: int
+    allocation_uuid: str = ""
+    state: str = BorrowState.ASKED
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """Remote memory of one consumer: an instance (`guaranteed`, RAM extension) or a swap device (best effort).
+
+    `mib`: what it wants, and the size of its page store; `mirror`: the file of that. `at`: the agent's clock, in
+    seconds. `asked`: how often the controller was asked.
+    """
+
+    consumer_uuid: str
+    operation_id: str
+    guaranteed: bool
+    mib: int
+    mirror: str
+    at: float
+    project_id: str = ""
+    user_id: str = ""
+    state: str = State.ASKING
+    asked: int = 0
+    borrows: dict[str, Borrow] = field(default_factory=dict)
+
+    @property
+    def allocations(self) -> frozenset[str]:
+        """The controller's allocations that it has, or had a moment ago."""
+        return frozenset(each.allocation_uuid for each in self.borrows.values() if each.allocation_uuid)
+
+    def check_same(self, other: "Consumer") -> None:
+        """Raise Conflict or OperationMismatch unless `other` is the same request again."""
+        if self.state == State.ENDING:
+            raise Conflict(f"the remote memory of consumer {self.consumer_uuid} is being released; try again later")
+        if self.operation_id != other.operation_id:
+            raise Conflict(f"consumer {self.consumer_uuid} has remote memory already; release it first")
+        names = ("guaranteed", "mib", "project_id", "user_id")
+        if any(getattr(self, name) != getattr(other, name) for name in names):
+            raise OperationMismatch(f"operation {self.operation_id} was used for another request; make a new id")
+
+
+class Consumers:
+    """All consumers of this host, by their UUIDs. The caller orders writes of one."""
+
+    def __init__(self, records: Records, clock: Callable[[], float]) -> None:
+        records.folder.chmod(0o700)
+        self._records, self.clock = records, clock
+        self._room = threading.Lock()
+
+    def get(self, consumer_uuid: str) -> Consumer | None:
+        """Return one, None when it is not known."""
+        found = self._records.get(consumer_uuid)
+        return _load(found) if found else None
+
+    def all(self) -> list[Consumer]:
+        """Return all."""
+        return [_load(record) for record in self._records.all().values()]
+
+    def owner_of(self, allocation_uuid: str) -> Consumer | None:
+        """Return whose an allocation is."""
+        return next((each for each in self.all() if allocation_uuid in each.allocations), None)
+
+    def begin(self, wanted: Consumer, room_mib: int) -> Consumer:
+        """Write a new one down; raises Unavailable when all together would have more than `room_mib`."""
+        with self._room:
+            taken = sum(each.mib for each in self.all())
+            if taken + wanted.mib > room_mib:
+                raise Unavailable(
+                    f"the mirror of {wanted.mib} MiB does not fit: {taken} of {room_mib} MiB are taken on this host; "
+                    "release others, or raise [page_store] mirror_mib"
+                )
+            return self.put(wanted)
+
+    def put(self, mine: Consumer, **changes: Any) -> Consumer:
+        """Write one down."""
+        mine = replace(mine, **changes)
+        self._records.put(mine.consumer_uuid, asdict(mine))
+        return mine
+
+    def ask(self, mine: Consumer, mib: int) -> tuple[Consumer, Borrow]:
+        """Write down that so much is asked for, before it is."""
+        number = mine.asked + 1
+        name = f"{mine.consumer_uuid} {mine.operation_id} {number}"
+        borrow = Borrow(str(uuid5(NAMESPACE_OID, name)), mib)
+        borrows = {**mine.borrows, borrow.operation_id: borrow}
+        return self.put(mine, asked=number, borrows=borrows), borrow
+
+    def change(self, mine: Consumer, borrow: Borrow, **changes: Any) -> tuple[Consumer, Borrow]:
+        """Write down how far a request is."""
+        borrow = replace(borrow, **changes)
+        return self.put(mine, borrows={**mine.borrows, borrow.operation_id: borrow}), borrow
+
+    def drop(self, mine: Consumer, borrow: Borrow) -> Consumer:
+        """Forget a request of which nothing is left."""
+        return self.put(mine, borrows={key: each for key, each in mine.borrows.items() if key != borrow.operation_id})
+
+    def forget(self, consumer_uuid: str) -> None:
+        """Forget one that has nothing any more."""
+        self._records.remove(consumer_uuid)
+
+
+def _load(record: dict[str, Any]) -> Consumer:
+    return Consumer(**{**record, "borrows": {key: Borrow(**each) for key, each in record["borrows"].items()}})

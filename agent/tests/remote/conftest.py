@@ -1,0 +1,326 @@
+"""Hosts of one machine under a real ledger and settler: real lenders and page stores, agents that die at any step."""
+
+import contextlib
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from oslo_config import cfg
+
+from pondstack.conf import agent as agent_conf
+from pondstack.controller.lending import Lenders, Settler
+from pondstack.db.lending import BorrowRequest
+from pondstack.domain.errors import AgentUnavailable, PondError
+from pondstack.domain.lending import Lender, LenderKind
+from pondstack.domain.states import SliceState
+from pondstack.domain.units import MIB
+from pondstack.rpc.wire import Report
+from pondstack.testing.daemon import wait_until
+from pondstack.testing.memory_lease import take_over
+from pondstack.testing.memory_ledger import MemoryLedger
+from pondstack.testing.memory_store import MemoryStore
+from pondstack_agent.build import build_agent
+from pondstack_agent.drivers import HostPools
+from pondstack_agent.pagestore.client import StoreClient
+from pondstack_agent.pagestore.reader import PageReader
+from pondstack_agent.records import Records
+from pondstack_agent.remote.remote import RemoteMemory
+
+from ..conftest import Later
+from ..lending.conftest import DEADLINE_SECONDS, TOTAL_MIB, Host, state_of
+
+BORROWER = "host9"
+CONSUMER = "7ac7e33b-55c9-4f7f-8b23-c4a1f2c52f3b"
+
+
+class Killed(BaseException):
+    """Ends the agent in mid-flight; nothing of ours may catch it."""
+
+
+@dataclass
+class Fuse:
+    """Kills an agent at its `left`-th step from now on; a step is a write to disk or a call, before it and after."""
+
+    left: int = 0
+    steps: int = 0
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.left:
+            self.left -= 1
+            if not self.left:
+                raise Killed
+
+
+class FusedRecords(Records):
+    """Records of an agent that may die before or after it writes one."""
+
+    def __init__(self, folder: Path, fuse: Fuse) -> None:
+        super().__init__(folder)
+        self._fuse = fuse
+
+    def put(self, key: str, record: dict[str, Any]) -> None:
+        self._fuse.step()
+        super().put(key, record)
+        self._fuse.step()
+
+
+class Controller:
+    """The leader's part for lent memory, over the real ledger; agents are called in the caller's thread."""
+
+    def __init__(self, agents: dict[str, Any]) -> None:
+        store = MemoryStore()
+        self.ledger = MemoryLedger(store, take_over(store))
+        self.lenders = Lenders(self.ledger, Agents(agents), lambda: None)
+        self.settler = Settler(self.ledger, Agents(agents))
+        self.away = False
+
+    def heartbeat(self, report: Report) -> dict[str, Any]:
+        self.ledger.heartbeat(report.to_wire())
+        return {"epoch": self.ledger.epoch, "forget": [], "pools": {}}
+
+    def delegate(self, *, host, sequence, incarnation, kind, buffer_mib, buffers) -> None:
+        lender = Lender(host, incarnation, LenderKind(kind), buffer_mib)
+        self.ledger.delegate(lender, sequence, {item["index"]: item["offset_mib"] for item in buffers})
+
+    def reclaim(self, *, operation_id, host, mib) -> dict[str, Any]:
+        return {"indexes": self.lenders.reclaim(operation_id, host, mib)}
+
+    def release_buffers(self, *, operation_id, host, allocation_uuid, lender, incarnation, indexes) -> None:
+        del lender
+        if allocation_uuid:
+            self.lenders.give_back(operation_id, allocation_uuid, host, [(incarnation, index) for index in indexes])
+
+    def borrow(self, *, operation_id, consumer_uuid, host, remote_mib, guaranteed, project_id, user_id):
+        if self.away:
+            raise AgentUnavailable("the controller is away")
+        request = BorrowRequest(consumer_uuid, host, remote_mib, 1, guaranteed, project_id, user_id)
+        return self.lenders.borrow(operation_id, request)
+
+    def acknowledge_borrowed(self, *, operation_id, allocation_uuid, host, opened) -> None:
+        self.ledger.acknowledge_borrowed(operation_id, allocation_uuid, host, opened)
+
+    def states(self) -> dict[str, int]:
+        """Count buffers by state."""
+        found: dict[str, int] = {}
+        for item in self.ledger.buffers():
+            found[item.state] = found.get(item.state, 0) + 1
+        return found
+
+
+class Fused:
+    """The controller as an agent calls it that may die before a call, or before it hears the answer."""
+
+    def __init__(self, controller: Controller, fuse: Fuse) -> None:
+        self._controller, self._fuse = controller, fuse
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self._controller, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            self._fuse.step()
+            answer = method(*arguments, **named)
+            self._fuse.step()
+            return answer
+
+        call.__name__ = name
+        return call
+
+
+class Agents:
+    """The controller's calls of agents. JSON would make texts of the numbers of buffers."""
+
+    def __init__(self, hosts: dict[str, Any]) -> None:
+        self._hosts = hosts
+
+    def export(self, host: str, **arguments: Any) -> dict[str, Any]:
+        answer = self._hosts[host].lending.export(**arguments)
+        return {**answer, "keys": {str(index): key for index, key in answer["keys"].items()}}
+
+    def revoke(self, host: str, **arguments: Any) -> list[int]:
+        return self._hosts[host].lending.revoke(**arguments)
+
+    def prepare(self, host: str, **arguments: Any) -> list[int]:
+        return self._hosts[host].borrowing.prepare(**arguments)
+
+    def give_back(self, host: str, **arguments: Any) -> list[int]:
+        return self._hosts[host].borrowing.give_back(**arguments)
+
+
+@dataclass
+class RemoteHost(Host):
+    """A host whose page stores are real processes, and whose agent dies when its fuse says so."""
+
+    fuse: Fuse = field(default_factory=Fuse)
+
+    def restart(self) -> None:
+        self.fuse.left = 0
+        self.later = Later()
+        self.agent = build_agent(
+            self.conf,
+            Fused(self.controller, self.fuse),  # type: ignore[arg-type]
+            self.later,
+            pools=HostPools([]),
+            clock=lambda: self.now,
+            meminfo=lambda: (self.available_mib * MIB, TOTAL_MIB * MIB),
+            growth_mib=lambda: 0,
+            records=lambda folder: FusedRecords(folder, self.fuse),
+        )
+        self.borrowing.recover()
+        self.remote.recover()
+        self.later.run()
+
+    @property
+    def remote(self) -> RemoteMemory:
+        assert self.agent.remote
+        return self.agent.remote
+
+    @property
+    def store(self) -> StoreClient:
+        """The page store of the consumer."""
+        return StoreClient(Path(self.conf.agent.state_dir) / "pages" / CONSUMER, "", 30.0)
+
+    def beat(self) -> None:
+        self.now += 1.0
+        super().beat()
+        self.remote.maintain(3600.0)
+        self.later.run()
+
+    def alloc(self, mib: int, guaranteed: bool = True, operation: str = "alloc1") -> dict[str, Any]:
+        """Borrow for the consumer."""
+        call = self.remote.alloc_ext if guaranteed else self.remote.alloc_swap
+        return call(operation_id=operation, consumer_uuid=CONSUMER, mib=mib)
+
+    def release(self) -> bool:
+        """Give all of it back."""
+        found = self.remote.release(consumer_uuid=CONSUMER)
+        self.later.run()
+        return found
+
+    def view(self) -> dict[str, Any]:
+        """Return what the consumer has."""
+        found = self.remote.get(consumer_uuid=CONSUMER)
+        assert found
+        return found
+
+    def reader(self) -> PageReader:
+        return PageReader(self.store.folder)
+
+    def kill_store(self) -> None:
+        """Kill the page store's process, as a crash does."""
+        pid = self.store.pid
+        assert pid
+        os.kill(pid, signal.SIGKILL)
+        assert wait_until(lambda: not self.store.runs and state_of(pid) in ("", "Z"), DEADLINE_SECONDS)
+
+    def end(self) -> None:
+        with contextlib.suppress(PondError, OSError, KeyError):
+            self.store.remove(Path(self.conf.page_store.mirror_folder) / f"{CONSUMER}.mirror")
+        super().end()
+
+
+@dataclass
+class Rack:
+    """Hosts by name."""
+
+    root: Path
+    hosts: dict[str, RemoteHost] = field(default_factory=dict)
+    controller: Controller = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.controller = Controller(self.hosts)
+
+    def __getitem__(self, name: str) -> RemoteHost:
+        if name not in self.hosts:
+            conf = cfg.ConfigOpts()
+            agent_conf.register_opts(conf)
+            conf([], default_config_files=[])
+            conf.set_override("host", name)
+            conf.set_override("state_dir", str(self.root / name), group="agent")
+            overrides = {"transport": "shm", "shm_folder": str(self.root), "buffer_mib": 1, "reserve_mib": 1024}
+            for option, value in overrides.items():
+                conf.set_override(option, value, group="lending")
+            stores = {
+                "mirror_folder": str(self.root / "mirrors"),
+                "mirror_mib": 64,
+                "grow_seconds": 0.5,
+                "leave_seconds": 0.3,
+            }
+            for option, value in stores.items():
+                conf.set_override(option, value, group="page_store")
+            self.hosts[name] = RemoteHost(conf, self.controller)  # type: ignore[arg-type]
+            self.hosts[name].beat()
+        return self.hosts[name]
+
+    @property
+    def borrower(self) -> RemoteHost:
+        return self[BORROWER]
+
+    def lend(self, name: str, mib: int) -> None:
+        """Have a host lend, and the controller know."""
+        self[name].lend(mib, operation=str(uuid4()))
+
+    def reclaim(self, name: str, mib: int) -> None:
+        """Have a host want memory back; who uses it is asked."""
+        self[name].lending.reclaim(epoch=1, operation_id=str(uuid4()), mib=mib, seconds=3600.0)
+
+    def turn(self, rounds: int = 1, names: Sequence[str] = ()) -> None:
+        """Let all agents and the settler go on."""
+        for _ in range(rounds):
+            self.controller.settler.run()
+            for name in names or list(self.hosts):
+                self.hosts[name].later.run()
+                self.hosts[name].beat()
+
+    def turn_until(self, condition: Callable[[], bool], rounds: int = 20) -> None:
+        """Let all go on until a condition holds."""
+        for _ in range(rounds):
+            if condition():
+                return
+            self.turn()
+        raise AssertionError((self.controller.ledger.buffers(), self.borrower.remote.views()))
+
+    def done(self, name: str) -> bool:
+        """Whether a host's lends and reclaims have ended."""
+        return all(each["state"] == "done" for each in self[name].lending.get_lending()["operations"])
+
+    def free(self) -> bool:
+        """Whether nothing is lent to anybody."""
+        return set(self.controller.states()) <= {SliceState.FREE}
+
+
+@pytest.fixture
+def rack() -> Iterator[Rack]:
+    """Hosts of a machine, whose processes end with the test."""
+    root = Path(tempfile.mkdtemp(prefix="rem-"))  # short: an address of a Unix socket has 107 bytes
+    made = Rack(root)
+    try:
+        yield made
+    finally:
+        for host in made.hosts.values():
+            host.end()
+        shutil.rmtree(root, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _fused_store(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have an agent die before and after it asks a page store, too."""
+    ask = StoreClient._ask
+
+    def fused(self: StoreClient, verb: str, **arguments: Any) -> dict[str, Any]:
+        fuse = next(
+            (host.fuse for host in rack.hosts.values() if self.folder.is_relative_to(host.conf.agent.state_dir)), Fuse()
+        )
+        fuse.step()
+        answer = ask(self, verb, **arguments)
+        fuse.step()
+        return answer
+
+    monkeypatch.setattr(StoreClient, "_ask", fused)

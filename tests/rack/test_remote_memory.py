@@ -1,0 +1,130 @@
+"""A consumer borrows through its host's agent; its pages stay right while agents die and a lender takes all of it back.
+
+By the API, the CLI, real agents and their page store, over shared memory.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from keystoneauth1.adapter import Adapter
+
+from bench.cloud import read_openrc
+from pondstack.rack import keystone, pond
+from pondstack.rack.layout import program
+from pondstack.rack.rack import Rack
+from pondstack.rpc.agent_api import AgentAPI
+from pondstack.testing.daemon import wait_until
+from pondstack_agent.pagestore.reader import PageReader
+from tests.rack.days import Days
+
+pytestmark = [pytest.mark.rack, pytest.mark.timeout(600)]
+
+BORROWER = "fake2"
+MIB = 128
+SECONDS = 90.0
+PAGES = range(0, MIB * 256, 61)
+
+
+def content(page: int) -> bytes:
+    return f"page {page} ".encode().ljust(32, b".") * 128
+
+
+class Memory:
+    """Two hosts that lend, as an operator sees them."""
+
+    def __init__(self, rack: Rack) -> None:
+        session = keystone.session(rack.layout)
+        self._api = Adapter(session, "memory", region_name="RegionOne", default_microversion="1.5", raise_exc=False)
+        self._environment = os.environ | read_openrc(rack.layout.root / "openrc")
+        others = [host for host in (*rack.layout.fake_hosts, *rack.layout.libvirt_hosts) if host != BORROWER]
+        self.lenders = others[:2]
+
+    def openstack(self, *words: str) -> str:
+        """Run a command as an operator does."""
+        command = [program("openstack"), "memory", *words]
+        done = subprocess.run(
+            command, env=self._environment, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def states(self, lender: str) -> list[str]:
+        """Return the states of a lender's buffers."""
+        answer = self._api.get(f"/lenders/{lender}/buffers")
+        return [] if answer.status_code == 404 else sorted(item["state"] for item in answer.json()["buffers"])
+
+
+@pytest.fixture
+def memory(rack: Rack) -> Iterator[Memory]:
+    """Both lend, and have all of it back at the end."""
+    made = Memory(rack)
+    for lender in made.lenders:
+        made.openstack("host", "delegate", lender, "--mib", str(MIB), "--wait")
+    yield made
+    for lender in made.lenders:
+        if made.states(lender):
+            made.openstack("host", "reclaim", lender, "--mib", str(MIB), "--wait")
+    assert wait_until(lambda: pond.lender_processes(rack.layout) == [], SECONDS)
+
+
+def test_pages_outlive_agents_and_a_lender(rack: Rack, memory: Memory) -> None:
+    with Days(rack) as days:
+        transport = days.transport()
+        agents, consumer = AgentAPI(transport), str(uuid4())
+        try:
+            view = agents.alloc_ext(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
+            try:
+                _use(rack, memory, agents, view)
+            finally:
+                assert agents.release_remote(BORROWER, consumer_uuid=consumer)
+            assert wait_until(lambda: agents.get_remote(BORROWER, consumer_uuid=consumer) is None, SECONDS)
+            assert wait_until(lambda: set(memory.states(memory.lenders[1])) == {"free"}, SECONDS)
+            assert pond.page_stores(rack.layout) == []
+        finally:
+            transport.cleanup()
+
+
+def _use(rack: Rack, memory: Memory, agents: AgentAPI, view: dict[str, Any]) -> None:
+    first, second = memory.lenders
+    assert (view["state"], view["borrowed_mib"]) == ("active", MIB)
+    assert memory.states(first) == memory.states(second) == ["free", "online"]
+    assert len(pond.page_stores(rack.layout)) == 1
+    with PageReader(Path(view["socket"]).parent) as reader:
+        for page in PAGES:
+            reader.write(page, content(page))
+        _check(reader)
+        # Its agent is killed, and starts anew: the page store is another process.
+        agent = rack.service(f"pondstack-agent-{BORROWER}")
+        agent.kill()
+        _check(reader)
+        agent.start()
+        shown = memory.openstack("host", "reclaim", first, "--mib", str(MIB), "--wait")
+        print(shown)
+        _check(reader)
+        assert memory.states(first) == []
+        # What it lost is asked for again: the other lender has room for it.
+        assert wait_until(lambda: _borrowed(agents, view) == MIB, SECONDS)
+        assert wait_until(lambda: _pages(agents, view)["remote"] == len(PAGES), SECONDS), _pages(agents, view)
+        assert memory.states(second) == ["online", "online"]
+        _check(reader)
+
+
+def _check(reader: PageReader) -> None:
+    assert [page for page in PAGES if reader.read(page) != content(page)] == []
+
+
+def _borrowed(agents: AgentAPI, view: dict[str, Any]) -> int:
+    found = agents.get_remote(BORROWER, consumer_uuid=view["consumer_uuid"])
+    assert found
+    return int(found["borrowed_mib"])
+
+
+def _pages(agents: AgentAPI, view: dict[str, Any]) -> dict[str, int]:
+    found = agents.get_remote(BORROWER, consumer_uuid=view["consumer_uuid"])
+    assert found
+    return dict(found["store"]["pages"])
