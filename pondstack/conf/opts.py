@@ -14,8 +14,11 @@ import pondstack.conf
 
 Options = list[tuple[Any, list[cfg.Opt]]]
 
-AGENT_FILE = frozenset({"agent", "lending", "tiering"})
+AGENT_FILE = frozenset({"agent", "lending", "page_store", "tiering"})
 """Modules whose options are in pondstack-agent.conf."""
+
+BOTH_FILES = frozenset({"rpc"})
+"""Modules whose options are in pondstack.conf and in pondstack-agent.conf."""
 
 NOVA_FILE = frozenset({"compute", "scheduler"})
 """Modules whose options are in nova.conf."""
@@ -38,7 +41,7 @@ def list_opts() -> Options:
 
 def list_agent_opts() -> Options:
     """Return the options of pondstack-agent.conf."""
-    return _of(AGENT_FILE)
+    return _of(AGENT_FILE | BOTH_FILES)
 
 
 def list_nova_opts() -> Options:

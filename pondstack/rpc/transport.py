@@ -18,16 +18,24 @@ NODE_TOPIC = "pondstack-node"
 AGENT_TOPIC = "pondstack-agent"
 RPC_VERSION = "1.0"
 RABBIT = "oslo_messaging_rabbit"
+OVER_RDMA = "pond+"
+"""Before the scheme of the broker's URL: the driver of pondstack.rpc.rdma, which goes on over that broker."""
 REMOTE_ERRORS = ["pondstack.domain.errors"]
 
 
 def get_transport(conf: cfg.ConfigOpts, url: str | None = None) -> Any:
     """Return an RPC transport that lets pondstack's errors through; `url` overrides transport_url.
 
+    Where [rpc] transport is set (controllers and agents), calls go over RDMA to servers that have it, too.
+
     Quorum queues, which outlive a broker restart, are options of the file: [oslo_messaging_rabbit]
     rabbit_quorum_queue and rabbit_transient_quorum_queue.
     """
     _register_own(conf)
+    if "rpc" in conf and conf.rpc.transport:
+        parsed = oslo_messaging.TransportURL.parse(conf, url)
+        if not parsed.transport.startswith(OVER_RDMA):
+            url = OVER_RDMA + str(parsed)
     return oslo_messaging.get_rpc_transport(conf, url=url, allowed_remote_exmods=REMOTE_ERRORS)
 
 

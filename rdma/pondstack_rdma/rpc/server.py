@@ -1,0 +1,203 @@
+"""The server: one thread that looks for requests, in memory that clients write without it.
+
+A client rings by writing its own word of the region of bells, so that a look at that one region shows who has written,
+however many clients there are. A bell is a hint: all regions are looked at now and then, whatever the bells say.
+"""
+
+import logging
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Set
+from dataclasses import dataclass
+
+from pondstack.domain.errors import PondError, Unavailable
+from pondstack_rdma.base import Lender
+from pondstack_rdma.errors import TransportGone
+from pondstack_rdma.rpc.connection import Connection, Request
+from pondstack_rdma.rpc.layout import BELL_BYTES, Layout, pages
+from pondstack_rdma.rpc.offer import Offer
+from pondstack_rdma.rpc.pace import SERVER, Pace
+
+LOG = logging.getLogger(__name__)
+
+_NOBODY: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTerms:
+    """Bounds of a server. `pace`: how it waits; its longest pause is what a call after a silence may wait."""
+
+    pace: Pace = SERVER
+    max_clients: int = 64
+    max_waiting_bytes: int = 64 * 2**20
+    """Of requests of several fragments that are on their way, and of replies that were not fetched."""
+    sweep_seconds: float = 0.5
+    """Between two looks at everything."""
+    stalled_seconds: float = 30.0
+    """A half request, or a reply that nobody fetches, is dropped."""
+    silent_seconds: float = 300.0
+    """A client without requests loses its region; it asks for another one when it has some."""
+    linger_seconds: float = 1.0
+    """For so long a region that is given up stays readable, for what its client has not fetched."""
+
+
+class RpcServer:
+    """Owns its lender. `deliver` is called by the server's thread with each request, and must not block."""
+
+    def __init__(
+        self,
+        lender: Lender,
+        deliver: Callable[[Request], None],
+        layout: Layout | None = None,
+        terms: ServerTerms | None = None,
+    ) -> None:
+        self._lender = lender
+        self._deliver = deliver
+        self._layout = layout or Layout()
+        self._terms = terms or ServerTerms()
+        self._bells = lender.register(pages(self._terms.max_clients * BELL_BYTES))
+        self._rung = bytes(self._terms.max_clients * BELL_BYTES)
+        self._connections: dict[int, Connection] = {}
+        self._leaving: dict[int, float] = {}
+        self._woken: deque[int] = deque()
+        self._taking = True
+        self._stopping = threading.Event()
+        self._lock = threading.RLock()
+        self._swept = time.monotonic()
+        self._thread = threading.Thread(target=self._run, name="requests over RDMA", daemon=True)
+        self._thread.start()
+
+    def offer(self) -> Offer:
+        """Return what one more client calls with.
+
+        Raises Unavailable when there are too many that all call, TransportGone, RegistrationFailed.
+        """
+        with self._lock:
+            if not self._taking:
+                raise TransportGone("this server takes no more requests")
+            bell = self._free_bell()
+            # Of few names, and by number: a lender keeps something of every borrower's name for ever.
+            borrower = f"client{bell}"
+            ticket = self._lender.admit(borrower)
+            region = self._lender.register(self._layout.region_bytes)
+            key = self._lender.export(region, borrower)
+            bells = self._lender.export(self._bells, borrower)
+            offer = Offer(ticket, key, bells, bell, secrets.randbits(63) | 1, self._layout)
+            self._connections[bell] = Connection(self._lender, region, offer, self._woken.append, time.monotonic())
+            return offer
+
+    @property
+    def clients(self) -> int:
+        """How many have a region."""
+        return len(self._connections)
+
+    def stop(self) -> None:
+        """Take nothing any more; when it returns nothing is delivered any more. Replies go out still. Idempotent."""
+        with self._lock:
+            if self._taking:
+                self._taking = False
+                for connection in self._connections.values():
+                    connection.shut()
+
+    def close(self) -> None:
+        """Stop, wait a little until what was answered is fetched, and give all memory back. Idempotent."""
+        self.stop()
+        ends = time.monotonic() + self._terms.linger_seconds
+        while time.monotonic() < ends and any(item.busy for item in list(self._connections.values())):
+            self._stopping.wait(self._terms.pace.longest_seconds)
+        self._stopping.set()
+        self._thread.join()
+        with self._lock:
+            self._connections.clear()
+            self._lender.close()
+
+    def _free_bell(self) -> int:
+        for bell in range(self._terms.max_clients):
+            if bell not in self._connections:
+                return bell
+        idle = [item for item in self._connections.values() if not item.busy]
+        if not idle:
+            raise Unavailable(f"{len(self._connections)} clients call at once; raise [rpc] max_clients")
+        oldest = min(idle, key=lambda item: item.active_seconds)
+        oldest.shut()
+        self._drop(oldest)
+        return oldest.offer.bell
+
+    def _run(self) -> None:
+        waited_from = now = time.monotonic()
+        while not self._stopping.is_set():
+            try:
+                found = self._step(now)
+            except TransportGone:
+                if not self._stopping.is_set():
+                    LOG.error("The memory of calls over RDMA is gone; its clients go on by other ways")
+                return
+            now = time.monotonic()
+            if found:
+                waited_from = now
+            time.sleep(self._terms.pace.pause(now - waited_from))
+
+    def _step(self, now: float) -> bool:
+        """Look once: whether somebody had rung."""
+        rung = self._ringing()
+        if now - self._swept >= self._terms.sweep_seconds:
+            self._swept = now
+            self._sweep(now)
+            for bell in list(self._connections):
+                self._serve(bell, now)
+        for bell in rung:
+            self._serve(bell, now)
+        return bool(rung)
+
+    def _ringing(self) -> Set[int]:
+        # What is done here while nobody calls is what waiting costs.
+        bells = self._lender.load(self._bells, 0, len(self._rung))
+        if bells == self._rung and not self._woken:
+            return _NOBODY
+        rung = {self._woken.popleft() for _ in range(len(self._woken))}
+        if bells != self._rung:
+            size = BELL_BYTES
+            before, self._rung = self._rung, bells
+            starts = range(0, len(bells), size)
+            rung.update(at // size for at in starts if bells[at : at + size] != before[at : at + size])
+        return rung
+
+    def _serve(self, bell: int, now: float) -> None:
+        # Under the lock until all is delivered: after stop() has had it, nothing is.
+        with self._lock:
+            connection = self._connections.get(bell)
+            if connection is None:
+                return
+            try:
+                for request in connection.serve(now, self._room):
+                    self._deliver(request)
+            except TransportGone:
+                raise
+            except PondError as error:
+                LOG.warning("A client of calls over RDMA is hung up on: %s", error)
+                connection.shut()
+                self._drop(connection)
+
+    def _room(self, more_bytes: int) -> bool:
+        reserved = sum(item.reserved_bytes for item in self._connections.values())
+        return not reserved or reserved + more_bytes <= self._terms.max_waiting_bytes
+
+    def _sweep(self, now: float) -> None:
+        with self._lock:
+            for bell, connection in list(self._connections.items()):
+                connection.tidy(now - self._terms.stalled_seconds)
+                if bell in self._leaving:
+                    if now >= self._leaving[bell]:
+                        self._drop(connection)
+                elif now - connection.active_seconds >= self._terms.silent_seconds and not connection.busy:
+                    connection.shut()
+                    self._leaving[bell] = now + self._terms.linger_seconds
+
+    def _drop(self, connection: Connection) -> None:
+        self._leaving.pop(connection.offer.bell, None)
+        del self._connections[connection.offer.bell]
+        self._lender.revoke(connection.offer.region)
+        self._lender.revoke(connection.offer.bells)
+        self._lender.deregister(connection.region)
