@@ -1,4 +1,4 @@
-"""`python -m pondstack.rack up|down|status|demo|failover`: sizes are options, or the variables of `make rack`."""
+"""`python -m pondstack.rack COMMAND`: sizes are options, or the variables of `make rack`."""
 
 import argparse
 import os
@@ -8,6 +8,7 @@ from pathlib import Path
 from keystoneauth1.exceptions import ClientException
 from openstack.exceptions import SDKException
 
+from pondstack.rack import pond
 from pondstack.rack.layout import Layout, RackError, Sizes
 from pondstack.testing.daemon import DaemonFailed
 
@@ -89,6 +90,33 @@ def _failover(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def _service(options: argparse.Namespace) -> int:
+    from pondstack.rack.rack import Rack
+
+    service = Rack.open(options.directory).service(pond.service_of(options.service, options.host))
+    if options.verb == "kill":
+        service.kill()
+    else:
+        service.start()
+    return 0
+
+
+def _tempest(options: argparse.Namespace) -> int:
+    from pondstack.rack import tempest_compare, tempest_run
+    from pondstack.rack.rack import Rack
+
+    rack = Rack.open(options.directory)
+    choice = tempest_run.Choice(options.passes, options.regex, options.concurrency)
+    with rack.locked():
+        if options.compare:
+            differences, regressions = tempest_compare.compare(rack, choice, rack.progress.say)
+            print("\n".join([*differences, f"{len(differences)} differences, {len(regressions)} regressions"]))
+            return 1 if regressions else 0
+        results = tempest_run.run(rack, choice, rack.progress.say)
+    print("\n".join(results.summary()))
+    return 1 if results.named("failed") else 0
+
+
 def _summary(layout: Layout) -> str:
     sizes = layout.sizes
     return f"{sizes.hosts} libvirt hosts, {sizes.fakes} fake computes, a pool of {sizes.slices} slices"
@@ -101,6 +129,10 @@ def _at_least_one(text: str) -> int:
     return value
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word for word in text.split(",") if word)
+
+
 def _parser() -> argparse.ArgumentParser:
     def number(name: str, default: int) -> int:
         return int(os.environ.get(name) or default)
@@ -110,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     directory = Path(os.environ.get("RACK_DIR") or ".rack")
     parser.add_argument("--directory", type=Path, default=directory, help="where all of it lives (RACK_DIR, .rack)")
-    commands = parser.add_subparsers(required=True, metavar="up|down|status|demo|failover")
+    commands = parser.add_subparsers(required=True, metavar="up|down|status|demo|failover|service|tempest")
     up = commands.add_parser("up", help="start what does not run")
     defaults = Sizes()
     up.add_argument("--hosts", type=int, default=number("HOSTS", defaults.hosts), help="real libvirt hosts (HOSTS)")
@@ -125,4 +157,17 @@ def _parser() -> argparse.ArgumentParser:
     failover.add_argument("--kill", action="store_true", help="kill -9 the leader instead of asking it to hand over")
     failover.add_argument("--times", type=_at_least_one, default=1, help="so many in turn (TIMES)")
     failover.set_defaults(command=_failover)
+    service = commands.add_parser("service", help="kill or start one service")
+    service.add_argument("verb", choices=("kill", "start"), help="kill: at once; start: returns once it serves")
+    service.add_argument("service", choices=pond.KINDS, help="what it is")
+    service.add_argument("host", help="the host that it is of; a controller's name")
+    service.set_defaults(command=_service)
+    tempest = commands.add_parser("tempest", help="run our Tempest plugin and stock tests of compute")
+    tempest.add_argument("--passes", type=_words, default=(), help="only these, by name, with commas (PASSES)")
+    tempest.add_argument("--regex", default="", help="only tests that match (REGEX)")
+    tempest.add_argument("--concurrency", type=_at_least_one, default=2, help="so many at a time (CONCURRENCY)")
+    tempest.add_argument(
+        "--compare", action="store_true", help="the stock tests with our plugins in Nova and without (COMPARE)"
+    )
+    tempest.set_defaults(command=_tempest)
     return parser

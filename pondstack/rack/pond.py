@@ -15,6 +15,7 @@ from pondstack.rack.processes import rpc, run, wsgi
 from pondstack.testing import daemon
 from pondstack.testing.daemon import Daemon
 from pondstack_agent.lending.lock import lock_held, pid_of
+from pondstack_agent.pagestore.process import LOCK as PAGE_STORE_LOCK
 
 ROOM_MIB = 16
 """What the device keeps beside its memory."""
@@ -22,6 +23,8 @@ SERIAL = "rack-pool0"
 POOL_SECONDS = 90.0
 CONTROLLERS = ("controller1", "controller2")
 """Names of the controllers: on one database and one broker, one leads and the other stands by."""
+KINDS = ("nova-compute", "pondstack-agent", "pondstack-controller")
+"""Services of which there are several, each of a host or with a name of its own."""
 UNMOUNT_SECONDS = 10.0
 LENDER_SECONDS = 20.0
 
@@ -57,6 +60,11 @@ def _unmounted(layout: Layout) -> bool:
 def controller_service(name: str) -> str:
     """Return the name of a controller's service."""
     return f"pondstack-{name}"
+
+
+def service_of(kind: str, host: str) -> str:
+    """Return the service of a kind that is of a host, or the controller with that name."""
+    return controller_service(host) if kind == "pondstack-controller" else f"{kind}-{host}"
 
 
 def controller(layout: Layout, name: str) -> Daemon:
@@ -110,12 +118,22 @@ def lender_processes(layout: Layout) -> list[int]:
     return [pid_of(folder) for folder in folders if lock_held(folder)]
 
 
+def page_stores(layout: Layout) -> list[int]:
+    """Return the processes that keep what is in borrowed memory: they outlive their agents, too."""
+    folders = [path for host in layout.all_hosts for path in (layout.host(host) / "agent" / "pages").glob("*")]
+    return [pid_of(folder, PAGE_STORE_LOCK) for folder in folders if lock_held(folder, PAGE_STORE_LOCK)]
+
+
 def end_lenders(layout: Layout) -> None:
-    """End the processes that hold what hosts lend."""
-    for pid in lender_processes(layout):
+    """End the processes that hold what hosts lend, and what they borrow."""
+
+    def left() -> list[int]:
+        return page_stores(layout) + lender_processes(layout)
+
+    for pid in left():
         os.kill(pid, signal.SIGKILL)
-    if not daemon.wait_until(lambda: not lender_processes(layout), LENDER_SECONDS, poll_seconds=0.05):
-        raise RackError(f"the lenders {lender_processes(layout)} do not end; look at them by ps")
+    if not daemon.wait_until(lambda: not left(), LENDER_SECONDS, poll_seconds=0.05):
+        raise RackError(f"the lenders and page stores {left()} do not end; look at them by ps")
 
 
 def wait_for_pool(layout: Layout) -> None:

@@ -25,7 +25,7 @@ def run(layout: Layout, name: str, argv: Sequence[str], env: Mapping[str, str] |
     with log.open("ab") as out:
         done = subprocess.run(
             list(argv),
-            env={**_environment(), **(env or {})},
+            env={**environment(), **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,
@@ -99,15 +99,15 @@ def _daemon(
         name,
         argv,
         layout.log,
-        env={**_environment(), **(env or {})},
+        env={**environment(), **(env or {})},
         ready=ready,
         start_seconds=START_SECONDS,
         stop_seconds=STOP_SECONDS,
     )
 
 
-def _environment() -> dict[str, str]:
-    """The environment of our programs: the venv first, no proxies (all is on loopback), nothing of other clouds."""
+def environment() -> dict[str, str]:
+    """Return our programs' environment: the venv first, no proxies (all is on loopback), nothing of other clouds."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("OS_") and "proxy" not in key.lower()}
     kept.update(PATH=f"{Path(program('python')).parent}:{os.environ.get('PATH', os.defpath)}", PYTHONWARNINGS="ignore")
     return kept

@@ -1,0 +1,103 @@
+"""Tempest's results as they are read and told; Nova's configuration without us."""
+
+import io
+
+import pytest
+import subunit
+
+from pondstack.rack import config, tempest_compare, tempest_conf, tempest_results
+from pondstack.rack.layout import RackError
+from pondstack.rack.tempest_results import Results
+
+
+def _stream(*events: tuple[str, str, str]) -> bytes:
+    """A stream as stestr writes it: test, status, and the reason of a skip."""
+    out = io.BytesIO()
+    stream = subunit.StreamResultToBytes(out)
+    for test, status, reason in events:
+        stream.status(test_id=test, test_status="inprogress")
+        if reason:
+            stream.status(
+                test_id=test, file_name="reason", file_bytes=reason.encode(), mime_type="text/plain", eof=True
+            )
+        if status:
+            stream.status(test_id=test, test_status=status)
+    return out.getvalue()
+
+
+def test_outcomes_and_reasons_are_read() -> None:
+    found = tempest_results.parse(
+        _stream(("a", "success", ""), ("b", "fail", ""), ("c", "skip", "no\n such  thing"), ("d", "uxsuccess", ""))
+    )
+    assert found.outcomes == {"a": "passed", "b": "failed", "c": "skipped", "d": "failed"}
+    assert found.reasons == {"c": "no such thing"}
+
+
+def test_a_test_that_began_and_never_ended_has_failed() -> None:
+    assert tempest_results.parse(_stream(("a", "", ""))).outcomes == {"a": "failed"}
+
+
+def test_an_empty_stream_has_no_test() -> None:
+    assert tempest_results.parse(b"").outcomes == {}
+
+
+def test_the_summary_ends_with_the_three_figures() -> None:
+    found = Results({"a": "passed", "b": "failed", "c": "skipped"}, {"c": "no such thing"})
+    assert found.summary() == ["FAILED   b", "skipped  c: no such thing", "1 passed, 1 failed, 1 skipped"]
+
+
+def test_the_same_test_in_two_places_counts_twice() -> None:
+    found = Results()
+    found.add(Results({"a": "passed"}), "here")
+    found.add(Results({"a": "skipped"}, {"a": "no such thing"}), "there")
+    assert found.summary() == ["skipped  there: a: no such thing", "1 passed, 0 failed, 1 skipped"]
+
+
+def test_exclusions_of_chosen_tests_count_as_skipped() -> None:
+    found = Results({"t.servers.A.x": "passed"})
+    excluded = "^t\\.servers\\.A\\.y  # no port\n^t\\.volumes\\.B\\.z  # no disk\n"
+    found.leave_out("# why\n^t\\.servers\\.A\\.\n", excluded)
+    assert found.outcomes == {"t.servers.A.x": "passed", "t.servers.A.y": "skipped"}
+    assert found.reasons == {"t.servers.A.y": "no port"}
+
+
+def test_each_exclusion_has_a_reason_and_is_of_a_pass() -> None:
+    chosen = config.template("tempest-libvirt.txt") + config.template("tempest-fake.txt")
+    lines = config.template("tempest-exclude.txt").splitlines()
+    found = Results()
+    found.leave_out(chosen, "\n".join(lines))
+    assert len(found.outcomes) == len(lines)
+    assert all(found.reasons.values())
+
+
+def test_regressions_are_what_passes_without_us_only() -> None:
+    without = Results({"a": "passed", "b": "passed", "c": "failed", "d": "passed", "e": "skipped"})
+    with_ours = Results({"a": "passed", "b": "failed", "c": "passed", "e": "failed"})
+    assert tempest_results.regressions(without, with_ours) == [
+        "b: passed without, failed with",
+        "d: passed without, not run with",
+    ]
+    assert len(list(tempest_results.differences(without, with_ours))) == 4
+
+
+def test_nova_without_us_has_nothing_of_ours() -> None:
+    for name in ("nova.conf", "nova-compute.conf"):
+        for driver in tempest_compare.STOCK_DRIVERS:
+            text = config.template(name).replace("${compute_driver}", driver)
+            found = tempest_compare.plain(text)
+            assert "pondstack_nova" not in found
+            assert "Pond" not in found
+            assert "ComputeFilter" in found or name != "nova.conf"
+    with pytest.raises(RackError, match="nothing of pondstack"):
+        tempest_compare.plain("[DEFAULT]\ncompute_driver = libvirt.LibvirtDriver\n")
+
+
+def test_the_passes_are_what_the_rack_has_hosts_for(tmp_path) -> None:
+    from pondstack.rack.layout import Layout, Sizes
+
+    def names(hosts: int, fakes: int) -> list[str]:
+        return [one.name for one in tempest_conf.passes(Layout(tmp_path, Sizes(hosts, fakes), "secret"))]
+
+    assert names(2, 4) == ["pondstack", "stock-libvirt", "stock-fake"]
+    assert names(0, 2) == ["pondstack", "stock-fake"]
+    assert names(1, 0) == ["pondstack", "stock-libvirt"]

@@ -1,0 +1,1 @@
+"""Tests of the REST API, one file for each noun."""

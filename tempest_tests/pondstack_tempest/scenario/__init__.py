@@ -1,0 +1,1 @@
+"""Tests of what operators and tenants live through: guests, moves, failures."""

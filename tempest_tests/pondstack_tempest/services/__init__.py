@@ -1,0 +1,29 @@
+"""Clients of the REST API on tempest.lib, one for each noun."""
+
+from pondstack_tempest.services.agent import AgentsClient
+from pondstack_tempest.services.allocation import AllocationsClient
+from pondstack_tempest.services.audit import AuditsClient
+from pondstack_tempest.services.buffer import BuffersClient
+from pondstack_tempest.services.controller import ControllersClient
+from pondstack_tempest.services.host import HostsClient
+from pondstack_tempest.services.leader import LeaderClient
+from pondstack_tempest.services.lender import LendersClient
+from pondstack_tempest.services.pool import PoolsClient
+from pondstack_tempest.services.root import RootClient
+from pondstack_tempest.services.slice import SlicesClient
+from pondstack_tempest.services.telemetry import TelemetryClient
+
+__all__ = [
+    "AgentsClient",
+    "AllocationsClient",
+    "AuditsClient",
+    "BuffersClient",
+    "ControllersClient",
+    "HostsClient",
+    "LeaderClient",
+    "LendersClient",
+    "PoolsClient",
+    "RootClient",
+    "SlicesClient",
+    "TelemetryClient",
+]

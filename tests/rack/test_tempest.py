@@ -1,0 +1,30 @@
+"""What `make tempest` and the plugin's service command do on the running rack."""
+
+import pytest
+
+from pondstack.rack import cli
+from pondstack.rack.rack import Rack
+
+pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
+
+
+def test_a_run_without_any_test_is_an_error(rack: Rack, capsys: pytest.CaptureFixture[str]) -> None:
+    """An exit status of 0 would say that all is well."""
+    words = ["--directory", str(rack.layout.root), "tempest", "--passes"]
+    assert cli.main([*words, "pondstack", "--regex", "no_test_has_this_name"]) == 1
+    assert "ran no test of pondstack" in capsys.readouterr().err
+    assert cli.main([*words, "holiday"]) == 1
+    assert "no pass holiday; there are: pondstack, stock-libvirt, stock-fake" in capsys.readouterr().err
+    assert cli.main([*words, "pondstack", "--compare"]) == 1
+    assert "only stock passes can be compared" in capsys.readouterr().err
+
+
+def test_the_service_command_kills_and_starts(rack: Rack) -> None:
+    """It is what the plugin's [pondstack] service_command is on a rack."""
+    words = ["--directory", str(rack.layout.root), "service"]
+    agent = rack.service("pondstack-agent-fake1")
+    assert cli.main([*words, "kill", "pondstack-agent", "fake1"]) == 0
+    assert not agent.running
+    assert cli.main([*words, "start", "pondstack-agent", "fake1"]) == 0
+    assert agent.running
+    assert cli.main([*words, "kill", "pondstack-agent", "nowhere"]) == 1
