@@ -1,0 +1,152 @@
+# shellcheck shell=bash
+# A Debian root, and a systemd container on it with a network namespace of its own; sourced by run.sh.
+#
+# The root is made once; the container runs on an overlay of it, so that a fresh machine costs nothing. Its network is a
+# veth pair with address translation: it reaches out, and nothing outside reaches in. Needs: root, WORK, LOG, say, die.
+
+ROOT=$WORK/root                 # the container's root: an overlay of $WORK/base
+NETNS=pondstack-devstack
+ADDRESS=198.18.77.2             # of the range for benchmarks: nobody's network
+OUTSIDE=198.18.77.1
+MTU=1400
+BASE_PACKAGES=systemd,systemd-sysv,dbus,sudo,locales,git,python3,python3-venv,python3-dev,gcc,ca-certificates,iproute2,iptables
+BASE_PACKAGES+=,procps,lsb-release,curl,wget,less,kmod,openssl,netbase,acl
+
+# The Debian root, made when it is not there yet.
+make_base() {
+    if [ -e "$WORK/base.done" ]; then
+        return
+    fi
+    say root "Debian $RELEASE, in $WORK/base (once)"
+    rm -rf --one-file-system "$WORK/base"
+    local mirror
+    mirror=$(debian_sources "$RELEASE")
+    if [ -z "$mirror" ]; then
+        mirror="deb http://deb.debian.org/debian $RELEASE main"
+    fi
+    printf '%s\n' "$mirror" >"$WORK/sources.list"
+    unshare --mount mmdebstrap --mode=root --variant=apt --include="$BASE_PACKAGES" "$RELEASE" "$WORK/base" \
+        "$WORK/sources.list" >>"$LOG" 2>&1 || die mmdebstrap
+    touch "$WORK/base.done"
+}
+
+# An empty overlay on the root, with what stack.sh wants of a machine; with REUSE the one of the former run as it is.
+make_root() {
+    local fresh=yes
+    if [ "$REUSE" = 1 ] && [ -d "$WORK/upper/opt/stack" ]; then
+        fresh=no
+    else
+        rm -rf --one-file-system "$WORK/upper" "$WORK/overlay"
+    fi
+    mkdir -p "$WORK/upper" "$WORK/overlay" "$ROOT"
+    mount -t overlay pondstack-devstack -o "lowerdir=$WORK/base,upperdir=$WORK/upper,workdir=$WORK/overlay" "$ROOT" ||
+        die "mounting the overlay"
+    if [ "$fresh" = yes ]; then
+        furnish_root
+    fi
+}
+
+furnish_root() {
+    echo devstack >"$ROOT/etc/hostname"
+    printf '127.0.0.1 localhost\n%s devstack\n' "$ADDRESS" >"$ROOT/etc/hosts"
+    rm -f "$ROOT/etc/resolv.conf"
+    cp -L /etc/resolv.conf "$ROOT/etc/resolv.conf"
+    # The certificates that this machine trusts.
+    cp -L /etc/ssl/certs/ca-certificates.crt "$ROOT/etc/ssl/certs/ca-certificates.crt"
+    printf '[global]\ncert = /etc/ssl/certs/ca-certificates.crt\ntimeout = 120\n' >"$ROOT/etc/pip.conf"
+    echo 'REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt' >>"$ROOT/etc/environment"
+    echo 'en_US.UTF-8 UTF-8' >"$ROOT/etc/locale.gen"
+    chroot "$ROOT" locale-gen >>"$LOG" 2>&1
+    chroot "$ROOT" git config --system --add safe.directory '*'
+    chroot "$ROOT" useradd --shell /bin/bash --home-dir /opt/stack --create-home stack
+    chmod 755 "$ROOT/opt/stack"
+    echo 'stack ALL=(ALL) NOPASSWD: ALL' >"$ROOT/etc/sudoers.d/stack"
+    # Its kernel is this machine's, which may lack what these want; see doc/source/devstack.md.
+    drop_in iscsid.service '[Unit]' 'ConditionPathExists=/sys/class/iscsi_host'
+    drop_in ovn-controller.service '[Service]' \
+        'ExecStartPre=/usr/bin/ovs-vsctl set open . external-ids:ovn-bridge-datapath-type=netdev'
+}
+
+# drop_in UNIT LINE...: more lines for a unit of the container.
+drop_in() {
+    local folder="$ROOT/etc/systemd/system/$1.d"
+    shift
+    mkdir -p "$folder"
+    printf '%s\n' "$@" >"$folder/container.conf"
+}
+
+network_up() {
+    local out
+    out=$(ip -o route get 192.0.2.255 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
+    [ -n "$out" ] || die "this machine has no default route"
+    sysctl -n net.ipv4.ip_forward >"$WORK/ip_forward"
+    ip netns add "$NETNS" || die "ip netns add"
+    ip link add pond-devstack mtu "$MTU" type veth peer name host0 mtu "$MTU" netns "$NETNS" || die "making a veth pair"
+    ip address add "$OUTSIDE/30" dev pond-devstack
+    ip link set pond-devstack up
+    ip -n "$NETNS" address add "$ADDRESS/30" dev host0
+    ip -n "$NETNS" link set host0 up
+    ip -n "$NETNS" link set lo up
+    ip -n "$NETNS" route add default via "$OUTSIDE"
+    nft -f - <<NFT || die "nft"
+table ip pondstack_devstack {
+    chain out { type nat hook postrouting priority srcnat; oifname "$out" ip saddr $ADDRESS masquerade; }
+}
+NFT
+    sysctl -q -w net.ipv4.ip_forward=1
+}
+
+network_down() {
+    nft delete table ip pondstack_devstack 2>/dev/null || true
+    ip link delete pond-devstack 2>/dev/null || true
+    ip netns delete "$NETNS" 2>/dev/null || true
+    if [ -e "$WORK/ip_forward" ]; then
+        sysctl -q -w "net.ipv4.ip_forward=$(cat "$WORK/ip_forward")"
+        rm "$WORK/ip_forward"
+    fi
+}
+
+# Boot the container; NSPAWN is the process to end, LEADER its init.
+container_up() {
+    SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network systemd-nspawn --quiet \
+        --directory="$ROOT" --boot --register=no --keep-unit --console=pipe --capability=all \
+        --drop-capability=CAP_SYS_RESOURCE --network-namespace-path="/run/netns/$NETNS" --resolv-conf=off \
+        --timezone=off --bind-ro="$WORK/srv:/srv" "$@" </dev/null >"$WORK/console.log" 2>&1 &
+    NSPAWN=$!
+    local deadline
+    deadline=$((SECONDS + 120))
+    until booted; do
+        kill -0 "$NSPAWN" 2>/dev/null || die "the container ended; see $WORK/console.log"
+        [ "$SECONDS" -lt "$deadline" ] || die "the container does not boot; see $WORK/console.log"
+        sleep 0.2
+    done
+}
+
+# Whether the container's systemd has started all; a unit that failed does not matter here.
+booted() {
+    local state
+    LEADER=$(pgrep -P "$NSPAWN") || return 1
+    state=$(in_container systemctl is-system-running 2>/dev/null) || [ "$state" = degraded ]
+}
+
+# in_container COMMAND...: as root, in all of its namespaces.
+in_container() {
+    nsenter --target "$LEADER" --all --wd=/ -- /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+        LANG=C.UTF-8 "$@"
+}
+
+# as_stack SCRIPT: a line of shell as the user stack, in its home.
+as_stack() {
+    in_container runuser --login stack --command "$1"
+}
+
+container_down() {
+    if [ -n "${NSPAWN:-}" ] && kill -0 "$NSPAWN" 2>/dev/null; then
+        kill -TERM "$NSPAWN"
+        wait "$NSPAWN" || true
+    fi
+    NSPAWN=
+    if mountpoint -q "$ROOT"; then
+        umount "$ROOT"
+    fi
+}

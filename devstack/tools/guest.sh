@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# guest.sh DEVSTACK: on a stacked node, boots a zNUMA guest by the `openstack` client, reads its console, deletes it.
+#
+# Exits 0 only when the guest had a node without CPUs of the flavor's pool memory, and when its slices were free again.
+set -euo pipefail
+# shellcheck source=/dev/null
+. "$1/openrc" admin admin >/dev/null
+name=pond-devstack-guest flavor=${FLAVOR:-pond.fixed.small} pool_mib=${POOL_MIB:-1024}
+boot_seconds=${BOOT_SECONDS:-300} free_seconds=${FREE_SECONDS:-90}
+die() { echo "guest: $*" >&2; exit 1; }
+
+free_slices() {
+    openstack memory pool list -f json |
+        python3 -c 'import json, sys; print(sum(pool["Slices"].get("free", 0) for pool in json.load(sys.stdin)))'
+}
+image=$(openstack image list -f value -c Name | grep '^pond-guest' | grep -Ev 'kernel|ramdisk|initrd|vmlinuz' | head -n1)
+[ -n "$image" ] || die "there is no image pond-guest"
+network=$(openstack network list --internal -f value -c Name | sort | head -n1)
+before=$(free_slices)
+begun=$SECONDS
+openstack server create --image "$image" --flavor "$flavor" --network "$network" --wait "$name" -f value -c status
+trap 'openstack server delete "$name" >/dev/null 2>&1 || true' EXIT
+echo "ACTIVE after $((SECONDS - begun)) s, free slices $before, now $(free_slices)"
+[ "$(free_slices)" -lt "$before" ] || die "the guest runs and holds no slice"
+
+deadline=$((SECONDS + boot_seconds))
+until openstack console log show "$name" | grep '^POND .*"beat"' >/dev/null; do
+    [ "$SECONDS" -lt "$deadline" ] || die "the guest says nothing on its console"
+    sleep 2
+done
+openstack console log show "$name" | tr -d '\r' | sed -n 's/^POND \({"kind": "node".*\)/\1/p' | tee /tmp/pond-guest-nodes
+python3 - "$pool_mib" /tmp/pond-guest-nodes <<'PY'
+import json, sys
+wanted = int(sys.argv[1])
+nodes = [json.loads(line) for line in open(sys.argv[2])]
+bare = [node for node in nodes if not node["cpulist"]]
+assert len(bare) == 1, f"nodes without CPUs: {bare}"
+mib = bare[0]["memtotal_kib"] / 1024
+assert wanted * 0.9 < mib <= wanted, f"node without CPUs of {mib:.0f} MiB, not {wanted}"
+print(f"zNUMA node {bare[0]['node']}: no CPUs, {mib:.0f} of {wanted} MiB, distances {bare[0]['distance']}")
+PY
+openstack memory allocation list
+openstack server delete --wait "$name"
+trap - EXIT
+deadline=$((SECONDS + free_seconds))
+until [ "$(free_slices)" = "$before" ]; do
+    [ "$SECONDS" -lt "$deadline" ] || die "the guest is deleted and its slices are not free: $(free_slices) of $before"
+    sleep 1
+done
+echo "deleted, free slices $(free_slices)"

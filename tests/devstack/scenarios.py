@@ -1,0 +1,35 @@
+"""The nodes that the phases are run for: together they take every line of the plugin."""
+
+from tests.devstack.harness import Scenario
+
+ALL = "key,mysql,rabbit,placement-api,n-api,n-sch,n-cond,n-cpu,q-svc,tempest"
+
+SCENARIOS = (
+    Scenario("single-qemu", ALL, {"LIBVIRT_TYPE": "qemu"}),
+    Scenario("single-kvm-all-options", ALL, {
+        "POND_REMOTE_MEMORY": "True",
+        "POND_TRANSPORT": "tcp",
+        "POND_TRANSPORT_OPTIONS": "port:7777",
+        "POND_LENDING_RESERVE_MIB": "2048",
+        "POND_REMOTE_FLAVORS": "pond.remote.small 1 1280 1 pond:remote_mb=1024",
+        "POND_RABBIT_QUORUM": "True",
+        "POND_POOL_TMPFS": "False",
+        "NOVA_USE_UNIFIED_LIMITS": "True",
+        "HAVE_FLAVORS": "pond.fixed.small",
+    }),
+    Scenario("single-cxl", ALL, {
+        "POND_EMULATION": "False",
+        "POND_POOL_DEVICES": "pool0=dcd:/srv/pond/pool0",
+        "POND_AGENT_DRIVERS": "cxl",
+        "POND_AGENT_DEVICES": "",
+        "POND_CXL_POOLS": "0xc0ffee01:rack1-pool0",
+        "POND_CXL_PERMISSION_TABLE": "/srv/pond/pool0",
+        "NOVA_USE_UNIFIED_LIMITS": "True",
+        "HAVE_LIMIT": "0123",
+    }),
+    Scenario("fake", ALL, {"VIRT_DRIVER": "fake", "NUMBER_FAKE_NOVA_COMPUTE": "2"}),
+    Scenario("controller", "key,mysql,rabbit,placement-api,n-api,n-sch,n-cond"),
+    Scenario("compute", "n-cpu,q-agt,placement-client"),
+    Scenario("second-controller", "pond-controller2"),
+    Scenario("foreign", "key,mysql,rabbit"),
+)  # fmt: skip
