@@ -85,6 +85,7 @@ if [ "$(cat "$stamp" 2>/dev/null || true)" != "$want" ]; then
     fi
     "$VENV/bin/uv" pip install -q --python "$VENV/bin/python" -c constraints.txt -e '.[postgresql,rack,test]' >>"$LOG" 2>&1 ||
         die "installing the Python packages"
+    "$VENV/bin/pondstack-manage" nova link >>"$LOG" 2>&1 || die "pondstack-manage nova link"
     # Compiled once here; otherwise each service compiles Nova again where PYTHONDONTWRITEBYTECODE is set.
     "$VENV/bin/python" -m compileall -q -j2 "$VENV/lib" >>"$LOG" 2>&1 || true
     printf '%s' "$want" >"$stamp"

@@ -1,4 +1,4 @@
-"""`pondstack-manage --config-file FILE db sync|version`, `pondstack-manage device create|head PATH ...`."""
+"""`pondstack-manage --config-file FILE db sync|version`, `device create|head PATH ...`, `nova link|unlink`."""
 
 import argparse
 import sys
@@ -12,6 +12,7 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402 (threading first)
 
+from pondstack.cmd import nova_link as link  # noqa: E402
 from pondstack.conf import database as database_conf  # noqa: E402
 from pondstack.db import migration  # noqa: E402
 from pondstack.db.engine import Database  # noqa: E402
@@ -64,10 +65,24 @@ def device_head(conf: cfg.ConfigOpts) -> str:
     return f"{command.path}: host {command.host} has the head {command.device} at {monitor}"
 
 
+def nova_link(_: cfg.ConfigOpts) -> str:
+    """Let the Nova of this environment load our compute drivers; returns what was written."""
+    return link.link(link.nova_folder())
+
+
+def nova_unlink(_: cfg.ConfigOpts) -> str:
+    """Take that back; returns what was removed."""
+    return link.unlink(link.nova_folder())
+
+
 def _add_commands(commands: Any) -> None:
     nouns = {
         noun: commands.add_parser(noun, help=text).add_subparsers(dest="verb", required=True)
-        for noun, text in (("db", "the ledger's schema"), ("device", "emulated pool devices"))
+        for noun, text in (
+            ("db", "the ledger's schema"),
+            ("device", "emulated pool devices"),
+            ("nova", "the Nova of this environment"),
+        )
     }
     sync = nouns["db"].add_parser("sync", help="bring the schema up to date; may be repeated")
     sync.add_argument("revision", nargs="?", default="head", help="schema version to reach (default: the newest)")
@@ -86,6 +101,10 @@ def _add_commands(commands: Any) -> None:
     head.add_argument("--device", help="id of its cxl-type3 device")
     head.add_argument("--remove", action="store_true", help="strike the head out")
     head.set_defaults(function=device_head)
+    linked = nouns["nova"].add_parser("link", help="let nova-compute load our drivers; may be repeated")
+    linked.set_defaults(function=nova_link)
+    unlinked = nouns["nova"].add_parser("unlink", help="take that back; may be repeated")
+    unlinked.set_defaults(function=nova_unlink)
 
 
 def _positive(text: str) -> int:

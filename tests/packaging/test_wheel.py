@@ -56,8 +56,6 @@ def test_the_native_part_is_built_for_all_pythons(wheel: Wheel) -> None:
     assert "Tag: cp311-abi3-linux" in info.read_text()
 
 
-def test_the_wheel_does_not_replace_a_file_of_nova(wheel: Wheel) -> None:
-    """Nova loads drivers from nova.virt only: we put one package there and touch none of its own files."""
-    assert "nova/virt/pond/__init__.py" in wheel.names
-    strangers = [name for name in wheel.names if name.startswith("nova/") and not name.startswith("nova/virt/pond/")]
-    assert not strangers
+def test_the_wheel_has_no_folder_of_novas_name(wheel: Wheel) -> None:
+    """Where Nova is a checkout, Python would take that folder for Nova."""
+    assert not [name for name in wheel.names if name.startswith("nova/")]

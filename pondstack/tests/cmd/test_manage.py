@@ -1,6 +1,7 @@
 """pondstack-manage and pondstack-status as an operator meets them."""
 
 import json
+import sys
 
 import pytest
 
@@ -102,3 +103,39 @@ def test_device_head_is_listed_and_struck_out(configuration, tmp_path, capsys):
     assert "--monitor" in capsys.readouterr().err
     assert manage_(configuration, "device", "head", device, "host1", "--remove") == 0
     assert read_heads(tmp_path / "pool0") == {}
+
+
+@pytest.fixture
+def nova(tmp_path, monkeypatch):
+    """A Nova that this Python would load."""
+    folder = tmp_path / "nova" / "virt"
+    folder.mkdir(parents=True)
+    (folder.parent / "__init__.py").touch()
+    (folder / "driver.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "nova", raising=False)
+    return folder
+
+
+def test_nova_is_linked_and_unlinked_and_both_may_be_repeated(nova, capsys):
+    for _ in range(2):
+        assert manage.run(["nova", "link"]) == 0
+    assert "pond.PondLibvirtDriver" in capsys.readouterr().out
+    assert "from pondstack_nova.drivers import" in (nova / "pond.py").read_text()
+    for _ in range(2):
+        assert manage.run(["nova", "unlink"]) == 0
+    assert not (nova / "pond.py").exists()
+
+
+@pytest.mark.parametrize("verb", ["link", "unlink"])
+def test_a_strangers_module_in_nova_is_left_alone(nova, capsys, verb):
+    (nova / "pond.py").write_text("mine")
+    assert manage.run(["nova", verb]) == 1
+    assert "is not pondstack's: move it away" in capsys.readouterr().err
+    assert (nova / "pond.py").read_text() == "mine"
+
+
+def test_without_a_nova_that_is_said(nova, capsys):
+    (nova / "driver.py").unlink()
+    assert manage.run(["nova", "link"]) == 1
+    assert "this Python finds no Nova" in capsys.readouterr().err

@@ -1,11 +1,9 @@
-"""`nova.virt.pond`: Nova loads only nova.virt.<x>, so compute_driver = pond.PondLibvirtDriver finds ours here.
+"""What `nova.virt.pond` passes on, the module that `pondstack-manage nova link` puts into Nova: the compute drivers.
 
 Loaded on use: the fake driver needs packages that a production host lacks, the libvirt one needs libvirt.
 """
 
 from typing import Any
-
-__all__ = ["PondFakeDriver", "PondLibvirtDriver"]
 
 
 def __getattr__(name: str) -> Any:
