@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 NOT_SHIPPED = {"tests", "__pycache__"}
 NATIVE = frozenset({"pondstack_rdma/_native.abi3.so", "pondstack_rdma/_verbs.abi3.so"})
 """Built along with the wheel; limited API, so that one wheel serves all Pythons."""
+SAMPLES = {"deploy": "", "oslo-config-generator": "oslo-config-generator/"}
+"""Folders of etc/, and where below share/pondstack their files go."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def wheel(roots: list[Root], tmp_path_factory: pytest.TempPathFactory) -> Wheel:
     for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "MANIFEST.in"):
         if (ROOT / name).exists():
             shutil.copy2(ROOT / name, source)
-    for folder in {root.folder.relative_to(ROOT).parts[0] for root in roots}:
+    for folder in {root.folder.relative_to(ROOT).parts[0] for root in roots} | {"etc"}:
         shutil.copytree(
             ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so")
         )

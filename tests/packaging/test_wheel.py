@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from .conftest import NATIVE, NOT_SHIPPED, ROOT, Root, Wheel
+from .conftest import NATIVE, NOT_SHIPPED, ROOT, SAMPLES, Root, Wheel
 
 NO_COMPONENTS = {"tests", "tools", "bench", "doc", "build", "dist"}
 
@@ -45,8 +45,18 @@ def test_no_folder_of_modules_lacks_its_init(roots: list[Root]) -> None:
 
 def test_the_wheel_ships_neither_tests_nor_foreign_files(roots: list[Root], wheel: Wheel) -> None:
     ours = {inside for root in roots for _, inside in root.files()} | NATIVE
-    foreign = sorted(name for name in wheel.names if name not in ours and ".dist-info/" not in name)
-    assert not foreign
+    modules = {name for name in wheel.names if ".dist-info/" not in name and ".data/" not in name}
+    assert not sorted(modules - ours)
+
+
+def test_the_wheel_ships_what_the_installation_guide_copies(wheel: Wheel) -> None:
+    shipped = {name.partition(".data/")[2] for name in wheel.names if ".data/" in name}
+    samples = {
+        f"data/share/pondstack/{target}{path.name}"
+        for folder, target in SAMPLES.items()
+        for path in (ROOT / "etc" / folder).iterdir()
+    }
+    assert shipped == samples
 
 
 def test_the_native_part_is_built_for_all_pythons(wheel: Wheel) -> None:
