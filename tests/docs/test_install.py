@@ -1,0 +1,78 @@
+"""What the installation guide copies: each option exists, units start programs of ours, no file is without its line."""
+
+import configparser
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keystoneauth1 import loading
+from keystonemiddleware import opts as keystonemiddleware_opts
+from oslo_messaging import opts as messaging_opts
+
+from pondstack.conf import opts
+
+ROOT = Path(__file__).resolve().parents[2]
+DEPLOY = ROOT / "etc" / "deploy"
+GUIDE = (ROOT / "doc" / "source" / "install.md").read_text()
+OF_NOVA = {"notifications", "oslo_messaging_notifications", "filter_scheduler"}
+"""Groups of Nova's own, which tests of the Nova plugins know."""
+
+
+def _known(lists: Iterable[tuple[Any, Iterable[Any]]]) -> set[tuple[str, str]]:
+    """Return (group, option) of lists as oslo.config's generator takes them."""
+    return {(str(group or "DEFAULT"), option.dest) for group, options in lists for option in options}
+
+
+def _used(name: str) -> set[tuple[str, str]]:
+    """Return (group, option) of a file of etc/deploy."""
+    parser = configparser.ConfigParser(strict=False, interpolation=None, default_section="none")
+    parser.read_string((DEPLOY / name).read_text())
+    return {(section, option) for section in parser.sections() for option in parser[section]}
+
+
+@pytest.fixture(scope="module")
+def shared() -> set[tuple[str, str]]:
+    """What every service has: the message bus, and the options of a password at Keystone."""
+    password = loading.get_auth_plugin_conf_options("password")
+    return _known(messaging_opts.list_opts()) | _known([("keystone_authtoken", password)])
+
+
+def test_each_option_of_the_controllers_file_exists(shared: set[tuple[str, str]]) -> None:
+    known = shared | _known(opts.list_opts()) | _known(keystonemiddleware_opts.list_auth_token_opts())
+    # keystoneauth's own word for "which plugin", and one that our API gives the middleware.
+    known |= {("keystone_authtoken", "auth_type"), ("keystone_authtoken", "region_name")}
+    assert _used("pondstack.conf") - known == set()
+
+
+def test_each_option_of_the_agents_file_exists(shared: set[tuple[str, str]]) -> None:
+    assert _used("pondstack-agent.conf") - shared - _known(opts.list_agent_opts()) == set()
+
+
+@pytest.mark.parametrize("name", ["nova.conf", "nova-scheduler.conf", "nova-compute.conf"])
+def test_each_option_of_ours_in_novas_files_exists(name: str) -> None:
+    ours = {(group, option) for group, option in _used(name) if group not in OF_NOVA | {"DEFAULT"}}
+    assert ours - _known(opts.list_nova_opts()) == set()
+
+
+def test_removal_finds_what_was_appended() -> None:
+    for name in ("nova.conf", "nova-scheduler.conf", "nova-compute.conf", "qemu.conf"):
+        lines = (DEPLOY / name).read_text().splitlines()
+        assert lines[0].startswith("# pondstack begin"), name
+        assert lines[-1] == "# pondstack end", name
+
+
+def test_units_start_programs_of_the_venv() -> None:
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    scripts = {line.partition("=")[0].strip() for line in setup["options.entry_points"]["console_scripts"].splitlines()}
+    for unit in DEPLOY.glob("*.service"):
+        (program,) = re.findall(r"^ExecStart=/opt/pondstack/bin/(\S+) ", unit.read_text(), re.MULTILINE)
+        assert program in scripts | {"uwsgi"}, unit.name
+
+
+def test_the_guide_copies_each_file() -> None:
+    names = {path.name for path in DEPLOY.iterdir() if path.suffix != ".service"}
+    assert {name for name in names if name not in GUIDE} == set()
+    assert "pondstack-*.service" in GUIDE
