@@ -7,9 +7,12 @@ from nova import exception, objects
 from nova.api.openstack import wsgi
 from nova.api.validation.extra_specs import base
 from nova.compute import api as compute_api
+from nova.limit import placement as limits
+from nova.limit import utils as limit_utils
 from nova.objects import flavor as flavor_object
 from nova.virt import hardware
 
+from pondstack_nova import quota
 from pondstack_nova.self_check import Check, expect, swapped
 
 
@@ -100,10 +103,27 @@ def invalid_request_is_shown() -> None:
     expect(exception.InvalidRequest in servers.INVALID_FLAVOR_IMAGE_EXCEPTIONS, "InvalidRequest is not among them")
 
 
+def quota_counts() -> None:
+    """Quota is asked for what one function counts, by class and `servers`, of a request (a flavor before Nova 34)."""
+    flavor = objects.Flavor(vcpus=1, memory_mb=1024, root_gb=0, ephemeral_gb=0, swap=0, extra_specs={})
+    by_flavor = quota.counting() == "_get_deltas_by_flavor"
+    asked = (flavor, False) if by_flavor else (objects.RequestSpec(flavor=flavor, is_bfv=False),)
+    counted = getattr(limits, quota.counting())(*asked, 2)
+    expect((counted["servers"], counted[quota.LOCAL]) == (2, 2048), f"it counted {counted}")
+    enforce = limits.enforce_num_instances_and_flavor if by_flavor else limits.enforce_num_instances_and_resources
+    with swapped(limits, quota.counting(), _reached), swapped(limit_utils, "use_unified_limits", lambda: True):
+        try:
+            enforce(None, "project", *asked, 1, 1)
+        except _Reached:
+            return
+    raise RuntimeError("quota is asked for something else")
+
+
 CHECKS: list[Check] = [
     ("nova.api.validation.extra_specs.validators.validate", validators_registry),
     ("nova.objects.flavor.Flavor.save_extra_specs", flavor_save),
     ("nova.virt.hardware.numa_get_constraints", numa_constraints),
     ("nova.api.openstack.wsgi.expected_errors", validation_error_is_400),
     ("nova.api.openstack.compute.servers.INVALID_FLAVOR_IMAGE_EXCEPTIONS", invalid_request_is_shown),
+    ("nova.limit.placement, what a request counts", quota_counts),
 ]

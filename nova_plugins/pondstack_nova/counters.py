@@ -27,6 +27,6 @@ class ReasonCounter:
 
 
 SPLIT_FALLBACKS = ReasonCounter(
-    "pondstack_split_fallbacks_total", "VMs placed all local because pondstack-controller gave no split"
+    "pondstack_split_fallbacks_total", "VMs placed all local for want of a split that may be used"
 )
 HOST_REJECTS = ReasonCounter("pondstack_filter_rejects_total", "Hosts that PondFilter rejected")

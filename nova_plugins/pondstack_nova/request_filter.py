@@ -18,11 +18,14 @@ from pondstack.domain.errors import BadRequest, BadSpec, PondError, PoolShortage
 from pondstack.domain.sizing import Features, Policy, PondSpecs
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.rpc.wire import SplitAnswer
-from pondstack_nova import client, flavors, moves
+from pondstack_nova import client, flavors, moves, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+PRESENT = "present"
+"""Source of a split that the instance has already: it is moved."""
 
 
 def pond_split(ctxt: Any, spec: Any) -> bool:
@@ -44,7 +47,7 @@ def pond_split(ctxt: Any, spec: Any) -> bool:
     if specs is None or specs.policy is Policy.LOCAL:
         return False
     running = moves.running_local_mib(ctxt, spec)
-    answer = _ask(spec, specs) if running is None else _keep(spec, running)
+    answer = _ask(ctxt, spec, specs) if running is None else _keep(spec, running)
     if answer is None or answer.pool_mib == 0:
         return False
     spec.flavor.extra_specs = original | {
@@ -92,8 +95,8 @@ def _features(spec: Any, specs: PondSpecs) -> Features:
     )
 
 
-def _ask(spec: Any, specs: PondSpecs) -> SplitAnswer | None:
-    """Return the service's split; None (logged and counted) when it gave none: the VM is all local then."""
+def _ask(ctxt: Any, spec: Any, specs: PondSpecs) -> SplitAnswer | None:
+    """Return the service's split; None (logged and counted) without one that may be used: the VM is all local then."""
     budget_seconds = CONF.pondstack.split_timeout_ms / 1000
     try:
         answer = client.controller().get_split(asdict(_features(spec, specs)), budget_seconds)
@@ -106,6 +109,21 @@ def _ask(spec: Any, specs: PondSpecs) -> SplitAnswer | None:
     memory_mib = spec.flavor.memory_mb
     if answer.pool_mib < 0 or answer.local_mib < 1 or answer.local_mib + answer.pool_mib != memory_mib:
         return _fall_back(spec, "malformed", f"{answer} does not split {memory_mib} MiB")
+    # nova-api has counted a fixed share, and what a server holds already is in its project's usage.
+    if specs.policy is Policy.AUTO and answer.pool_mib and answer.source != PRESENT:
+        return _within_quota(ctxt, spec, answer)
+    return answer
+
+
+def _within_quota(ctxt: Any, spec: Any, answer: SplitAnswer) -> SplitAnswer | None:
+    """Return the split where the project's quota has room for it, for all instances of the request; else None."""
+    instances = spec.num_instances if "num_instances" in spec else 1
+    try:
+        quota.check(ctxt, spec.project_id, answer.pool_mib * instances)
+    except quota.OverQuota as error:
+        return _fall_back(spec, "over_quota", error)
+    except quota.Unknown as error:
+        return _fall_back(spec, "quota_unknown", error)
     return answer
 
 
@@ -116,7 +134,7 @@ def _keep(spec: Any, local_mib: int) -> SplitAnswer:
 
 
 def _fall_back(spec: Any, reason: str, detail: object) -> SplitAnswer | None:
-    """Count and log that a VM is all local for want of a split."""
+    """Count and log that a VM is all local for want of a split that may be used."""
     SPLIT_FALLBACKS.add(reason)
-    LOG.warning("Instance %s is placed all local, pondstack-controller gave no split: %s", spec.instance_uuid, detail)
+    LOG.warning("Instance %s is placed all local (%s): %s", spec.instance_uuid, reason, detail)
     return None

@@ -5,9 +5,13 @@ from typing import Any
 
 from nova import exception, objects
 from nova.compute import task_states
+from nova.limit import placement as limits
+from nova.limit import utils as limit_utils
 from nova.scheduler import filters, host_manager, manager, request_filter, utils, weights
 from nova.scheduler.client import report
 from nova.scheduler.weights import ram
+from oslo_limit import exception as limit_exceptions
+from oslo_limit import limit as oslo_limit
 
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack_nova.flavors import GROUP_SUFFIX, LOCAL_KEY, POOL_KEY
@@ -129,6 +133,19 @@ def live_migration_is_recognised() -> None:
     expect(parameters == ["self", "context", "consumer"], f"get_allocs_for_consumer takes {parameters}")
 
 
+def quota_enforcer() -> None:
+    """An enforcer of Nova's asks Nova for a project's usage; should_enforce judges what is over a limit."""
+    asked: list[Any] = []
+    with (
+        swapped(limits, "_get_usage", lambda *args: asked.append(args)),
+        swapped(oslo_limit, "Enforcer", lambda usage: usage),
+    ):
+        limits._get_enforcer("context", "project")("project", ["class:A"])
+    expect(asked == [("context", "project", ["class:A"])], f"usage was asked with {asked}")
+    over = limit_exceptions.ProjectOverLimit("project", [limit_exceptions.OverLimitInfo("class:A", 1, 1, 1)])
+    expect(limit_utils.should_enforce(over), "a limit that was set is not enforced")
+
+
 CHECKS: list[Check] = [
     ("nova.scheduler.request_filter.ALL_REQUEST_FILTERS", request_filter_list),
     ("nova.scheduler.manager.SchedulerManager.select_destinations", request_filter_is_consulted),
@@ -139,4 +156,5 @@ CHECKS: list[Check] = [
     ("nova.scheduler.weights.ram.RAMWeigher", ram_weigher),
     ("nova.scheduler.utils.get_weight_multiplier", weight_multiplier_helper),
     ("nova.objects.Destination, Instance, Migration of a live migration", live_migration_is_recognised),
+    ("nova.limit.placement, usage of a project", quota_enforcer),
 ]

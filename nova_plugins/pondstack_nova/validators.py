@@ -3,7 +3,8 @@
 Single values are checked by Nova itself from compute microversion 2.86. What no single-key validator can see
 (contradictions between keys), and what older microversions let in, is refused by two wrapped calls: when a flavor's
 extra specs are saved, and when a server is created, resized or rebuilt with a flavor. All answers are 400 with the
-legal form. Names of remote memory (pond:remote_*) are reserved: unknown, so refused, until that memory exists.
+legal form. Names of remote memory (pond:remote_*) are reserved: unknown, so refused, until that memory exists. A third
+wrapped call counts fixed pool shares against the project's quota.
 """
 
 import functools
@@ -11,13 +12,14 @@ from typing import Any
 
 from nova import exception
 from nova.api.validation.extra_specs import base
+from nova.limit import placement as limits
 from nova.objects import flavor as flavor_object
 from nova.virt import hardware
 
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.sizing import LEGAL, NAMESPACE, Policy, parse_specs
 from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack_nova import flavors, self_check
+from pondstack_nova import flavors, quota, self_check
 
 _MARK = "_pondstack_wrapped"
 
@@ -34,10 +36,11 @@ class PondValidator(base.ExtraSpecValidator):
 
 
 def register() -> list[base.ExtraSpecValidator]:
-    """Return the validators of the namespace, and wrap the two calls that see whole flavors."""
+    """Return the validators of the namespace; wrap the two calls that see whole flavors, and the one that counts."""
     self_check.check_api()
     _wrap(flavor_object.Flavor, "save_extra_specs", _save_extra_specs)
     _wrap(hardware, "numa_get_constraints", _numa_get_constraints)
+    _wrap(limits, quota.counting(), quota.count)
     known = [
         PondValidator(name=f"{NAMESPACE}{key}", description=legal, value={"type": str, "description": legal})
         for key, legal in LEGAL.items()

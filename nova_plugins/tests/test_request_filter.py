@@ -10,7 +10,7 @@ from nova.scheduler import utils
 
 from pondstack.domain import errors
 from pondstack.rpc.wire import SplitAnswer
-from pondstack_nova import client, moves, request_filter
+from pondstack_nova import client, moves, quota, request_filter
 from pondstack_nova.counters import SPLIT_FALLBACKS
 from pondstack_nova.flavors import LOCAL_KEY, POOL_KEY
 
@@ -110,6 +110,36 @@ def test_falls_back_to_all_local(make_spec, answer, caplog, failure: Any, reason
     assert POOL_KEY not in spec.flavor.extra_specs
     assert SPLIT_FALLBACKS.counts()[reason] == before + 1
     assert spec.instance_uuid in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("refusal", "reason"), [(quota.OverQuota("limit of 0"), "over_quota"), (quota.Unknown("away"), "quota_unknown")]
+)
+def test_an_automatic_share_over_quota_is_all_local(make_spec, answer, monkeypatch, refusal, reason: str) -> None:
+    """Asked for all instances of the request; what the quota does not tell is not given either."""
+    asked: list[int] = []
+
+    def check(_ctxt: Any, _project: str, pool_mib: int) -> None:
+        asked.append(pool_mib)
+        raise refusal
+
+    monkeypatch.setattr(quota, "check", check)
+    answer(split(3072, 1024))
+    before = SPLIT_FALLBACKS.counts().get(reason, 0)
+    spec = make_spec(pond__policy="auto")
+    spec.num_instances = 3
+    assert not request_filter.pond_split(None, spec)
+    assert (request_filter.pool_mib_of(spec), asked) == (0, [3072])
+    assert SPLIT_FALLBACKS.counts()[reason] == before + 1
+
+
+@pytest.mark.parametrize(("policy", "source"), [("fixed", "fixed"), ("auto", "present")])
+def test_quota_is_asked_once(make_spec, answer, monkeypatch, policy: str, source: str) -> None:
+    """nova-api asked for a fixed share; a server that is moved has its share."""
+    monkeypatch.setattr(quota, "check", lambda *_: pytest.fail("asked"))
+    answer(SplitAnswer(3072, 1024, source, 1.0, "", 1024))
+    specs = FIXED if policy == "fixed" else {"pond__policy": "auto"}
+    assert request_filter.pond_split(None, make_spec(**specs))
 
 
 @pytest.mark.parametrize("refusal", [errors.PoolShortage("pool p is short"), errors.NotAligned("pool p is odd")])

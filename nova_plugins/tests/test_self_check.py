@@ -10,6 +10,8 @@ from nova.api.openstack.compute import servers
 from nova.api.validation.extra_specs import validators
 from nova.compute import api as compute_api
 from nova.compute import task_states
+from nova.limit import placement as limits
+from nova.limit import utils as limit_utils
 from nova.objects import flavor as flavor_object
 from nova.scheduler import filters, host_manager, manager, request_filter, utils, weights
 from nova.scheduler.weights import ram
@@ -71,6 +73,8 @@ SCHEDULER: list[tuple[str, Patch]] = [
         (task_states, "MIGRATING", "moving"),
     ),
     ("nova.scheduler.utils.get_weight_multiplier", (utils, "get_weight_multiplier", lambda *_: 1.0)),
+    ("nova.limit.placement, usage of a project", (limits, "_get_enforcer", lambda *_: nothing)),
+    ("nova.limit.placement, usage of a project", (limit_utils, "should_enforce", lambda _over: False)),
 ]
 
 API: list[tuple[str, Patch]] = [
@@ -86,6 +90,8 @@ API: list[tuple[str, Patch]] = [
         "nova.api.openstack.compute.servers.INVALID_FLAVOR_IMAGE_EXCEPTIONS",
         (servers, "INVALID_FLAVOR_IMAGE_EXCEPTIONS", ()),
     ),
+    ("nova.limit.placement, what a request counts", (limits, "_get_deltas", lambda *_: {"servers": 1})),
+    ("nova.limit.placement, what a request counts", (limits, "enforce_num_instances_and_resources", nothing)),
 ]
 
 

@@ -5,12 +5,14 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.identity.v3 import Password
 from keystoneauth1.session import Session
 
+from pondstack.domain.units import RESOURCE_CLASS
 from pondstack.rack import config
 from pondstack.rack.layout import Layout, program
 from pondstack.rack.processes import run, wsgi
 from pondstack.testing.daemon import Daemon
 
 TENANT = "demo"
+UNLIMITED = -1
 CATALOGUE = {
     "placement": ("placement", "placement", ""),
     "glance": ("image", "glance", ""),
@@ -19,6 +21,9 @@ CATALOGUE = {
     "pondstack-api": ("memory", "pondstack", ""),
 }
 """Service of the rack: type, name and path of its endpoint."""
+
+LIMITS = ("servers", *(f"class:{name}" for name in ("VCPU", "MEMORY_MB", "DISK_GB", RESOURCE_CLASS)))
+"""What Nova counts by unified limits. All are registered without an end: what is not costs Nova one question more."""
 
 
 def service(layout: Layout) -> Daemon:
@@ -72,6 +77,17 @@ def fill(layout: Layout) -> None:
         if not api.get(f"/endpoints?service_id={service_id}").json()["endpoints"]:
             endpoint = {"service_id": service_id, "interface": "public", "url": layout.url(name) + path}
             api.post("/endpoints", json={"endpoint": {**endpoint, "region_id": "RegionOne"}})
+        if service_type == "compute":
+            _register_limits(api, service_id)
+
+
+def _register_limits(api: Adapter, service_id: str) -> None:
+    have = api.get(f"/registered_limits?service_id={service_id}").json()["registered_limits"]
+    missing = set(LIMITS) - {limit["resource_name"] for limit in have}
+    limit = {"service_id": service_id, "region_id": "RegionOne", "default_limit": UNLIMITED}
+    if missing:
+        limits = [{**limit, "resource_name": name} for name in sorted(missing)]
+        api.post("/registered_limits", json={"registered_limits": limits})
 
 
 def _ensure(api: Adapter, noun: str, body: dict[str, str]) -> str:
