@@ -14,7 +14,11 @@ from pondstack.testing.tiers import TIERS, tier_of
 WHOLE = ("tests/rack/", "tests/hardware/")
 """Folders whose tests share what is made once a session."""
 
-SECTIONS = {"log": "logs of emulated hosts", "figure": "figures of emulated hosts"}
+SECTIONS = {
+    "log": "logs of emulated hosts",
+    "figure": "figures of emulated hosts",
+    "tempest": "Tempest on the rack",
+}
 """Properties of test reports that the summary shows, in this order."""
 
 

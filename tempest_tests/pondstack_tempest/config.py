@@ -47,9 +47,15 @@ FEATURES = [
     cfg.BoolOpt(
         "zombie",
         default=False,
-        help="Whether hosts that were emptied lend as zombies, which are suspended while their memory serves.",
+        help="Whether hosts that were emptied lend as zombies, which may be suspended while their memory serves. The "
+        "tests suspend nothing.",
     ),
-    cfg.BoolOpt("mitigation", default=False, help="Whether guests that suffer from pool memory are moved out of it."),
+    cfg.BoolOpt(
+        "mitigation",
+        default=False,
+        help="Whether guests that suffer from pool memory are moved out of it. Agents do so when they are told to; no "
+        "controller tells them yet, so this is false everywhere.",
+    ),
     cfg.BoolOpt("ha", default=False, help="Whether two controllers or more run; the tests have the lead change hands."),
 ]
 

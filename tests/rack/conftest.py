@@ -6,7 +6,7 @@ PONDSTACK_TEST_RACK=DIR uses the running rack of that folder instead, and leaves
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,27 @@ import pytest
 from pondstack.rack import ports
 from pondstack.rack.layout import PORTS, Sizes
 from pondstack.rack.rack import Rack
+from pondstack.testing import workers
 
 RUNNING = "PONDSTACK_TEST_RACK"
 HOSTS, FAKES, SLICES = 2, 4, 16
+TEMPEST = pytest.StashKey[list[str]]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give the report of a phase what Tempest told in it."""
+    report = yield
+    lines = item.stash.get(TEMPEST, [])
+    workers.tell(report, "tempest", lines)
+    lines.clear()
+    return report
+
+
+@pytest.fixture
+def tempest_told(request: pytest.FixtureRequest) -> list[str]:
+    """Lines for the summary of the whole run: what Tempest told."""
+    return request.node.stash.setdefault(TEMPEST, [])
 
 
 @pytest.fixture(scope="session")

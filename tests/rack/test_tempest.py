@@ -1,11 +1,28 @@
 """What `make tempest` and the plugin's service command do on the running rack."""
 
+import re
+
 import pytest
 
 from pondstack.rack import cli
 from pondstack.rack.rack import Rack
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
+
+
+def test_our_smoke_tests_pass(rack: Rack, capfd: pytest.CaptureFixture[str], tempest_told: list[str]) -> None:
+    """A test of each noun of the API, and a guest that sees its node without CPUs; a skip has its reason."""
+    status = cli.main(["--directory", str(rack.layout.root), "tempest", "--passes", "pondstack", "--regex", "smoke"])
+    told = capfd.readouterr().out
+    skips = re.findall(r"^skipped  pondstack: \S.*: \S.*$", told, re.MULTILINE)
+    figures = re.search(r"^(\d+) passed, (\d+) failed, (\d+) skipped\n\Z", told, re.MULTILINE)
+    assert figures, told
+    tempest_told += [*skips, figures[0].strip()]
+    passed, failed, skipped = map(int, figures.groups())
+    assert (status, failed) == (0, 0), told
+    assert passed > 0
+    assert len(skips) == skipped
+    assert re.search(r"test_the_guest_sees_a_node_without_cpus.* ok$", told, re.MULTILINE), told
 
 
 def test_a_run_without_any_test_is_an_error(rack: Rack, capsys: pytest.CaptureFixture[str]) -> None:

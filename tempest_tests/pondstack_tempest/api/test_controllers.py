@@ -37,7 +37,7 @@ class ControllersTest(MemoryTest):
         """Pages of one controller each give all controllers once, in order."""
         self.assert_pages("Controllers", "list_controllers", "controllers", "name")
 
-    @decorators.attr(type="negative")
+    @decorators.attr(type=["negative", "smoke"])
     @decorators.idempotent_id("41d9fe1d-4b63-4f4e-98ab-1d52ecab1a22")
     def test_a_failover_to_nobody_is_refused(self) -> None:
         """404 to an unknown controller, 400 for a malformed body; the leader stays."""

@@ -23,7 +23,7 @@ class HostsTest(MemoryTest):
         """Pages of one host each give all hosts once, in order."""
         self.assert_pages("Hosts", "list_hosts", "hosts", "name")
 
-    @decorators.attr(type="negative")
+    @decorators.attr(type=["negative", "smoke"])
     @decorators.idempotent_id("9d1dfc9c-92c5-4ec9-8b57-2d1f3b9b7a11")
     def test_a_change_of_another_generation_is_a_conflict(self) -> None:
         """409, and nothing is changed."""
@@ -92,7 +92,7 @@ class FencesTest(MemoryTest):
         self.assertRaises(exceptions.Conflict, client.fence_host, host["name"], reason="a test of its refusal")
         self.assertFalse(client.show_host(host["name"])["fenced"])
 
-    @decorators.attr(type="negative")
+    @decorators.attr(type=["negative", "smoke"])
     @decorators.idempotent_id("52e0ab92-5a93-4f37-bb20-4c2cb1a71a15")
     def test_malformed_fences_are_refused(self) -> None:
         """400 without a reason, 404 for an unknown host."""

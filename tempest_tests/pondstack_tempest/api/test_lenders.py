@@ -18,7 +18,7 @@ class LendersTest(MemoryTest):
             shown = self.memory("Lenders").show_lender(lender["host"])
             self.assertEqual(shown["lent_mib"], sum(shown["buffers"].values()) * shown["buffer_mib"])
 
-    @decorators.attr(type="negative")
+    @decorators.attr(type=["negative", "smoke"])
     @decorators.idempotent_id("99d3c3a1-1c06-4e1c-9a56-2b2a5f3d1a25")
     def test_a_host_that_lends_nothing_is_no_lender(self) -> None:
         """404, and so are its buffers."""
@@ -27,7 +27,7 @@ class LendersTest(MemoryTest):
         self.assertRaises(exceptions.NotFound, self.memory("Buffers").list_buffers, unknown)
         self.assertRaises(exceptions.NotFound, self.memory("Buffers").show_buffer, unknown, 0)
 
-    @decorators.attr(type="negative")
+    @decorators.attr(type=["negative", "smoke"])
     @decorators.idempotent_id("0c6f2b1a-6d1d-4b5a-8a9d-8e1b5c3e1a26")
     def test_malformed_requests_to_lend_are_refused(self) -> None:
         """400 for amounts and kinds that are none, 404 for an unknown host; it lends what it lent."""

@@ -49,6 +49,34 @@ class LendingTest(ScenarioTest):
     @decorators.idempotent_id("b1f7ad37-3c96-4d8f-a3b5-7a8e8c5d8f21")
     def test_a_host_is_drained_lends_and_comes_back(self) -> None:
         """Its server moves away with its pool memory, its memory is lent and taken back, it gets servers again."""
+        self._drain()
+        self._lend(mib=CONF.pondstack.lend_mib, kind="active")
+        self.assertEqual("active", self.memory("Lenders").show_lender(self.host)["kind"])
+        self._take_back()
+        self._serve("enabled")
+        self.boot_fixed(host=self.host)
+
+    @decorators.idempotent_id("a6d0c3f4-2b7e-4c1d-9e58-1f6b0d7a8f25")
+    def test_an_emptied_host_lends_as_a_zombie(self) -> None:
+        """Each buffer is promised to one other host, which keeps its key while the lender sleeps; all is taken back."""
+        if not CONF.pondstack.zombie:
+            raise self.skipException("[pondstack] zombie is false")
+        self._drain()
+        self._lend(mib=CONF.pondstack.lend_mib, kind="zombie")
+        self.assertEqual("zombie", self.memory("Lenders").show_lender(self.host)["kind"])
+        self.until(lambda: self._promised() - {self.host, None}, f"what {self.host} lends is promised to nobody")
+        self.until(
+            lambda: not self._promised() & {self.host, None}, f"{self.host} lends buffers that nobody could open"
+        )
+        self._take_back()
+
+    @property
+    def host(self) -> str:
+        """The host that lends."""
+        return str(CONF.pondstack.lending_host)
+
+    def _drain(self) -> None:
+        """Empty the host: it gets no servers, and the one that it has moves away with its pool memory."""
         if not CONF.compute_feature_enabled.live_migration or CONF.compute.min_compute_nodes < 2:
             raise self.skipException("no live migration, or [compute] min_compute_nodes < 2")
         server = self.boot_fixed(host=self.host)
@@ -59,17 +87,11 @@ class LendingTest(ScenarioTest):
         waiters.for_server(self.admin_servers, server, ["ACTIVE"])
         self.assert_holds(server, self.slice_mib())
         self.until(lambda: self._pool_mib() == 0, f"{self.host} keeps pool memory")
-        kind = "zombie" if CONF.pondstack.zombie else "active"
-        self._lend(mib=CONF.pondstack.lend_mib, kind=kind)
-        self.assertEqual(kind, self.memory("Lenders").show_lender(self.host)["kind"])
-        self._take_back()
-        self._serve("enabled")
-        self.boot_fixed(host=self.host)
 
-    @property
-    def host(self) -> str:
-        """The host that lends."""
-        return str(CONF.pondstack.lending_host)
+    def _promised(self) -> set[str | None]:
+        """Return the hosts that the free buffers are promised to; None: to none."""
+        free = self.memory("Buffers").list_buffers(self.host, state="free", limit=1000)["buffers"]
+        return {one["promised_to"] for one in free}
 
     def _lend(self, **body: Any) -> None:
         self.addCleanup(self._take_back)

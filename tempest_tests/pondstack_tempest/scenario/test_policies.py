@@ -23,7 +23,6 @@ BAD_SPECS: tuple[dict[str, str], ...] = (
 class PoliciesTest(ScenarioTest):
     """Fixed, automatic and local shares."""
 
-    @decorators.attr(type="smoke")
     @decorators.idempotent_id("9f1c5a20-0b9c-4f07-8d0c-6d0bd1f88f05")
     def test_a_fixed_share_is_given_and_returned(self) -> None:
         """Two slices; ledger and Placement agree; deleting the server returns them."""

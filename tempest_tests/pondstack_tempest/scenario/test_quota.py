@@ -28,6 +28,7 @@ class QuotaTest(ScenarioTest):
         if not CONF.compute_feature_enabled.unified_limits:
             raise cls.skipException("[compute-feature-enabled] unified_limits is false")
 
+    @decorators.attr(type="negative")
     @decorators.idempotent_id("1f4d2c5b-7a0e-4d57-9d5e-2b8c6f1e8f23")
     def test_a_fixed_share_over_quota_is_refused(self) -> None:
         """403, and nothing is left behind; what is deleted may be taken again."""
