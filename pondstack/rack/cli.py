@@ -109,9 +109,9 @@ def _tempest(options: argparse.Namespace) -> int:
     choice = tempest_run.Choice(options.passes, options.regex, options.concurrency)
     with rack.locked():
         if options.compare:
-            differences, regressions = tempest_compare.compare(rack, choice, rack.progress.say)
-            print("\n".join([*differences, f"{len(differences)} differences, {len(regressions)} regressions"]))
-            return 1 if regressions else 0
+            comparison = tempest_compare.compare(rack, choice, rack.progress.say)
+            print("\n".join(comparison.summary()))
+            return 0 if comparison.holds else 1
         results = tempest_run.run(rack, choice, rack.progress.say)
     print("\n".join(results.summary()))
     return 1 if results.named("failed") else 0

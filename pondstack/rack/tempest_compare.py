@@ -8,9 +8,10 @@ from pathlib import Path
 
 from keystoneauth1.adapter import Adapter
 
-from pondstack.rack import config, keystone, tempest_conf, tempest_results, tempest_run
+from pondstack.rack import config, keystone, tempest_conf, tempest_run
 from pondstack.rack.layout import Layout, RackError
 from pondstack.rack.rack import Rack
+from pondstack.rack.tempest_results import Comparison
 from pondstack.rack.tempest_run import Choice
 
 STOCK_DRIVERS = {
@@ -20,8 +21,8 @@ STOCK_DRIVERS = {
 """Nova's own drivers in place of ours, which are subclasses of them."""
 
 
-def compare(rack: Rack, choice: Choice, say: Callable[[str], None]) -> tuple[list[str], list[str]]:
-    """Run the chosen stock tests with our plugins and without; return all differences, and the regressions.
+def compare(rack: Rack, choice: Choice, say: Callable[[str], None]) -> Comparison:
+    """Run the chosen stock tests with our plugins and without.
 
     RackError for a pass that is not stock, or that ran no test.
     """
@@ -32,9 +33,7 @@ def compare(rack: Rack, choice: Choice, say: Callable[[str], None]) -> tuple[lis
     with_ours = tempest_run.run(rack, choice, say)
     with without_plugins(rack, say):
         without = tempest_run.run(rack, choice, say)
-    say(f"with pondstack in Nova: {with_ours.summary()[-1]}; without: {without.summary()[-1]}")
-    differences = list(tempest_results.differences(without, with_ours))
-    return differences, tempest_results.regressions(without, with_ours)
+    return Comparison(without, with_ours)
 
 
 @contextmanager

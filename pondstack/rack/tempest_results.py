@@ -1,7 +1,6 @@
 """What a run of Tempest brought: each test's outcome, read from the subunit stream of stestr."""
 
 import io
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -79,18 +78,39 @@ def parse(stream: bytes) -> Results:
     return collector.results
 
 
-def regressions(without: Results, with_ours: Results) -> list[str]:
-    """Return the tests that pass without our plugins and do not with them."""
-    return [
-        f"{test}: passed without, {with_ours.outcomes.get(test, 'not run')} with"
-        for test in without.named("passed")
-        if with_ours.outcomes.get(test) != "passed"
-    ]
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The same tests without our plugins in Nova and with them."""
 
+    without: Results
+    with_ours: Results
 
-def differences(without: Results, with_ours: Results) -> Iterable[str]:
-    """Return every test whose outcome is not the same, whichever way."""
-    for test in sorted(without.outcomes.keys() | with_ours.outcomes.keys()):
-        before, after = (found.outcomes.get(test, "not run") for found in (without, with_ours))
-        if before != after:
-            yield f"{test}: {before} without, {after} with"
+    @property
+    def holds(self) -> bool:
+        """Whether nothing fails with our plugins, and all passes that does without."""
+        return not self.with_ours.named("failed") and not self.regressions()
+
+    def regressions(self) -> list[str]:
+        """Return the tests that pass without our plugins and do not with them."""
+        return [
+            f"{test}: passed without, {self.with_ours.outcomes.get(test, 'not run')} with"
+            for test in self.without.named("passed")
+            if self.with_ours.outcomes.get(test) != "passed"
+        ]
+
+    def differences(self) -> list[str]:
+        """Return every test whose outcome is not the same, whichever way."""
+        found = []
+        for test in sorted(self.without.outcomes.keys() | self.with_ours.outcomes.keys()):
+            before, after = (results.outcomes.get(test, "not run") for results in (self.without, self.with_ours))
+            if before != after:
+                found.append(f"{test}: {before} without, {after} with")
+        return found
+
+    def summary(self) -> list[str]:
+        """Return the lines that come last: what failed or was skipped with us, all differences, the figures."""
+        *lines, with_ours = self.with_ours.summary()
+        differences = self.differences()
+        lines += [f"DIFFERS  {line}" for line in differences]
+        lines += [f"with pondstack in Nova: {with_ours}", f"without: {self.without.summary()[-1]}"]
+        return [*lines, f"{len(differences)} differences, {len(self.regressions())} regressions"]

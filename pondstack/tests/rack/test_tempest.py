@@ -7,7 +7,7 @@ import subunit
 
 from pondstack.rack import config, tempest_compare, tempest_conf, tempest_results
 from pondstack.rack.layout import RackError
-from pondstack.rack.tempest_results import Results
+from pondstack.rack.tempest_results import Comparison, Results
 
 
 def _stream(*events: tuple[str, str, str]) -> bytes:
@@ -71,13 +71,27 @@ def test_each_exclusion_has_a_reason_and_is_of_a_pass() -> None:
 
 
 def test_regressions_are_what_passes_without_us_only() -> None:
-    without = Results({"a": "passed", "b": "passed", "c": "failed", "d": "passed", "e": "skipped"})
-    with_ours = Results({"a": "passed", "b": "failed", "c": "passed", "e": "failed"})
-    assert tempest_results.regressions(without, with_ours) == [
-        "b: passed without, failed with",
-        "d: passed without, not run with",
+    without = Results({"a": "passed", "b": "passed", "c": "failed", "d": "passed", "e": "skipped"}, {"e": "no disk"})
+    with_ours = Results({"a": "passed", "b": "failed", "c": "passed", "e": "skipped"}, {"e": "no disk"})
+    found = Comparison(without, with_ours)
+    assert not found.holds
+    assert found.regressions() == ["b: passed without, failed with", "d: passed without, not run with"]
+    assert found.summary() == [
+        "FAILED   b",
+        "skipped  e: no disk",
+        "DIFFERS  b: passed without, failed with",
+        "DIFFERS  c: failed without, passed with",
+        "DIFFERS  d: passed without, not run with",
+        "with pondstack in Nova: 2 passed, 1 failed, 1 skipped",
+        "without: 3 passed, 1 failed, 1 skipped",
+        "3 differences, 2 regressions",
     ]
-    assert len(list(tempest_results.differences(without, with_ours))) == 4
+
+
+def test_a_comparison_holds_when_nothing_fails_with_us() -> None:
+    """What fails both ways is no regression, and is not as it should be."""
+    assert Comparison(Results({"a": "failed"}), Results({"a": "passed"})).holds
+    assert not Comparison(Results({"a": "failed"}), Results({"a": "failed"})).holds
 
 
 def test_nova_without_us_has_nothing_of_ours() -> None:
