@@ -19,7 +19,7 @@ export HOSTS FAKES SLICES RACK_DIR RACK_PORT_BASE REQUESTS VENV
 
 PYTHON := $(VENV)/bin/python
 RACK := $(PYTHON) -m pondstack.rack
-option = $(if $($(2)),--$(1) $($(2)))
+option = $(if $($(2)),--$(1) '$($(2))')
 
 help: ## Show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -27,6 +27,9 @@ class Pass:
     libvirt: bool
     """Servers that do not say where go to the libvirt hosts, else to the fake computes."""
 
+    networks: bool = False
+    """Tenants have networks and servers have ports, which nothing wires."""
+
 
 def passes(layout: Layout) -> tuple[Pass, ...]:
     """Return what this rack can run: our plugin, then stock tests on each kind of hosts that it has."""
@@ -34,7 +37,7 @@ def passes(layout: Layout) -> tuple[Pass, ...]:
     if layout.libvirt_hosts:
         found.append(Pass("stock-libvirt", config.template("tempest-libvirt.txt"), libvirt=True))
     if layout.fake_hosts:
-        found.append(Pass("stock-fake", config.template("tempest-fake.txt"), libvirt=False))
+        found.append(Pass("stock-fake", config.template("tempest-fake.txt"), libvirt=False, networks=True))
     return tuple(found)
 
 
@@ -66,6 +69,7 @@ def _values(layout: Layout, connection: Any, one: Pass, folder: Path) -> dict[st
         "hypervisor_type": "QEMU" if one.libvirt else "fake",
         "moves": str(not one.libvirt and len(hosts) > 1).lower(),
         "console": str(one.libvirt).lower(),
+        "networks": str(one.networks).lower(),
         "znuma": str(bool(layout.libvirt_hosts)).lower(),
         "guest_image": guest,
         "service_command": shlex.join([program("python"), "-m", "pondstack.rack", *_directory(layout), "service"]),

@@ -115,3 +115,11 @@ def test_the_passes_are_what_the_rack_has_hosts_for(tmp_path) -> None:
     assert names(2, 4) == ["pondstack", "stock-libvirt", "stock-fake"]
     assert names(0, 2) == ["pondstack", "stock-fake"]
     assert names(1, 0) == ["pondstack", "stock-libvirt"]
+
+
+def test_servers_have_ports_on_fake_computes_only(tmp_path) -> None:
+    """A libvirt host would have to wire them."""
+    from pondstack.rack.layout import Layout, Sizes
+
+    found = {one.name: one.networks for one in tempest_conf.passes(Layout(tmp_path, Sizes(2, 4), "secret"))}
+    assert found == {"pondstack": False, "stock-libvirt": False, "stock-fake": True}
