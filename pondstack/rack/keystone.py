@@ -22,8 +22,18 @@ CATALOGUE = {
 }
 """Service of the rack: type, name and path of its endpoint."""
 
-LIMITS = ("servers", *(f"class:{name}" for name in ("VCPU", "MEMORY_MB", "DISK_GB", RESOURCE_CLASS)))
-"""What Nova counts by unified limits. All are registered without an end: what is not costs Nova one question more."""
+LIMITS = {
+    "servers": UNLIMITED,
+    **{f"class:{name}": UNLIMITED for name in ("VCPU", "MEMORY_MB", "DISK_GB", RESOURCE_CLASS)},
+    "server_metadata_items": 128,
+    "server_injected_files": 5,
+    "server_injected_file_content_bytes": 10240,
+    "server_injected_file_path_bytes": 255,
+    "server_key_pairs": 100,
+    "server_groups": 100,
+    "server_group_members": 100,
+}
+"""What Nova counts by unified limits. All of it is registered: what is not costs Nova one question more each time."""
 
 
 def service(layout: Layout) -> Daemon:
@@ -83,11 +93,14 @@ def fill(layout: Layout) -> None:
 
 def _register_limits(api: Adapter, service_id: str) -> None:
     have = api.get(f"/registered_limits?service_id={service_id}").json()["registered_limits"]
-    missing = set(LIMITS) - {limit["resource_name"] for limit in have}
-    limit = {"service_id": service_id, "region_id": "RegionOne", "default_limit": UNLIMITED}
+    there = {limit["resource_name"] for limit in have}
+    missing = [
+        {"service_id": service_id, "region_id": "RegionOne", "resource_name": name, "default_limit": limit}
+        for name, limit in LIMITS.items()
+        if name not in there
+    ]
     if missing:
-        limits = [{**limit, "resource_name": name} for name in sorted(missing)]
-        api.post("/registered_limits", json={"registered_limits": limits})
+        api.post("/registered_limits", json={"registered_limits": missing})
 
 
 def _ensure(api: Adapter, noun: str, body: dict[str, str]) -> str:
