@@ -1,8 +1,8 @@
-"""What setup.cfg cannot say: the extensions, hot paths of shared memory and of verbs. Everything else is in setup.cfg.
+"""What setup.cfg cannot say: the extensions, hot paths of shared memory and of verbs, and librdmacm's calls.
 
-Optional at build time (without a compiler, or without libibverbs-dev, the wheel lacks them, with a warning) and at run
-time (shared memory works without its, slower; borrowers over verbs say what is missing). Limited API: one build serves
-Python 3.11 and all later ones.
+Optional at build time (without a compiler, or without libibverbs-dev and librdmacm-dev, the wheel lacks them, with a
+warning) and at run time (shared memory works without its, slower; verbs says what is missing). Limited API: one build
+serves Python 3.11 and all later ones.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extens
     return Extension(
         f"pondstack_rdma.{name}",
         sources=[f"rdma/native/{source}" for source in sources],
-        depends=["rdma/native/line.h", "rdma/native/transfers.h"],
+        depends=[f"rdma/native/{header}.h" for header in ("line", "path", "transfers")],
         libraries=list(libraries),
         define_macros=[("Py_LIMITED_API", "0x030b0000")],
         extra_compile_args=["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror"],
@@ -28,5 +28,6 @@ setup(
     ext_modules=[
         extension("_native", "port.c"),
         extension("_verbs", "requester.c", "transfers.c", "line.c", libraries=["ibverbs"]),
+        extension("_cm", "manager.c", "path.c", libraries=["rdmacm", "ibverbs"]),
     ]
 )

@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_SHIPPED = {"tests", "__pycache__"}
-NATIVE = frozenset({"pondstack_rdma/_native.abi3.so", "pondstack_rdma/_verbs.abi3.so"})
+NATIVE = frozenset({"pondstack_rdma/_cm.abi3.so", "pondstack_rdma/_native.abi3.so", "pondstack_rdma/_verbs.abi3.so"})
 """Built along with the wheel; limited API, so that one wheel serves all Pythons."""
 SAMPLES = {"deploy": "", "oslo-config-generator": "oslo-config-generator/"}
 """Folders of etc/, and where below share/pondstack their files go."""
