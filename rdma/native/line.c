@@ -2,7 +2,7 @@
  * that fails always is, and says which it was.
  *
  * Waiting: look for a completion for a short while, giving the CPU away in between, then sleep until the completion
- * channel or the control socket has news. A loop that only polls would take the CPU from a device that is software.
+ * channel or the lender's end wakes it. A loop that only polls would take the CPU from a device that is software.
  */
 #define _GNU_SOURCE
 #include "line.h"
@@ -91,7 +91,10 @@ int line_connect(Line *line, const Peer *peer)
         .rnr_retry = (uint8_t)peer->retries,
         .ah_attr = {.is_global = 1,
                     .port_num = (uint8_t)peer->port,
-                    .grh = {.dgid = peer->gid, .sgid_index = (uint8_t)peer->gid_index, .hop_limit = 64}},
+                    .grh = {.dgid = peer->gid,
+                            .sgid_index = (uint8_t)peer->gid_index,
+                            .hop_limit = 64,
+                            .traffic_class = (uint8_t)peer->traffic_class}},
     };
     /* Nobody reaches memory of this side: no access flags. */
     int error = ibv_modify_qp(line->pair, &how,
@@ -146,7 +149,7 @@ static int post(Line *line, const Transfer *transfers, unsigned count)
 static int sleep_until_event(Line *line, int64_t ends)
 {
     int64_t left_ms = (ends - now_ns() + 999999) / 1000000;
-    struct pollfd news[] = {{.fd = line->channel->fd, .events = POLLIN}, {.fd = line->control, .events = POLLRDHUP}};
+    struct pollfd news[] = {{.fd = line->channel->fd, .events = POLLIN}, {.fd = line->news, .events = POLLIN}};
     int ready = 0;
     if (left_ms > 0) {
         ready = poll(news, 2, left_ms > 1000000 ? 1000000 : (int)left_ms);

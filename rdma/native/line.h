@@ -22,8 +22,8 @@ typedef struct {
     char *stage;
     size_t stage_bytes;
     unsigned depth;
-    int control; /* a socket: hung up when the lender's process has ended */
-    bool ended;  /* nothing but closing is left */
+    int news;   /* a descriptor: readable once the lender has ended */
+    bool ended; /* nothing but closing is left */
 } Line;
 
 /* One access; sizes of a batch together are at most those of the staging memory. */
@@ -39,10 +39,10 @@ typedef struct {
 typedef struct {
     union ibv_gid gid;
     uint32_t number, their_packet, our_packet;
-    unsigned port, gid_index, mtu, reads, timeout, retries;
+    unsigned port, gid_index, mtu, reads, traffic_class, timeout, retries;
 } Peer;
 
-/* Make all of a line whose `stage`, `stage_bytes`, `depth` and `control` are set, and the rest zero. NULL, or what was
+/* Make all of a line whose `stage`, `stage_bytes`, `depth` and `news` are set, and the rest zero. NULL, or what was
  * not to be had, with errno; line_close in either case. */
 const char *line_open(Line *line, const char *device);
 

@@ -145,15 +145,16 @@ static PyObject *requester_remove(PyObject *self, PyObject *key)
     Py_RETURN_NONE;
 }
 
-/* connect(gid, number, their_packet, our_packet, port, gid_index, mtu, reads, timeout, retries) */
+/* connect(gid, number, their_packet, our_packet, port, gid_index, mtu, reads, traffic_class, timeout, retries) */
 static PyObject *requester_connect(PyObject *self, PyObject *arguments)
 {
     Line *line = &((Requester *)self)->line;
     Peer peer;
     const char *gid;
     Py_ssize_t length;
-    if (!PyArg_ParseTuple(arguments, "y#IIIIIIIII", &gid, &length, &peer.number, &peer.their_packet, &peer.our_packet,
-                          &peer.port, &peer.gid_index, &peer.mtu, &peer.reads, &peer.timeout, &peer.retries)) {
+    if (!PyArg_ParseTuple(arguments, "y#IIIIIIIIII", &gid, &length, &peer.number, &peer.their_packet, &peer.our_packet,
+                          &peer.port, &peer.gid_index, &peer.mtu, &peer.reads, &peer.traffic_class, &peer.timeout,
+                          &peer.retries)) {
         return NULL;
     }
     if (length != GID_BYTES || line->ended) {
@@ -220,11 +221,11 @@ static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject
         return NULL;
     }
     const char *device;
-    int control;
+    int news;
     unsigned depth;
     PyObject *stage, *read_type, *write_type;
     double seconds;
-    if (!PyArg_ParseTuple(arguments, "siIOdOO", &device, &control, &depth, &stage, &seconds, &read_type, &write_type)) {
+    if (!PyArg_ParseTuple(arguments, "siIOdOO", &device, &news, &depth, &stage, &seconds, &read_type, &write_type)) {
         return NULL;
     }
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -235,7 +236,7 @@ static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject
     requester->read_type = Py_NewRef(read_type);
     requester->write_type = Py_NewRef(write_type);
     requester->seconds = seconds;
-    requester->line.control = control;
+    requester->line.news = news;
     requester->line.depth = depth;
     if (PyObject_GetBuffer(stage, &requester->stage, PyBUF_WRITABLE) != 0 || !set_up(requester, device)) {
         Py_DECREF(requester);
@@ -273,7 +274,7 @@ static PyMethodDef requester_methods[] = {
     {"add", requester_add, METH_VARARGS, "add(key, address, rkey, size): know a window; whether there was room."},
     {"remove", requester_remove, METH_O, "remove(key): forget a window."},
     {"connect", requester_connect, METH_VARARGS,
-     "connect(gid, number, their_packet, our_packet, port, gid_index, mtu, reads, timeout, retries)"},
+     "connect(gid, number, their_packet, our_packet, port, gid_index, mtu, reads, traffic_class, timeout, retries)"},
     {"read", METHOD(requester_read), METH_FASTCALL, "read(key, offset, into): its status."},
     {"write", METHOD(requester_write), METH_FASTCALL, "write(key, offset, data): its status."},
     {"batch", requester_batch, METH_O, "batch(operations): how many are complete, the status of the next."},
@@ -292,7 +293,7 @@ static PyType_Slot requester_slots[] = {
     {Py_tp_dealloc, requester_dealloc},
     {Py_tp_methods, requester_methods},
     {Py_tp_getset, requester_properties},
-    {Py_tp_doc, "Requester(device, control_fd, depth, stage, seconds, read_type, write_type): accesses of one link."},
+    {Py_tp_doc, "Requester(device, news_fd, depth, stage, seconds, read_type, write_type): accesses of one link."},
     {0, NULL},
 };
 

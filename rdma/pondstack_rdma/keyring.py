@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pondstack_rdma.errors import KeyRevoked, UnknownKey, WrongBorrower
 from pondstack_rdma.model import Key
 
+PROOF_BYTES = 32
 _TOKEN_BYTES = 16
 _REMEMBERED = 4096
 """So many revoked keys are still told from keys that never were; that helps operators and guards nothing."""
@@ -30,6 +31,13 @@ class Keyring:
         """Raise WrongBorrower unless `secret` is that of an admitted borrower."""
         if not hmac.compare_digest(self._secrets.get(borrower, b""), secret) or not secret:
             raise WrongBorrower(f"this lender did not admit borrower {borrower!r} with that ticket; ask for a new one")
+
+    def borrower_of(self, shown: bytes) -> str:
+        """Return the admitted borrower whose proof this is; raises WrongBorrower."""
+        for borrower, secret in self._secrets.items():
+            if hmac.compare_digest(proof(borrower, secret), shown):
+                return borrower
+        raise WrongBorrower("this lender did not admit a borrower with that ticket; ask for a new one")
 
     def add(self, region: int, size_bytes: int, borrower: str) -> Key:
         """Make a key of a region."""
@@ -67,6 +75,11 @@ class Keyring:
 
     def __iter__(self) -> Iterator[Key]:
         return iter([key for key, _ in self._live.values()])
+
+
+def proof(borrower: str, secret: bytes) -> bytes:
+    """Return what only a borrower with its secret can show, in place of both."""
+    return hmac.digest(secret, b"pondstack borrower " + borrower.encode(), "sha256")
 
 
 def _equal(known: Key, shown: Key) -> bool:

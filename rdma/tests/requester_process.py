@@ -47,13 +47,13 @@ class Fake:
 
     @contextmanager
     def line(self, seconds: float = 10.0) -> Iterator[tuple[Native, socket.socket]]:
-        """Yield a line, and the lender's end of its control connection."""
+        """Yield a line, and what the lender's end is heard of by."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
             stage = memoryview(bytearray(STAGE_BYTES))
             line = self._make("fake0", ours.fileno(), DEPTH, stage, seconds, Read, Write)
             assert line.number == 17
-            line.connect(GID, 5, 1, 2, 1, 1, 5, 16, 14, 6)
+            line.connect(GID, 5, 1, 2, 1, 1, 5, 16, 0, 14, 6)
             yield line, theirs
             for _ in range(2):
                 line.close()
@@ -164,8 +164,8 @@ def odd_arguments(fake: Fake) -> None:
         data.clear()  # a buffer that is held could not change its size
         assert line.read(key, 0, memoryview(bytearray(8))[::2]) == LEFT_TO_PYTHON
         raises(TypeError, lambda: line.read(key, 0))  # type: ignore[call-arg]
-        raises(ValueError, lambda: line.connect(b"short", 5, 1, 2, 1, 1, 5, 16, 14, 6))
-        raises(OSError, lambda: line.connect(GID, 0, 1, 2, 1, 1, 5, 16, 14, 6))
+        raises(ValueError, lambda: line.connect(b"short", 5, 1, 2, 1, 1, 5, 16, 0, 14, 6))
+        raises(OSError, lambda: line.connect(GID, 0, 1, 2, 1, 1, 5, 16, 0, 14, 6))
         too_many = tuple(Request(False, ADDRESS, GOOD, memoryview(b"x")) for _ in range(DEPTH + 1))
         raises(ValueError, lambda: line.carry_out(too_many, 1.0))
         raises(ValueError, lambda: line.carry_out((Request(False, 0, GOOD, memoryview(bytes(STAGE_BYTES + 1))),), 1.0))

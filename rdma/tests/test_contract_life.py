@@ -103,6 +103,8 @@ def test_a_frozen_lender_takes_no_new_borrower(transport: Transport, process: Le
 
 
 def test_nothing_is_left_open(transport: Transport) -> None:
+    with transport.lend("first"):  # librdmacm keeps a device open once it has used it
+        pass
     before = open_descriptors()
     with transport.lend("lender1") as lender:
         for turn in range(3):

@@ -3,19 +3,24 @@
 import logging
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pondstack_rdma.errors import NoDevice, RegistrationFailed, TransportGone, TransportTimeout
-from pondstack_rdma.verbs import VerbsTransport, binding, port
-from pondstack_rdma.verbs.endpoint import RETRIES, Endpoint, acknowledge_exponent
+from pondstack_rdma.errors import NoDevice, RegistrationFailed, TransportGone, TransportTimeout, WrongBorrower
+from pondstack_rdma.keyring import Keyring
+from pondstack_rdma.model import Ticket
+from pondstack_rdma.verbs import VerbsTransport, binding, greeting, port
+from pondstack_rdma.verbs.greeting import Welcome
 from pondstack_rdma.verbs.memory import PinnedMemory
+from pondstack_rdma.verbs.path import RETRIES, acknowledge_exponent
 from pondstack_rdma.verbs.requester import HUNG_UP, SILENT
 from pondstack_rdma.verbs.status import FLUSHED, UNANSWERED, failure
 
-HERE = Endpoint(17, 4711, "0000:0000:0000:0000:0000:ffff:0a4d:0001", 5, 16)
+HERE = "0000:0000:0000:0000:0000:ffff:0a4d:0001"
+TICKET = Ticket("verbs", "10.77.0.1:4711", "host1", bytes(range(16)))
 
 
 @pytest.fixture
@@ -53,7 +58,7 @@ class Device:
         return SimpleNamespace(state=self._state, active_mtu=3, gid_tbl_len=8)
 
     def query_gid_table(self, _most: int) -> list[Any]:
-        gids = {0: "fe80:0000:0000:0000:5054:00ff:fe77:0001", 1: HERE.gid}
+        gids = {0: "fe80:0000:0000:0000:5054:00ff:fe77:0001", 1: HERE}
         return [
             SimpleNamespace(port_num=1, gid_type=self._type, gid_index=index, gid_str=lambda gid=gid: gid)
             for index, gid in gids.items()
@@ -93,25 +98,57 @@ def test_a_port_that_does_not_do_is_named(
     assert device.closed
 
 
-@pytest.mark.parametrize(("address", "index"), [("", 1), ("10.77.0.1", 1), ("fe80::5054:ff:fe77:1", 0)])
-def test_gid_and_mtu_are_the_devices(monkeypatch: pytest.MonkeyPatch, address: str, index: int) -> None:
-    found(monkeypatch, Device())
-    chosen = port.find_port(address)
-    assert (chosen.gid_index, chosen.mtu, chosen.max_reads) == (index, 3, 64)
-
-
-def test_an_endpoint_crosses_json() -> None:
-    assert Endpoint.from_dict(HERE.to_dict()) == HERE
-
-
 @pytest.mark.parametrize(
-    "change", [{"number": 2**24}, {"number": -1}, {"gid": "rxe0"}, {"gid": None}, {"mtu": 0}, {"max_reads": "x"}]
+    ("host", "address"),
+    [("", "10.77.0.1"), ("10.77.0.1", "10.77.0.1"), ("fe80::5054:ff:fe77:1", "fe80::5054:ff:fe77:1")],
 )
-def test_nonsense_is_no_endpoint(change: dict[str, Any]) -> None:
+def test_the_device_of_an_address_is_found(monkeypatch: pytest.MonkeyPatch, host: str, address: str) -> None:
+    found(monkeypatch, Device())
+    chosen = port.find_port(host)
+    assert (chosen.address, chosen.max_reads) == (address, 64)
+
+
+def test_a_request_tells_who_asks_without_the_secret() -> None:
+    request = greeting.request(TICKET)
+    assert len(request) <= 56
+    assert TICKET.secret not in request
+    keyring = Keyring(lambda size: bytes(range(size)))
+    keyring.admit("host2")
+    keyring.admit("host1")
+    assert keyring.borrower_of(greeting.proof_in(request + bytes(20))) == "host1"
+    for wrong in (
+        replace(TICKET, secret=b""),
+        replace(TICKET, secret=TICKET.secret + b"0"),
+        replace(TICKET, borrower="x"),
+    ):
+        with pytest.raises(WrongBorrower, match="ask for a new one"):
+            keyring.borrower_of(greeting.proof_in(greeting.request(wrong)))
+
+
+@pytest.mark.parametrize("nonsense", [b"", bytes(56), b"pnd1", b"pnd1" + bytes(31), b"pnd0" + bytes(52)])
+def test_nonsense_is_no_request_and_no_welcome(nonsense: bytes) -> None:
+    with pytest.raises(TransportGone):
+        greeting.proof_in(nonsense)
     with pytest.raises(ValueError):
-        Endpoint.from_dict(HERE.to_dict() | change)
-    with pytest.raises(ValueError):
-        Endpoint.from_dict(None)
+        Welcome.unpack(nonsense[:16])
+
+
+def test_a_welcome_crosses_private_data() -> None:
+    welcome = Welcome(65535, 2**64 - 1, 2**32 - 1)
+    assert Welcome.unpack(welcome.pack().ljust(196, b"\0")) == welcome
+
+
+def test_a_refusal_crosses_private_data() -> None:
+    refused = greeting.refused(greeting.refusal(WrongBorrower("not yours")).ljust(148, b"\0"))
+    assert (type(refused), refused.message) == (WrongBorrower, "not yours")
+    long = greeting.refusal(RegistrationFailed("\u00e9" * 200))
+    assert len(long) <= 148
+    assert type(greeting.refused(long)) is RegistrationFailed
+
+
+@pytest.mark.parametrize("nonsense", [b"", bytes(148), b"\xff" * 148, b"pondstack.no_such\0text"])
+def test_a_refusal_that_is_not_known_is_gone(nonsense: bytes) -> None:
+    assert type(greeting.refused(nonsense)) is TransportGone
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.3, 1.0, 10.0, 60.0])

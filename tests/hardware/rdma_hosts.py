@@ -22,7 +22,7 @@ else
 fi
 ip link set "$interface" up
 ip address add "$1/24" dev "$interface"
-modprobe -a ib_uverbs rdma_rxe
+modprobe -a ib_uverbs rdma_ucm rdma_rxe
 rdma link add rxe0 type rxe netdev "$interface"
 i=0
 until grep -q ACTIVE /sys/class/infiniband/rxe0/ports/1/state; do [ $((i += 1)) -lt 600 ] || exit 1; sleep 0.1; done

@@ -127,6 +127,18 @@ def test_forgeries_are_refused_by_the_device(hosts: Sequence[EmulatedHost], lend
     assert thief.error(key) == ""
 
 
+def test_the_end_of_a_lender_is_heard_of(hosts: Sequence[EmulatedHost], figures: Figures) -> None:
+    """By the connection manager alone, while the borrower does nothing."""
+    doomed = hosts[0].remote("tests.hardware.guest.rdma:Lending")
+    ticket, _ = doomed.lend("heir", MIB)
+    waiting = hosts[1].remote("tests.hardware.guest.rdma:Waiting", ticket=ticket)
+    assert not waiting.ended(0)
+    hosts[0].run(["kill", "-9", str(doomed._process.pid)]).check()
+    begun = time.monotonic()
+    assert waiting.ended(DEADLINE_SECONDS)
+    figures.add("a killed lender is noticed", time.monotonic() - begun, "s", f"<= {DEADLINE_SECONDS:g}")
+
+
 def test_a_lender_without_cpus_serves_and_a_suspended_one_does_not(
     hosts: Sequence[EmulatedHost], lending: Any, figures: Figures
 ) -> None:

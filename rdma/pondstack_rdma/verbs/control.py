@@ -1,4 +1,7 @@
-"""The borrower's control connection: shows its ticket and its keys to the lender's process. No access needs it."""
+"""The borrower's control connection: shows its ticket and its keys to the lender's process. No access needs it.
+
+Not by librdmacm: its private data is sent with the connection, and a key may be shown at any time after that.
+"""
 
 import socket
 import threading
@@ -14,27 +17,22 @@ from pondstack_rdma.tcp import messages
 class Control:
     """Connects in its constructor; raises TransportGone. One question at a time; a time-out ends it."""
 
-    def __init__(self, address: str, timeout_seconds: float) -> None:
+    def __init__(self, host: str, port: int, timeout_seconds: float) -> None:
+        address = f"{host}:{port}"
         self._name = f"the link to {address}"
         self._seconds = timeout_seconds
         self._asking = threading.Lock()
         self._broken = ""
-        host, _, port = address.rpartition(":")
         try:
-            self._socket = socket.create_connection((host, int(port)), timeout_seconds)
+            self._socket = socket.create_connection((host, port), timeout_seconds)
         except TimeoutError as error:
             raise TransportTimeout(
                 f"{self._name}: no connection within {timeout_seconds:g} s; see whether the lender's host is suspended "
                 "or its processes are frozen"
             ) from error
-        except (OSError, ValueError, OverflowError) as error:
+        except OSError as error:
             raise TransportGone(f"there is no lender at {address}: {error}; see whether its agent runs") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    @property
-    def local_address(self) -> str:
-        """The address of this host from which the lender is reached."""
-        return str(self._socket.getsockname()[0])
 
     def fileno(self) -> int:
         """The descriptor: it is hung up when the lender's process ends."""

@@ -1,5 +1,7 @@
 """Lender over verbs: lets borrowers in and gives them addresses; its device does the rest, and refuses by itself.
 
+Connections are librdmacm's (listener.py). A borrower shows its keys over TCP; whichever of the two ends ends both.
+
 Each borrower has a protection domain, each key a memory region in the domain of its borrower: the device takes a key
 from that borrower's connections only, within that region only, and not after it was revoked.
 """
@@ -11,7 +13,7 @@ from typing import Any
 
 from pondstack.domain.errors import PondError
 from pondstack_rdma import refusals
-from pondstack_rdma.errors import NoDevice, RegistrationFailed
+from pondstack_rdma.errors import NoDevice, RegistrationFailed, WrongBorrower
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.lending import PAGE_BYTES, SoftwareLender
 from pondstack_rdma.model import Key, Ticket
@@ -19,9 +21,11 @@ from pondstack_rdma.server import Server
 from pondstack_rdma.tcp import messages
 from pondstack_rdma.verbs import binding
 from pondstack_rdma.verbs.binding import Access
-from pondstack_rdma.verbs.endpoint import Endpoint
+from pondstack_rdma.verbs.greeting import Welcome, proof_in
+from pondstack_rdma.verbs.listener import Guest, Listener
 from pondstack_rdma.verbs.memory import PinnedMemory
 from pondstack_rdma.verbs.pair import QueuePair
+from pondstack_rdma.verbs.path import Path
 from pondstack_rdma.verbs.port import find_port
 
 DRIVER = "verbs"
@@ -40,7 +44,7 @@ class _Domain:
 
 
 class VerbsLender(SoftwareLender[PinnedMemory]):
-    """Listens for borrowers on a free TCP port of the address that its device's GID stands for."""
+    """Listens for borrowers on free ports, of librdmacm and of TCP, of the address that its device's GID stands for."""
 
     def __init__(self, host: str, name: str, keyring: Keyring) -> None:
         super().__init__(DRIVER, name, keyring)
@@ -50,15 +54,22 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
             self._queue = binding.load().CQ(self._port.context, 1)  # nothing completes here
             self._domains: dict[str, _Domain] = {}
             self._registered: dict[int, Any] = {}
-            listener = _listen(self._port.address)
+            control = _listen(self._port.address)
         except BaseException:
             self._port.close()
             raise
-        self._listening = Server(listener, f"{self._port.address}:{listener.getsockname()[1]}", self._serve)
+        self._control_port = int(control.getsockname()[1])
+        try:
+            self._listener = Listener(self._port.address, self._let_in, self._lock)
+        except BaseException:
+            control.close()
+            self._port.close()
+            raise
+        self._showing = Server(control, f"{self._port.address}:{self._listener.port}", self._serve)
 
     @property
     def _server(self) -> Server:
-        return self._listening
+        return self._showing
 
     def _allocate(self, size_bytes: int) -> PinnedMemory:
         return PinnedMemory(size_bytes)
@@ -76,6 +87,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
         first = not self._closed
         super().close()
         if first:
+            self._listener.close()
             self._port.close()
             self._page.close()
 
@@ -89,42 +101,54 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
             self._domains[borrower] = _Domain(pd, self._page.register(pd, Access.REMOTE_READ))
         return self._domains[borrower]
 
+    def _let_in(self, request: bytes, path: Path) -> Guest:
+        """Make a queue pair for whoever asks with a good proof, and connect it at this side."""
+        with self._lock:
+            self._check_open()
+            borrower = self._keyring.borrower_of(proof_in(request))
+            domain = self._domain(borrower)
+            reads = min(path.reads, self._port.max_reads)
+            pair = QueuePair(domain.pd, self._queue)
+            try:
+                pair.connect(path._replace(reads=reads), Access.REMOTE_READ | Access.REMOTE_WRITE, _ANSWER_SECONDS)
+            except BaseException:
+                pair.close()
+                raise
+        welcome = Welcome(self._control_port, self._page.address, domain.beacon.rkey)
+        return Guest(borrower, pair, reads, welcome.pack())
+
     def _serve(self, link: socket.socket) -> None:
-        """Connect one borrower, and tell it where its keys lead, until it hangs up or talks nonsense."""
+        """Tell one borrower where its keys lead, until it hangs up or talks nonsense."""
         link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        pair: QueuePair | None = None
+        number: int | None = None
         try:
             header, _ = messages.receive(link, max_body_bytes=0)
-            borrower, pair = self._greet(link, header)
-            while pair is not None:
+            borrower, number = self._greet(link, header)
+            while number is not None:
                 header, _ = messages.receive(link, max_body_bytes=0)
                 self._answer(link, self._show(borrower, header))
         except (OSError, ValueError):
             return  # it is gone, or no borrower of ours; its own side tells why
         finally:
-            if pair is not None:
-                with self._lock:
-                    pair.close()
+            if number is not None:
+                self._listener.end(number)
 
-    def _greet(self, link: socket.socket, header: dict[str, Any]) -> tuple[str, QueuePair | None]:
+    def _greet(self, link: socket.socket, header: dict[str, Any]) -> tuple[str, int | None]:
+        """Return whose link it is, and its queue pair of this side, if it is one's."""
         try:
             ticket = Ticket.from_dict(header.get("ticket"))
-            peer = Endpoint.from_dict(header.get("endpoint"))
-            with self._lock:
-                self._check_borrower(ticket.borrower, ticket.secret)
-                domain = self._domain(ticket.borrower)
-                pair = QueuePair(self._port, domain.pd, self._queue)
+            self._check_borrower(ticket.borrower, ticket.secret)
+            number = header.get("pair")
+            if not isinstance(number, int):
+                raise ValueError("a queue pair is a number")
+            if self._listener.borrower(number) != ticket.borrower:
+                raise WrongBorrower(f"this connection is not borrower {ticket.borrower!r}'s")
         except PondError as error:
             self._answer(link, {"error": refusals.to_wire(error)})
             return "", None
-        try:
-            pair.connect(peer, Access.REMOTE_READ | Access.REMOTE_WRITE, _ANSWER_SECONDS)
-            self._answer(link, {"endpoint": pair.here.to_dict(), **_place(domain.beacon, self._page)})
-        except BaseException:
-            pair.close()
-            raise
-        return ticket.borrower, pair
+        self._answer(link, {})
+        return ticket.borrower, number
 
     def _show(self, borrower: str, header: dict[str, Any]) -> dict[str, Any]:
         """Return where the region of a key is, or why the borrower does not get to know."""

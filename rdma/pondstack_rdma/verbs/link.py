@@ -1,8 +1,10 @@
 """Borrower over verbs: after a key is open, an access is a request to the lender's device, which no process serves."""
 
+import select
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from typing import NamedTuple
 
 from pondstack.domain.errors import PondError
@@ -10,9 +12,10 @@ from pondstack_rdma.base import Link, partial_batch
 from pondstack_rdma.errors import AccessRefused, TransportGone
 from pondstack_rdma.model import Characteristics, Key, Operation, Read, ReadableBuffer, Ticket, WritableBuffer
 from pondstack_rdma.rules import check_bounds
+from pondstack_rdma.verbs import greeting
+from pondstack_rdma.verbs.connection import Connection
 from pondstack_rdma.verbs.control import Control
-from pondstack_rdma.verbs.endpoint import Endpoint
-from pondstack_rdma.verbs.port import find_port
+from pondstack_rdma.verbs.greeting import Welcome
 from pondstack_rdma.verbs.requester import LEFT_TO_PYTHON, Request, Requester
 from pondstack_rdma.verbs.status import REFUSALS, failure
 
@@ -42,12 +45,9 @@ class VerbsLink(Link):
         self._windows: dict[Key, Window] = {}
         self._keys: dict[Key, Key] = {}  # as the compiled part knows them: by identity
         self._refused: dict[Key, PondError] = {}
-        self._control = Control(ticket.address, timeout_seconds)
-        try:
-            self._connect(ticket)
-        except BaseException:
-            self._control.close()
-            raise
+        with ExitStack() as stack:
+            self._connect(ticket, stack)
+            self._parts = stack.pop_all()
 
     def open(self, key: Key) -> None:
         """Ask the lender where the region of a key is."""
@@ -111,32 +111,29 @@ class VerbsLink(Link):
             self._closed = True
             self._ended = TransportGone(f"{self._name} is closed")
             self._refused.clear()
-            self._requester.close()
-        self._control.close()
+            self._parts.close()
 
-    def _connect(self, ticket: Ticket) -> None:
-        limits = self.characteristics
-        with find_port(self._control.local_address) as port:
-            self._requester = Requester(
-                port, self._control.fileno(), limits.max_batch, limits.max_batch_bytes, self._seconds
-            )
+    def _connect(self, ticket: Ticket, parts: ExitStack) -> None:
+        """Connect; in `parts` is how all that it takes is given back."""
+        limits, seconds = self.characteristics, self._seconds
+        connection = parts.enter_context(closing(Connection(ticket.address, seconds)))
+        news = parts.enter_context(select.epoll())  # readable once the lender has ended
+        self._requester = Requester(connection.device, news.fileno(), limits.max_batch, limits.max_batch_bytes, seconds)
+        parts.callback(self._requester.close)
         self._line = self._requester.line
         try:
-            self._connect_pair(ticket)
-        except BaseException:
-            self._requester.close()
-            raise
-
-    def _connect_pair(self, ticket: Ticket) -> None:
-        pair = self._requester
-        answer = self._control.ask({"ticket": ticket.to_dict(), "endpoint": pair.here.to_dict()})
-        try:
-            peer = Endpoint.from_dict(answer.get("endpoint"))
-            place = int(answer["address"]), int(answer["rkey"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise TransportGone(f"{self._name} is broken: the lender talks nonsense ({error!r})") from error
-        pair.connect(peer, self._seconds)
-        self._beacon = Request(True, *place, memoryview(bytearray(1)))
+            welcome = Welcome.unpack(connection.ask(self._line.number, greeting.request(ticket)))
+        except ValueError as error:
+            raise TransportGone(f"{self._name} is broken: the lender talks nonsense ({error})") from error
+        path = connection.path()
+        self._requester.connect(path, seconds)
+        connection.establish()
+        news.register(connection.fileno(), select.EPOLLIN)
+        self._control = Control(ticket.address.rpartition(":")[0], welcome.control_port, seconds)
+        parts.callback(self._control.close)
+        news.register(self._control.fileno(), select.EPOLLRDHUP)
+        self._control.ask({"ticket": ticket.to_dict(), "pair": path.number})
+        self._beacon = Request(True, welcome.address, welcome.rkey, memoryview(bytearray(1)))
 
     def _run(self, operations: Sequence[Operation], local: Sequence[memoryview]) -> tuple[int, PondError | None]:
         error: PondError | None = None

@@ -1,10 +1,9 @@
-"""The port of an RDMA device that an address of this host belongs to: device, GID and MTU are found, not configured."""
+"""The device that an address of this host belongs to, by its GIDs: it is found, not configured."""
 
 import ipaddress
 from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from pondstack_rdma.errors import NoDevice
 from pondstack_rdma.verbs import binding
@@ -15,21 +14,9 @@ class Port:
     """An active port of an open device; whoever found it closes the context."""
 
     context: Any
-    device: str
-    number: int
     address: str
-    gid_index: int
-    gid: str
-    mtu: int
-    """As verbs count: 1 is 256 bytes, 5 is 4096."""
     max_reads: int
     """Reads that may be under way on a connection, from here and to here."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the device, with all that was made of it; idempotent."""
@@ -78,9 +65,7 @@ def _ports(context: Any, found: list[str]) -> Iterator[Port]:
                 ip = ipaddress.IPv6Address(entry.gid_str())
                 address = str(ip.ipv4_mapped or ip)
                 found.append(f"{context.name} port {number} has {address}")
-                reads = min(limits.max_qp_rd_atom, limits.max_qp_init_rd_atom)
-                gid, mtu = entry.gid_str(), attributes.active_mtu
-                yield Port(context, context.name, number, address, entry.gid_index, gid, mtu, reads)
+                yield Port(context, address, min(limits.max_qp_rd_atom, limits.max_qp_init_rd_atom))
 
 
 def _nothing(address: str, names: list[str], found: list[str]) -> str:

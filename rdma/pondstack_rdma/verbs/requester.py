@@ -6,16 +6,14 @@ copying pages.
 
 import importlib
 import ipaddress
-import secrets
 import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from pondstack_rdma.errors import NoDevice, RegistrationFailed, TransportGone
 from pondstack_rdma.model import Key, Operation, Read, ReadableBuffer, WritableBuffer, Write
-from pondstack_rdma.verbs.endpoint import RETRIES, Endpoint, acknowledge_exponent
 from pondstack_rdma.verbs.memory import PinnedMemory
-from pondstack_rdma.verbs.port import Port
+from pondstack_rdma.verbs.path import RETRIES, Path, acknowledge_exponent
 
 HUNG_UP, SILENT, BROKEN, LEFT_TO_PYTHON = -1, -2, -3, -4
 """Beside the statuses of verbs: the lender's process ended; no completion by the deadline; a call of verbs failed;
@@ -47,6 +45,7 @@ class Native(Protocol):
         gid_index: int,
         mtu: int,
         reads: int,
+        traffic_class: int,
         timeout: int,
         retries: int,
         /,
@@ -81,7 +80,7 @@ class NativeType(Protocol):
     def __call__(
         self,
         device: str,
-        control: int,
+        news: int,
         depth: int,
         stage: memoryview,
         seconds: float,
@@ -108,40 +107,27 @@ def native() -> NativeType:
 class Requester:
     """One batch at a time; its caller sees to that. Raises NoDevice, RegistrationFailed.
 
-    `control` is a socket that is hung up when the lender's process ends.
+    `news` is a descriptor that is readable once the lender has ended.
     """
 
-    def __init__(self, port: Port, control: int, depth: int, stage_bytes: int, seconds: float) -> None:
+    def __init__(self, device: str, news: int, depth: int, stage_bytes: int, seconds: float) -> None:
         make = native()
-        self._port = port
         self._stage = PinnedMemory(stage_bytes)
         try:
-            self.line = make(port.device, control, depth, self._stage.view, seconds, Read, Write)
+            self.line = make(device, news, depth, self._stage.view, seconds, Read, Write)
         except OSError as error:
             self._stage.close()
             raise RegistrationFailed(
                 f"the RDMA device gives no more: {error}; see `rdma resource`, `ulimit -l` and `ulimit -n`"
             ) from error
-        self.here = Endpoint(self.line.number, secrets.randbits(24), port.gid, port.mtu, port.max_reads)
 
-    def connect(self, peer: Endpoint, seconds: float) -> None:
+    def connect(self, path: Path, seconds: float) -> None:
         """Make it ready for a peer. An answer is waited for so long, retries included. Raises TransportGone."""
-        here = self.here
         try:
-            self.line.connect(
-                ipaddress.IPv6Address(peer.gid).packed,
-                peer.number,
-                peer.first_packet,
-                here.first_packet,
-                self._port.number,
-                self._port.gid_index,
-                min(peer.mtu, here.mtu),
-                min(peer.max_reads, here.max_reads),
-                acknowledge_exponent(seconds),
-                RETRIES,
-            )
+            self.line.connect(*path, acknowledge_exponent(seconds), RETRIES)
         except OSError as error:
-            raise TransportGone(f"no connection to {peer.gid}: {error}; see `rdma link` at both sides") from error
+            gid = ipaddress.IPv6Address(path.gid)
+            raise TransportGone(f"no connection to {gid}: {error}; see `rdma link` at both sides") from error
 
     def carry_out(self, requests: Sequence[Request], ends: float) -> tuple[int, int]:
         """Do a batch by the monotonic time `ends`: how many are complete, and the status of the next one, or 0.

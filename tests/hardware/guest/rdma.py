@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+import select
 import threading
 import time
 from collections import Counter
@@ -12,9 +13,10 @@ from typing import Any
 from pondstack.domain.errors import PondError
 from pondstack_rdma.errors import TransportGone
 from pondstack_rdma.model import Key, Operation, Read, Region, Ticket, Write
-from pondstack_rdma.verbs import VerbsTransport
+from pondstack_rdma.verbs import VerbsTransport, greeting
+from pondstack_rdma.verbs.connection import Connection
 from pondstack_rdma.verbs.link import VerbsLink, Window
-from pondstack_rdma.verbs.requester import Request
+from pondstack_rdma.verbs.requester import Request, Requester
 from pondstack_rdma.verbs.status import REFUSALS
 
 PIECE_BYTES = 64 * 2**10
@@ -163,6 +165,21 @@ class Borrowing:
             self._link.write(self._key, at, data)
             self._wrong += self._link.read(self._key, at, 4096) != data
             self._passes += 1
+
+
+class Waiting:
+    """A borrower that is connected by librdmacm, and by nothing else that would hear of the lender's end."""
+
+    def __init__(self, ticket: Ticket) -> None:
+        self._connection = Connection(ticket.address, SECONDS)
+        self._requester = Requester(self._connection.device, self._connection.fileno(), 1, 4096, SECONDS)
+        self._connection.ask(self._requester.line.number, greeting.request(ticket))
+        self._requester.connect(self._connection.path(), SECONDS)
+        self._connection.establish()
+
+    def ended(self, within: float) -> bool:
+        """Tell whether the lender's end is heard of within so many seconds."""
+        return bool(select.select([self._connection], [], [], within)[0])
 
 
 def forged(dice: random.Random, own: Window, foreign: Window, revoked: Window) -> tuple[str, Window, int]:

@@ -1,0 +1,122 @@
+"""The borrower's side of a connection by librdmacm: finds device and way, asks, and hears of its end."""
+
+import errno
+import select
+import time
+
+from pondstack.domain.errors import PondError
+from pondstack_rdma.errors import NoDevice, TransportGone, TransportTimeout
+from pondstack_rdma.verbs import greeting
+from pondstack_rdma.verbs.manager import NOBODY_LISTENS, REFUSED_BY_LENDER, Event, open_channel
+from pondstack_rdma.verbs.path import Path
+
+
+class Connection:
+    """Finds the way in its constructor. All have to be done within the time-out, which starts there.
+
+    Raises NoDevice, TransportGone, TransportTimeout.
+    """
+
+    def __init__(self, address: str, timeout_seconds: float) -> None:
+        self._address, self._seconds = address, timeout_seconds
+        self._ends = time.monotonic() + timeout_seconds
+        self._channel = open_channel()
+        self._poll = select.poll()
+        self._poll.register(self._channel.fileno(), select.POLLIN)
+        try:
+            self._find_way()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def device(self) -> str:
+        """The name of the device that leads to the lender."""
+        return self._identifier.device
+
+    def ask(self, number: int, data: bytes) -> bytes:
+        """Ask the lender to take a queue pair: its private data. Raises what it refuses, too."""
+        try:
+            self._identifier.connect(number, data)
+        except OSError as error:
+            raise self._no_lender(error) from error
+        return self._wait(Event.RESPONSE)
+
+    def path(self) -> Path:
+        """Return what was chosen, after `ask`."""
+        try:
+            return Path(*self._identifier.path())
+        except OSError as error:
+            raise self._no_lender(error) from error
+
+    def establish(self) -> None:
+        """Tell the lender that the queue pair is connected."""
+        try:
+            self._identifier.establish()
+        except OSError as error:
+            raise self._no_lender(error) from error
+
+    def fileno(self) -> int:
+        """Return the descriptor: after `establish`, readable when the lender has ended, or the device has gone."""
+        return self._channel.fileno()
+
+    def close(self) -> None:
+        """Hang up; idempotent."""
+        identifier = getattr(self, "_identifier", None)
+        if identifier is not None:
+            identifier.close()  # a lender that let us in is told
+        self._channel.close()
+
+    def _find_way(self) -> None:
+        host, _, port = self._address.rpartition(":")
+        try:
+            self._identifier = self._channel.resolve(host, int(port), self._left_ms())
+            self._wait(Event.ADDRESS_RESOLVED)
+            self._identifier.resolve_route(self._left_ms())
+        except (OSError, ValueError, OverflowError) as error:
+            known = isinstance(error, OSError) and error.errno == errno.ENODEV
+            raise (self._no_device() if known else self._no_lender(error)) from error
+        self._wait(Event.ROUTE_RESOLVED)
+
+    def _left_ms(self) -> int:
+        return max(int((self._ends - time.monotonic()) * 1000), 1)
+
+    def _wait(self, wanted: Event) -> bytes:
+        """Wait for an event: its private data."""
+        while (event := self._channel.event()) is None:
+            if not self._poll.poll(self._left_ms()) and time.monotonic() >= self._ends:
+                raise self._silent()
+        kind, _, status, data = event
+        if kind != wanted:
+            raise self._failure(kind, status, data)
+        return data
+
+    def _failure(self, kind: int, status: int, data: bytes) -> PondError:
+        """Return what it means that this came instead."""
+        if kind == Event.REJECTED and status == REFUSED_BY_LENDER:
+            return greeting.refused(data)
+        if kind == Event.REJECTED and status == NOBODY_LISTENS:
+            return self._no_lender("nobody listens")
+        if status == -errno.ETIMEDOUT:
+            return self._silent()
+        if kind == Event.ADDRESS_ERROR and status == -errno.ENODEV:
+            return self._no_device()
+        return TransportGone(
+            f"no connection to {self._address}: event {kind}, status {status}; see `rdma link` at both sides"
+        )
+
+    def _no_device(self) -> NoDevice:
+        host = self._address.rpartition(":")[0]
+        return NoDevice(
+            f"no RDMA device of this host leads to {host}; see `rdma link`, `ip route get {host}` and "
+            "/sys/class/infiniband/*/ports/*/gids"
+        )
+
+    def _no_lender(self, why: object) -> TransportGone:
+        return TransportGone(f"there is no lender at {self._address}: {why}; see whether its agent runs")
+
+    def _silent(self) -> TransportTimeout:
+        return TransportTimeout(
+            f"the link to {self._address}: no connection within {self._seconds:g} s; see whether the lender's host is "
+            "suspended or its processes are frozen"
+        )
