@@ -38,8 +38,8 @@ OPTIONS = [
         max=100.0,
         help=(
             "Longest pause in milliseconds between two looks of a server for requests. A call after a silence waits "
-            "for up to this long, for half of it on average; the server, while nobody calls, uses some 1 percent of a "
-            "core with 5 milliseconds, twice as much with half of it. Calls that follow each other do not wait."
+            "for up to this long, for half of it on average; the server, while nobody calls, uses less than 1 percent "
+            "of a core with 5 milliseconds, twice as much with half of it. Calls that follow each other do not wait."
         ),
     ),
     cfg.IntOpt(

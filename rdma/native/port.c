@@ -20,6 +20,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "watch.h"
+
 #ifndef POLLRDHUP
 #define POLLRDHUP 0x2000 /* Linux's; behind _GNU_SOURCE in the headers */
 #endif
@@ -365,6 +367,11 @@ static int fill(PyObject *module)
     return failed ? -1 : 0;
 }
 
+static PyMethodDef module_methods[] = {
+    {"watch", watch, METH_VARARGS, "watch(buffer, known, pause_seconds, looks): whether they differ, by then."},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyModuleDef_Slot module_slots[] = {
     {Py_mod_exec, fill},
     {0, NULL},
@@ -374,6 +381,7 @@ static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
     .m_name = "pondstack_rdma._native",
     .m_doc = "The hot path of shared memory.",
+    .m_methods = module_methods,
     .m_slots = module_slots,
 };
 

@@ -4,6 +4,7 @@ Every driver passes rdma/tests/test_contract_*.py, as far as its characteristics
 threads at once, and every `close` may be repeated.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from types import TracebackType
@@ -78,6 +79,17 @@ class Lender(_Closing, ABC):
     @abstractmethod
     def store(self, region: Region, offset: int, data: ReadableBuffer) -> None:
         """Write a region at the lender itself; raises NotFound, OutOfBounds."""
+
+    def watch(self, region: Region, offset: int, known: bytes, pause_seconds: float, looks: int) -> bool:
+        """Wait until bytes of a region at the lender itself are not what is known: whether they are not.
+
+        Looks so often at most, with pauses of a second at most in between. Raises NotFound, OutOfBounds.
+        """
+        for _ in range(looks):
+            if self.load(region, offset, len(known)) != known:
+                return True
+            time.sleep(pause_seconds)
+        return self.load(region, offset, len(known)) != known
 
 
 class Link(_Closing, ABC):

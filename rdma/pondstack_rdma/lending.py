@@ -1,7 +1,9 @@
 """What all lenders in software share: regions, keys, and memory that is fresh once no key of a region lives."""
 
+import importlib
 import threading
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from pondstack.domain.errors import BadRequest, InUse, NotFound
@@ -13,6 +15,8 @@ from pondstack_rdma.rules import check_bounds
 from pondstack_rdma.server import Server
 
 PAGE_BYTES = 4096
+_WATCH_SECONDS = 0.05
+"""So long memory cannot be given back at most, because it is being watched."""
 
 
 class Memory(Protocol):
@@ -33,6 +37,18 @@ class Memory(Protocol):
 M = TypeVar("M", bound=Memory)
 
 
+def _native() -> Callable[[memoryview, bytes, float, int], bool] | None:
+    """Return `watch` of rdma/native/watch.c; None where it was not built."""
+    try:
+        made: Callable[[memoryview, bytes, float, int], bool] = importlib.import_module("pondstack_rdma._native").watch
+    except ImportError:
+        return None
+    return made
+
+
+_WATCH = _native()
+
+
 class SoftwareLender(Lender, Generic[M]):
     """A lender whose keys are checked by software. Its server's threads call `_check`, under `_lock`."""
 
@@ -41,6 +57,7 @@ class SoftwareLender(Lender, Generic[M]):
         self._name = name
         self._keyring = keyring
         self._lock = threading.RLock()
+        self._watching = threading.Lock()  # taken under the other one, or alone
         self._regions: dict[int, Region] = {}
         self._memory: dict[int, M] = {}
         self._last = 0
@@ -121,6 +138,24 @@ class SoftwareLender(Lender, Generic[M]):
             with self._lock, self._memory_of(region).view[offset : offset + source.nbytes] as part:
                 part[:] = source
 
+    def watch(self, region: Region, offset: int, known: bytes, pause_seconds: float, looks: int) -> bool:
+        """Wait here until bytes of a region are not what is known, for the most part without Python."""
+        if _WATCH is None:
+            return super().watch(region, offset, known, pause_seconds, looks)
+        check_bounds(offset, len(known), region.size_bytes)
+        at_once = max(int(_WATCH_SECONDS / pause_seconds), 1)
+        for done in range(0, looks, at_once):
+            with self._lock:
+                memory = self._memory_of(region)
+                self._watching.acquire()
+            try:
+                with memory.view[offset : offset + len(known)] as part:
+                    if _WATCH(part, known, pause_seconds, min(at_once, looks - done)):
+                        return True
+            finally:
+                self._watching.release()
+        return False
+
     def close(self) -> None:
         """End all keys, then the server, then give all memory back."""
         with self._lock:
@@ -169,7 +204,8 @@ class SoftwareLender(Lender, Generic[M]):
     def _drop(self, region: int) -> None:
         memory = self._memory.pop(region, None)
         if memory is not None:
-            memory.close()
+            with self._watching:
+                memory.close()
 
     def _check_open(self) -> None:
         if self._closed:

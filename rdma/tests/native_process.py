@@ -8,33 +8,35 @@ import importlib.util
 import random
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from pondstack.domain.errors import PondError
 from pondstack_rdma.base import Lender, Link
 from pondstack_rdma.model import Key, Operation, Read, Write
 from pondstack_rdma.shm import ShmTransport
-from pondstack_rdma.shm.fast import PortType
 
 SIZE = 16 * 4096
 ROUNDS = 8
 
 
-def load(path: str) -> PortType:
+def load(path: str) -> Any:
     """Load a build that is not where Python would look for it."""
     loader = importlib.machinery.ExtensionFileLoader("pondstack_rdma._native", path)
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
-    port: PortType = module.Port
-    return port
+    return module
 
 
 def main(path: str, folder: str, seed: int) -> None:
     """Exercise it."""
     dice = random.Random(seed)
-    transport = ShmTransport(Path(folder), load(path))
+    native = load(path)
+    watching(native.watch, dice)
+    transport = ShmTransport(Path(folder), native.Port)
     done = 0
     for _ in range(ROUNDS):
         with transport.lend("lender") as lender:
@@ -43,6 +45,26 @@ def main(path: str, folder: str, seed: int) -> None:
                 done += one_thread(lender, link, dice)
                 several_threads(lender, link, dice)
     print(f"{done} accesses, seed {seed}")
+
+
+def watching(watch: Callable[[Any, bytes, float, int], bool], dice: random.Random) -> None:
+    """A change anywhere is seen, by whichever thread; odd arguments are refused."""
+    for size in (0, 1, 8, 4097):
+        memory, known = bytearray(size), bytes(size)
+        assert not watch(memory, known, 0.0, 5)
+        for _ in range(5 if size else 0):
+            memory = bytearray(size)
+            at = dice.randrange(size)
+            other = threading.Timer(0.01, memory.__setitem__, [at, 1])
+            other.start()
+            assert watch(memory, known, 0.001, 10**6)
+            other.join()
+    for wrong in ((b"12", b"1", 0.0, 1), (b"1", b"1", -1.0, 1), (b"1", b"1", 2.0, 1), (b"1", b"1", float("nan"), 1)):
+        try:
+            watch(*wrong)
+        except ValueError:
+            continue
+        raise AssertionError(wrong)
 
 
 def one_thread(lender: Lender, link: Link, dice: random.Random) -> int:

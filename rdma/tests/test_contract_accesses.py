@@ -1,14 +1,15 @@
 """What every transport does with accesses: reads, writes, batches, and their bounds."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pondstack.domain.errors import BadRequest
+from pondstack.domain.errors import BadRequest, NotFound
 from pondstack_rdma.errors import OutOfBounds, PartialBatch
 from pondstack_rdma.model import Operation, Read, Write
 
-from .harness import PAGE, SIZE, Rig, pattern
+from .harness import DEADLINE_SECONDS, PAGE, SIZE, Rig, pattern
 
 BEYOND = [(SIZE, 1), (SIZE - 1, 2), (-1, 1), (-SIZE, SIZE), (2**31, 1), (2**63 - 1, 8), (2**64 - 4, 8), (-(2**63), 8)]
 """Offsets and lengths outside a region, those included that wrap around in 32 and 64 bits."""
@@ -106,3 +107,31 @@ def test_a_length_that_is_none_is_refused_before_memory_is_taken(rig: Rig, lengt
 def test_an_offset_that_no_device_knows_is_refused(rig: Rig, offset: int) -> None:
     with pytest.raises(OutOfBounds):
         rig.link.write(rig.key, offset, b"x")
+
+
+def test_a_lender_sees_what_is_written_while_it_watches(rig: Rig) -> None:
+    assert not rig.lender.watch(rig.region, 8, bytes(8), 0.001, 3)
+    with ThreadPoolExecutor(1) as pool:
+        watching = pool.submit(rig.lender.watch, rig.region, 8, bytes(8), 0.001, 10**6)
+        rig.link.write(rig.key, 0, b"elsewher")
+        rig.link.write(rig.key, 16, b"elsewher")
+        with pytest.raises(TimeoutError):
+            watching.result(0.05)
+        rig.link.write(rig.key, 15, b"x")
+        assert watching.result(DEADLINE_SECONDS)
+    assert rig.lender.watch(rig.region, 15, b"y", 0.001, 10**6)
+    with pytest.raises(OutOfBounds):
+        rig.lender.watch(rig.region, SIZE - 7, bytes(8), 0.001, 1)
+
+
+def test_memory_that_is_watched_can_be_given_back(rig: Rig) -> None:
+    """Its watcher sees what comes next: zeros, then the end of the region."""
+    rig.link.write(rig.key, 0, b"x")
+    with ThreadPoolExecutor(1) as pool:
+        watching = pool.submit(rig.lender.watch, rig.region, 0, b"x", 0.001, 10**6)
+        assert rig.lender.revoke(rig.key)
+        assert watching.result(DEADLINE_SECONDS)
+        watching = pool.submit(rig.lender.watch, rig.region, 0, b"\0", 0.001, 10**6)
+        assert rig.lender.deregister(rig.region)
+        with pytest.raises(NotFound):
+            watching.result(DEADLINE_SECONDS)

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Set
 from dataclasses import dataclass
+from itertools import count
 
 from pondstack.domain.errors import PondError, Unavailable
 from pondstack_rdma.base import Lender
@@ -57,8 +58,10 @@ class RpcServer:
         self._deliver = deliver
         self._layout = layout or Layout()
         self._terms = terms or ServerTerms()
-        self._bells = lender.register(pages(self._terms.max_clients * BELL_BYTES))
-        self._rung = bytes(self._terms.max_clients * BELL_BYTES)
+        self._own_bell = self._terms.max_clients * BELL_BYTES  # behind those of the clients
+        self._wakes = count(1)
+        self._bells = lender.register(pages(self._own_bell + BELL_BYTES))
+        self._rung = bytes(self._own_bell + BELL_BYTES)
         self._connections: dict[int, Connection] = {}
         self._leaving: dict[int, float] = {}
         self._woken: deque[int] = deque()
@@ -85,7 +88,7 @@ class RpcServer:
             key = self._lender.export(region, borrower)
             bells = self._lender.export(self._bells, borrower)
             offer = Offer(ticket, key, bells, bell, secrets.randbits(63) | 1, self._layout)
-            self._connections[bell] = Connection(self._lender, region, offer, self._woken.append, time.monotonic())
+            self._connections[bell] = Connection(self._lender, region, offer, self._wake, time.monotonic())
             return offer
 
     @property
@@ -108,6 +111,7 @@ class RpcServer:
         while time.monotonic() < ends and any(item.busy for item in list(self._connections.values())):
             self._stopping.wait(self._terms.pace.longest_seconds)
         self._stopping.set()
+        self._wake(0)
         self._thread.join()
         with self._lock:
             self._connections.clear()
@@ -127,17 +131,36 @@ class RpcServer:
 
     def _run(self) -> None:
         waited_from = now = time.monotonic()
+        pace = self._terms.pace
         while not self._stopping.is_set():
             try:
                 found = self._step(now)
+                now = time.monotonic()
+                if found:
+                    waited_from = now
+                pause = pace.pause(now - waited_from)
+                time.sleep(pause)
+                if pause >= pace.longest_seconds > 0.0:
+                    self._doze(pause, now)
+                    now = time.monotonic()
             except TransportGone:
                 if not self._stopping.is_set():
                     LOG.error("The memory of calls over RDMA is gone; its clients go on by other ways")
                 return
-            now = time.monotonic()
-            if found:
-                waited_from = now
-            time.sleep(self._terms.pace.pause(now - waited_from))
+
+    def _doze(self, pause: float, now: float) -> None:
+        """Look at the bells only, until somebody rings or it is time to sweep: it costs less than other looks."""
+        looks = int((self._swept + self._terms.sweep_seconds - now) / pause)
+        if looks > 0 and not self._woken:
+            self._lender.watch(self._bells, 0, self._rung, pause, looks)
+
+    def _wake(self, bell: int) -> None:
+        """Have a client's region looked at soon, by a ring of the server's own bell."""
+        self._woken.append(bell)
+        try:
+            self._lender.store(self._bells, self._own_bell, next(self._wakes).to_bytes(BELL_BYTES, "little"))
+        except PondError:
+            return  # the lender is closed, or has no memory: then it is seen at the next sweep, if there is one
 
     def _step(self, now: float) -> bool:
         """Look once: whether somebody had rung."""
@@ -152,7 +175,6 @@ class RpcServer:
         return bool(rung)
 
     def _ringing(self) -> Set[int]:
-        # What is done here while nobody calls is what waiting costs.
         bells = self._lender.load(self._bells, 0, len(self._rung))
         if bells == self._rung and not self._woken:
             return _NOBODY
