@@ -149,10 +149,12 @@ static int post(Line *line, const Transfer *transfers, unsigned count)
 static int sleep_until_event(Line *line, int64_t ends)
 {
     int64_t left_ms = (ends - now_ns() + 999999) / 1000000;
-    struct pollfd news[] = {{.fd = line->channel->fd, .events = POLLIN}, {.fd = line->news, .events = POLLIN}};
+    struct pollfd news[] = {{.fd = line->channel->fd, .events = POLLIN},
+                            {.fd = line->manager, .events = POLLIN},
+                            {.fd = line->control, .events = POLLRDHUP}};
     int ready = 0;
     if (left_ms > 0) {
-        ready = poll(news, 2, left_ms > 1000000 ? 1000000 : (int)left_ms);
+        ready = poll(news, sizeof news / sizeof *news, left_ms > 1000000 ? 1000000 : (int)left_ms);
     }
     if (ready < 0) {
         return errno == EINTR ? 0 : LINE_BROKEN;

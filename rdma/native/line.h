@@ -22,7 +22,7 @@ typedef struct {
     char *stage;
     size_t stage_bytes;
     unsigned depth;
-    int news;   /* a descriptor: readable once the lender has ended */
+    int manager, control; /* descriptors: readable, and hung up, once the lender has ended */
     bool ended; /* nothing but closing is left */
 } Line;
 
@@ -42,7 +42,7 @@ typedef struct {
     unsigned port, gid_index, mtu, reads, traffic_class, timeout, retries;
 } Peer;
 
-/* Make all of a line whose `stage`, `stage_bytes`, `depth` and `news` are set, and the rest zero. NULL, or what was
+/* Make all of a line whose `stage`, `stage_bytes`, `depth`, `manager` and `control` are set, and the rest zero. NULL, or what was
  * not to be had, with errno; line_close in either case. */
 const char *line_open(Line *line, const char *device);
 

@@ -221,11 +221,12 @@ static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject
         return NULL;
     }
     const char *device;
-    int news;
+    int manager, control;
     unsigned depth;
     PyObject *stage, *read_type, *write_type;
     double seconds;
-    if (!PyArg_ParseTuple(arguments, "siIOdOO", &device, &news, &depth, &stage, &seconds, &read_type, &write_type)) {
+    if (!PyArg_ParseTuple(arguments, "siiIOdOO", &device, &manager, &control, &depth, &stage, &seconds, &read_type,
+                          &write_type)) {
         return NULL;
     }
     allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
@@ -236,7 +237,8 @@ static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject
     requester->read_type = Py_NewRef(read_type);
     requester->write_type = Py_NewRef(write_type);
     requester->seconds = seconds;
-    requester->line.news = news;
+    requester->line.manager = manager;
+    requester->line.control = control;
     requester->line.depth = depth;
     if (PyObject_GetBuffer(stage, &requester->stage, PyBUF_WRITABLE) != 0 || !set_up(requester, device)) {
         Py_DECREF(requester);
@@ -293,7 +295,7 @@ static PyType_Slot requester_slots[] = {
     {Py_tp_dealloc, requester_dealloc},
     {Py_tp_methods, requester_methods},
     {Py_tp_getset, requester_properties},
-    {Py_tp_doc, "Requester(device, news_fd, depth, stage, seconds, read_type, write_type): accesses of one link."},
+    {Py_tp_doc, "Requester(device, manager_fd, control_fd, depth, stage, seconds, read_type, write_type): accesses of one link."},
     {0, NULL},
 };
 

@@ -9,8 +9,9 @@ import random
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from pondstack_rdma.model import Key, Operation, Read, Write
 from pondstack_rdma.verbs.requester import HUNG_UP, LEFT_TO_PYTHON, SILENT, Native, NativeType, Request
@@ -46,15 +47,15 @@ class Fake:
         self._make = make
 
     @contextmanager
-    def line(self, seconds: float = 10.0) -> Iterator[tuple[Native, socket.socket]]:
-        """Yield a line, and what the lender's end is heard of by."""
-        ours, theirs = socket.socketpair()
-        with ours, theirs:
+    def line(self, seconds: float = 10.0) -> Iterator[tuple[Native, Sequence[Callable[[], object]]]]:
+        """Yield a line, and what tells it of the lender's end, in either way."""
+        (ours, theirs), (manager, events) = socket.socketpair(), socket.socketpair()
+        with ours, theirs, manager, events:
             stage = memoryview(bytearray(STAGE_BYTES))
-            line = self._make("fake0", ours.fileno(), DEPTH, stage, seconds, Read, Write)
+            line = self._make("fake0", manager.fileno(), ours.fileno(), DEPTH, stage, seconds, Read, Write)
             assert line.number == 17
             line.connect(GID, 5, 1, 2, 1, 1, 5, 16, 0, 14, 6)
-            yield line, theirs
+            yield line, (partial(theirs.shutdown, socket.SHUT_RDWR), partial(events.send, b"e"))
             for _ in range(2):
                 line.close()
             stage.release()  # nothing holds it any more
@@ -128,10 +129,11 @@ def what_the_device_says(fake: Fake) -> None:
             assert line.read(good, 0, into) == LEFT_TO_PYTHON
             assert line.batch([Read(good, 0, into)]) == (0, LEFT_TO_PYTHON)
             raises(ValueError, lambda line=line: line.carry_out((), 1.0))  # type: ignore[misc]
-    with fake.line() as (line, theirs):
-        bad = window(line, MUTE)
-        threading.Timer(0.05, theirs.shutdown, [socket.SHUT_RDWR]).start()
-        assert line.read(bad, 0, bytearray(4)) == HUNG_UP
+    for way in (0, 1):
+        with fake.line() as (line, ends):
+            bad = window(line, MUTE)
+            threading.Timer(0.05, ends[way]).start()
+            assert line.read(bad, 0, bytearray(4)) == HUNG_UP
 
 
 def windows(fake: Fake) -> None:
@@ -204,7 +206,7 @@ def main(path: str, seed: int) -> None:
     """Exercise it."""
     make = load(path)
     fake = Fake(make)
-    raises(OSError, lambda: make("rxe7", 0, 1, memoryview(bytearray(1)), 1.0, Read, Write))
+    raises(OSError, lambda: make("rxe7", 0, 0, 1, memoryview(bytearray(1)), 1.0, Read, Write))
     done = random_accesses(fake, random.Random(seed))
     for part in (what_the_device_says, windows, odd_arguments, one_call_at_a_time):
         part(fake)

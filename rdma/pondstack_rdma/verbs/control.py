@@ -15,19 +15,26 @@ from pondstack_rdma.tcp import messages
 
 
 class Control:
-    """Connects in its constructor; raises TransportGone. One question at a time; a time-out ends it."""
+    """To a host; raises TransportGone. One question at a time; a time-out ends it."""
 
-    def __init__(self, host: str, port: int, timeout_seconds: float) -> None:
-        address = f"{host}:{port}"
-        self._name = f"the link to {address}"
+    def __init__(self, host: str, timeout_seconds: float) -> None:
+        self._host = host
+        self._name = f"the link to {host}"
         self._seconds = timeout_seconds
         self._asking = threading.Lock()
         self._broken = ""
+        self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+
+    def connect(self, port: int) -> None:
+        """Connect it, before the first question."""
+        address = f"{self._host}:{port}"
+        self._name = f"the link to {address}"
         try:
-            self._socket = socket.create_connection((host, port), timeout_seconds)
+            self._socket.settimeout(self._seconds)
+            self._socket.connect((self._host, port))
         except TimeoutError as error:
             raise TransportTimeout(
-                f"{self._name}: no connection within {timeout_seconds:g} s; see whether the lender's host is suspended "
+                f"{self._name}: no connection within {self._seconds:g} s; see whether the lender's host is suspended "
                 "or its processes are frozen"
             ) from error
         except OSError as error:

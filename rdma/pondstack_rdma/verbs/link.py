@@ -1,6 +1,5 @@
 """Borrower over verbs: after a key is open, an access is a request to the lender's device, which no process serves."""
 
-import select
 import threading
 import time
 from collections.abc import Sequence
@@ -117,8 +116,17 @@ class VerbsLink(Link):
         """Connect; in `parts` is how all that it takes is given back."""
         limits, seconds = self.characteristics, self._seconds
         connection = parts.enter_context(closing(Connection(ticket.address, seconds)))
-        news = parts.enter_context(select.epoll())  # readable once the lender has ended
-        self._requester = Requester(connection.device, news.fileno(), limits.max_batch, limits.max_batch_bytes, seconds)
+        host = ticket.address.rpartition(":")[0]
+        self._control = Control(host, seconds)
+        parts.callback(self._control.close)
+        self._requester = Requester(
+            connection.device,
+            connection.fileno(),
+            self._control.fileno(),
+            limits.max_batch,
+            limits.max_batch_bytes,
+            seconds,
+        )
         parts.callback(self._requester.close)
         self._line = self._requester.line
         try:
@@ -128,10 +136,7 @@ class VerbsLink(Link):
         path = connection.path()
         self._requester.connect(path, seconds)
         connection.establish()
-        news.register(connection.fileno(), select.EPOLLIN)
-        self._control = Control(ticket.address.rpartition(":")[0], welcome.control_port, seconds)
-        parts.callback(self._control.close)
-        news.register(self._control.fileno(), select.EPOLLRDHUP)
+        self._control.connect(welcome.control_port)
         self._control.ask({"ticket": ticket.to_dict(), "pair": path.number})
         self._beacon = Request(True, welcome.address, welcome.rkey, memoryview(bytearray(1)))
 

@@ -80,7 +80,8 @@ class NativeType(Protocol):
     def __call__(
         self,
         device: str,
-        news: int,
+        manager: int,
+        control: int,
         depth: int,
         stage: memoryview,
         seconds: float,
@@ -107,14 +108,14 @@ def native() -> NativeType:
 class Requester:
     """One batch at a time; its caller sees to that. Raises NoDevice, RegistrationFailed.
 
-    `news` is a descriptor that is readable once the lender has ended.
+    `manager` is a descriptor that is readable, `control` one that is hung up, once the lender has ended.
     """
 
-    def __init__(self, device: str, news: int, depth: int, stage_bytes: int, seconds: float) -> None:
+    def __init__(self, device: str, manager: int, control: int, depth: int, stage_bytes: int, seconds: float) -> None:
         make = native()
         self._stage = PinnedMemory(stage_bytes)
         try:
-            self.line = make(device, news, depth, self._stage.view, seconds, Read, Write)
+            self.line = make(device, manager, control, depth, self._stage.view, seconds, Read, Write)
         except OSError as error:
             self._stage.close()
             raise RegistrationFailed(

@@ -172,7 +172,7 @@ class Waiting:
 
     def __init__(self, ticket: Ticket) -> None:
         self._connection = Connection(ticket.address, SECONDS)
-        self._requester = Requester(self._connection.device, self._connection.fileno(), 1, 4096, SECONDS)
+        self._requester = Requester(self._connection.device, fd := self._connection.fileno(), fd, 1, 4096, SECONDS)
         self._connection.ask(self._requester.line.number, greeting.request(ticket))
         self._requester.connect(self._connection.path(), SECONDS)
         self._connection.establish()
