@@ -8,7 +8,10 @@ PATH=/bin
 mount -t proc proc /proc
 mount -t sysfs sysfs /sys
 mount -t devtmpfs dev /dev 2>/dev/null
-exec >/dev/console 2>&1 </dev/console
+# Nova's own command line names hvc0 last: then that is /dev/console, which a guest without such a device cannot open.
+console=/dev/console
+grep -q console=ttyS0 /proc/cmdline && console=/dev/ttyS0
+exec >$console 2>&1 <$console
 echo 1 >/proc/sys/kernel/printk
 
 nodes=/sys/devices/system/node
