@@ -3,8 +3,11 @@
 #
 # Exits 0 only when the guest had a node without CPUs of the flavor's pool memory, and when its slices were free again.
 set -euo pipefail
+# DevStack's own files read variables that nobody has set.
+set +u
 # shellcheck source=/dev/null
 . "$1/openrc" admin admin >/dev/null
+set -u
 name=pond-devstack-guest flavor=${FLAVOR:-pond.fixed.small} pool_mib=${POOL_MIB:-1024}
 boot_seconds=${BOOT_SECONDS:-300} free_seconds=${FREE_SECONDS:-90}
 die() { echo "guest: $*" >&2; exit 1; }

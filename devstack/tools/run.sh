@@ -74,7 +74,9 @@ once() {
     step guest "/srv/guest.sh ~/devstack"
     sed 's/^/              /' "$WORK/guest.log"
     if [ -d tempest_tests ]; then
-        step tempest "cd tempest && tox -evenv-tempest -- tempest run --regex '$TEMPEST'"
+        # The venv that stack.sh made, by the constraints that it was made by.
+        step tempest "cd tempest && export TOX_CONSTRAINTS_FILE=/opt/stack/requirements/upper-constraints.txt &&
+            tox -evenv-tempest -- tempest run --regex '$TEMPEST'"
         sed -n '/^Totals/,$p' "$WORK/tempest.log" | sed 's/^/              /'
     else
         say tempest "skipped: this tree has no tempest_tests"
