@@ -109,7 +109,7 @@ def _use(rack: Rack, memory: Memory, agents: AgentAPI, view: dict[str, Any]) -> 
         assert memory.states(first) == []
         # What it lost is asked for again: the other lender has room for it.
         assert wait_until(lambda: _borrowed(agents, view) == MIB, SECONDS)
-        assert wait_until(lambda: _pages(agents, view)["remote"] == len(PAGES), SECONDS), _pages(agents, view)
+        assert wait_until(lambda: _pages(agents, view).get("remote") == len(PAGES), SECONDS), _pages(agents, view)
         assert memory.states(second) == ["online", "online"]
         _check(reader)
 
@@ -125,6 +125,7 @@ def _borrowed(agents: AgentAPI, view: dict[str, Any]) -> int:
 
 
 def _pages(agents: AgentAPI, view: dict[str, Any]) -> dict[str, int]:
+    """Return where the pages are; nothing while the page store does not answer its agent."""
     found = agents.get_remote(BORROWER, consumer_uuid=view["consumer_uuid"])
     assert found
-    return dict(found["store"]["pages"])
+    return dict(found["store"]["pages"]) if found["store"] else {}
