@@ -3,6 +3,7 @@
 #
 # The plugin's own checkout below DEST stays, as clean.sh leaves every repository and every package.
 set -euo pipefail
+cd /
 dest=$1
 found=$(
     find / -xdev \( -path /proc -o -path /sys -o -path /srv -o -path /tmp -o -path "$dest/pondstack" -o -path "$dest/.cache" \
