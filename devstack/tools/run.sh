@@ -75,7 +75,7 @@ once() {
     sed 's/^/              /' "$WORK/guest.log"
     if [ -d tempest_tests ]; then
         # The venv that stack.sh made, by the constraints that it was made by.
-        step tempest "cd tempest && export TOX_CONSTRAINTS_FILE=/opt/stack/requirements/upper-constraints.txt &&
+        step tempest "cd tempest && export UPPER_CONSTRAINTS_FILE=/opt/stack/requirements/upper-constraints.txt &&
             tox -evenv-tempest -- tempest run --regex '$TEMPEST'"
         sed -n '/^Totals/,$p' "$WORK/tempest.log" | sed 's/^/              /'
     else

@@ -110,7 +110,8 @@ def _use(rack: Rack, memory: Memory, agents: AgentAPI, view: dict[str, Any]) -> 
         # What it lost is asked for again: the other lender has room for it.
         assert wait_until(lambda: _borrowed(agents, view) == MIB, SECONDS)
         assert wait_until(lambda: _pages(agents, view).get("remote") == len(PAGES), SECONDS), _pages(agents, view)
-        assert memory.states(second) == ["online", "online"]
+        # The ledger hears of it last.
+        assert wait_until(lambda: memory.states(second) == ["online", "online"], SECONDS), memory.states(second)
         _check(reader)
 
 
