@@ -20,7 +20,10 @@ def link(folder: Path) -> str:
     """Write the module into `nova.virt`; may be repeated. Raises BadRequest, OSError."""
     target = _target(folder)
     if _written(target) != TEXT:
-        target.write_text(TEXT)
+        # Whole or not at all: of half a module nobody could tell whose it is.
+        new = target.with_name(f"{NAME}.new")
+        new.write_text(TEXT)
+        new.replace(target)
     return f"{target}: compute_driver may be pond.PondLibvirtDriver"
 
 

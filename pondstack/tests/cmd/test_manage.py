@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -125,6 +126,16 @@ def test_nova_is_linked_and_unlinked_and_both_may_be_repeated(nova, capsys):
     for _ in range(2):
         assert manage.run(["nova", "unlink"]) == 0
     assert not (nova / "pond.py").exists()
+
+
+def test_a_link_that_is_interrupted_can_be_repeated(nova, monkeypatch):
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", lambda *_: pytest.fail("interrupted"))
+        with pytest.raises(pytest.fail.Exception):
+            manage.run(["nova", "link"])
+    assert not (nova / "pond.py").exists()
+    assert manage.run(["nova", "link"]) == 0
+    assert [path.name for path in nova.iterdir()].count("pond.py.new") == 0
 
 
 @pytest.mark.parametrize("verb", ["link", "unlink"])
