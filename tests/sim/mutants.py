@@ -5,7 +5,7 @@ A variant takes away one of the rules that the design rests on, by patching the 
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -20,27 +20,10 @@ from pondstack.testing.memory_store import Transaction
 from pondstack_agent import attaching, epoch
 
 from . import links, placement
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A variant. `faults`: the kinds that bring it to light, of which its histories have many; (): all kinds."""
-
-    broken: Callable[[], contextlib.AbstractContextManager[None]]
-    about: str
-    faults: tuple[str, ...] = ()
-
+from .mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(*faults: str) -> Callable[[Callable[[], Iterator[None]]], None]:
-    """Register a variant under its name; the docstring says what it breaks."""
-
-    def register(function: Callable[[], Iterator[None]]) -> None:
-        MUTANTS[function.__name__] = Mutant(contextlib.contextmanager(function), function.__doc__ or "", faults)
-
-    return register
+mutant = lister(MUTANTS)
 
 
 def _nothing(*_arguments: Any, **_named: Any) -> None:

@@ -1,8 +1,7 @@
 """Deliberately broken variants of what lends memory. Each must be caught, as those of tests.sim.mutants."""
 
-import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 from unittest import mock
 
@@ -14,27 +13,10 @@ from pondstack.testing import memory_buffers
 from pondstack_agent.lending.book import Book
 from pondstack_agent.lending.reclaims import Reclaims
 from pondstack_rdma.lending import SoftwareLender
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A variant. `faults`: the kinds that bring it to light; (): all kinds."""
-
-    broken: Callable[[], contextlib.AbstractContextManager[None]]
-    about: str
-    faults: tuple[str, ...] = ()
-
+from tests.sim.mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
-
-
-def mutant(*faults: str) -> Callable[[Callable[[], Iterator[None]]], None]:
-    """Register a variant under its name; the docstring says what it breaks."""
-
-    def register(function: Callable[[], Iterator[None]]) -> None:
-        MUTANTS[function.__name__] = Mutant(contextlib.contextmanager(function), function.__doc__ or "", faults)
-
-    return register
+mutant = lister(MUTANTS)
 
 
 @mutant()
