@@ -1,6 +1,7 @@
 """A small Linux guest of the machine of the tests: a node of local memory, two without CPUs; it writes on command.
 
-Full kernel, one static busybox as initramfs. It boots in seconds and touches little by itself.
+Full kernel, one static busybox as initramfs. It boots in seconds and touches little by itself. It does not say that it
+is an instance: agents of tests beside this one would scan it, and clear its accessed bits.
 """
 
 import ctypes
@@ -40,9 +41,7 @@ class GuestSaidNothing(Exception):
 class SmallGuest:
     """A running guest; as a context manager it leaves nothing behind. Node 0 has the CPU, nodes 1 and 2 have none."""
 
-    def __init__(
-        self, files: Files, folder: Path, uuid: str, backends: Sequence[dict[str, object]], *, huge_pages: bool
-    ) -> None:
+    def __init__(self, files: Files, folder: Path, backends: Sequence[dict[str, object]], *, huge_pages: bool) -> None:
         """`backends`: one for each node, in QEMU's JSON form, with `size` in bytes.
 
         `huge_pages`: whether the kernel may back private memory by transparent ones, as QEMU asks it to.
@@ -54,7 +53,7 @@ class SmallGuest:
         self.process = subprocess.Popen(
             [
                 *files.qemu(),
-                *("-uuid", uuid, "-machine", "q35", "-accel", "tcg", "-cpu", "max,-hypervisor", "-smp", "1"),
+                *("-machine", "q35", "-accel", "tcg", "-cpu", "max,-hypervisor", "-smp", "1"),
                 *("-m", f"{sum(int(str(backend['size'])) for backend in backends) // MIB}M"),
                 *(word for backend in backends for word in ("-object", json.dumps(backend))),
                 *(word for node in nodes for word in ("-numa", node)),

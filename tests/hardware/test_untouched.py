@@ -14,7 +14,7 @@ from pondstack_agent.records import Records
 from pondstack_agent.telemetry import untouched
 from pondstack_agent.telemetry.access import AccessLook
 from pondstack_agent.telemetry.damon import Damon
-from pondstack_agent.telemetry.memory import MemoryLook, running_guests
+from pondstack_agent.telemetry.memory import MemoryLook
 from pondstack_agent.telemetry.outbox import Outbox
 
 from .figures import Figures
@@ -42,7 +42,7 @@ def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
         pytest.skip("needs root, and the packages of tools/packages.txt: run tools/setup.sh")
     folder = tmp_path_factory.mktemp("guest")
-    with SmallGuest(Files.built(), folder, UUID, BACKENDS, huge_pages=request.param) as made:
+    with SmallGuest(Files.built(), folder, BACKENDS, huge_pages=request.param) as made:
         made.wait_ready(BOOT_SECONDS)
         yield made
 
@@ -58,7 +58,6 @@ def test_the_figure_is_what_the_guest_wrote(guest: SmallGuest, figures: Figures)
 
     Where the kernel gave huge pages, the figure says for how much: by no more than that it may be blurred.
     """
-    assert running_guests()[UUID] == guest.pid
     assert len(vcpu_threads(guest.pid)) == 1
     before = look(guest)
     for node, mib in WRITES.items():

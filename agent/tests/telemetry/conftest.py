@@ -1,4 +1,8 @@
-"""A process with the memory and the command line of a guest, which touches as much of it as a test says."""
+"""A process with the memory and the command line of a guest, which touches as much of it as a test says.
+
+It says that it is an instance only where a test needs that: agents of tests beside this one scan every instance of the
+machine, and clear its accessed bits.
+"""
 
 import os
 import subprocess
@@ -87,10 +91,12 @@ def start_guest() -> Iterator[GuestMaker]:
         file: Path | None = None,
         offset_mib: int = 0,
         more: tuple[str, ...] = (),
+        uuid: str = "",
     ) -> Guest:
         where = f"file,mem-path={file},offset={offset_mib}M,share=on" if file else "memfd"
         words = [
-            *("-uuid", UUID, "-machine", "q35", "-m", "size=163840k"),
+            *(("-uuid", uuid) if uuid else ()),
+            *("-machine", "q35", "-m", "size=163840k"),
             *("-object", f'{{"qom-type":"memory-backend-ram","id":"ram-node0","size":{local[0] * MIB}}}'),
             *("-numa", "node,nodeid=0,cpus=0,memdev=ram-node0"),
             *("-object", f"memory-backend-{where},id=ram-node1,size={pool[0]}M"),

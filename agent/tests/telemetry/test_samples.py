@@ -88,7 +88,7 @@ def test_a_reason_is_told_when_it_is_new_and_now_and_then(outbox: Outbox, clock:
 
 @pytest.mark.usefixtures("root")
 def test_a_guest_is_found_and_measured(start_guest: GuestMaker, outbox: Outbox) -> None:
-    guest = start_guest()
+    guest = start_guest(uuid=UUID)
     assert running_guests()[UUID] == guest.pid
     MemoryLook(outbox, lambda: {UUID: guest.pid}).run()
     samples = outbox.take()
@@ -193,7 +193,7 @@ def test_a_lost_batch_is_lost_and_said_once(
 @pytest.mark.usefixtures("root")
 def test_the_service_looks_and_tells_by_itself(start_guest: GuestMaker, controller: FakeController, conf: Any) -> None:
     """All looks at once, over the real /proc, with nothing told when."""
-    start_guest()
+    start_guest(uuid=UUID)
     for name, value in {"memory_seconds": 1, "batch_seconds": 1, "access_seconds": 1, "counters_seconds": 0.2}.items():
         conf.set_override(name, value, group="telemetry")
     conf.set_override("libvirt_uri", "test:///default", group="telemetry")
