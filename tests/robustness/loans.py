@@ -7,9 +7,10 @@ for it before it gives the buffer back: who else has the buffer would be seen in
 import threading
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
+from uuid import UUID, uuid5
 
-from pondstack.domain.errors import PondError
+from pondstack.domain.errors import PondError, StaleEpoch, Unavailable
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.testing.daemon import DaemonFailed, wait_until
@@ -19,6 +20,8 @@ from pondstack_rdma.shm import ShmTransport
 from tests.robustness.caller import NO_ANSWER, Caller
 from tests.robustness.history import Kind, Loan, Outcome, Recorder
 from tests.robustness.rack import AGENTS, BUFFER_MIB, LENT_BUFFERS, Rack
+
+T = TypeVar("T")
 
 GIVE_UP = 0.1
 LEND_SECONDS = 60.0
@@ -101,8 +104,15 @@ class Borrower:
             loan.acknowledged = self._recorder.now()
 
     def _prepare(self, host: str, lender: str, allocation_uuid: str, made: dict[str, Any]) -> None:
-        epoch = self._rack.reader.leader().epoch
-        self._agents.prepare(host, epoch=epoch, lender=lender, allocation_uuid=allocation_uuid, **made)
+        about = {"lender": lender, "allocation_uuid": allocation_uuid}
+        self._command(lambda epoch: self._agents.prepare(host, epoch=epoch, **about, **made))
+
+    def _command(self, call: Callable[[int], T]) -> T:
+        """Give an agent a command in the leader's name; to repeat when the next one comes while it is on its way."""
+        try:
+            return call(self._rack.reader.leader().epoch)
+        except StaleEpoch as error:
+            raise Unavailable(error.message) from error
 
     def _look(self, loan: Loan, expected: bytes) -> None:
         """Compare the first bytes of each buffer with what they should be, and write the loan's mark."""
@@ -137,12 +147,11 @@ class Borrower:
         named = {"allocation_uuid": loan.allocation_uuid, "lender": lender, "incarnation": incarnation}
 
         def leave() -> None:
-            epoch = self._rack.reader.leader().epoch
-            gone = self._agents.give_back(loan.host, epoch=epoch, indexes=indexes, **named)
+            gone = self._command(lambda epoch: self._agents.give_back(loan.host, epoch=epoch, indexes=indexes, **named))
             if gone:  # never opened, or closed before: the agent does not tell of it
-                self._controller.release_buffers(
-                    operation_id=about["operation_id"], host=loan.host, indexes=gone, **named
-                )
+                # At each repetition it may be more of them, which is another operation then.
+                operation_id = str(uuid5(UUID(about["operation_id"]), str(gone)))
+                self._controller.release_buffers(operation_id=operation_id, host=loan.host, indexes=gone, **named)
 
         if self._caller.persist(Kind.GIVE_BACK, loan.host, about, leave).outcome is Outcome.UNKNOWN:
             raise RuntimeError(f"allocation {loan.allocation_uuid} cannot be given back")
