@@ -31,7 +31,7 @@ SILENT_SECONDS = 90.0
 """A build on a host whose agent is silent ends within this time: [pondstack] agent_monitor_seconds, and Nova's own."""
 
 LOST_SECONDS = 60.0
-"""After this long a build that has not reached a host is lost: longer than Nova's RPC time-outs."""
+"""After this long a build that has not reached a host, or has just reached one, is lost: as Nova's RPC time-outs."""
 
 TRAIT = "CUSTOM_POND_BAD_DAY"
 
@@ -153,21 +153,22 @@ class Days:
         return str(self.server(server)["status"])
 
     def lost_builds(self, servers: list[str]) -> list[str]:
-        """Return the builds that were lost before they reached a host, which must have cost us nothing.
+        """Return the builds that were lost; one that did not reach a host must have cost us nothing.
 
-        nova-conductor writes a failed scheduling into the very database that is down: the server stays in BUILD, and
-        whoever asked for it deletes it.
+        nova-conductor writes a failed scheduling, and nova-compute a failed build, into the very database that is down:
+        the server stays in BUILD, and whoever asked for it deletes it. On a host it may also just be slow.
         """
 
-        def building() -> list[str]:
-            return [server for server in servers if self.server(server)["status"] == "BUILD"]
+        def building(on_host: bool) -> list[str]:
+            found = [item for server in servers if (item := self.server(server))["status"] == "BUILD"]
+            return [str(item["id"]) for item in found if on_host or not item["OS-EXT-SRV-ATTR:host"]]
 
-        wait_until(lambda: not building(), LOST_SECONDS, poll_seconds=0.5)
-        lost = building()
-        for server in lost:
-            assert not self.server(server)["OS-EXT-SRV-ATTR:host"]
+        wait_until(lambda: not building(on_host=False), LOST_SECONDS, poll_seconds=0.5)
+        unplaced = building(on_host=False)
+        for server in unplaced:
             assert self.allocations(server) == []
-        return lost
+        wait_until(lambda: building(on_host=True) == unplaced, LOST_SECONDS, poll_seconds=0.5)
+        return building(on_host=True)
 
     def until(self, condition: Any, seconds: float, otherwise: str) -> None:
         """Wait for a condition; a service that does not answer yet has not fulfilled it."""
