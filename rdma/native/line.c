@@ -1,7 +1,7 @@
 /* A borrower's connection over verbs: a batch is one chain of work requests, of which only the last is signalled; one
  * that fails always is, and says which it was.
  *
- * Waiting: look for a completion for a short while, giving the CPU away in between, then sleep until the completion
+ * Waiting: look for a completion for a millisecond, giving the CPU away in between, then sleep until the completion
  * channel or the lender's end wakes it. A loop that only polls would take the CPU from a device that is software.
  */
 #define _GNU_SOURCE
@@ -14,7 +14,9 @@
 #include <string.h>
 #include <time.h>
 
-static const int64_t LOOK_NS = 20000; /* so long a completion is looked for: many cards answer within that */
+/* So long a completion is looked for. A card answers within a few microseconds of it; a device that is software takes
+ * some 100 us, and to be woken up costs as much again. */
+static const int64_t LOOK_NS = 1000000;
 enum { LOOKS_AT_LEAST = 2 };
 
 static int64_t now_ns(void)
