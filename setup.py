@@ -15,7 +15,7 @@ def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extens
     return Extension(
         f"pondstack_rdma.{name}",
         sources=[f"rdma/native/{source}" for source in sources],
-        depends=[f"rdma/native/{header}.h" for header in ("line", "path", "transfers", "watch")],
+        depends=[f"rdma/native/{header}.h" for header in ("line", "operation", "path", "transfers", "watch")],
         libraries=list(libraries),
         define_macros=[("Py_LIMITED_API", "0x030b0000")],
         extra_compile_args=["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror"],
@@ -26,8 +26,8 @@ def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extens
 
 setup(
     ext_modules=[
-        extension("_native", "port.c", "watch.c"),
-        extension("_verbs", "requester.c", "transfers.c", "line.c", libraries=["ibverbs"]),
+        extension("_native", "port.c", "operation.c", "watch.c"),
+        extension("_verbs", "requester.c", "transfers.c", "operation.c", "line.c", libraries=["ibverbs"]),
         extension("_cm", "manager.c", "path.c", libraries=["rdmacm", "ibverbs"]),
     ]
 )

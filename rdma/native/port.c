@@ -10,17 +10,14 @@
  *
  * Limited API of Python 3.11: one build serves all later versions.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
+#include "operation.h"
+#include "watch.h"
 
 #include <poll.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <time.h>
-
-#include "watch.h"
 
 #ifndef POLLRDHUP
 #define POLLRDHUP 0x2000 /* Linux's; behind _GNU_SOURCE in the headers */
@@ -41,8 +38,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *read_type, *write_type;
-    PyObject *name_key, *name_offset, *name_into, *name_data;
+    Names names;
     int fd;
     int64_t looked_ns;
     uint64_t changes; /* of entries */
@@ -95,16 +91,8 @@ static bool alive(Port *port)
 /* Prepare a copy. False, with nothing held and no error set, when Python has to look at it. */
 static bool prepare(Port *port, PyObject *key, PyObject *offset, PyObject *buffer, bool is_read, Copy *copy)
 {
-    if (!PyLong_Check(offset)) {
-        return false;
-    }
-    long long at = PyLong_AsLongLong(offset);
-    if (at == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return false;
-    }
-    if (PyObject_GetBuffer(buffer, &copy->local, is_read ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
-        PyErr_Clear();
+    long long at;
+    if (!access_hold(&copy->local, &at, offset, buffer, is_read)) {
         return false;
     }
     /* Only now: a buffer of Python code may have removed windows while it was asked. */
@@ -161,22 +149,14 @@ static PyObject *port_write(PyObject *self, PyObject *const *arguments, Py_ssize
     return one((Port *)self, arguments, count, false);
 }
 
-/* Prepare one operation of a batch; an attribute that is missing is an operation that Python has to look at. */
 static bool prepare_operation(Port *port, PyObject *operation, Copy *copy)
 {
-    PyObject *type = (PyObject *)Py_TYPE(operation);
-    bool is_read = type == port->read_type;
-    if (!is_read && type != port->write_type) {
+    Parts parts;
+    if (!parts_hold(&parts, &port->names, operation)) {
         return false;
     }
-    PyObject *key = PyObject_GetAttr(operation, port->name_key);
-    PyObject *offset = PyObject_GetAttr(operation, port->name_offset);
-    PyObject *buffer = PyObject_GetAttr(operation, is_read ? port->name_into : port->name_data);
-    bool good = key && offset && buffer && prepare(port, key, offset, buffer, is_read, copy);
-    Py_XDECREF(key);
-    Py_XDECREF(offset);
-    Py_XDECREF(buffer);
-    PyErr_Clear();
+    bool good = prepare(port, parts.key, parts.offset, parts.buffer, parts.is_read, copy);
+    parts_release(&parts);
     return good;
 }
 
@@ -300,13 +280,7 @@ static PyObject *port_new(PyTypeObject *type, PyObject *arguments, PyObject *nam
         return NULL;
     }
     port->fd = fd;
-    port->read_type = Py_NewRef(read_type);
-    port->write_type = Py_NewRef(write_type);
-    port->name_key = PyUnicode_InternFromString("key");
-    port->name_offset = PyUnicode_InternFromString("offset");
-    port->name_into = PyUnicode_InternFromString("into");
-    port->name_data = PyUnicode_InternFromString("data");
-    if (!port->name_key || !port->name_offset || !port->name_into || !port->name_data) {
+    if (!names_hold(&port->names, read_type, write_type)) {
         Py_DECREF(port);
         return NULL;
     }
@@ -322,12 +296,7 @@ static void port_dealloc(PyObject *self)
             drop(port, &port->entries[at]);
         }
     }
-    Py_XDECREF(port->read_type);
-    Py_XDECREF(port->write_type);
-    Py_XDECREF(port->name_key);
-    Py_XDECREF(port->name_offset);
-    Py_XDECREF(port->name_into);
-    Py_XDECREF(port->name_data);
+    names_release(&port->names);
     freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
     release(self);
     Py_DECREF(type);

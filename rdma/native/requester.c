@@ -195,14 +195,8 @@ static bool set_up(Requester *requester, const char *device)
 {
     requester->buffers = PyMem_Calloc(requester->line.depth, sizeof *requester->buffers);
     requester->transfers = PyMem_Calloc(requester->line.depth, sizeof *requester->transfers);
-    requester->name_key = PyUnicode_InternFromString("key");
-    requester->name_offset = PyUnicode_InternFromString("offset");
-    requester->name_into = PyUnicode_InternFromString("into");
-    requester->name_data = PyUnicode_InternFromString("data");
     if (!requester->buffers || !requester->transfers) {
         PyErr_NoMemory();
-    }
-    if (PyErr_Occurred()) {
         return false;
     }
     requester->line.stage = requester->stage.buf;
@@ -234,13 +228,12 @@ static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject
     if (requester == NULL) {
         return NULL;
     }
-    requester->read_type = Py_NewRef(read_type);
-    requester->write_type = Py_NewRef(write_type);
     requester->seconds = seconds;
     requester->line.manager = manager;
     requester->line.control = control;
     requester->line.depth = depth;
-    if (PyObject_GetBuffer(stage, &requester->stage, PyBUF_WRITABLE) != 0 || !set_up(requester, device)) {
+    if (!names_hold(&requester->names, read_type, write_type) ||
+        PyObject_GetBuffer(stage, &requester->stage, PyBUF_WRITABLE) != 0 || !set_up(requester, device)) {
         Py_DECREF(requester);
         return NULL;
     }
@@ -260,11 +253,7 @@ static void requester_dealloc(PyObject *self)
     }
     PyMem_Free(requester->buffers);
     PyMem_Free(requester->transfers);
-    PyObject *held[] = {requester->read_type,   requester->write_type, requester->name_key,
-                        requester->name_offset, requester->name_into,  requester->name_data};
-    for (size_t at = 0; at < sizeof held / sizeof *held; at++) {
-        Py_XDECREF(held[at]);
-    }
+    names_release(&requester->names);
     freefunc give_back = (freefunc)PyType_GetSlot(type, Py_tp_free);
     give_back(self);
     Py_DECREF(type);

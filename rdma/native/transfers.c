@@ -18,17 +18,9 @@ Window *find_window(Requester *requester, const PyObject *key, const PyObject *w
 
 bool prepare(Requester *requester, unsigned each, PyObject *key, PyObject *offset, PyObject *buffer, bool is_read)
 {
-    if (!PyLong_Check(offset)) {
-        return false;
-    }
-    long long at = PyLong_AsLongLong(offset);
-    if (at == -1 && PyErr_Occurred()) {
-        PyErr_Clear();
-        return false;
-    }
+    long long at;
     Py_buffer *local = &requester->buffers[each];
-    if (PyObject_GetBuffer(buffer, local, is_read ? PyBUF_WRITABLE : PyBUF_SIMPLE) != 0) {
-        PyErr_Clear();
+    if (!access_hold(local, &at, offset, buffer, is_read)) {
         return false;
     }
     /* Only now: a buffer of Python code may have removed windows while it was asked. */
@@ -47,22 +39,14 @@ bool prepare(Requester *requester, unsigned each, PyObject *key, PyObject *offse
     return true;
 }
 
-/* Prepare one operation of a batch; an attribute that is missing is an operation that Python has to look at. */
 static bool prepare_operation(Requester *requester, unsigned each, PyObject *operation)
 {
-    PyObject *type = (PyObject *)Py_TYPE(operation);
-    bool is_read = type == requester->read_type;
-    if (!is_read && type != requester->write_type) {
+    Parts parts;
+    if (!parts_hold(&parts, &requester->names, operation)) {
         return false;
     }
-    PyObject *key = PyObject_GetAttr(operation, requester->name_key);
-    PyObject *offset = PyObject_GetAttr(operation, requester->name_offset);
-    PyObject *buffer = PyObject_GetAttr(operation, is_read ? requester->name_into : requester->name_data);
-    bool good = key && offset && buffer && prepare(requester, each, key, offset, buffer, is_read);
-    Py_XDECREF(key);
-    Py_XDECREF(offset);
-    Py_XDECREF(buffer);
-    PyErr_Clear();
+    bool good = prepare(requester, each, parts.key, parts.offset, parts.buffer, parts.is_read);
+    parts_release(&parts);
     return good;
 }
 

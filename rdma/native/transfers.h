@@ -2,10 +2,8 @@
 #ifndef PONDSTACK_TRANSFERS_H
 #define PONDSTACK_TRANSFERS_H
 
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include "line.h"
+#include "operation.h"
 
 enum { WINDOWS = 1024 };
 
@@ -18,8 +16,7 @@ typedef struct {
 
 typedef struct {
     PyObject_HEAD
-    PyObject *read_type, *write_type;
-    PyObject *name_key, *name_offset, *name_into, *name_data;
+    Names names;
     Line line;
     Py_buffer stage;
     Py_buffer *buffers; /* the local ones of the batch under way, and its transfers: room for `line.depth` each */

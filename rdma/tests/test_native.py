@@ -168,5 +168,5 @@ def test_the_transport_uses_it(tmp_path: Path) -> None:
 def test_sanitizers_find_nothing(tmp_path: Path) -> None:
     """Address and undefined behaviour: a build of its own does what a seeded process asks for."""
     built = tmp_path / "_native.abi3.so"
-    build([SOURCES / "port.c", SOURCES / "watch.c"], built)
+    build([SOURCES / "port.c", SOURCES / "operation.c", SOURCES / "watch.c"], built)
     assert "accesses" in run("native_process.py", str(built), str(tmp_path), "20181")

@@ -19,7 +19,7 @@ MANAGER_HEADERS = Path("/usr/include/rdma/rdma_cma.h")
 @pytest.mark.skipif(not HEADERS.exists(), reason="needs libibverbs-dev: run tools/setup.sh")
 def test_it_stands_all_that_a_fake_device_does(tmp_path: Path) -> None:
     built = tmp_path / "_verbs.abi3.so"
-    sources = [NATIVE / name for name in ("requester.c", "transfers.c", "line.c")]
+    sources = [NATIVE / name for name in ("requester.c", "transfers.c", "operation.c", "line.c")]
     build([*sources, Path(__file__).with_name("fake_verbs.c")], built)
     assert "accesses of a fake device" in run("requester_process.py", str(built), "20181")
 
