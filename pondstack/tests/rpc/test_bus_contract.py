@@ -181,10 +181,17 @@ def test_a_call_that_is_watched_outlives_its_watch(good_bus: Bus) -> None:
     assert good_bus.call("slow", operation_id="long", seconds=3.0, monitor=2) == "done"
 
 
+def stopped(pid: int) -> bool:
+    """Return whether all threads of a process are stopped: each stops by itself, after the signal was sent."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/stat")
+    return {task.read_text().rpartition(")")[2].split()[0] for task in tasks} == {"T"}
+
+
 def test_a_frozen_server_is_noticed_and_serves_again(good_bus: Bus) -> None:
     process = good_bus.process()
     good_bus.over_rdma()
     process.send_signal(signal.SIGSTOP)
+    assert wait_until(lambda: stopped(process.pid), SECONDS, 0.02)
     mine = str(uuid.uuid4())
     with pytest.raises(oslo_messaging.MessagingTimeout):
         good_bus.call("do", operation_id=mine, value=1, monitor=2)
