@@ -12,8 +12,9 @@ OPTIONS = [
         default="",
         help=(
             "How calls between controllers and agents cross beside the message broker: an entry point of the group "
-            "pondstack.transports, the same in all of a rack, such as shm (hosts of one machine) or tcp (debugging "
-            "only: nothing is encrypted). Empty: all calls go over the broker. The broker is needed in any case."
+            "pondstack.transports, the same in all of a rack, such as verbs (hosts with RDMA devices), shm (hosts of "
+            "one machine) or tcp (debugging only). Nothing is encrypted. Empty: all calls go over the broker. The "
+            "broker is needed in any case."
         ),
     ),
     cfg.StrOpt(
@@ -29,7 +30,11 @@ OPTIONS = [
     cfg.DictOpt(
         "transport_options",
         default={},
-        help="Further options of the transport as name:value, as its own page of the documentation has them.",
+        help=(
+            "Further options of the transport as name:value, as its own page of the documentation has them. That of "
+            "verbs is host, such as host:192.0.2.7: the address of this host, on its RDMA device, on which servers "
+            "listen. Without it they listen on the first IPv4 address of an RDMA device."
+        ),
     ),
     cfg.FloatOpt(
         "longest_pause_milliseconds",
