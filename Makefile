@@ -101,5 +101,5 @@ devstack-check: setup ## Test the DevStack plugin: each phase with stand-ins, th
 devstack: setup ## A real stack.sh in a systemd container, a zNUMA guest in it, unstack.sh, clean.sh (GIT_BASE, TIMES)
 	@devstack/tools/run.sh
 
-bench-rpc: setup ## Calls between components over RDMA against the same calls over RabbitMQ (DRIVER, ROUNDS)
+bench-rpc: $(if $(filter verbs,$(DRIVER)),hardware,setup) ## Calls between components over RDMA against the same calls over RabbitMQ (DRIVER=verbs: between emulated hosts; ROUNDS)
 	@$(PYTHON) -W ignore -m bench.rpc $(call option,rounds,ROUNDS) $(call option,driver,DRIVER)

@@ -1,6 +1,7 @@
 """A server of `make bench-rpc`, a process of its own: `python -m bench.rpc_server URL DRIVER FOLDER TOPIC [OPTION]`."""
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from oslo_service import backend
@@ -19,14 +20,22 @@ def target(topic: str, server: str | None = None) -> Any:
     return oslo_messaging.Target(exchange=rpc.EXCHANGE, topic=topic, version="1.0", server=server)
 
 
-def configuration(url: str, driver: str, folder: str, options: dict[str, str] | None = None) -> cfg.ConfigOpts:
-    """Return the configuration of a client or a server; `driver` "": the broker alone."""
+def parsed(options: Sequence[str]) -> dict[str, str]:
+    """Return name:value words as a transport's options."""
+    return dict(item.split(":", 1) for item in options)
+
+
+def configuration(
+    url: str, driver: str, folder: str, options: dict[str, str] | None = None, **others: Any
+) -> cfg.ConfigOpts:
+    """Return the configuration of a client or a server; `driver` "": the broker alone. `others`: more of [rpc]."""
     conf = cfg.ConfigOpts()
     rpc_conf.register_opts(conf)
     conf([], project="pondstack", default_config_files=[])
     oslo_messaging.TransportURL.parse(conf)  # registers transport_url
     conf.set_override("transport_url", url)
-    for name, value in {"transport": driver, "shm_folder": folder, "transport_options": options or {}}.items():
+    values = {"transport": driver, "shm_folder": folder, "transport_options": options or {}, **others}
+    for name, value in values.items():
         conf.set_override(name, value, group="rpc")
     return conf
 
@@ -44,7 +53,7 @@ class Endpoint:
 def main() -> None:
     """Serve until the standard input ends."""
     url, driver, folder, topic, *options = sys.argv[1:]
-    conf = configuration(url, driver, folder, dict(item.split(":", 1) for item in options))
+    conf = configuration(url, driver, folder, parsed(options))
     transport = rpc.get_transport(conf)
     server = oslo_messaging.get_rpc_server(transport, target(topic, "bench"), [Endpoint()])
     server.start()

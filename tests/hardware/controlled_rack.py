@@ -29,11 +29,11 @@ from pondstack.testing.servers import LOOPBACK, RabbitMQServer
 from . import heads
 from .channel import Started
 from .host import EmulatedHost
+from .machine import OUTSIDE
 from .qemu import ROOT
 
 TABLE = "/mnt/device"
 SERIAL = "handed"
-OUTSIDE = "10.0.2.2"
 STATE = "/var/lib/pondstack/agent"
 PYTHON = "/opt/pondstack/bin/python"
 CALL_SECONDS = 120.0

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+OUTSIDE = "10.0.2.2"
+"""The machine of the tests, for a host with `network`."""
+
 
 @dataclass(frozen=True)
 class Wire:
@@ -24,7 +27,7 @@ class Machine:
 
     `devices`: files that are the memory of CXL type 3 devices; the serials are 1, 2... in this order, which need not be
     that of mem0, mem1... `shares`: folder in the host to the folder outside that it sees there, read-only. `network`:
-    the host reaches the machine of the tests as 10.0.2.2. `wire`: a cable to another host.
+    the host reaches the machine of the tests as OUTSIDE. `wire`: a cable to another host.
     """
 
     name: str

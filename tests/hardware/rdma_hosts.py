@@ -36,23 +36,27 @@ def set_up(host: EmulatedHost, address: str) -> None:
 
 
 @contextmanager
-def one_host(hardware: Hardware, memory_mib: int = MEMORY_MIB) -> Iterator[EmulatedHost]:
+def one_host(hardware: Hardware, memory_mib: int = MEMORY_MIB, *, network: bool = False) -> Iterator[EmulatedHost]:
     """A host that reaches its own device."""
-    with hardware.hosts(Machine("host1", memory_mib=memory_mib)) as [host]:
+    with hardware.hosts(Machine("host1", memory_mib=memory_mib, network=network)) as [host]:
         set_up(host, ADDRESSES[0])
         yield host
 
 
+def pair(folder: Path, lender_mib: int = MEMORY_MIB) -> Sequence[Machine]:
+    """Return a lender and a borrower on one wire, whose socket is in `folder`; both reach this machine as well."""
+    socket = folder / "wire"
+    return [
+        Machine("lender", memory_mib=lender_mib, network=True, wire=Wire(socket, listens=True)),
+        # With one CPU emulation costs less, and the lender needs two to lose one.
+        Machine("borrower", memory_mib=MEMORY_MIB, cpus=1, network=True, wire=Wire(socket, listens=False)),
+    ]
+
+
 @contextmanager
 def two_hosts(hardware: Hardware, folder: Path, lender_mib: int) -> Iterator[Sequence[EmulatedHost]]:
-    """A lender and a borrower on one wire, whose socket is in `folder`."""
-    socket = folder / "wire"
-    machines = [
-        Machine("lender", memory_mib=lender_mib, wire=Wire(socket, listens=True)),
-        # With one CPU emulation costs less, and the lender needs two to lose one.
-        Machine("borrower", memory_mib=MEMORY_MIB, cpus=1, wire=Wire(socket, listens=False)),
-    ]
-    with hardware.hosts(*machines) as hosts:
+    """The two of `pair`, each with its address and its device."""
+    with hardware.hosts(*pair(folder, lender_mib)) as hosts:
         for host, address in zip(hosts, ADDRESSES, strict=True):
             set_up(host, address)
         yield hosts
