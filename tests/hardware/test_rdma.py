@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from pondstack.testing.servers import LOOPBACK, RabbitMQServer
 from pondstack_rdma.model import Key
 
 from .conftest import Hardware
 from .figures import Figures
 from .host import EmulatedHost
-from .rdma_hosts import two_hosts
+from .machine import OUTSIDE
+from .rdma_hosts import ADDRESSES, two_hosts
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1500)]
 MIB = 2**20
@@ -35,6 +37,10 @@ DEADLINE_SECONDS = 8.0
 """In which a borrower learns that its lender is suspended."""
 
 GROUP = "/sys/fs/cgroup/lender"
+CALLS = 20
+CALLS_SECONDS = 120.0
+CALLS_SERVER = ["/opt/pondstack/bin/python", "-W", "ignore", "-m", "bench.rpc_server"]
+SET_WIRE = ["sh", "-ec", 'p=$(grep -lix "$0" /sys/class/net/*/address); p=${p%/address}; ip link set "${p##*/}" "$1"']
 
 
 @pytest.fixture(scope="module")
@@ -137,6 +143,36 @@ def test_the_end_of_a_lender_is_heard_of(hosts: Sequence[EmulatedHost], figures:
     begun = time.monotonic()
     assert waiting.ended(DEADLINE_SECONDS)
     figures.add("a killed lender is noticed", time.monotonic() - begun, "s", f"<= {DEADLINE_SECONDS:g}")
+
+
+def test_calls_cross_over_rdma_and_over_the_broker_while_the_wire_is_cut(
+    hosts: Sequence[EmulatedHost], rabbitmq: RabbitMQServer, figures: Figures
+) -> None:
+    """Through oslo.messaging, as agents and controllers call; the broker is reached by another network."""
+    words = [rabbitmq.transport_url("two-hosts").replace(LOOPBACK, OUTSIDE), "verbs", "/run", "calls"]
+    server = hosts[0].start([*CALLS_SERVER, *words, f"host:{ADDRESSES[0]}"], env={"PYTHONPATH": "/opt/code"})
+    names = dict(zip(("url", "driver", "folder", "topic"), words, strict=True))
+    client = hosts[1].remote("bench.rpc_client:Client", **names, retry_seconds=0.5)
+    server.wait_for("ready")
+    assert client.reaches_rdma(CALLS_SECONDS), server.output()
+    before = client.answered()
+    for _ in range(CALLS):
+        client.call()
+    figures.add("calls between hosts, over RDMA", client.answered() - before, "", f"= {CALLS}")
+    assert client.answered() == before + CALLS
+    # At the lender: an emulated device (rxe) that cannot send datagrams once connects nobody any more.
+    wire = hosts[0].machine.wire
+    assert wire is not None
+    hosts[0].run([*SET_WIRE, wire.mac, "down"]).check()
+    before = client.answered()
+    slowest = max(client.call() for _ in range(CALLS)) / 1e6
+    figures.add("slowest call while the wire is cut", slowest, "s")
+    assert client.answered() == before
+    hosts[0].run([*SET_WIRE, wire.mac, "up"]).check()
+    assert client.reaches_rdma(CALLS_SECONDS), "over RDMA again"
+    client.close()
+    server.write(close=True)
+    assert server.wait() == 0
 
 
 def test_a_lender_without_cpus_serves_and_a_suspended_one_does_not(
