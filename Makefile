@@ -70,8 +70,8 @@ robustness-rdma: setup ## Kill lenders of memory under load; no page may be wron
 hardware-cxl: hardware ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
 	@$(PYTHON) -m pytest -v tests/hardware $(PYTEST_ARGS)
 
-hardware-rdma: hardware ## Test RDMA between emulated hosts, over soft-RoCE: frozen, suspended, attacked lenders (MIB, 1 GiB; PYTEST_ARGS)
-	@PONDSTACK_RDMA_MIB=$(or $(MIB),1024) $(PYTHON) -m pytest -v tests/hardware/test_rdma.py tests/hardware/test_rdma_contract.py $(PYTEST_ARGS)
+hardware-rdma: hardware ## Test RDMA between emulated hosts, over soft-RoCE: frozen, suspended, attacked lenders, calls (MIB, 1 GiB; PYTEST_ARGS)
+	@PONDSTACK_RDMA_MIB=$(or $(MIB),1024) PONDSTACK_RDMA_WHOLE=1 $(PYTHON) -m pytest -v tests/hardware/test_rdma.py tests/hardware/test_rdma_contract.py $(PYTEST_ARGS)
 
 bench-scheduler: setup ## Time of Nova's select_destinations with our plugins against without
 	@$(PYTHON) -m bench.scheduler $(call option,rounds,ROUNDS)

@@ -10,7 +10,7 @@ from .qemu import ROOT, Files
 
 _FILES = ("setup.py", "setup.cfg", "pyproject.toml", "README.md")
 _FOLDERS = ("pondstack", "agent", "api", "rdma", "nova_plugins", "tempest_tests")
-_TESTS = ("tests/hardware", "rdma/tests", "bench")
+_TESTS = ("tests/hardware", "rdma/tests", "pondstack/tests/rpc", "bench")
 _SIZE = "64M"
 
 

@@ -1,37 +1,69 @@
-"""The contract of rdma/tests/test_contract_*.py on the verbs driver: run inside a host, over its own device."""
+"""Contracts on the verbs driver, run inside a host, over its own device: that of transports, and that of RPC.
 
-from collections.abc import Iterator
+The calls' broker is a RabbitMQ of this machine. `make hardware-rdma` runs all of what RPC promises, `make test` a part.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
 
 import pytest
+
+from pondstack.testing.servers import LOOPBACK, RabbitMQServer
 
 from .conftest import Hardware
 from .figures import Figures
 from .host import EmulatedHost
+from .machine import OUTSIDE
 from .qemu import ROOT
 from .rdma_hosts import one_host
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1200)]
 PYTEST = ["/opt/pondstack/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
 CONTRACT = [f"rdma/tests/{path.name}" for path in sorted((ROOT / "rdma/tests").glob("test_contract_*.py"))]
+CALLS = "pondstack/tests/rpc/test_bus_contract.py"
+CALLS_WITHOUT_BROKER = "rdma/tests/test_rpc.py"
+QUICK_CALLS = "values_errors or in_time or listens_again or ping"
+WHOLE = "PONDSTACK_RDMA_WHOLE"
 ONE_TEST_SECONDS = 300
 
 
 @pytest.fixture(scope="module")
 def host(hardware: Hardware) -> Iterator[EmulatedHost]:
     """A host with an RDMA device."""
-    with one_host(hardware) as host:
+    with one_host(hardware, network=True) as host:
         yield host
 
 
-def test_the_contract_of_transports(host: EmulatedHost, figures: Figures) -> None:
+def promises_held(host: EmulatedHost, tests: Sequence[str], broker: str = "") -> float:
+    """Run tests inside the host, all of which must pass, without a skip; how many."""
     done = host.run(
-        [*PYTEST, "--rootdir", "/opt/code", "--timeout", str(ONE_TEST_SECONDS), *CONTRACT],
-        env={"PONDSTACK_TEST_VERBS": "1", "PYTHONPATH": "/opt/code", "PYTHONDONTWRITEBYTECODE": "1"},
+        [*PYTEST, "--rootdir", "/opt/code", "--timeout", str(ONE_TEST_SECONDS), *tests],
+        env={
+            "PONDSTACK_TEST_VERBS": "1",
+            "PONDSTACK_TEST_BROKER": broker,
+            "PYTHONPATH": "/opt/code",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         cwd="/opt/code",
         timeout=1100,
     )
     print(done.stdout[-20_000:], done.stderr[-2000:])
     assert done.returncode == 0
     summary = done.stdout.strip().splitlines()[-1]
-    figures.add("promises of the contract, verbs", float(summary.split()[0]), "passed")
     assert "skipped" not in summary
+    return float(summary.split()[0])
+
+
+def test_the_contract_of_transports(host: EmulatedHost, figures: Figures) -> None:
+    figures.add("promises of the contract, verbs", promises_held(host, CONTRACT), "passed")
+
+
+def test_the_contract_of_calls(host: EmulatedHost, rabbitmq: RabbitMQServer, figures: Figures) -> None:
+    broker = rabbitmq.transport_url("emulated-host").replace(LOOPBACK, OUTSIDE)
+    whole = bool(os.environ.get(WHOLE))
+    # The plugin has pytest know our package from where it is installed, not from the folder of these tests.
+    words = ["-p", "pondstack.testing.tiers", *([] if whole else ["-k", QUICK_CALLS]), CALLS]
+    passed = promises_held(host, words, broker)
+    if whole:
+        passed += promises_held(host, ["-k", "verbs", CALLS_WITHOUT_BROKER])
+    figures.add("promises of calls, verbs", passed, "passed", "" if whole else "(some of them)")

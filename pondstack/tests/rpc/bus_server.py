@@ -39,6 +39,8 @@ def bus_conf(url: str, transport: str, folder: str) -> cfg.ConfigOpts:
     conf.set_override("transport_url", url)
     for name, value in {"transport": transport, "shm_folder": folder, "retry_seconds": 0.2}.items():
         conf.set_override(name, value, group="rpc")
+    if transport == "verbs":  # in a host under emulation, which stands still for seconds on a busy machine
+        conf.set_override("access_timeout_seconds", 20.0, group="rpc")
     return conf
 
 

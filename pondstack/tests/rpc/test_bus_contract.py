@@ -1,4 +1,7 @@
-"""What RPC promises, on RabbitMQ and over RDMA beside it: the same tests, as it is the same API."""
+"""What RPC promises, on RabbitMQ and over RDMA beside it: the same tests, as it is the same API.
+
+Over shared memory; in the emulated hosts of tests/hardware over their RDMA device, with a broker outside of them.
+"""
 
 import logging
 import os
@@ -10,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 import pytest
@@ -20,15 +23,22 @@ from pondstack.rpc import transport as rpc
 from pondstack.rpc.persisting import Patience, Persisting
 from pondstack.rpc.rdma import settings
 from pondstack.testing.daemon import wait_until
-from pondstack.testing.servers import RabbitMQServer
 from pondstack_rdma.fault import FaultPlan, FaultTransport
 from pondstack_rdma.shm import ShmTransport
 
 from .bus_server import BusServer, bus_conf, journal_of, target
 
+if TYPE_CHECKING:  # what the other servers need is not where a broker is given
+    from pondstack.testing.servers import RabbitMQServer
+
 pytestmark = pytest.mark.functional
 SECONDS = 60.0
-BUSES = ("rabbit", "rdma", "rdma-bad-link")
+BROKER = "PONDSTACK_TEST_BROKER"
+"""URL of a RabbitMQ for these tests, where none can be started."""
+
+TRANSPORT = "verbs" if os.environ.get("PONDSTACK_TEST_VERBS") else "shm"
+GOOD_BUSES = ("rabbit", "rdma") if TRANSPORT == "shm" else ("rdma",)
+BUSES = (*GOOD_BUSES, "rdma-bad-link") if TRANSPORT == "shm" else GOOD_BUSES
 BAD_LINK = FaultPlan(seed=11, lost=0.01, unanswered=0.01, broken=0.003, partial=0.003)
 
 
@@ -45,7 +55,7 @@ class Bus:
         self._servers: list[BusServer] = []
         self._processes: list[subprocess.Popen[str]] = []
 
-    def conf(self, transport: str = "shm") -> Any:
+    def conf(self, transport: str = TRANSPORT) -> Any:
         return bus_conf(self._url, transport if self.rdma else "", str(self._folder))
 
     def serve(self, name: str = "one", conf: Any = None) -> BusServer:
@@ -54,7 +64,7 @@ class Bus:
         return server
 
     def process(self, name: str = "one") -> subprocess.Popen[str]:
-        words = [self._url, "shm" if self.rdma else "", self._folder, self._topic, name]
+        words = [self._url, TRANSPORT if self.rdma else "", self._folder, self._topic, name]
         script = Path(__file__).with_name("bus_server.py")
         process = subprocess.Popen(
             [sys.executable, str(script), *map(str, words)],
@@ -101,7 +111,10 @@ class Bus:
 
 
 @pytest.fixture(scope="module")
-def url(rabbitmq: RabbitMQServer) -> str:
+def url(request: pytest.FixtureRequest) -> str:
+    if given := os.environ.get(BROKER):
+        return given
+    rabbitmq: RabbitMQServer = request.getfixturevalue("rabbitmq")
     return rabbitmq.transport_url("bus-contract")
 
 
@@ -127,7 +140,7 @@ def bus(request: pytest.FixtureRequest, make_bus: Callable[[str], Bus]) -> Bus:
     return make_bus(request.param)
 
 
-@pytest.fixture(params=BUSES[:2])
+@pytest.fixture(params=GOOD_BUSES)
 def good_bus(request: pytest.FixtureRequest, make_bus: Callable[[str], Bus]) -> Bus:
     """One whose first call tells something: over a bad link any call may be lost."""
     return make_bus(request.param)
