@@ -20,7 +20,9 @@ from pondstack_agent.pagestore.process import LOCK as PAGE_STORE_LOCK
 ROOM_MIB = 16
 """What the device keeps beside its memory."""
 SERIAL = "rack-pool0"
-POOL_SECONDS = 90.0
+POOL_SECONDS = 150.0
+COMPUTE_TRAIT = "COMPUTE_NODE"
+"""Nova gives it to the provider of each compute host, at the end of its first update."""
 CONTROLLERS = ("controller1", "controller2")
 """Names of the controllers: on one database and one broker, one leads and the other stands by."""
 KINDS = ("nova-compute", "pondstack-agent", "pondstack-controller")
@@ -165,6 +167,10 @@ def _missing(placement: Adapter, memory: Adapter, wanted: set[str]) -> str:
     members = placement.get(f"/resource_providers?member_of=in:{shared}").json()["resource_providers"] if shared else []
     if outside := wanted - {entry["name"] for entry in members}:
         return f"Placement does not share it with {', '.join(sorted(outside))}"
+    # nova-compute's first update is lost, to be repeated a minute later, when our aggregate comes in the middle of it.
+    ready = placement.get(f"/resource_providers?required={COMPUTE_TRAIT}").json()["resource_providers"]
+    if unready := wanted - {entry["name"] for entry in ready}:
+        return f"nova-compute of {', '.join(sorted(unready))} has not told Placement its traits"
     up = {host["name"] for host in memory.get("/hosts?limit=1000").json()["hosts"] if host["up"]}
     return f"no word from the agents of {', '.join(sorted(wanted - up))}" if wanted - up else ""
 
