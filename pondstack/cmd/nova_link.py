@@ -21,7 +21,7 @@ def link(folder: Path) -> str:
     target = _target(folder)
     if _written(target) != TEXT:
         # Whole or not at all: of half a module nobody could tell whose it is.
-        new = target.with_name(f"{NAME}.new")
+        new = _unfinished(target)
         new.write_text(TEXT)
         new.replace(target)
     return f"{target}: compute_driver may be pond.PondLibvirtDriver"
@@ -31,6 +31,7 @@ def unlink(folder: Path) -> str:
     """Remove the module; may be repeated. Raises BadRequest, OSError."""
     target = _target(folder)
     target.unlink(missing_ok=True)
+    _unfinished(target).unlink(missing_ok=True)
     return f"{target}: not there"
 
 
@@ -48,6 +49,11 @@ def _target(folder: Path) -> Path:
     if target.exists() and "pondstack-manage nova link" not in _written(target):
         raise BadRequest(f"{target} is not pondstack's: move it away; nothing was changed")
     return target
+
+
+def _unfinished(target: Path) -> Path:
+    """Return what a link that was interrupted leaves."""
+    return target.with_name(f"{NAME}.new")
 
 
 def _written(target: Path) -> str:
