@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc
+.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -26,6 +26,10 @@ help: ## Show the targets
 
 setup: ## Install what rack and tests need: Debian packages, a pinned venv in .venv
 	@tools/setup.sh
+
+constraints: setup ## Pin in constraints.txt what setup.cfg asks for, all extras; what is pinned stays (UPGRADE=1: all anew)
+	@echo uv | $(VENV)/bin/uv pip compile -q $(if $(filter-out 0,$(UPGRADE)),--upgrade) --universal --python-version 3.11 --all-extras \
+		--no-annotate --custom-compile-command "make constraints" --output-file constraints.txt setup.cfg -
 
 hardware: setup ## Build the disk of the emulated hosts, where it is missing or out of date
 	@tools/hardware.sh
