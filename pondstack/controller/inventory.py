@@ -126,7 +126,7 @@ class InventorySync:
     def _write_host(self, view: RackView, host: str) -> None:
         """Join a host's provider to the aggregates of its pools; one that Nova has not registered yet comes later."""
         report = view.hosts[host]
-        provider = self._placement.provider_by_name(host)
+        provider = self._placement.host_provider(host)
         if provider is None:
             return
         if self._placement.change_aggregates(provider, lambda present: wanted_aggregates(view, host, present)):

@@ -84,7 +84,7 @@ class LentInventory:
     def _share(self, borrowers: Sequence[str]) -> None:
         """Join the borrowers' providers to the aggregate; one that Nova has not registered yet comes later."""
         for host in sorted(set(borrowers) ^ self._joined):
-            provider = self._placement.provider_by_name(host)
+            provider = self._placement.host_provider(host)
             if provider is None:
                 continue
             if host in borrowers:

@@ -11,6 +11,9 @@ RESOURCE_CLASS = "CUSTOM_POND_MEMORY_MB"
 
 SHARING_TRAIT = "MISC_SHARES_VIA_AGGREGATE"
 
+COMPUTE_TRAIT = "COMPUTE_NODE"
+"""Nova gives it to the provider of each compute host, at the end of its first update."""
+
 
 def slices_for(mib: int, slice_mib: int = DEFAULT_SLICE_MIB) -> int:
     """Return how many slices `mib` MiB are.

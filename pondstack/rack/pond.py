@@ -8,7 +8,7 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import HttpError
 
 from pondstack.devices import pool_uuid
-from pondstack.domain.units import RESOURCE_CLASS
+from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
 from pondstack.rack import config, keystone, tcg_qemu
 from pondstack.rack.layout import Layout, RackError, program
 from pondstack.rack.processes import rpc, run, wsgi
@@ -21,8 +21,6 @@ ROOM_MIB = 16
 """What the device keeps beside its memory."""
 SERIAL = "rack-pool0"
 POOL_SECONDS = 150.0
-COMPUTE_TRAIT = "COMPUTE_NODE"
-"""Nova gives it to the provider of each compute host, at the end of its first update."""
 CONTROLLERS = ("controller1", "controller2")
 """Names of the controllers: on one database and one broker, one leads and the other stands by."""
 KINDS = ("nova-compute", "pondstack-agent", "pondstack-controller")

@@ -58,6 +58,10 @@ class Placement:
         self._answer()
         return next((uuid for uuid, provider in self.providers.items() if provider.name == name), None)
 
+    def host_provider(self, name: str) -> str | None:
+        """Return the UUID of a host's provider; they are all whole."""
+        return self.provider_by_name(name)
+
     def ensure_provider(self, uuid: str, name: str) -> None:
         """Make the provider, or give it the name."""
         self._answer()

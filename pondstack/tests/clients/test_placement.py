@@ -11,7 +11,7 @@ from oslo_config import cfg
 from pondstack.clients.placement import Inventory, Placement
 from pondstack.conf import placement as options
 from pondstack.domain.errors import NotLeader, Unavailable
-from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
+from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS, SHARING_TRAIT
 
 WANTED = Inventory(total=8192, reserved=1024, step_size=1024, min_unit=1024, max_unit=8192)
 
@@ -34,6 +34,14 @@ def test_a_provider_is_made_once_and_renamed(placement, placement_http, pool):
     assert get(placement_http, f"/resource_providers/{pool}")["name"] == "pondstack-other"
     assert placement.provider_by_name("pondstack-other") == pool
     assert placement.provider_by_name("nobody") is None
+
+
+def test_a_host_is_found_when_nova_has_told_all_of_it(placement):
+    uuid = str(uuid4())
+    placement.ensure_provider(uuid, "host")
+    assert placement.host_provider("host") is None
+    placement.ensure_trait(uuid, COMPUTE_TRAIT)
+    assert placement.host_provider("host") == uuid
 
 
 def test_traits_keep_the_others(placement, placement_http, pool):

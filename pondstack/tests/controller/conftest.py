@@ -30,6 +30,7 @@ from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import InUse
 from pondstack.domain.sizing import StaticShare
+from pondstack.domain.units import COMPUTE_TRAIT
 from pondstack.rpc.wire import Attached, Grant, Report
 from pondstack.testing import lead
 
@@ -168,9 +169,16 @@ def placed(database, device, placement) -> Rack:
     """A rack with real Placement, which has the providers of both hosts and our pool."""
     made = make_rack(database, device.path, placement)
     for host in made.agents:
-        placement.ensure_provider(str(uuid4()), host)
+        register_host(placement, host)
     made.sync.write(made.reader.rack())
     return made
+
+
+def register_host(placement: Placement, host: str) -> None:
+    """What nova-compute does when it starts on a new host."""
+    uuid = str(uuid4())
+    placement.ensure_provider(uuid, host)
+    placement.ensure_trait(uuid, COMPUTE_TRAIT)
 
 
 def make_rack(database: Database, path, placement: Placement | None, down_seconds: float = 20.0, more=()) -> Rack:

@@ -1,7 +1,5 @@
 """Lent memory in a real Placement: one provider, what can be claimed of it, and whom it is shared with."""
 
-from uuid import uuid4
-
 import pytest
 
 from pondstack.clients.placement import Inventory
@@ -11,6 +9,7 @@ from pondstack.domain.lending import REMOTE_CLASS, Lender, LenderKind
 from pondstack.testing.memory_lease import take_over
 from pondstack.testing.memory_ledger import MemoryLedger
 from pondstack.testing.memory_store import MemoryStore
+from pondstack.tests.controller.conftest import register_host
 from pondstack.tests.db.conftest import report
 
 SIZE, LIFE = 64, "22222222-2222-4222-8222-222222222222"
@@ -22,7 +21,7 @@ def ledger(placement):
     made = MemoryLedger(store, take_over(store))
     for host in ("h1", "h2", "h3"):
         made.heartbeat(report(host, pools=[], borrowed=None if host == "h3" else {}))
-        placement.ensure_provider(str(uuid4()), host)
+        register_host(placement, host)
     return made
 
 

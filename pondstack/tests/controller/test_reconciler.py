@@ -9,7 +9,7 @@ from pondstack.clients.placement import Inventory
 from pondstack.controller.inventory import aggregate_uuid, provider_name
 from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.domain.model import Extent
-from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
+from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.rpc.wire import Attached
 from pondstack.testing import lead
 from pondstack.tests.controller.conftest import POOL, audit, make_rack
@@ -310,7 +310,11 @@ def test_a_host_that_nova_registers_later_is_joined_later(placed, placement):
     placed.ledger.heartbeat({**placed.agents["h1"].report().to_wire(), "host": "h3"})
     placed.sync.write(placed.reader.rack())
     assert placed.reader.host("h3").provider_uuid is None
-    placement.ensure_provider(str(uuid4()), "h3")
+    uuid = str(uuid4())
+    placement.ensure_provider(uuid, "h3")
+    placed.sync.write(placed.reader.rack())
+    assert placed.reader.host("h3").provider_uuid is None, "nova-compute is still telling Placement of it"
+    placement.ensure_trait(uuid, COMPUTE_TRAIT)
     placed.sync.write(placed.reader.rack())
     assert placed.reader.host("h3").provider_uuid == placement.provider_by_name("h3")
 
