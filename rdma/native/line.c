@@ -1,8 +1,8 @@
 /* A borrower's connection over verbs: a batch is one chain of work requests, of which only the last is signalled; one
  * that fails always is, and says which it was.
  *
- * Waiting: look for a completion for a millisecond, giving the CPU away in between, then sleep until the completion
- * channel or the lender's end wakes it. A loop that only polls would take the CPU from a device that is software.
+ * Waiting: look for a completion, soon giving the CPU away between two looks, for a millisecond; then sleep until the
+ * completion channel or the lender's end wakes it. A loop that only polls would take the CPU from a device that is software.
  */
 #define _GNU_SOURCE
 #include "line.h"
@@ -13,10 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 /* So long a completion is looked for. A card answers within a few microseconds of it; a device that is software takes
  * some 100 us, and to be woken up costs as much again. */
 static const int64_t LOOK_NS = 1000000;
+/* So long without giving the CPU away, which costs a tenth of such an answer; never where there is one CPU only. */
+static const int64_t SPIN_NS = 100000;
 enum { LOOKS_AT_LEAST = 2 };
 
 static int64_t now_ns(void)
@@ -53,6 +56,7 @@ const char *line_open(Line *line, const char *device)
     if (line->works == NULL || line->pieces == NULL) {
         return "memory";
     }
+    line->alone = sysconf(_SC_NPROCESSORS_ONLN) == 1;
     if ((line->context = open_device(device)) == NULL) {
         return "device";
     }
@@ -177,13 +181,16 @@ static int sleep_until_event(Line *line, int64_t ends)
 static int wait_for(Line *line, struct ibv_wc *completion, int64_t ends)
 {
     for (;;) {
-        int64_t sleeps = now_ns() + LOOK_NS;
-        for (int looks = 0; looks < LOOKS_AT_LEAST || now_ns() < sleeps; looks++) {
+        int64_t begun = now_ns(), looked = 0;
+        for (int looks = 0; looks < LOOKS_AT_LEAST || looked < LOOK_NS; looks++) {
             int found = ibv_poll_cq(line->queue, 1, completion);
             if (found != 0) {
                 return found > 0 ? 0 : LINE_BROKEN;
             }
-            sched_yield();
+            looked = now_ns() - begun;
+            if (line->alone || looked >= SPIN_NS) {
+                sched_yield();
+            }
         }
         if (ibv_req_notify_cq(line->queue, 0) != 0) {
             return LINE_BROKEN;
@@ -219,6 +226,18 @@ int line_carry_out(Line *line, const Transfer *transfers, unsigned count, double
         at += transfers[each].size;
     }
     return status;
+}
+
+unsigned line_time(Line *line, const Transfer *transfer, unsigned turns, double seconds, int64_t *ns)
+{
+    unsigned made = 0, done;
+    int64_t begun = now_ns();
+    while (made < turns && line_carry_out(line, transfer, 1, seconds, &done) == 0) {
+        int64_t ended = now_ns();
+        ns[made++] = ended - begun;
+        begun = ended;
+    }
+    return made;
 }
 
 void line_close(Line *line)

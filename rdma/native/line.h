@@ -23,6 +23,7 @@ typedef struct {
     size_t stage_bytes;
     unsigned depth;
     int manager, control; /* descriptors: readable, and hung up, once the lender has ended */
+    bool alone; /* the machine has one CPU: whoever looks for a completion keeps it from the device's driver */
     bool ended; /* nothing but closing is left */
 } Line;
 
@@ -52,6 +53,9 @@ int line_connect(Line *line, const Peer *peer);
 /* Carry out at most `depth` transfers in order: the status of the one that failed, or 0. `done` are complete. After
  * another status than 0 the line has ended. Without the interpreter's lock. */
 int line_carry_out(Line *line, const Transfer *transfers, unsigned count, double seconds, unsigned *done);
+
+/* Carry out one transfer again and again, each within `seconds`: how often it went well, and the nanoseconds of each. */
+unsigned line_time(Line *line, const Transfer *transfer, unsigned turns, double seconds, int64_t *ns);
 
 /* Give all back; idempotent. */
 void line_close(Line *line);

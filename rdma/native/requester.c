@@ -66,6 +66,35 @@ static PyObject *requester_write(PyObject *self, PyObject *const *arguments, Py_
     return one((Requester *)self, arguments, count, false);
 }
 
+/* time_reads(key, offset, into, count): the nanoseconds of each, as bytes of int64; fewer when one failed. */
+static PyObject *requester_time_reads(PyObject *self, PyObject *arguments)
+{
+    Requester *requester = (Requester *)self;
+    PyObject *key, *offset, *into;
+    unsigned count, made = 0;
+    if (!PyArg_ParseTuple(arguments, "OOOI", &key, &offset, &into, &count)) {
+        return NULL;
+    }
+    int64_t *ns = PyMem_Calloc(count, sizeof *ns);
+    if (ns == NULL) {
+        return PyErr_NoMemory();
+    }
+    if (!begin(requester)) {
+        PyMem_Free(ns);
+        return NULL;
+    }
+    if (!requester->line.ended && prepare(requester, 0, key, offset, into, true)) {
+        Py_BEGIN_ALLOW_THREADS
+        made = line_time(&requester->line, requester->transfers, count, requester->seconds, ns);
+        Py_END_ALLOW_THREADS
+        release(requester, 1);
+    }
+    requester->busy = false;
+    PyObject *times = PyBytes_FromStringAndSize((const char *)ns, (Py_ssize_t)(made * sizeof *ns));
+    PyMem_Free(ns);
+    return times;
+}
+
 /* batch(operations): how many are complete and the status of the next one. */
 static PyObject *requester_batch(PyObject *self, PyObject *operations)
 {
@@ -270,6 +299,8 @@ static PyMethodDef requester_methods[] = {
     {"write", METHOD(requester_write), METH_FASTCALL, "write(key, offset, data): its status."},
     {"batch", requester_batch, METH_O, "batch(operations): how many are complete, the status of the next."},
     {"carry_out", requester_carry_out, METH_VARARGS, "carry_out(requests, seconds): the same, unchecked."},
+    {"time_reads", requester_time_reads, METH_VARARGS,
+     "time_reads(key, offset, into, count): nanoseconds of reads one after the other, as bytes of int64."},
     {"close", requester_close, METH_NOARGS, "close(): give all back; idempotent."},
     {NULL, NULL, 0, NULL},
 };

@@ -136,6 +136,23 @@ def what_the_device_says(fake: Fake) -> None:
             assert line.read(bad, 0, bytearray(4)) == HUNG_UP
 
 
+def timed_reads(fake: Fake) -> None:
+    """So many times as there were reads, and the bytes of the last one."""
+    with fake.line(seconds=0.05) as (line, _):
+        key, mute = window(line, GOOD), window(line, MUTE)
+        into = bytearray(8)
+        assert line.write(key, 8, b"12345678") == 0
+        times = memoryview(line.time_reads(key, 8, into, 50)).cast("q")
+        assert len(times) == 50
+        assert min(times) > 0
+        assert into == b"12345678"
+        assert line.time_reads(key, REGION_BYTES, into, 5) == b""
+        assert line.time_reads(key, 0, into, 0) == b""
+        raises(TypeError, lambda: line.time_reads(key, 0, into))  # type: ignore[call-arg]
+        assert line.time_reads(mute, 0, into, 5) == b""
+        assert line.time_reads(key, 0, into, 5) == b"", "the line has ended"
+
+
 def windows(fake: Fake) -> None:
     """Known by identity only; those that find no room, and those that were forgotten, are left to Python."""
     with fake.line() as (line, _):
@@ -208,7 +225,7 @@ def main(path: str, seed: int) -> None:
     fake = Fake(make)
     raises(OSError, lambda: make("rxe7", 0, 0, 1, memoryview(bytearray(1)), 1.0, Read, Write))
     done = random_accesses(fake, random.Random(seed))
-    for part in (what_the_device_says, windows, odd_arguments, one_call_at_a_time):
+    for part in (what_the_device_says, timed_reads, windows, odd_arguments, one_call_at_a_time):
         part(fake)
     print(f"{done} accesses of a fake device, seed {seed}")
 
