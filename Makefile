@@ -102,7 +102,7 @@ bench-rdma: hardware ## Reads of 4 KiB by the verbs driver against perftest's ib
 devstack-check: setup ## Test the DevStack plugin: each phase with stand-ins, then without each of its lines (DEVSTACK_DIR)
 	@$(PYTHON) -m tests.devstack
 
-devstack: setup ## A real stack.sh in a systemd container, a zNUMA guest in it, unstack.sh, clean.sh (GIT_BASE, TIMES)
+devstack: setup ## A real stack.sh in a systemd container, a zNUMA guest in it, unstack.sh, clean.sh (GIT_BASE, TIMES, NODES, VIRT_DRIVER)
 	@devstack/tools/run.sh
 
 bench-rpc: $(if $(filter verbs,$(DRIVER)),hardware,setup) ## Calls between components over RDMA against the same calls over RabbitMQ (DRIVER=verbs: between emulated hosts; ROUNDS)

@@ -1,16 +1,29 @@
 # shellcheck shell=bash
-# A Debian root, and a systemd container on it with a network namespace of its own; sourced by run.sh.
+# A Debian root, and systemd containers on it with a network namespace each, on one bridge; sourced by run.sh.
 #
-# The root is made once; the container runs on an overlay of it, so that a fresh machine costs nothing. Its network is a
-# veth pair with address translation: it reaches out, and nothing outside reaches in. Needs: root, WORK, LOG, say, die.
+# The root is made once; each container runs on an overlay of it, so that a fresh machine costs nothing. Their network is
+# translated: it reaches out, and nothing outside reaches in. Needs: root, WORK, LOG, NODES, say, die. What is named for
+# one node is for the one that at_node chose last.
 
-ROOT=$WORK/root                 # the container's root: an overlay of $WORK/base
-NETNS=pondstack-devstack
-ADDRESS=198.18.77.2             # of the range for benchmarks: nobody's network
-OUTSIDE=198.18.77.1
+BRIDGE=pond-devstack
+NETWORK=198.18.77               # of the range for benchmarks: nobody's network
 MTU=1400
+CGROUPS=/sys/fs/cgroup
+[ ! -d "$CGROUPS/unified" ] || CGROUPS=$CGROUPS/unified
+declare -A NSPAWNS LEADERS      # by node: the process to end, and the container's init
 BASE_PACKAGES=systemd,systemd-sysv,dbus,sudo,locales,git,python3,python3-venv,python3-dev,gcc,ca-certificates,iproute2,iptables
-BASE_PACKAGES+=,procps,lsb-release,curl,wget,less,kmod,openssl,netbase,acl
+BASE_PACKAGES+=,passwd,procps,lsb-release,curl,wget,less,kmod,openssl,netbase,acl
+
+# at_node NUMBER: go on with that node: 1 has all services, 2 and on are compute nodes.
+at_node() {
+    NUMBER=$1
+    NAME=devstack$NUMBER
+    ADDRESS=$NETWORK.$((NUMBER + 1))
+    NETNS=pondstack-$NAME
+    CGROUP=$CGROUPS/pondstack-$NAME
+    OWN=$WORK/node$NUMBER         # what is its own of the root
+    ROOT=$OWN/root
+}
 
 # The Debian root, made when it is not there yet.
 make_base() {
@@ -33,13 +46,13 @@ make_base() {
 # An empty overlay on the root, with what stack.sh wants of a machine; with REUSE the one of the former run as it is.
 make_root() {
     local fresh=yes
-    if [ "$REUSE" = 1 ] && [ -d "$WORK/upper/opt/stack" ]; then
+    if [ "$REUSE" = 1 ] && [ -d "$OWN/upper/opt/stack" ]; then
         fresh=no
     else
-        rm -rf --one-file-system "$WORK/upper" "$WORK/overlay"
+        rm -rf --one-file-system "$OWN"
     fi
-    mkdir -p "$WORK/upper" "$WORK/overlay" "$ROOT"
-    mount -t overlay pondstack-devstack -o "lowerdir=$WORK/base,upperdir=$WORK/upper,workdir=$WORK/overlay" "$ROOT" ||
+    mkdir -p "$OWN/upper" "$OWN/overlay" "$ROOT"
+    mount -t overlay pondstack-devstack -o "lowerdir=$WORK/base,upperdir=$OWN/upper,workdir=$OWN/overlay" "$ROOT" ||
         die "mounting the overlay"
     if [ "$fresh" = yes ]; then
         furnish_root
@@ -47,8 +60,12 @@ make_root() {
 }
 
 furnish_root() {
-    echo devstack >"$ROOT/etc/hostname"
-    printf '127.0.0.1 localhost\n%s devstack\n' "$ADDRESS" >"$ROOT/etc/hosts"
+    local node
+    echo "$NAME" >"$ROOT/etc/hostname"
+    echo '127.0.0.1 localhost' >"$ROOT/etc/hosts"
+    for ((node = 1; node <= NODES; node++)); do
+        echo "$NETWORK.$((node + 1)) devstack$node" >>"$ROOT/etc/hosts"
+    done
     rm -f "$ROOT/etc/resolv.conf"
     cp -L /etc/resolv.conf "$ROOT/etc/resolv.conf"
     # The certificates that this machine trusts.
@@ -80,17 +97,12 @@ network_up() {
     out=$(ip -o route get 192.0.2.255 2>/dev/null | sed -n 's/.* dev \([^ ]*\).*/\1/p')
     [ -n "$out" ] || die "this machine has no default route"
     sysctl -n net.ipv4.ip_forward >"$WORK/ip_forward"
-    ip netns add "$NETNS" || die "ip netns add"
-    ip link add pond-devstack mtu "$MTU" type veth peer name host0 mtu "$MTU" netns "$NETNS" || die "making a veth pair"
-    ip address add "$OUTSIDE/30" dev pond-devstack
-    ip link set pond-devstack up
-    ip -n "$NETNS" address add "$ADDRESS/30" dev host0
-    ip -n "$NETNS" link set host0 up
-    ip -n "$NETNS" link set lo up
-    ip -n "$NETNS" route add default via "$OUTSIDE"
+    ip link add "$BRIDGE" mtu "$MTU" type bridge || die "making a bridge"
+    ip address add "$NETWORK.1/28" dev "$BRIDGE"
+    ip link set "$BRIDGE" up
     nft -f - <<NFT || die "nft"
 table ip pondstack_devstack {
-    chain out { type nat hook postrouting priority srcnat; oifname "$out" ip saddr $ADDRESS masquerade; }
+    chain out { type nat hook postrouting priority srcnat; oifname "$out" ip saddr $NETWORK.0/28 masquerade; }
 }
 NFT
     sysctl -q -w net.ipv4.ip_forward=1
@@ -98,26 +110,41 @@ NFT
 
 network_down() {
     nft delete table ip pondstack_devstack 2>/dev/null || true
-    ip link delete pond-devstack 2>/dev/null || true
-    ip netns delete "$NETNS" 2>/dev/null || true
+    ip link delete "$BRIDGE" 2>/dev/null || true
     if [ -e "$WORK/ip_forward" ]; then
         sysctl -q -w "net.ipv4.ip_forward=$(cat "$WORK/ip_forward")"
         rm "$WORK/ip_forward"
     fi
 }
 
-# Boot the container; NSPAWN is the process to end, LEADER its init.
+# Connect the node to the bridge.
+node_network_up() {
+    ip netns add "$NETNS" || die "ip netns add"
+    ip link add "pond-ds$NUMBER" mtu "$MTU" master "$BRIDGE" type veth peer name host0 mtu "$MTU" netns "$NETNS" ||
+        die "making a veth pair"
+    ip link set "pond-ds$NUMBER" up
+    ip -n "$NETNS" address add "$ADDRESS/28" dev host0
+    ip -n "$NETNS" link set host0 up
+    ip -n "$NETNS" link set lo up
+    ip -n "$NETNS" route add default via "$NETWORK.1"
+}
+
+# Boot the node's container, in a control group of its own: it makes groups there whose names are always the same.
 container_up() {
-    SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network systemd-nspawn --quiet \
-        --directory="$ROOT" --boot --register=no --keep-unit --console=pipe --capability=all \
-        --drop-capability=CAP_SYS_RESOURCE --network-namespace-path="/run/netns/$NETNS" --resolv-conf=off \
-        --timezone=off --bind-ro="$WORK/srv:/srv" "$@" </dev/null >"$WORK/console.log" 2>&1 &
-    NSPAWN=$!
     local deadline
+    mkdir -p "$CGROUP"
+    (
+        echo "$BASHPID" >"$CGROUP/cgroup.procs"
+        exec env SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1 SYSTEMD_NSPAWN_API_VFS_WRITABLE=network systemd-nspawn --quiet \
+            --directory="$ROOT" --boot --register=no --keep-unit --console=pipe --capability=all \
+            --drop-capability=CAP_SYS_RESOURCE --network-namespace-path="/run/netns/$NETNS" --resolv-conf=off \
+            --timezone=off --bind-ro="$WORK/srv:/srv" "$@"
+    ) </dev/null >"$OWN/console.log" 2>&1 &
+    NSPAWNS[$NUMBER]=$!
     deadline=$((SECONDS + 120))
     until booted; do
-        kill -0 "$NSPAWN" 2>/dev/null || die "the container ended; see $WORK/console.log"
-        [ "$SECONDS" -lt "$deadline" ] || die "the container does not boot; see $WORK/console.log"
+        kill -0 "${NSPAWNS[$NUMBER]}" 2>/dev/null || die "the container ended; see $OWN/console.log"
+        [ "$SECONDS" -lt "$deadline" ] || die "the container does not boot; see $OWN/console.log"
         sleep 0.2
     done
 }
@@ -125,13 +152,13 @@ container_up() {
 # Whether the container's systemd has started all; a unit that failed does not matter here.
 booted() {
     local state
-    LEADER=$(pgrep -P "$NSPAWN") || return 1
+    LEADERS[$NUMBER]=$(pgrep -P "${NSPAWNS[$NUMBER]}") || return 1
     state=$(in_container systemctl is-system-running 2>/dev/null) || [ "$state" = degraded ]
 }
 
 # in_container COMMAND...: as root, in all of its namespaces.
 in_container() {
-    nsenter --target "$LEADER" --all --wd=/ -- /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    nsenter --target "${LEADERS[$NUMBER]}" --all -- /usr/bin/env -i -C / PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         LANG=C.UTF-8 "$@"
 }
 
@@ -141,12 +168,16 @@ as_stack() {
 }
 
 container_down() {
-    if [ -n "${NSPAWN:-}" ] && kill -0 "$NSPAWN" 2>/dev/null; then
-        kill -TERM "$NSPAWN"
-        wait "$NSPAWN" || true
+    local pid=${NSPAWNS[$NUMBER]:-}
+    if [ -n "$pid" ] && kill -0 "$pid" 2>/dev/null; then
+        kill -TERM "$pid"
+        wait "$pid" || true
     fi
-    NSPAWN=
+    unset "NSPAWNS[$NUMBER]"
     if mountpoint -q "$ROOT"; then
         umount "$ROOT"
     fi
+    ip netns delete "$NETNS" 2>/dev/null || true
+    # In each hierarchy in which the container made some.
+    find /sys/fs/cgroup -depth -type d -path "*/pondstack-$NAME*" -exec rmdir {} + 2>/dev/null || true
 }
