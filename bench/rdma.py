@@ -25,7 +25,7 @@ from tests.hardware.qemu import Files
 from tests.hardware.rdma_hosts import ADDRESSES, MEMORY_MIB, set_up
 
 LATENCY_TARGET, RATE_TARGET = 1.3, 0.8
-READS = 400
+ROUNDS, READS = 15, 400
 REGION_BYTES = 2**20
 
 
@@ -43,7 +43,7 @@ class Round(NamedTuple):
 def main() -> int:
     """Measure and print; 0 when the targets hold."""
     parser = argparse.ArgumentParser(prog="make bench-rdma", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9, help="rounds (default 9)")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help=f"rounds (default {ROUNDS})")
     parser.add_argument("--reads", type=int, default=READS, help=f"reads of each kind in a round (default {READS})")
     arguments = parser.parse_args()
     rounds, reads = arguments.rounds, arguments.reads

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# A Debian root, and systemd containers on it with a network namespace each, on one bridge; sourced by run.sh.
+# A Debian or Ubuntu root, and systemd containers on it with a network namespace each, on one bridge; sourced by run.sh.
 #
 # The root is made once; each container runs on an overlay of it, so that a fresh machine costs nothing. Their network is
 # translated: it reaches out, and nothing outside reaches in. Needs: root, WORK, LOG, NODES, say, die. What is named for
@@ -8,6 +8,10 @@
 BRIDGE=pond-devstack
 NETWORK=198.18.77               # of the range for benchmarks: nobody's network
 MTU=1400
+UBUNTU=http://archive.ubuntu.com/ubuntu
+# Debian does not have Ubuntu's keys: its package of them, and what that package must be.
+UBUNTU_KEYS=pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb
+UBUNTU_KEYS_SHA256=36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8
 CGROUPS=/sys/fs/cgroup
 [ ! -d "$CGROUPS/unified" ] || CGROUPS=$CGROUPS/unified
 declare -A NSPAWNS LEADERS      # by node: the process to end, and the container's init
@@ -25,22 +29,40 @@ at_node() {
     ROOT=$OWN/root
 }
 
-# The Debian root, made when it is not there yet.
+# The root, made when it is not there yet.
 make_base() {
     if [ -e "$WORK/base.done" ]; then
         return
     fi
-    say root "Debian $RELEASE, in $WORK/base (once)"
+    say root "$RELEASE, in $WORK/base (once)"
     rm -rf --one-file-system "$WORK/base"
-    local mirror
-    mirror=$(debian_sources "$RELEASE")
-    if [ -z "$mirror" ]; then
-        mirror="deb http://deb.debian.org/debian $RELEASE main"
-    fi
-    printf '%s\n' "$mirror" >"$WORK/sources.list"
+    base_sources >"$WORK/sources.list"
     unshare --mount mmdebstrap --mode=root --variant=apt --include="$BASE_PACKAGES" "$RELEASE" "$WORK/base" \
         "$WORK/sources.list" >>"$LOG" 2>&1 || die mmdebstrap
+    # The root has Ubuntu's keys of its own.
+    sed -i "s|$WORK/ubuntu-keyring/|/|" "$WORK/base/etc/apt/sources.list.d/"*.list
     touch "$WORK/base.done"
+}
+
+# Where the root's packages come from.
+base_sources() {
+    if [ "$RELEASE" = noble ]; then
+        ubuntu_sources
+        return
+    fi
+    local lines
+    lines=$(debian_sources "$RELEASE")
+    echo "${lines:-deb http://deb.debian.org/debian $RELEASE main}"
+}
+
+ubuntu_sources() {
+    local suite keys=$WORK/ubuntu-keyring
+    /usr/lib/apt/apt-helper download-file "$UBUNTU/$UBUNTU_KEYS" "$keys.deb" "SHA256:$UBUNTU_KEYS_SHA256" >>"$LOG" 2>&1 ||
+        die "fetching $UBUNTU/$UBUNTU_KEYS"
+    dpkg-deb -x "$keys.deb" "$keys"
+    for suite in "$RELEASE" "$RELEASE-updates" "$RELEASE-security"; do
+        echo "deb [signed-by=$keys/usr/share/keyrings/ubuntu-archive-keyring.gpg] $UBUNTU $suite main universe"
+    done
 }
 
 # An empty overlay on the root, with what stack.sh wants of a machine; with REUSE the one of the former run as it is.

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# A real stack.sh with the pondstack plugin, in a systemd container on a fresh Debian root; `make devstack` calls this.
+# A real stack.sh with the pondstack plugin, in a systemd container on a fresh root of Debian or Ubuntu; `make devstack` calls this.
 #
 # stack.sh, then a zNUMA guest by the `openstack` client, the smoke tests of our Tempest plugin, unstack.sh, clean.sh; and
 # a look for what was left. TIMES=2 does all of it twice, each time on a fresh root. NODES=2 adds a compute node in a
 # container of its own, by devstack/samples/local-compute.conf, and boots a zNUMA guest there, too. Environment:
 #   WORK       folder of all that it makes (./.devstack); the Debian root in it is kept for the next time
 #   GIT_BASE   where OpenStack's repositories are: a URL, or a folder with openstack/<name>.git (https://opendev.org)
-#   RELEASE    the Debian release: bookworm or trixie (bookworm)
+#   RELEASE    Debian's bookworm or trixie, or Ubuntu's noble (bookworm)
 #   BRANCH     branch of DevStack (master)
 #   TEMPEST    which tests run, a regular expression (our smoke tests)
 #   TIMES      how often (1)
