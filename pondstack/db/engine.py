@@ -116,7 +116,8 @@ class Database:
 
 
 _IDLE_LIMIT = {
-    "mysql": ("SET SESSION idle_transaction_timeout = {}", 1),
+    # What each reads as a comment is for the other: the first name is for MariaDB, the second for MySQL.
+    "mysql": ("SET SESSION /*M! idle_transaction_timeout *//*!80000 wait_timeout */ = {}", 1),
     "postgresql": ("SET idle_in_transaction_session_timeout = {}", 1000),
 }
 """How a session is told its limit, and its units in a second."""
@@ -125,7 +126,8 @@ _IDLE_LIMIT = {
 def _bound_idle_transactions(engine: Engine) -> None:
     """Have the server roll a transaction back whose process does not go on for IDLE_TRANSACTION_SECONDS.
 
-    A leader that is paused within a transaction holds the leadership row, for which its successor would wait.
+    A leader that is paused within a transaction holds the leadership row, for which its successor would wait. MySQL has
+    a limit for idle connections only; those without a transaction are made anew when they are needed.
     """
     statement, units = _IDLE_LIMIT[engine.dialect.name]
 
@@ -139,7 +141,7 @@ def _bound_idle_transactions(engine: Engine) -> None:
 def allow_idle_transactions(connection: Connection) -> None:
     """Lift that limit for one connection, which its pool does not get back: a change of the schema takes its time."""
     if connection.dialect.name in _IDLE_LIMIT:
-        connection.exec_driver_sql(_IDLE_LIMIT[connection.dialect.name][0].format(0))
+        connection.exec_driver_sql(_IDLE_LIMIT[connection.dialect.name][0].format("DEFAULT"))
         connection.commit()
         connection.detach()
 

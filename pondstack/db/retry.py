@@ -60,8 +60,9 @@ MYSQL: Mapping[int, tuple[Remedy, str]] = {
     2013: (Remedy.UNKNOWN, "lost connection during query, or no answer in time"),
     2014: (Remedy.UNKNOWN, "packets out of order"),
     2055: (Remedy.UNKNOWN, "lost connection"),
+    4031: (Remedy.UNKNOWN, "idle for too long (MySQL)"),
 }
-"""By error number of MariaDB and of PyMySQL."""
+"""By error number of MariaDB, of MySQL and of PyMySQL."""
 
 POSTGRESQL: Mapping[str, tuple[Remedy, str]] = {
     "40001": (Remedy.AGAIN, "serialization failure"),

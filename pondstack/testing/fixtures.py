@@ -1,10 +1,11 @@
 """pytest fixtures with real servers; a plugin that the root conftest.py loads.
 
 Servers start at first use, once a session. `mariadb_url` and `postgresql_url` give each test a fresh, empty database.
-`galera` and `postgresql_pair` come whole to each test, whatever the one before broke; a test makes its own database.
+`mysql_url` does so on a server that is there already: Debian has none. `galera` and `postgresql_pair` come whole to each test, whatever the one before broke; a test makes its own database.
 """
 
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from sqlalchemy import create_engine, make_url, text
 
 from pondstack.testing.servers import (
     GaleraCluster,
@@ -23,6 +25,12 @@ from pondstack.testing.servers import (
 )
 from pondstack.testing.servers import galera as galera_cluster
 from pondstack.testing.servers import postgresql_pair as pair
+
+MYSQL = os.environ.get("PONDSTACK_TEST_MYSQL", "")
+"""The URL of a MySQL server, without a database, as a user that may make some."""
+
+NETWORK_DATABASES = ("mariadb", "postgresql", *(("mysql",) if MYSQL else ()))
+"""Each has a fixture of that name and `_url`."""
 
 _numbers = itertools.count()
 
@@ -111,6 +119,18 @@ def postgresql_url(postgresql: PostgreSQLServer) -> Iterator[str]:
     """The URL of a fresh PostgreSQL database, dropped after the test."""
     with _database(postgresql) as url:
         yield url
+
+
+@pytest.fixture
+def mysql_url() -> Iterator[str]:
+    """The URL of a fresh MySQL database, dropped after the test."""
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    engine = create_engine(MYSQL, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+        yield make_url(MYSQL).set(database=name).render_as_string(hide_password=False)
+        connection.execute(text(f"DROP DATABASE {name}"))
+    engine.dispose()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Each test of the ledger's SQL runs on SQLite, MariaDB and PostgreSQL."""
+"""Each test of the ledger's SQL runs on SQLite, MariaDB and PostgreSQL, and on MySQL where PONDSTACK_TEST_MYSQL names one."""
 
 from collections.abc import Iterator
 
@@ -9,11 +9,12 @@ from pondstack.db.engine import Database
 from pondstack.db.ledger import Ledger
 from pondstack.db.sql_reader import SqlReader
 from pondstack.testing import lead
+from pondstack.testing.fixtures import NETWORK_DATABASES
 
 POOL = "11111111-1111-4111-8111-111111111111"
 
 
-@pytest.fixture(params=["sqlite", "mariadb", "postgresql"])
+@pytest.fixture(params=["sqlite", *NETWORK_DATABASES])
 def url(request, tmp_path) -> str:
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"

@@ -12,6 +12,7 @@ from pondstack.db.models import Leadership
 from pondstack.domain.errors import NotLeader
 from pondstack.ha.lease import LONGEST_LEASE_SECONDS
 from pondstack.testing import lead
+from pondstack.testing.fixtures import NETWORK_DATABASES
 from pondstack.tests.db.conftest import report
 
 LONG = 20.0
@@ -167,7 +168,7 @@ def test_a_refused_write_renews_nothing(database):
     assert heard == []
 
 
-@pytest.mark.parametrize("url", ["mariadb", "postgresql"], indirect=True)
+@pytest.mark.parametrize("url", NETWORK_DATABASES, indirect=True)
 def test_a_leader_asleep_within_a_transaction_keeps_nobody_waiting(url, database, store):
     """The server rolls its transaction back and lets the row go; what it wanted to commit is refused when it wakes.
 
