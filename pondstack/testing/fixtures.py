@@ -1,7 +1,8 @@
 """pytest fixtures with real servers; a plugin that the root conftest.py loads.
 
 Servers start at first use, once a session. `mariadb_url` and `postgresql_url` give each test a fresh, empty database.
-`mysql_url` does so on a server that is there already: Debian has none. `galera` and `postgresql_pair` come whole to each test, whatever the one before broke; a test makes its own database.
+`mysql_url` does so on a server that is there already: Debian has none.
+`galera` and `postgresql_pair` come whole to each test, whatever the one before broke; a test makes its own database.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""Each test of the ledger's SQL runs on SQLite, MariaDB and PostgreSQL, and on MySQL where PONDSTACK_TEST_MYSQL names one."""
+"""Each test of the ledger's SQL runs on SQLite, MariaDB and PostgreSQL; on MySQL if PONDSTACK_TEST_MYSQL names one."""
 
 from collections.abc import Iterator
 
