@@ -147,7 +147,7 @@ def test_a_frozen_node_does_not_hold_a_renewal_up(galera, on):
             return False
         finally:
             # At the most: a ping without an answer, a connection to another node, and its two answers.
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 15
         return True
 
     assert wait_until(renewed, 20, 0.05)

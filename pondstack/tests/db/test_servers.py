@@ -66,16 +66,16 @@ def test_sqlite_has_no_hosts(tmp_path):
 @pytest.mark.functional
 def test_a_dead_server_and_a_silent_one_are_passed_over(url, live, silent):
     dead = f"{LOOPBACK}:{free_port()}"
-    limits = {"connect_seconds": 0.5, "answer_seconds": 0.5}
+    limits = {"connect_seconds": 2.0, "answer_seconds": 2.0}
     database = Database.from_url(url, 0, hosts=[dead, silent, live], **limits)
     started = time.monotonic()
     assert one(database) == 1
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 8
     # From now on the live one comes first: new connections do not wait for the others.
     database.dispose()
     started = time.monotonic()
     assert one(database) == 1
-    assert time.monotonic() - started < 0.5
+    assert time.monotonic() - started < 1.9
     database.dispose()
 
 
@@ -98,7 +98,7 @@ def test_a_silent_server_is_not_waited_for(url, silent):
     started = time.monotonic()
     with pytest.raises(Unavailable):
         database.ping()
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 8
 
 
 @pytest.mark.functional
@@ -108,7 +108,7 @@ def test_an_answer_that_does_not_come_is_an_unknown_outcome(url):
     started = time.monotonic()
     with pytest.raises(Unavailable) as caught:
         database.write(lambda session: session.execute(statement))
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 15
     assert retry.remedy(caught.value.__cause__) is retry.Remedy.UNKNOWN
     assert one(database) == 1, "the connection that was given up is not used again"
     database.dispose()
