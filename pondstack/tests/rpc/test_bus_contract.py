@@ -182,7 +182,7 @@ def test_a_call_ends_in_time_and_the_next_one_is_answered(good_bus: Bus) -> None
     good_bus.over_rdma()
     mine = str(uuid.uuid4())
     with pytest.raises(oslo_messaging.MessagingTimeout):
-        good_bus.call("slow", operation_id=mine, seconds=1.0, timeout=0.3)
+        good_bus.call("slow", operation_id=mine, seconds=4.0, timeout=2.0)
     assert good_bus.do(1)["value"] == 1
     assert wait_until(lambda: mine in good_bus.done(), SECONDS, 0.02), "it is carried out all the same, once"
     assert good_bus.done().count(mine) == 1
@@ -191,7 +191,7 @@ def test_a_call_ends_in_time_and_the_next_one_is_answered(good_bus: Bus) -> None
 def test_a_call_that_is_watched_outlives_its_watch(good_bus: Bus) -> None:
     good_bus.serve()
     good_bus.over_rdma()
-    assert good_bus.call("slow", operation_id="long", seconds=3.0, monitor=2) == "done"
+    assert good_bus.call("slow", operation_id="long", seconds=6.0, monitor=4) == "done"
 
 
 def stopped(pid: int) -> bool:
