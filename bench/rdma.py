@@ -4,7 +4,7 @@ Both read over the host's own soft-RoCE device, from another process. A round ha
 ib_read_lat, and 16 at a time against ib_read_bw. Like is set against like: reads from Python, which end by a completion
 channel at the latest, beside `ib_read_lat -e`; reads one right after the other by the driver's compiled part beside
 ib_read_lat without it, which polls. Whoever pauses between two reads, as Python does, lets the device's threads fall
-asleep, and under TCG to wake them costs as much as half a read: that ratio is printed without a target. Times of single
+asleep, which are woken dearly under TCG: that ratio is printed without a target. Times of single
 reads are lower quartiles: other work of the machine only adds to them. What ours does beyond perftest: checks keys and
 bounds, and copies between the caller's memory and the device's. Under TCG only ratios mean anything.
 """
