@@ -15,7 +15,10 @@ def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extens
     return Extension(
         f"pondstack_rdma.{name}",
         sources=[f"rdma/native/{source}" for source in sources],
-        depends=[f"rdma/native/{header}.h" for header in ("line", "operation", "path", "transfers", "watch")],
+        depends=[
+            f"rdma/native/{header}.h"
+            for header in ("identifier", "line", "object", "operation", "path", "transfers", "watch")
+        ],
         libraries=list(libraries),
         define_macros=[("Py_LIMITED_API", "0x030b0000")],
         extra_compile_args=["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror"],
@@ -28,6 +31,6 @@ setup(
     ext_modules=[
         extension("_native", "port.c", "operation.c", "watch.c"),
         extension("_verbs", "requester.c", "transfers.c", "operation.c", "line.c", libraries=["ibverbs"]),
-        extension("_cm", "manager.c", "path.c", libraries=["rdmacm", "ibverbs"]),
+        extension("_cm", "manager.c", "identifier.c", "path.c", libraries=["rdmacm", "ibverbs"]),
     ]
 )

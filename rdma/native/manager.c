@@ -2,8 +2,7 @@
  *
  * pyverbs waits for the manager's events with the interpreter's lock held, without a time-out, and shows no descriptor.
  * Here a Channel shows its descriptor, for select and poll, and `event` never waits. Nothing that takes time is done under
- * the lock: the calls only hand the kernel a message, and `close` of an identifier, which may wait for the kernel, gives
- * the lock up.
+ * the lock (identifier.h).
  *
  * An Identifier keeps its Channel. Events are acknowledged before anybody sees them: so an identifier can be closed at
  * any time. The kernel drops the events of one that is closed.
@@ -15,12 +14,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 
+#include "identifier.h"
+#include "object.h"
 #include "path.h"
-
-/* Of RDMA_PS_TCP, in messages of reliable connections. */
-enum { REQUEST_BYTES = 56, REPLY_BYTES = 196, REFUSAL_BYTES = 148 };
 
 typedef struct {
     PyObject_HEAD
@@ -30,61 +27,15 @@ typedef struct {
 } Channel;
 
 typedef struct {
-    PyObject_HEAD
-    Channel *channel;
-    struct rdma_cm_id *id; /* NULL: closed */
-} Identifier;
-
-typedef struct {
     PyTypeObject *identifier;
 } State;
 
-static PyObject *failed(int error)
+static Identifier *identifier_of(Channel *channel, struct rdma_cm_id *id)
 {
-    errno = error;
-    return PyErr_SetFromErrno(PyExc_OSError);
+    return identifier_new(channel->identifier, (PyObject *)channel, &channel->identifiers, id);
 }
 
-static bool is_open(const void *what)
-{
-    if (what == NULL) {
-        PyErr_SetString(PyExc_ValueError, "it is closed");
-    }
-    return what != NULL;
-}
-
-static void *allocate(PyTypeObject *type)
-{
-    return ((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0); /* zeroed */
-}
-
-static void give_back(PyObject *self)
-{
-    PyTypeObject *type = Py_TYPE(self);
-    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
-    Py_DECREF(type);
-}
-
-/* An identifier without an id yet. */
-static Identifier *identifier_of(Channel *channel)
-{
-    Identifier *made = allocate(channel->identifier);
-    if (made != NULL) {
-        made->channel = (Channel *)Py_NewRef((PyObject *)channel);
-        channel->identifiers++;
-    }
-    return made;
-}
-
-static PyObject *finished(int result)
-{
-    if (result != 0) {
-        return PyErr_SetFromErrno(PyExc_OSError);
-    }
-    Py_RETURN_NONE;
-}
-
-/* A new id, and the address that it is about. */
+/* One of a new id, and the address that it is about. */
 static Identifier *identifier_for(Channel *channel, const char *text, int port, struct sockaddr_storage *address)
 {
     if (!is_open(channel->channel)) {
@@ -95,12 +46,14 @@ static Identifier *identifier_for(Channel *channel, const char *text, int port, 
         failed(error);
         return NULL;
     }
-    Identifier *made = identifier_of(channel);
-    if (made != NULL && rdma_create_id(channel->channel, &made->id, made, RDMA_PS_TCP) != 0) {
+    struct rdma_cm_id *id;
+    if (rdma_create_id(channel->channel, &id, NULL, RDMA_PS_TCP) != 0) {
         PyErr_SetFromErrno(PyExc_OSError);
-        made->id = NULL;
-        Py_DECREF((PyObject *)made);
         return NULL;
+    }
+    Identifier *made = identifier_of(channel, id);
+    if (made == NULL) {
+        rdma_destroy_id(id);
     }
     return made;
 }
@@ -145,12 +98,7 @@ static Identifier *owner_of(Channel *channel, const struct rdma_cm_event *event)
     if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
         return (Identifier *)Py_NewRef(event->id->context);
     }
-    Identifier *made = identifier_of(channel);
-    if (made != NULL) {
-        made->id = event->id;
-        event->id->context = made;
-    }
-    return made;
+    return identifier_of(channel, event->id);
 }
 
 /* event(): (kind, identifier, status, private data), or None. The interpreter's lock is held from here to the
@@ -237,134 +185,6 @@ static void channel_dealloc(PyObject *self)
     give_back(self);
 }
 
-static PyObject *identifier_resolve_route(PyObject *self, PyObject *milliseconds)
-{
-    Identifier *identifier = (Identifier *)self;
-    long number = PyLong_AsLong(milliseconds);
-    if ((number == -1 && PyErr_Occurred()) || !is_open(identifier->id)) {
-        return NULL;
-    }
-    return finished(rdma_resolve_route(identifier->id, (int)number));
-}
-
-/* What a message may carry; false with an error set. */
-static bool fits(const Identifier *identifier, Py_ssize_t size, Py_ssize_t most)
-{
-    if (size > most) {
-        PyErr_Format(PyExc_ValueError, "%zd bytes of private data, not %zd, fit", most, size);
-        return false;
-    }
-    return is_open(identifier->id);
-}
-
-/* connect(number, data) */
-static PyObject *identifier_connect(PyObject *self, PyObject *arguments)
-{
-    Identifier *identifier = (Identifier *)self;
-    unsigned number;
-    const char *data;
-    Py_ssize_t size;
-    if (!PyArg_ParseTuple(arguments, "Iy#", &number, &data, &size) || !fits(identifier, size, REQUEST_BYTES)) {
-        return NULL;
-    }
-    return finished(send_request(identifier->id, number, data, (size_t)size));
-}
-
-/* accept(number, reads, data) */
-static PyObject *identifier_accept(PyObject *self, PyObject *arguments)
-{
-    Identifier *identifier = (Identifier *)self;
-    unsigned number, reads;
-    const char *data;
-    Py_ssize_t size;
-    if (!PyArg_ParseTuple(arguments, "IIy#", &number, &reads, &data, &size) || !fits(identifier, size, REPLY_BYTES)) {
-        return NULL;
-    }
-    return finished(send_reply(identifier->id, number, reads, data, (size_t)size));
-}
-
-/* reject(data) */
-static PyObject *identifier_reject(PyObject *self, PyObject *arguments)
-{
-    Identifier *identifier = (Identifier *)self;
-    const char *data;
-    Py_ssize_t size;
-    if (!PyArg_ParseTuple(arguments, "y#", &data, &size) || !fits(identifier, size, REFUSAL_BYTES)) {
-        return NULL;
-    }
-    return finished(rdma_reject(identifier->id, data, (uint8_t)size));
-}
-
-static PyObject *identifier_establish(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    Identifier *identifier = (Identifier *)self;
-    return is_open(identifier->id) ? finished(rdma_establish(identifier->id)) : NULL;
-}
-
-/* path(): (gid, number, their_packet, our_packet, port, gid_index, mtu, reads, traffic_class) */
-static PyObject *identifier_path(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    Identifier *identifier = (Identifier *)self;
-    Path path;
-    if (!is_open(identifier->id)) {
-        return NULL;
-    }
-    int error = path_of(identifier->id, &path);
-    if (error != 0) {
-        return failed(error);
-    }
-    return Py_BuildValue("y#IIIIIIII", path.gid.raw, (Py_ssize_t)sizeof path.gid.raw, path.number, path.their_packet,
-                         path.our_packet, path.port, path.gid_index, path.mtu, path.reads, path.traffic_class);
-}
-
-static PyObject *identifier_close(PyObject *self, PyObject *unused)
-{
-    (void)unused;
-    Identifier *identifier = (Identifier *)self;
-    struct rdma_cm_id *id = identifier->id;
-    if (id != NULL) {
-        identifier->id = NULL;
-        Py_BEGIN_ALLOW_THREADS
-        rdma_destroy_id(id);
-        Py_END_ALLOW_THREADS
-        identifier->channel->identifiers--;
-    }
-    Py_RETURN_NONE;
-}
-
-static PyObject *identifier_port(PyObject *self, void *unused)
-{
-    (void)unused;
-    Identifier *identifier = (Identifier *)self;
-    return is_open(identifier->id) ? PyLong_FromLong(ntohs(rdma_get_src_port(identifier->id))) : NULL;
-}
-
-static PyObject *identifier_device(PyObject *self, void *unused)
-{
-    (void)unused;
-    Identifier *identifier = (Identifier *)self;
-    if (!is_open(identifier->id)) {
-        return NULL;
-    }
-    struct ibv_context *context = identifier->id->verbs;
-    return PyUnicode_FromString(context == NULL ? "" : ibv_get_device_name(context->device));
-}
-
-static void identifier_dealloc(PyObject *self)
-{
-    Identifier *identifier = (Identifier *)self;
-    if (identifier->channel != NULL) {
-        if (identifier->id != NULL) {
-            rdma_destroy_id(identifier->id);
-            identifier->channel->identifiers--;
-        }
-        Py_DECREF((PyObject *)identifier->channel);
-    }
-    give_back(self);
-}
-
 static PyMethodDef channel_methods[] = {
     {"listen", channel_listen, METH_VARARGS, "listen(address, backlog): an identifier that listens on a free port."},
     {"resolve", channel_resolve, METH_VARARGS, "resolve(address, port, milliseconds): an identifier that will connect."},
@@ -372,23 +192,6 @@ static PyMethodDef channel_methods[] = {
     {"fileno", channel_fileno, METH_NOARGS, "fileno(): readable when there is an event."},
     {"close", channel_close, METH_NOARGS, "close(): after its identifiers; idempotent."},
     {NULL, NULL, 0, NULL},
-};
-
-static PyMethodDef identifier_methods[] = {
-    {"resolve_route", identifier_resolve_route, METH_O, "resolve_route(milliseconds)"},
-    {"connect", identifier_connect, METH_VARARGS, "connect(number, data): ask the other side."},
-    {"accept", identifier_accept, METH_VARARGS, "accept(number, reads, data): answer a request."},
-    {"reject", identifier_reject, METH_VARARGS, "reject(data): refuse a request."},
-    {"establish", identifier_establish, METH_NOARGS, "establish(): confirm the answer."},
-    {"path", identifier_path, METH_NOARGS, "path(): what the manager chose."},
-    {"close", identifier_close, METH_NOARGS, "close(): tells the other side; idempotent."},
-    {NULL, NULL, 0, NULL},
-};
-
-static PyGetSetDef identifier_properties[] = {
-    {"port", identifier_port, NULL, "Of this side's address.", NULL},
-    {"device", identifier_device, NULL, "Its name.", NULL},
-    {NULL, NULL, NULL, NULL, NULL},
 };
 
 static PyType_Slot channel_slots[] = {
@@ -399,26 +202,11 @@ static PyType_Slot channel_slots[] = {
     {0, NULL},
 };
 
-static PyType_Slot identifier_slots[] = {
-    {Py_tp_dealloc, identifier_dealloc},
-    {Py_tp_methods, identifier_methods},
-    {Py_tp_getset, identifier_properties},
-    {Py_tp_doc, "One connection, or what listens for them."},
-    {0, NULL},
-};
-
 static PyType_Spec channel_spec = {
     .name = "pondstack_rdma._cm.Channel",
     .basicsize = sizeof(Channel),
     .flags = Py_TPFLAGS_DEFAULT,
     .slots = channel_slots,
-};
-
-static PyType_Spec identifier_spec = {
-    .name = "pondstack_rdma._cm.Identifier",
-    .basicsize = sizeof(Identifier),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-    .slots = identifier_slots,
 };
 
 static int fill(PyObject *module)

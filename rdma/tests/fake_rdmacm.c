@@ -127,8 +127,11 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 {
     ALONE;
     Fake *made = space == RDMA_PS_TCP ? new_id(channel, mine) : NULL;
+    if (made == NULL) {
+        return failed(ENOMEM);
+    }
     *id = &made->id;
-    return made == NULL ? failed(ENOMEM) : 0;
+    return 0;
 }
 
 int rdma_destroy_id(struct rdma_cm_id *id)

@@ -189,6 +189,21 @@ def odd_arguments(make: ChannelType) -> None:
         raises(ValueError, late)
 
 
+def without_room(make: ChannelType) -> None:
+    """One more than the device takes is refused, and keeps no channel open."""
+    channel, made = make(), list[Identifier]()
+
+    def fill() -> None:
+        while True:
+            made.append(channel.resolve(HERE, 1, 1))
+
+    raises(OSError, fill)
+    assert made
+    for each in made:
+        each.close()
+    channel.close()
+
+
 def random_calls(make: ChannelType, dice: random.Random, rounds: int) -> int:
     """Any call at any time, by either side; identifiers are closed, or just forgotten. How many events came."""
     found = 0
@@ -257,6 +272,7 @@ def main(path: str, seed: int) -> None:
     refusals()
     networks()
     odd_arguments(make)
+    without_room(make)
     found = random_calls(make, random.Random(seed), 20_000)
     print(f"{found} events of a fake librdmacm, seed {seed}")
 

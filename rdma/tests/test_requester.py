@@ -27,7 +27,7 @@ def test_it_stands_all_that_a_fake_device_does(tmp_path: Path) -> None:
 @pytest.mark.skipif(not MANAGER_HEADERS.exists(), reason="needs librdmacm-dev: run tools/setup.sh")
 def test_connections_stand_all_that_a_fake_librdmacm_does(tmp_path: Path) -> None:
     built = tmp_path / "_cm.abi3.so"
-    sources = [NATIVE / name for name in ("manager.c", "path.c")]
+    sources = [NATIVE / name for name in ("manager.c", "identifier.c", "path.c")]
     build([*sources, Path(__file__).with_name("fake_rdmacm.c")], built)
     assert "events of a fake librdmacm" in run("manager_process.py", str(built), "20181")
 
