@@ -56,7 +56,8 @@ def run(title: str, directory: Path) -> str:
             timeout=300,
             check=False,
         )
-    assert done.returncode == 0, log.read_text()[-3000:]
+    said = [log, *directory.glob("*.log"), *directory.glob("*/log")]
+    assert done.returncode == 0, "\n".join(f"== {file.name}\n{file.read_text()[-3000:]}" for file in said)
     return log.read_text()
 
 
