@@ -137,7 +137,6 @@ def test_a_frozen_node_does_not_hold_a_renewal_up(galera, on):
     store = SqlLeadership(database)
     epoch = lead(database)
     store.renew(epoch, 1.5)
-    galera.freeze(0)
 
     def renewed() -> bool:
         started = time.monotonic()
@@ -150,9 +149,16 @@ def test_a_frozen_node_does_not_hold_a_renewal_up(galera, on):
             assert time.monotonic() - started < 15
         return True
 
-    assert wait_until(renewed, 20, 0.05)
-    galera.thaw(0)
-    galera.wait_size(3)
+    for _ in range(3):
+        galera.freeze(0)
+        went_on = wait_until(renewed, 20, 0.05)
+        majority = any(node.primary for node in galera.nodes[1:])
+        galera.thaw(0)
+        galera.wait_size(3)
+        # When the machine itself stands still, all three suspect each other: without a majority there is nobody to ask.
+        if went_on or majority:
+            break
+    assert went_on
 
 
 def test_a_node_that_is_not_ready_is_left(galera, on):
