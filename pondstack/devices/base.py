@@ -68,8 +68,8 @@ class PoolDevice(ABC):
     def sanitize(self, index: int, *, epoch: int) -> None:
         """Zero a slice and verify it; raises PermissionHeld while anybody may use it, StaleEpoch, DeviceFailed.
 
-        Epoch and permission hold from the check to the last zero: nobody is let in meanwhile. Raises InUse while
-        another controller does something with the slice.
+        Epoch and permission hold from the check to the last zero: nobody is let in meanwhile. Raises InUse, without
+        waiting, while another controller does something with the slice.
         """
 
     def fence(self, host: str, indexes: Iterable[int], *, epoch: int) -> None:

@@ -126,13 +126,13 @@ def _sweep(device: Path, newest: int) -> None:
 
 
 @contextlib.contextmanager
-def slices_locked(device: Path, indexes: Iterable[int], *, alone: bool) -> Iterator[None]:
+def slices_locked(device: Path, indexes: Iterable[int], *, alone: bool, patient: bool = True) -> Iterator[None]:
     """Keep others from zeroing some slices and, `alone`, from granting them; raises InUse, DeviceFailed.
 
     It holds between threads and processes alike, and ends with its process. One that is paused keeps it: InUse after
-    LOCK_SECONDS.
+    LOCK_SECONDS, and at once for whoever is not `patient`.
     """
-    ends = time.monotonic() + LOCK_SECONDS
+    ends = time.monotonic() + (LOCK_SECONDS if patient else 0.0)
     with device_errors(device):
         handle = os.open(device / SLICES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:

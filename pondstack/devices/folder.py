@@ -57,8 +57,9 @@ class FolderDevice(PoolDevice):
                     f"{holder['tag']}); revoke it before sanitising"
                 )
 
-        # From the look at the table to the last zero nobody else can grant this slice.
-        with files.slices_locked(self.path, [index], alone=True):
+        # From the look at the table to the last zero nobody else can grant this slice. Who is at it already may be a
+        # former leader in a pause: the sanitiser comes again, and the other slices do not wait for that one.
+        with files.slices_locked(self.path, [index], alone=True, patient=False):
             self._change(epoch, check)
             self._check_ungranted(index)
             self._punch(index * size_bytes, size_bytes)

@@ -22,7 +22,7 @@ from pondstack.db.engine import Database
 from pondstack.db.sql_reader import SqlReader
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
-from pondstack.domain.errors import Conflict, NotFound, NotLeader
+from pondstack.domain.errors import Conflict, NotFound, NotLeader, PoolShortage
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
@@ -86,8 +86,11 @@ class Pair(SimpleNamespace):
     def release(self, grant: Any) -> None:
         self.api.release(operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=grant.host)
 
+    def room(self, slices: int = 2) -> bool:
+        return wait_until(lambda: self.reader.pool(self.pool).slices["free"] >= slices, 30)
+
     def all_free(self) -> bool:
-        return wait_until(lambda: self.reader.pool(self.pool).slices["free"] == SLICES, 30)
+        return self.room(SLICES)
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to a controller with all its processes, the youngest first."""
@@ -170,11 +173,20 @@ class Traffic:
         """Return the time from a moment to the first round that ended after it."""
         return min(at for at in self.answered_at if at > after) - after
 
+    def _assign(self, operation_id: str, consumer: str) -> Any:
+        """Assign when there is room: while the slices of former rounds are zeroed, a full pool is a right answer."""
+        while True:
+            try:
+                return self._pair.assign(operation_id, consumer)
+            except PoolShortage:
+                if not self._pair.room():
+                    raise
+
     def _run(self) -> None:
         while not self._over.is_set():
             try:
                 operation_id, consumer = str(uuid4()), str(uuid4())
-                grant = self._pair.assign(operation_id, consumer)
+                grant = self._assign(operation_id, consumer)
                 same = self._pair.assign(operation_id, consumer)
                 if (same.allocation_uuid, same.extents) != (grant.allocation_uuid, grant.extents):
                     self.wrong.append(f"operation {operation_id} was granted twice")
