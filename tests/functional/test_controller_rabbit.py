@@ -16,7 +16,7 @@ from oslo_config import cfg
 from pondstack.cmd import manage
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
-from pondstack.domain.errors import Unavailable
+from pondstack.domain.errors import PoolShortage, Unavailable
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
@@ -48,12 +48,15 @@ class Rack(SimpleNamespace):
     """The controller's process, a client, and what an agent would call."""
 
     def persist(self, call: Callable[[], Any], seconds: float = ANSWER_SECONDS) -> Any:
-        """Repeat a call as every client does, with the same operation id, until it is answered."""
+        """Repeat a call as every client does, with the same operation id, until it is answered.
+
+        Until there is room, too: a full pool is a right answer while the slices of former rounds are zeroed.
+        """
         deadline = time.monotonic() + seconds
         while True:
             try:
                 return call()
-            except (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure, Unavailable):
+            except (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure, Unavailable, PoolShortage):
                 if time.monotonic() > deadline:
                     raise
 
