@@ -100,6 +100,12 @@ class Stream:
                 self.acknowledged.append((operation_id, kind, time.monotonic()))
             return answer
 
+    def give_back(self) -> None:
+        """Release what was kept, so that the pool is free again."""
+        for uuid in self._kept:
+            self.ledger.release(str(uuid4()), uuid, "h1")
+        assert self.ledger.sanitized(POOL, range(SLICES)) == len(self._kept)
+
     def verify(self, database: Database) -> None:
         """Nothing acknowledged is lost, nothing happened twice, no slice has two owners; read from `database`."""
         journal, epochs, allocations, owners = database.read(_everything)

@@ -130,6 +130,7 @@ def test_a_killed_node_loses_and_doubles_nothing(galera, on):
     stream.verify(on(2))
     galera.restart(0)
     stream.verify(on(0))
+    stream.give_back()
 
 
 def test_a_frozen_node_does_not_hold_a_renewal_up(galera, on):
