@@ -3,7 +3,7 @@
 import signal
 import socket
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -42,8 +42,9 @@ class Completed:
 class Channel:
     """The test's end of one host's channel. Any thread may use it, several at once."""
 
-    def __init__(self, socket: socket.socket) -> None:
-        self._client = Client(Frames(socket.detach()))
+    def __init__(self, socket: socket.socket, tail: Callable[[], str] = str) -> None:
+        """`tail()` is the end of the host's console, for who waits in vain."""
+        self._client = Client(Frames(socket.detach()), tail)
 
     @property
     def hello(self) -> Any:

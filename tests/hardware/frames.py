@@ -81,10 +81,11 @@ class Frames:
 
 
 class Client:
-    """Asks the other side. A thread of its own reads the answers."""
+    """Asks the other side. A thread of its own reads the answers; `about()` is said of a side that gives none."""
 
-    def __init__(self, frames: Frames) -> None:
+    def __init__(self, frames: Frames, about: Callable[[], str] = str) -> None:
         self._frames = frames
+        self._about = about
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._waiting: dict[int, Queue[Answer | None]] = {}
@@ -106,7 +107,7 @@ class Client:
             self._frames.send({"id": number, "op": operation, **header}, blob)
             answer = answers.get(timeout=within)
         except Empty:
-            raise TimeoutError(f"no answer to {operation} within {within} s") from None
+            raise TimeoutError(f"no answer to {operation} within {within} s\n{self._about()}") from None
         finally:
             with self._lock:
                 self._waiting.pop(number, None)

@@ -71,7 +71,7 @@ class EmulatedHost:
     def power_on(self) -> None:
         """Boot, return when the host answers; raises HostDidNotBoot."""
         self._qemu = Qemu(self.machine, self._files, self.folder, self._disk, self._code)
-        self._channel = channel = Channel(self._qemu.channel)
+        self._channel = channel = Channel(self._qemu.channel, self.tail)
         waited = 0.0
         while True:
             try:
