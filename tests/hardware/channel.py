@@ -42,7 +42,7 @@ class Completed:
 class Channel:
     """The test's end of one host's channel. Any thread may use it, several at once."""
 
-    def __init__(self, socket: socket.socket, tail: Callable[[], str] = str) -> None:
+    def __init__(self, socket: socket.socket, tail: Callable[[], str]) -> None:
         """`tail()` is the end of the host's console, for who waits in vain."""
         self._client = Client(Frames(socket.detach()), tail)
 

@@ -56,6 +56,12 @@ def start_in_cgroup(host: EmulatedHost, name: str, argv: Sequence[str]) -> Start
     return started
 
 
+def end(guest: Started) -> None:
+    """Kill a guest and print what it said last, which pytest shows when its test failed."""
+    guest.kill()
+    print(f"what the guest said last:\n{guest.output()[-2000:]}")
+
+
 def passes(text: str) -> list[tuple[int, int]]:
     """Return wrong words and all words of each whole look of the guest at its memory."""
     return [(int(wrong), int(words)) for _, wrong, words in _PASS.findall(text)]

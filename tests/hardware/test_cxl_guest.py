@@ -135,8 +135,7 @@ def test_a_znuma_guest_is_moved_to_local_memory(bed: Bed, figures: Figures) -> N
         assert agent.pages(name, node) == (0, False)
         figures.add("zNUMA guest, words verified", sum(words for _, words in looks), "words", "0 wrong")
     finally:
-        print(f"what the guest said last:\n{guest.output()[-2000:]}")
-        guest.kill()
+        inner_guest.end(guest)
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -166,5 +165,4 @@ def test_killed_at_any_step(bed: Bed, step: str) -> None:
         assert "wrong 0 of" in guest.wait_for(" looks")
         assert agent.pages(name, node) == (0, False)
     finally:
-        print(f"what the guest said last:\n{guest.output()[-2000:]}")
-        guest.kill()
+        inner_guest.end(guest)

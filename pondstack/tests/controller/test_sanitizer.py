@@ -11,6 +11,15 @@ from pondstack.domain.states import SliceState
 from pondstack.tests.controller.conftest import POOL, Rack
 
 
+def assert_only_this_waits(rack: Rack, index: int) -> None:
+    """One slice has been left for the next round, all others are free; then it is, too."""
+    states = {item.index: item.state for item in rack.reader.slices(POOL)}
+    assert states.pop(index) == SliceState.SANITIZING
+    assert set(states.values()) == {SliceState.FREE}
+    rack.sanitizer.drain()
+    assert {item.state for item in rack.reader.slices(POOL)} == {SliceState.FREE}
+
+
 def test_what_a_host_does_not_give_back_waits_and_holds_up_nothing_else(
     rack: Rack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -28,11 +37,7 @@ def test_what_a_host_does_not_give_back_waits_and_holds_up_nothing_else(
     with monkeypatch.context() as patch:
         patch.setattr(EmulatedDevice, "revoke", asks)
         rack.sanitizer.drain()
-    states = {item.index: item.state for item in rack.reader.slices(POOL)}
-    assert states.pop(index) == SliceState.SANITIZING
-    assert set(states.values()) == {SliceState.FREE}
-    rack.sanitizer.drain()
-    assert {item.state for item in rack.reader.slices(POOL)} == {SliceState.FREE}
+    assert_only_this_waits(rack, index)
 
 
 def test_a_slice_at_which_a_former_leader_sleeps_holds_up_nothing_else(
@@ -49,8 +54,4 @@ def test_a_slice_at_which_a_former_leader_sleeps_holds_up_nothing_else(
     with files.slices_locked(device.path, [busy], alone=True), monkeypatch.context() as patch:
         patch.setattr("time.sleep", waits)
         rack.sanitizer.drain()
-    states = {item.index: item.state for item in rack.reader.slices(POOL)}
-    assert states.pop(busy) == SliceState.SANITIZING
-    assert set(states.values()) == {SliceState.FREE}
-    rack.sanitizer.drain()
-    assert {item.state for item in rack.reader.slices(POOL)} == {SliceState.FREE}
+    assert_only_this_waits(rack, busy)
