@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from pondstack.controller.world import Claims
-from pondstack.db.rack_view import RackView
+from pondstack.domain.rack import RackView
 from pondstack.domain.units import RESOURCE_CLASS
 
 

@@ -8,9 +8,9 @@ from oslo_log import log
 
 from pondstack.db.engine import Database
 from pondstack.db.moves import OutOfStep
-from pondstack.db.rack_view import HostReport, RackView
 from pondstack.db.warm_view import OPERATIONS_AT_ONCE, Followed, differences, follow, load
 from pondstack.domain.errors import Unavailable
+from pondstack.domain.rack import HostReport, RackView
 
 LOG = log.getLogger(__name__)
 CHECK_SECONDS = 300.0

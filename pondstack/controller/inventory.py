@@ -12,9 +12,9 @@ from oslo_log import log
 
 from pondstack.clients.placement import Inventory, Placement
 from pondstack.db.ledger import Ledger
-from pondstack.db.rack_view import RackView
 from pondstack.domain.errors import PondError
 from pondstack.domain.model import PoolState
+from pondstack.domain.rack import RackView
 from pondstack.domain.states import OWNED, UNAVAILABLE
 from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
 

@@ -32,8 +32,8 @@ from pondstack.controller.sanitizer import Sanitizer
 from pondstack.controller.splitting import Splitting
 from pondstack.controller.world import Limits
 from pondstack.db.ledger import Ledger
-from pondstack.db.rack_view import RackView
 from pondstack.domain.errors import NotLeader, PondError
+from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import StaticShare
 from pondstack.ha.candidate import Candidate
 from pondstack.rpc import transport as rpc

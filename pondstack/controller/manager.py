@@ -14,10 +14,10 @@ from pondstack.controller.reconciler import Reconciler
 from pondstack.controller.snapshot import make_snapshot
 from pondstack.controller.splitting import Splitting
 from pondstack.db.ledger import AssignRequest, Ledger
-from pondstack.db.rack_view import RackView
 from pondstack.db.sql_reader import SqlReader
 from pondstack.domain.errors import Conflict, PondError
 from pondstack.domain.model import Extent
+from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from pondstack.rpc.controller_api import TELEMETRY_VERSION
 from pondstack.rpc.wire import Grant, Report, Sample

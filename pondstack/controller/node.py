@@ -21,9 +21,9 @@ from pondstack.controller.parts import Parts
 from pondstack.controller.reach import Reach, Yielding
 from pondstack.controller.repeating import Repeating
 from pondstack.db import controllers, migration
-from pondstack.db.rack_view import RackView
 from pondstack.db.views import ControllerView
 from pondstack.domain.errors import Conflict, NotFound, NotLeader, PondError
+from pondstack.domain.rack import RackView
 from pondstack.ha.broker import Peer, successor
 from pondstack.ha.candidate import Candidate, Role
 from pondstack.rpc import transport as rpc

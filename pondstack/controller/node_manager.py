@@ -7,9 +7,9 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.controller.snapshot import make_snapshot
-from pondstack.db.rack_view import RackView
 from pondstack.db.views import ControllerView
 from pondstack.domain.errors import PondError
+from pondstack.domain.rack import RackView
 from pondstack.rpc.node_api import PING_VERSION
 
 _expected = oslo_messaging.expected_exceptions(PondError)

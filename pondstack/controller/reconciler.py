@@ -21,10 +21,10 @@ from pondstack.controller.rules import decide
 from pondstack.controller.rules_failures import fence_rules
 from pondstack.controller.world import Claims, Limits, World
 from pondstack.db.ledger import Ledger
-from pondstack.db.rack_view import RackView
 from pondstack.db.sql_reader import SqlReader
 from pondstack.devices.base import Permission
 from pondstack.domain.errors import NotLeader, PondError, Unavailable
+from pondstack.domain.rack import RackView
 from pondstack.rpc.wire import Report
 
 LOG = log.getLogger(__name__)

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Mapping
 
 from pondstack.controller.snapshot import unusable_hosts
-from pondstack.db.rack_view import RackView
 from pondstack.domain.model import PoolState
+from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from pondstack.prediction.serving import PoolRoom
 

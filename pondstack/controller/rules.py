@@ -12,9 +12,9 @@ from pondstack.controller.rules_failures import failure_rules
 from pondstack.controller.rules_reclaim import claimed_again
 from pondstack.controller.rules_reports import report_rules
 from pondstack.controller.world import World
-from pondstack.db.rack_view import AgedAllocation
 from pondstack.domain import ledger
 from pondstack.domain.model import PoolState
+from pondstack.domain.rack import AgedAllocation
 from pondstack.domain.states import AGENT_DOWN, OWNED, SliceState
 
 HELD = (SliceState.ASSIGNING, SliceState.ONLINE)

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from pondstack.controller import findings as act
 from pondstack.controller.findings import Finding, Severity
 from pondstack.controller.world import World
-from pondstack.db.rack_view import AgedSlice
 from pondstack.devices.base import Permission
+from pondstack.domain.rack import AgedSlice
 from pondstack.domain.states import SliceState
 
 BACKED = (SliceState.ASSIGNING, SliceState.ONLINE)

@@ -10,8 +10,8 @@ from pondstack.controller import findings as act
 from pondstack.controller.findings import Finding, Severity
 from pondstack.controller.world import World
 from pondstack.db.failures import failure_of
-from pondstack.db.rack_view import AgedAllocation, AgedSlice, PoolDetail
 from pondstack.domain.model import PoolState
+from pondstack.domain.rack import AgedAllocation, AgedSlice, PoolDetail
 from pondstack.domain.states import DEVICE_FAILED, SliceState
 
 LOOSE = (SliceState.FREE, SliceState.SANITIZING)

@@ -7,8 +7,8 @@ from pondstack.controller.findings import Finding, Severity
 from pondstack.controller.rules_reclaim import claimed_again
 from pondstack.controller.sanitizer import SANITIZE_FAILED
 from pondstack.controller.world import World
-from pondstack.db.rack_view import AgedSlice
 from pondstack.domain.model import PoolState, indexes_of
+from pondstack.domain.rack import AgedSlice
 from pondstack.domain.states import DEVICE_FAILED, OWNED, SliceState
 from pondstack.rpc.wire import Attached
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from pondstack.db.rack_view import PoolDetail, RackView
 from pondstack.domain.allocator import largest_extent
+from pondstack.domain.rack import PoolDetail, RackView
 from pondstack.domain.states import SliceState
 from pondstack.rpc.wire import PoolView, Snapshot
 

@@ -10,8 +10,8 @@ from pondstack.controller.room import PoolClaims, Promises, rooms
 from pondstack.db import splits
 from pondstack.db.engine import Database
 from pondstack.db.ledger import Ledger
-from pondstack.db.rack_view import RackView
 from pondstack.domain.errors import Unavailable
+from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import Features, Policy, Split, SplitPredictor, decide
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.prediction.serving import features_from_wire, fit, flavor_key

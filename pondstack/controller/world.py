@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pondstack.db.rack_view import AgedAllocation, AgedSlice, HostReport, RackView
 from pondstack.devices.base import Permission
+from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, RackView
 from pondstack.rpc.wire import Attached
 
 

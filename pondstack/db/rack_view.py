@@ -1,8 +1,7 @@
-"""The whole ledger at one moment, with ages by the database's clock: what reconciler and scheduler see."""
+"""Reads the rack at one moment, with ages by the database's clock (pondstack.domain.rack)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import replace
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -10,76 +9,9 @@ from sqlalchemy.orm import Session
 from pondstack.db.clock import now_seconds
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, PoolRow, SliceRow
 from pondstack.db.slices import to_domain
-from pondstack.domain.ledger import LedgerView
-from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice
+from pondstack.domain.model import Allocation, Extent, Pool, PoolState
+from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
 from pondstack.domain.units import DEFAULT_SLICE_MIB
-
-
-@dataclass(frozen=True, slots=True)
-class PoolDetail:
-    """A pool with what a host driver needs to reach its device. `failures` grows whenever its state changes."""
-
-    pool: Pool
-    driver: str
-    serial: str
-    address: Mapping[str, Any]
-    hosts: tuple[str, ...] = ()
-    failures: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AgedSlice:
-    """A slice and the seconds since it changed."""
-
-    item: Slice
-    age_seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class AgedAllocation:
-    """An allocation, the seconds since it was made and (None: it is claimed) since it was first seen unclaimed."""
-
-    item: Allocation
-    age_seconds: float
-    unclaimed_seconds: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HostReport:
-    """A host and its newest report: the seconds since it came, and what is attached (Attached on the wire).
-
-    `fenced`: why it is fenced, None: it is not. `stuck`: why an allocation's memory does not go offline, by UUID.
-    `sequence`: the report's own number.
-    """
-
-    name: str
-    enabled: bool
-    disabled_reason: str
-    provider_uuid: str | None
-    age_seconds: float
-    attached: tuple[Mapping[str, Any], ...] = ()
-    pools: tuple[str, ...] = ()
-    fenced: str | None = None
-    stuck: Mapping[str, str] = field(default_factory=dict)
-    sequence: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RackView:
-    """Pools, slices, allocations and hosts by key."""
-
-    pools: Mapping[str, PoolDetail] = field(default_factory=dict)
-    slices: tuple[AgedSlice, ...] = ()
-    allocations: Mapping[str, AgedAllocation] = field(default_factory=dict)
-    hosts: Mapping[str, HostReport] = field(default_factory=dict)
-
-    def ledger(self) -> LedgerView:
-        """Return what pondstack.domain.ledger judges."""
-        return LedgerView(
-            {uuid: detail.pool for uuid, detail in self.pools.items()},
-            tuple(aged.item for aged in self.slices),
-            {uuid: aged.item for uuid, aged in self.allocations.items()},
-        )
 
 
 def read_rest(session: Session) -> RackView:

@@ -13,7 +13,7 @@ from pondstack.db.clock import now_seconds
 from pondstack.db.engine import Database
 from pondstack.db.leadership import ROW
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
-from pondstack.db.rack_view import RackView, read_rack
+from pondstack.db.rack_view import read_rack
 from pondstack.db.views import (
     AllocationRecord,
     BufferRecord,
@@ -26,6 +26,7 @@ from pondstack.db.views import (
     TelemetryRecord,
 )
 from pondstack.domain.errors import NotFound
+from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 
 LEAST_ADVANCED = tuple(SliceState)

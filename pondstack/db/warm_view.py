@@ -15,8 +15,9 @@ from pondstack.db.clock import now_seconds
 from pondstack.db.leadership import ROW
 from pondstack.db.models import Leadership
 from pondstack.db.moves import MOVES, Key, OutOfStep, replay
-from pondstack.db.rack_view import AgedAllocation, AgedSlice, RackView, read_rack, read_rest
+from pondstack.db.rack_view import read_rack, read_rest
 from pondstack.domain.model import Allocation, Extent, Slice
+from pondstack.domain.rack import AgedAllocation, AgedSlice, RackView
 
 OPERATIONS_AT_ONCE = 1000
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from pondstack.db.rack_view import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
 from pondstack.db.views import (
     AllocationRecord,
     ControllerView,
@@ -15,6 +14,7 @@ from pondstack.db.views import (
 )
 from pondstack.domain.errors import NotFound
 from pondstack.domain.model import Allocation, Pool, PoolState
+from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
 from pondstack.domain.states import SliceState
 from pondstack.testing import memory_controllers
 from pondstack.testing.memory_store import AllocationRow, HostRow, MemoryStore, PoolRow, SliceRow, Transaction

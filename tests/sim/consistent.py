@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pondstack.controller.inventory import wanted_inventory
 from pondstack.controller.sanitizer import SANITIZE_FAILED
-from pondstack.db.rack_view import RackView
+from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from pondstack.testing.memory_host import ATTACHMENTS
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any
 
-from pondstack.db.rack_view import RackView
 from pondstack.devices import pool_uuid
 from pondstack.devices.base import Permission
+from pondstack.domain.rack import RackView
 from pondstack.testing.memory_device import MemoryDevice
 from pondstack.testing.memory_lease import MemoryLease
 from pondstack.testing.memory_ledger import MemoryLedger

@@ -10,8 +10,8 @@ import oslo_messaging
 from pondstack.controller.background import Background
 from pondstack.controller.devices import DeviceSpec
 from pondstack.controller.inventory import InventorySync
-from pondstack.db.rack_view import RackView
 from pondstack.devices.base import PoolDevice
+from pondstack.domain.rack import RackView
 from pondstack.rpc.transport import CONTROLLER_TOPIC
 
 from . import settings

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pondstack.db.rack_view import RackView
 from pondstack.devices.base import Permission
 from pondstack.domain import ledger
 from pondstack.domain.model import Extent, Slice, indexes_of
+from pondstack.domain.rack import RackView
 from pondstack.domain.states import OWNED, SliceState
 from pondstack.testing.memory_device import MemoryDevice
 from pondstack.testing.memory_host import ATTACHMENTS, MemoryHost

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field, replace
 
 from pondstack.controller.world import Claims, Limits, World
-from pondstack.db.rack_view import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
 from pondstack.devices.base import Permission
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice, indexes_of
+from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
 from pondstack.domain.states import OWNED, SliceState
 
 POOL = "11111111-1111-4111-8111-111111111111"

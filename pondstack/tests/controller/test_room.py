@@ -4,8 +4,8 @@ import pytest
 
 from pondstack.controller import room
 from pondstack.controller.room import PROMISE_SECONDS, Promises
-from pondstack.db.rack_view import RackView
 from pondstack.domain import errors
+from pondstack.domain.rack import RackView
 from pondstack.tests.controller.conftest import POOL
 from pondstack.tests.controller.test_manager import split
 
