@@ -18,7 +18,7 @@ VENV ?= $(CURDIR)/.venv
 export HOSTS FAKES SLICES RACK_DIR RACK_PORT_BASE REQUESTS VENV
 
 PYTHON := $(VENV)/bin/python
-RACK := $(PYTHON) -m pondstack.rack
+RACK := $(PYTHON) -m pondstack_rack
 option = $(if $($(2)),--$(1) '$($(2))')
 
 help: ## Show the targets
@@ -27,9 +27,9 @@ help: ## Show the targets
 setup: ## Install what rack and tests need: Debian packages, a pinned venv in .venv
 	@tools/setup.sh
 
-constraints: setup ## Pin in constraints.txt what setup.cfg asks for, all extras; what is pinned stays (UPGRADE=1: all anew)
+constraints: setup ## Pin in constraints.txt what setup.cfg and rack/setup.cfg ask for; what is pinned stays (UPGRADE=1: all anew)
 	@echo uv | $(VENV)/bin/uv pip compile -q $(if $(filter-out 0,$(UPGRADE)),--upgrade) --universal --python-version 3.11 --all-extras \
-		--no-annotate --custom-compile-command "make constraints" --output-file constraints.txt setup.cfg -
+		--no-annotate --custom-compile-command "make constraints" --output-file constraints.txt setup.cfg rack/setup.cfg -
 
 hardware: setup ## Build the disk of the emulated hosts, where it is missing or out of date
 	@tools/hardware.sh

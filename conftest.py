@@ -24,7 +24,7 @@ from oslo_service import backend  # noqa: E402
 
 backend.init_backend(backend.BackendType.THREADING)
 
-pytest_plugins = ["pondstack.testing.fixtures", "pondstack.testing.tiers", "pondstack.testing.workers"]
+pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.tiers", "tests.fixtures.workers"]
 
 
 def pytest_itemcollected(item: Any) -> None:

@@ -25,7 +25,7 @@ from oslo_service import backend
 
 from bench.figures import spread
 from bench.ledger import ItsPlacement, OurLedger, compare
-from pondstack.testing.servers import GaleraCluster, MariaDBServer, PostgresPair, PostgreSQLServer
+from pondstack_rack.servers import GaleraCluster, MariaDBServer, PostgresPair, PostgreSQLServer
 
 OPERATIONS = 4
 """Journaled transactions in a cycle."""

@@ -25,13 +25,13 @@ from oslo_config import cfg
 from oslo_service import backend
 
 from bench.figures import spread
-from pondstack.db import migration
-from pondstack.db.engine import Database
-from pondstack.db.ledger import AssignRequest, Ledger
+from pondstack.db.connection import migration
+from pondstack.db.connection.engine import Database
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS
+from pondstack.ledger.ledger import AssignRequest, Ledger
 from pondstack.rpc.wire import Report
-from pondstack.testing import lead
-from pondstack.testing.servers import MariaDBServer
+from pondstack_rack.servers import MariaDBServer
+from tests.fixtures import lead
 
 SLICES = 64
 POOL_MIB = 2 * DEFAULT_SLICE_MIB

@@ -16,13 +16,14 @@ from pathlib import Path
 
 from keystoneauth1.exceptions import ClientException
 
-from bench import proof, trace
-from bench.cloud import Cloud, NoRack, gone
+from bench import trace
 from bench.figures import Meter, percentile
 from bench.player import Outcome, Player
 from bench.watch import Watcher
 from pondstack.domain.sizing import STATIC_AUTO_PERCENT, Features, Policy, PondSpecs, StaticShare
 from pondstack.domain.units import DEFAULT_SLICE_MIB, GIB_MIB, RESOURCE_CLASS
+from pondstack_rack import proof
+from pondstack_rack.cloud_client import Cloud, NoRack, gone
 
 TRAIT = "CUSTOM_POND_REPLAY"
 PREFIX = "replay-"

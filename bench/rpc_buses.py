@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from bench.rpc_client import Client, Turn
-from pondstack.testing.servers import LOOPBACK, RabbitMQServer
+from pondstack_rack.servers import LOOPBACK, RabbitMQServer
 from tests.hardware import code_disk
 from tests.hardware.host import EmulatedHost
 from tests.hardware.machine import OUTSIDE

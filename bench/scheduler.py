@@ -30,10 +30,11 @@ from nova.scheduler import manager, request_filter
 from bench.figures import Meter
 from bench.many_hosts import ManyHosts
 from pondstack.domain.units import RESOURCE_CLASS
-from pondstack.testing.servers import RabbitMQServer
-from pondstack_nova import client, snapshot
+from pondstack_nova import controller_client
 from pondstack_nova.flavors import LOCAL_KEY, POOL_KEY
-from pondstack_nova.request_filter import pond_split
+from pondstack_nova.scheduler import snapshot
+from pondstack_nova.scheduler.request_filter import pond_split
+from pondstack_rack.servers import RabbitMQServer
 from tests.functional.stand_in import Serving
 
 CONF = nova.conf.CONF
@@ -102,7 +103,7 @@ class Bench(ManyHosts):
             snapshot_interval_seconds=2,
             group="pondstack",
         )
-        client.reset()
+        controller_client.reset()
         snapshot.reset()
         self.controller_server = Serving(self.controller, CONF, self.broker.transport_url())
 

@@ -170,8 +170,8 @@ def samples(route: Route) -> list[str]:
 
 def live_samples() -> dict[str, Any]:
     """Return the samples by file name, answered by the real application over the sample rack."""
-    from pondstack.testing import sample_rack
-    from pondstack.testing.api import URL, ApiFixture
+    from tests.fixtures import sample_rack
+    from tests.fixtures.api import URL, ApiFixture
 
     found: dict[str, Any] = {}
     for method, path, route in routes():

@@ -76,14 +76,14 @@ fi
 
 # The venv is made of Debian's own python, not of whatever python3 comes first in PATH.
 stamp=$VENV/.pondstack-setup
-want=$(cat setup.py rdma/native/*.[ch] setup.cfg pyproject.toml constraints.txt tools/setup.sh | sha256sum)
+want=$(cat setup.py rdma/native/*.[ch] setup.cfg rack/setup.cfg pyproject.toml constraints.txt tools/setup.sh | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$want" ]; then
     say python "venv in ${VENV/#$PWD\//}, pinned by constraints.txt"
     if [ ! -x "$VENV/bin/uv" ]; then
         /usr/bin/python3 -m venv "$VENV" >>"$LOG" 2>&1 || die "python3 -m venv"
         "$VENV/bin/pip" -q install -c constraints.txt uv >>"$LOG" 2>&1 || die "pip install uv"
     fi
-    "$VENV/bin/uv" pip install -q --python "$VENV/bin/python" -c constraints.txt -e '.[postgresql,rack,test]' >>"$LOG" 2>&1 ||
+    "$VENV/bin/uv" pip install -q --python "$VENV/bin/python" -c constraints.txt -e '.[postgresql,test]' -e ./rack >>"$LOG" 2>&1 ||
         die "installing the Python packages"
     "$VENV/bin/pondstack-manage" nova link >>"$LOG" 2>&1 || die "pondstack-manage nova link"
     # Compiled once here; otherwise each service compiles Nova again where PYTHONDONTWRITEBYTECODE is set.

@@ -9,7 +9,6 @@ from typing import Any
 import futurist
 from oslo_config import cfg
 
-from pondstack_agent.attaching import Attaching
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.build import build_borrowing
 from pondstack_agent.borrowing.pages import Pages
@@ -21,20 +20,21 @@ from pondstack_agent.lending.guests import growth_mib
 from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.locks import NamedLocks
-from pondstack_agent.manager import AgentManager
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.mover import Mover
 from pondstack_agent.mitigation.records import Entries
 from pondstack_agent.mitigation.room import HostNodes, LocalRoom
-from pondstack_agent.operations import Operations
+from pondstack_agent.pool.attach import AttachFlow
+from pondstack_agent.pool.manager import AgentManager
+from pondstack_agent.pool.operations import Operations
+from pondstack_agent.pool.releases import Executor, Releases
 from pondstack_agent.records import Records
-from pondstack_agent.releases import Executor, Releases
 from pondstack_agent.remote.build import build_consumers, build_remote, build_stores
 from pondstack_agent.remote.remote import RemoteMemory
-from pondstack_agent.reporting import Reporting
+from pondstack_agent.reporter import Reporter
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.tiering import Tiering
-from pondstack_rdma.room import Room, host_room
+from pondstack_rdma.host_memory import Room, host_room
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Agent:
     """The parts of an agent that its service runs."""
 
     manager: AgentManager
-    reporting: Reporting
+    reporting: Reporter
     tiering: Tiering
     lending: Lending | None = None
     borrowing: Borrowing | None = None
@@ -91,7 +91,7 @@ def build_agent(
         clock=clock,
     )
     tiering = tiering or Tiering.from_conf(conf, records(state_dir / "tiering"))
-    attaching = Attaching(
+    attaching = AttachFlow(
         host=host,
         operations=operations,
         releases=releases,
@@ -115,7 +115,7 @@ def build_agent(
             stores = build_stores(conf, consumers, records, clock)
             borrowing = build_borrowing(conf, link, epoch, remote, records, clock, stores)
             remote_memory = build_remote(conf, consumers, stores, link, borrowing, epoch, remote)
-    reporting = Reporting(
+    reporting = Reporter(
         host=host,
         pools=pools,
         releases=releases,

@@ -9,7 +9,7 @@ from kombu.exceptions import OperationalError
 
 from pondstack.domain import errors
 from pondstack.rpc.wire import Grant, Report, Sample
-from pondstack_agent.foreign import local
+from pondstack_agent.rpc_errors import local
 
 T = TypeVar("T")
 

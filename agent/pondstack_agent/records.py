@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from pondstack.devices.durable import sync_folder, write_json
+from pondstack.devices.atomic_files import sync_folder, write_json
 from pondstack.domain.errors import BadRequest, DeviceFailed
 
 _SUFFIX = ".json"

@@ -17,8 +17,8 @@ from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrowing.endpoint import BorrowingEndpoint
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.controller_link import ControllerLink
-from pondstack_agent.endpoint import AgentEndpoint
 from pondstack_agent.lending.endpoint import LendingEndpoint
+from pondstack_agent.pool.endpoint import AgentEndpoint
 from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.telemetry.service import Telemetry
 

@@ -14,9 +14,9 @@ from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Attachment, Grant
-from pondstack.testing.fake_controller import FakeController
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers.emulated import EmulatedHostPool
+from tests.fixtures.fake_controller import FakeController
 
 GrantMaker = Callable[..., Grant]
 

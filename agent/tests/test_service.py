@@ -24,8 +24,8 @@ from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import TELEMETRY_VERSION
 from pondstack.rpc.wire import Report, Sample
-from pondstack.testing.fake_controller import FakeController
 from pondstack_agent.service import AgentService
+from tests.fixtures.fake_controller import FakeController
 
 POOL = pool_uuid("agent-tests")
 expected = oslo_messaging.expected_exceptions(PondError)

@@ -6,11 +6,11 @@ from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
 from pondstack.conf import ha as ha_options
-from pondstack.db.reader import Reader
-from pondstack.db.sql_reader import SqlReader
+from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import Unavailable
 from pondstack.ha.broker import BrokerTerms
-from pondstack.ha.options import broker_terms_as_they_are
+from pondstack.ha.terms import broker_terms_as_they_are
+from pondstack.ledger.reader import Reader
 from pondstack_api import policy
 from pondstack_api.controller import BoundedController, Controller
 

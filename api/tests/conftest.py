@@ -3,7 +3,7 @@
 import pytest
 import requests
 
-from pondstack.testing.api import URL, ApiFixture
+from tests.fixtures.api import URL, ApiFixture
 
 
 @pytest.fixture

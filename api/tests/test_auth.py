@@ -5,10 +5,10 @@ import webob
 from keystonemiddleware.fixture import AuthTokenFixture
 from oslo_config import cfg
 
-from pondstack.testing import sample_rack
-from pondstack.testing.api import URL, ApiFixture
-from pondstack.testing.servers import free_port
 from pondstack_api.middleware.auth import TokenCheck
+from pondstack_rack.servers import free_port
+from tests.fixtures import sample_rack
+from tests.fixtures.api import URL, ApiFixture
 
 from .conftest import error_of
 

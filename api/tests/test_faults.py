@@ -4,9 +4,9 @@ import oslo_messaging
 import pytest
 
 from pondstack.domain import errors as domain_errors
-from pondstack.testing.api import URL, ApiFixture
 from pondstack_api import errors
 from pondstack_api.routes import ROUTES
+from tests.fixtures.api import URL, ApiFixture
 
 from .conftest import error_of
 

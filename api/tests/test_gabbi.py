@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gabbi import driver, fixture
 
-from pondstack.testing import sample_rack
-from pondstack.testing.api import ApiFixture
 from pondstack_api.routes import ROUTES
+from tests.fixtures import sample_rack
+from tests.fixtures.api import ApiFixture
 
 GABBITS = Path(__file__).parent / "gabbits"
 test_pytest = driver.test_pytest

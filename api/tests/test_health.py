@@ -6,8 +6,8 @@ import pytest
 from oslo_config import cfg
 
 from pondstack.domain.errors import Unavailable
-from pondstack.testing.api import URL, ApiFixture
-from pondstack.testing.servers import free_port
+from pondstack_rack.servers import free_port
+from tests.fixtures.api import URL, ApiFixture
 
 
 def health(api, accept="application/json"):

@@ -3,7 +3,7 @@
 import pytest
 
 from pondstack.domain.lending import Lender, LenderKind
-from pondstack.testing.api import URL, ApiFixture
+from tests.fixtures.api import URL, ApiFixture
 
 LISTS = [("/pools", "pools", 1), ("/pools/pool0/slices", "slices", 8), ("/hosts", "hosts", 3), ("/agents", "agents", 3)]
 LENT = [

@@ -2,8 +2,8 @@
 
 import pytest
 
-from pondstack.testing import sample_rack
 from pondstack_api.routes import ROUTES
+from tests.fixtures import sample_rack
 
 from .conftest import error_of
 

@@ -4,9 +4,9 @@ import jsonschema
 import pytest
 from oslo_policy import policy
 
-from pondstack.testing import sample_rack
 from pondstack_api import policies
 from pondstack_api.routes import PUBLIC_PATHS, ROUTES
+from tests.fixtures import sample_rack
 
 from .conftest import error_of
 

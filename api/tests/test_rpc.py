@@ -6,8 +6,8 @@ import oslo_messaging
 import pytest
 
 from pondstack.rpc import transport
-from pondstack.testing.api import URL, ApiFixture
-from pondstack.testing.servers import free_port
+from pondstack_rack.servers import free_port
+from tests.fixtures.api import URL, ApiFixture
 
 from .conftest import error_of
 

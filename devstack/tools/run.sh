@@ -67,7 +67,7 @@ rm -rf "$WORK/srv/pondstack.git"
 git clone -q --bare . "$WORK/srv/pondstack.git" || die "git clone of the plugin"
 git -C "$WORK/srv/pondstack.git" update-ref refs/heads/master "$(git rev-parse HEAD)"
 git -C "$WORK/srv/pondstack.git" symbolic-ref HEAD refs/heads/master
-devstack/tools/image.sh "$VENV/share/pondstack/vmlinuz" pondstack/rack/templates/init.sh \
+devstack/tools/image.sh "$VENV/share/pondstack/vmlinuz" rack/pondstack_rack/templates/init.sh \
     "$WORK/srv/pond-guest-x86_64-uec.tar.gz" || die "building the guest's image"
 cp devstack/tools/guest.sh devstack/tools/leftovers.sh "$WORK/srv/"
 

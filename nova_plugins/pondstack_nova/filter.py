@@ -11,9 +11,10 @@ from nova.scheduler import filters
 from oslo_log import log as logging
 
 from pondstack.domain.units import RESOURCE_CLASS
-from pondstack_nova import request_filter, self_check, snapshot
+from pondstack_nova import self_check
 from pondstack_nova.counters import HOST_REJECTS
-from pondstack_nova.rack import Rack
+from pondstack_nova.scheduler import request_filter, snapshot
+from pondstack_nova.scheduler.rack import Rack
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)

@@ -56,13 +56,13 @@ def run(checks: list[Check]) -> None:
 
 def check_scheduler() -> None:
     """Check what filter, weigher and request filter rely on; raises HookChanged."""
-    from pondstack_nova import scheduler_hooks
+    from pondstack_nova.scheduler import hooks
 
-    run(scheduler_hooks.CHECKS)
+    run(hooks.CHECKS)
 
 
 def check_api() -> None:
     """Check what the extra-spec validators rely on; raises HookChanged."""
-    from pondstack_nova import api_hooks
+    from pondstack_nova.api import hooks
 
-    run(api_hooks.CHECKS)
+    run(hooks.CHECKS)

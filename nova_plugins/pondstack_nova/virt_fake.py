@@ -5,8 +5,8 @@ from typing import Any
 from nova.virt import fake
 from oslo_log import log as logging
 
-from pondstack_nova import virt_checks
-from pondstack_nova.lifecycle import PoolMemoryLifecycle
+from pondstack_nova.compute import checks
+from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle
 
 LOG = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ class PondFakeDriver(PoolMemoryLifecycle, fake.FakeDriverWithoutFakeNodes):
 
     def init_host(self, host: str) -> None:
         """Check Nova's hooks first; raises HookChanged."""
-        virt_checks.check_driver(fake.FakeDriverWithoutFakeNodes)
+        checks.check_driver(fake.FakeDriverWithoutFakeNodes)
         super().init_host(host)
 
     def reboot(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:

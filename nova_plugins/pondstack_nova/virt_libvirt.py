@@ -10,9 +10,9 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Attachment
-from pondstack_nova import host_nodes, virt_checks, znuma
-from pondstack_nova.attachments import PoolMemoryUnavailable
-from pondstack_nova.lifecycle import PoolMemoryLifecycle, concerns_us
+from pondstack_nova.compute import checks, host_nodes, znuma
+from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
+from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle, concerns_us
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -23,7 +23,7 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
 
     def init_host(self, host: str) -> None:
         """Check Nova's hooks first; raises HookChanged."""
-        virt_checks.check_libvirt()
+        checks.check_libvirt()
         super().init_host(host)
 
     # The guest's XML.

@@ -6,8 +6,8 @@ import nova.conf
 from nova.scheduler import utils, weights
 from nova.scheduler.weights.ram import RAMWeigher
 
-from pondstack_nova import request_filter, snapshot
-from pondstack_nova.rack import Rack, comfort
+from pondstack_nova.scheduler import request_filter, snapshot
+from pondstack_nova.scheduler.rack import Rack, comfort
 
 CONF = nova.conf.CONF
 

@@ -7,7 +7,7 @@ import pytest
 from nova import objects
 
 from pondstack.rpc.wire import PoolView, Snapshot
-from pondstack_nova import snapshot
+from pondstack_nova.scheduler import snapshot
 
 UUID = "00000000-0000-0000-0000-00000000000%d"
 

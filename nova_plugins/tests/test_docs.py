@@ -6,7 +6,8 @@ import pytest
 
 from pondstack.conf import compute, scheduler
 from pondstack.domain.sizing import LEGAL
-from pondstack_nova import api_hooks, scheduler_hooks
+from pondstack_nova.api import hooks as api_hooks
+from pondstack_nova.scheduler import hooks as scheduler_hooks
 
 PAGE = (Path(__file__).resolve().parents[2] / "doc" / "source" / "nova.md").read_text()
 

@@ -16,7 +16,9 @@ from nova.objects import flavor as flavor_object
 from nova.scheduler import filters, host_manager, manager, request_filter, utils, weights
 from nova.scheduler.weights import ram
 
-from pondstack_nova import api_hooks, scheduler_hooks, self_check
+from pondstack_nova import self_check
+from pondstack_nova.api import hooks as api_hooks
+from pondstack_nova.scheduler import hooks as scheduler_hooks
 
 Patch = tuple[Any, str, Any]
 

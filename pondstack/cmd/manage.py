@@ -14,8 +14,8 @@ from oslo_config import cfg  # noqa: E402 (threading first)
 
 from pondstack.cmd import nova_link as link  # noqa: E402
 from pondstack.conf import database as database_conf  # noqa: E402
-from pondstack.db import migration  # noqa: E402
-from pondstack.db.engine import Database  # noqa: E402
+from pondstack.db.connection import migration  # noqa: E402
+from pondstack.db.connection.engine import Database  # noqa: E402
 from pondstack.devices.emulated import EmulatedDevice, create_device  # noqa: E402
 from pondstack.devices.heads import Head, machine_id, set_head  # noqa: E402
 from pondstack.devices.identity import pool_uuid  # noqa: E402

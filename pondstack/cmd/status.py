@@ -11,11 +11,11 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402 (threading first)
 
-from pondstack.controller.devices import parse_spec  # noqa: E402
+from pondstack.controller.pool.devices import parse_spec  # noqa: E402
 from pondstack.controller.service import register_opts  # noqa: E402
-from pondstack.db import migration  # noqa: E402
-from pondstack.db.engine import Database  # noqa: E402
-from pondstack.db.sql_reader import SqlReader  # noqa: E402
+from pondstack.db.connection import migration  # noqa: E402
+from pondstack.db.connection.engine import Database  # noqa: E402
+from pondstack.db.read.reader import SqlReader  # noqa: E402
 from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
 
 

@@ -14,7 +14,7 @@ from pondstack.conf import placement as placement_conf
 from pondstack.conf import rpc as rpc_conf
 from pondstack.conf import sizing as sizing_conf
 from pondstack.conf import telemetry as telemetry_conf
-from pondstack.controller.node import Node
+from pondstack.controller.node.node import Node
 
 
 def register_opts(conf: cfg.ConfigOpts) -> None:

@@ -16,7 +16,7 @@ from oslo_log import log
 
 from pondstack.devices import emulated_files as files
 from pondstack.devices.fabric import ByteRange, ExtentState, FabricManager
-from pondstack.devices.folder import FolderDevice
+from pondstack.devices.folder_device import FolderDevice
 from pondstack.devices.qmp_fabric import QmpFabric
 from pondstack.domain.errors import DeviceFailed, HostUnusable, InUse, PondError
 from pondstack.domain.model import Extent, extents_of, indexes_of

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from pondstack.devices import emulated_files as files
+from pondstack.devices.atomic_files import write_json
 from pondstack.devices.base import DeviceInfo
-from pondstack.devices.durable import write_json
-from pondstack.devices.folder import FolderDevice
+from pondstack.devices.folder_device import FolderDevice
 from pondstack.devices.mappings import file_id, mapped_ranges, overlaps
 from pondstack.domain.errors import BadRequest, Conflict, InUse
 from pondstack.domain.model import Extent, indexes_of

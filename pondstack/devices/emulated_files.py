@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pondstack.devices.durable import sync_folder, temporary_json, write_json
+from pondstack.devices.atomic_files import sync_folder, temporary_json, write_json
 from pondstack.domain.errors import DeviceFailed, InUse
 
 DEVICE, MEMORY, PERMISSIONS, SLICES, LOCK = "device.json", "memory", "permissions", "slices", "lock"

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from pondstack.devices import emulated_files as files
-from pondstack.devices.durable import write_json
+from pondstack.devices.atomic_files import write_json
 from pondstack.domain.errors import InUse
 
 HEADS = "heads.json"

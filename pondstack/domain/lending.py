@@ -1,8 +1,8 @@
 """Buffers: DRAM that hosts lend to others (Zombieland, EuroSys'18, sections 4.1 to 4.4), as immutable values.
 
-A buffer goes through the states of a slice (pondstack.domain.states) by the same rules (pondstack.domain.ledger). What
-sanitises it is its lender: the borrower's key is revoked, then the memory is fresh. Where a slice is there for ever, a
-buffer is the lender's own again once it was withdrawn, which only a FREE one can be.
+A buffer goes through the states of a slice (pondstack.domain.states) by the same rules (pondstack.domain.transitions).
+What sanitises it is its lender: the borrower's key is revoked, then the memory is fresh. A slice is there for
+ever; a buffer is the lender's own again once it was withdrawn, which only a FREE one can be.
 """
 
 from dataclasses import dataclass

@@ -1,11 +1,11 @@
-"""The rack at one moment, with ages by the database's clock: what rules of the reconciler and the scheduler see. Pure."""
+"""The rack at one moment, as the reconciler's rules and the scheduler see it; ages by the database's clock. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pondstack.domain.ledger import LedgerView
 from pondstack.domain.model import Allocation, Pool, Slice
+from pondstack.domain.transitions import LedgerView
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class RackView:
     hosts: Mapping[str, HostReport] = field(default_factory=dict)
 
     def ledger(self) -> LedgerView:
-        """Return what pondstack.domain.ledger judges."""
+        """Return what pondstack.domain.transitions judges."""
         return LedgerView(
             {uuid: detail.pool for uuid, detail in self.pools.items()},
             tuple(aged.item for aged in self.slices),

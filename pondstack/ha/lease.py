@@ -35,7 +35,7 @@ class Terms:
 
 
 class LeaseStore(Protocol):
-    """Where the row lives (pondstack.db.leadership.SqlLeadership). Each call is one transaction; raises Unavailable."""
+    """Where the row lives (pondstack.db.store.leadership). Each call is one transaction; raises Unavailable."""
 
     def look(self) -> Lease:
         """Return the row."""

@@ -6,12 +6,12 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.rpc import transport as rpc
-from pondstack.rpc.lending_calls import LendingCalls
-from pondstack.rpc.remote_calls import RemoteCalls
+from pondstack.rpc.agent_lending_api import AgentLendingAPI
+from pondstack.rpc.agent_remote_api import AgentRemoteAPI
 from pondstack.rpc.wire import Attachment, Mitigation, Report
 
 
-class AgentAPI(LendingCalls, RemoteCalls):
+class AgentAPI(AgentLendingAPI, AgentRemoteAPI):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
 
     def __init__(self, transport: Any, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:

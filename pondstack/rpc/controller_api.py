@@ -1,6 +1,6 @@
 """Client of the controllers. Every method that changes something takes an operation id and is idempotent by it.
 
-It calls again by itself, with the same operation id, while nobody leads (pondstack.rpc.persisting). A caller whose time
+It calls again by itself, with the same operation id, while nobody leads (pondstack.rpc.retry). A caller whose time
 was over without an answer does the same when it comes back.
 """
 
@@ -11,7 +11,7 @@ from uuid import uuid4
 import oslo_messaging
 
 from pondstack.rpc import transport as rpc
-from pondstack.rpc.persisting import Patience, Persisting
+from pondstack.rpc.retry import RetryingCaller, RetryPolicy
 from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitAnswer
 
 AUDIT_SECONDS = 120.0
@@ -29,12 +29,12 @@ class ControllerAPI:
     `timeout_seconds` is for a whole call, with all its attempts, and `patience` for each of them.
     """
 
-    def __init__(self, transport: Any, timeout_seconds: float = 30.0, patience: Patience | None = None) -> None:
+    def __init__(self, transport: Any, timeout_seconds: float = 30.0, patience: RetryPolicy | None = None) -> None:
         self._leader = oslo_messaging.get_rpc_client(transport, rpc.controller_target())
         self._nodes = oslo_messaging.get_rpc_client(transport, rpc.node_target())
         self._transport = transport
         self._timeout = timeout_seconds
-        self._persisting = Persisting(patience or Patience())
+        self._persisting = RetryingCaller(patience or RetryPolicy())
 
     def _call(self, method: str, *, timeout_seconds: float | None = None, **arguments: Any) -> Any:
         return self._persist(self._leader, method, timeout_seconds, arguments)
@@ -237,7 +237,7 @@ class ControllerAPI:
         return Snapshot.from_wire(self._persist(self._nodes, "snapshot", timeout_seconds, {}))
 
     def controllers(self) -> list[dict[str, Any]]:
-        """List the controllers (pondstack.db.views.ControllerView as dicts); any controller answers."""
+        """List the controllers (pondstack.ledger.records.ControllerView as dicts); any controller answers."""
         answer: list[dict[str, Any]] = self._persist(self._nodes, "controllers", None, {})
         return answer
 

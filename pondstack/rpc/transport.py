@@ -19,7 +19,7 @@ AGENT_TOPIC = "pondstack-agent"
 RPC_VERSION = "1.0"
 RABBIT = "oslo_messaging_rabbit"
 OVER_RDMA = "pond+"
-"""Before the scheme of the broker's URL: the driver of pondstack.rpc.rdma, which goes on over that broker."""
+"""Before the scheme of the broker's URL: the driver of pondstack_rdma.messaging, which goes on over that broker."""
 REMOTE_ERRORS = ["pondstack.domain.errors"]
 
 

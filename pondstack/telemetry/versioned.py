@@ -12,7 +12,7 @@ import oslo_messaging
 from oslo_config import cfg
 from oslo_messaging import opts as oslo_messaging_opts
 
-from pondstack.db.failures import MemoryFailed
+from pondstack.ledger.failures import MemoryFailed
 from pondstack.rpc.transport import EXCHANGE
 
 MEMORY_FAILED = "pondstack.guest.memory_failed"

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from pondstack.domain.errors import PondError
+from pondstack_rdma.bounds import check_bounds, check_operations
 from pondstack_rdma.errors import PartialBatch
 from pondstack_rdma.model import (
     Characteristics,
@@ -23,7 +24,6 @@ from pondstack_rdma.model import (
     WritableBuffer,
     Write,
 )
-from pondstack_rdma.rules import check_bounds, check_operations
 
 
 class _Closing:

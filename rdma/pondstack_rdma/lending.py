@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Generic, Protocol, TypeVar
 
 from pondstack.domain.errors import BadRequest, InUse, NotFound
+from pondstack_rdma.acceptor import Server
 from pondstack_rdma.base import Lender
+from pondstack_rdma.bounds import check_bounds
 from pondstack_rdma.errors import TransportGone
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.model import Key, ReadableBuffer, Region, Ticket
-from pondstack_rdma.rules import check_bounds
-from pondstack_rdma.server import Server
 
 PAGE_BYTES = 4096
 _WATCH_SECONDS = 0.05

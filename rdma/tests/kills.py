@@ -19,18 +19,18 @@ from functools import partial
 from pathlib import Path
 
 from pondstack.domain.errors import PondError
-from pondstack.testing.daemon import wait_until
+from pondstack_rack.daemon import wait_until
 from pondstack_rdma.base import Transport
 from pondstack_rdma.sealing import PageSealer, new_key
 from pondstack_rdma.shm import ShmTransport
-from pondstack_rdma.store.disk import FileDisk
-from pondstack_rdma.store.holding import Lease
-from pondstack_rdma.store.mirror import Mirror, MirrorLimits, layout_of
+from pondstack_rdma.store.leased_region import Lease
+from pondstack_rdma.store.mirror.disk import FileDisk
+from pondstack_rdma.store.mirror.mirror import Mirror, MirrorLimits, layout_of
 from pondstack_rdma.store.mover import Mover
 from pondstack_rdma.store.pages import RemotePages
 from pondstack_rdma.store.peer import Retry
-from pondstack_rdma.store.running import Running
 from pondstack_rdma.store.settings import Settings
+from pondstack_rdma.store.threads import WorkerThreads
 from pondstack_rdma.tcp import TcpTransport
 
 from .harness import DEADLINE_SECONDS, PAGE, LenderProcess
@@ -182,7 +182,7 @@ def run(options: Options, folder: Path, tell: bool = False) -> Result:
     disk = FileDisk(folder / "mirror", layout_of(options.pages, LIMITS).size_bytes)
     sealer = PageSealer(new_key(), "a VM", options.pages) if options.sealed else None
     pages = RemotePages(options.pages, Mirror(disk, options.pages, LIMITS), sealer, SETTINGS)
-    running = Running(pages, Mover(pages))
+    running = WorkerThreads(pages, Mover(pages))
     loads = [Load(pages, options, index, result) for index in range(options.threads)]
     try:
         for _ in range(LENDERS):

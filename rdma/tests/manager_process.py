@@ -15,14 +15,14 @@ from contextlib import closing, suppress
 from typing import Any
 
 from pondstack.domain.errors import PondError
-from pondstack.testing.daemon import wait_until
+from pondstack_rack.daemon import wait_until
 from pondstack_rdma.errors import NoDevice, TransportGone, TransportTimeout, WrongBorrower
 from pondstack_rdma.model import Ticket
-from pondstack_rdma.verbs import greeting
+from pondstack_rdma.verbs import handshake
+from pondstack_rdma.verbs.cm import Channel, ChannelType, Event, Identifier
 from pondstack_rdma.verbs.connection import Connection
-from pondstack_rdma.verbs.greeting import Welcome
+from pondstack_rdma.verbs.handshake import Welcome
 from pondstack_rdma.verbs.listener import Guest, Listener
-from pondstack_rdma.verbs.manager import Channel, ChannelType, Event, Identifier
 from pondstack_rdma.verbs.path import Path
 
 HERE = "127.0.0.1"
@@ -70,7 +70,7 @@ class Lender:
         self.address = f"{HERE}:{self.listener.port}"
 
     def _admit(self, request: bytes, path: Path) -> Guest:
-        if greeting.proof_in(request) != greeting.proof_in(greeting.request(TICKET)):
+        if handshake.proof_in(request) != handshake.proof_in(handshake.request(TICKET)):
             raise WrongBorrower("not admitted " + "\U0001f984" * 60)
         pair: Any = Pair()
         self.pairs.append(pair)
@@ -86,7 +86,7 @@ def connected(lender: Lender, number: int = 5) -> Connection:
     """Connect a borrower."""
     made = Connection(lender.address, SECONDS)
     assert made.device == "fake0"
-    assert Welcome.unpack(made.ask(number, greeting.request(TICKET))) == WELCOME
+    assert Welcome.unpack(made.ask(number, handshake.request(TICKET))) == WELCOME
     path = made.path()
     assert path.number in {pair.number for pair in lender.pairs}
     assert path == Path(bytes(15) + b"\1", path.number, 11, 12, 1, 3, 3, 8, 104)
@@ -121,7 +121,7 @@ def both_sides() -> None:
 
 def refusals() -> None:
     """Arrive as what they were, as far as their text has room."""
-    wrong = greeting.request(Ticket("verbs", "", "host1", b"wrong"))
+    wrong = handshake.request(Ticket("verbs", "", "host1", b"wrong"))
     with closing(Lender()) as lender:
         for request, kind in ((wrong, WrongBorrower), (b"", TransportGone), (b"x" * 56, TransportGone)):
             with closing(Connection(lender.address, SECONDS)) as connection:

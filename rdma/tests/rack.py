@@ -8,8 +8,8 @@ from functools import partial
 from pondstack_rdma.base import Lender, Transport
 from pondstack_rdma.model import Region
 from pondstack_rdma.sealing import PageSealer, new_key
-from pondstack_rdma.store.holding import Lease
-from pondstack_rdma.store.mirror import Mirror, MirrorLimits, layout_of
+from pondstack_rdma.store.leased_region import Lease
+from pondstack_rdma.store.mirror.mirror import Mirror, MirrorLimits, layout_of
 from pondstack_rdma.store.mover import Mover
 from pondstack_rdma.store.pages import RemotePages
 from pondstack_rdma.store.peer import Retry

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import PondError
-from pondstack_rdma import errors, refusals
+from pondstack_rdma import errors, wire_errors
 from pondstack_rdma.errors import KeyRevoked, OutOfBounds, TransportGone
 
 DOC = Path(__file__).resolve().parents[2] / "doc" / "source"
@@ -39,11 +39,11 @@ def test_every_error_is_made_of_one_text(kind: type[PondError]) -> None:
 
 @pytest.mark.parametrize("kind", [KeyRevoked, OutOfBounds, TransportGone])
 def test_a_refusal_crosses_the_wire(kind: type[PondError]) -> None:
-    back = refusals.from_wire(refusals.to_wire(kind("why")))
+    back = wire_errors.from_wire(wire_errors.to_wire(kind("why")))
     assert type(back) is kind
     assert back.message == "why"
 
 
 @pytest.mark.parametrize("data", [None, "x", {}, {"code": "pondstack.later"}, {"code": ["x"]}, {"text": "why"}])
 def test_a_refusal_of_a_later_version_is_gone(data: object) -> None:
-    assert type(refusals.from_wire(data)) is TransportGone
+    assert type(wire_errors.from_wire(data)) is TransportGone

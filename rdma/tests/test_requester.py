@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from pondstack_rdma.errors import NoDevice
-from pondstack_rdma.verbs.manager import open_channel
+from pondstack_rdma.verbs.cm import open_channel
 from pondstack_rdma.verbs.requester import native
 
 from .sanitized import NATIVE, build, run

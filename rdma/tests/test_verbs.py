@@ -12,8 +12,8 @@ import pytest
 from pondstack_rdma.errors import NoDevice, RegistrationFailed, TransportGone, TransportTimeout, WrongBorrower
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.model import Ticket
-from pondstack_rdma.verbs import VerbsTransport, binding, greeting, port
-from pondstack_rdma.verbs.greeting import Welcome
+from pondstack_rdma.verbs import VerbsTransport, handshake, port, pyverbs_binding
+from pondstack_rdma.verbs.handshake import Welcome
 from pondstack_rdma.verbs.memory import PinnedMemory
 from pondstack_rdma.verbs.path import RETRIES, acknowledge_exponent
 from pondstack_rdma.verbs.requester import HUNG_UP, SILENT
@@ -26,9 +26,9 @@ TICKET = Ticket("verbs", "10.77.0.1:4711", "host1", bytes(range(16)))
 @pytest.fixture
 def _fresh() -> Iterator[None]:
     """Nobody has loaded pyverbs."""
-    binding.load.cache_clear()
+    pyverbs_binding.load.cache_clear()
     yield
-    binding.load.cache_clear()
+    pyverbs_binding.load.cache_clear()
 
 
 @pytest.mark.usefixtures("_fresh")
@@ -47,7 +47,7 @@ class Failed(Exception):
 class Device:
     """One device with one port, as pyverbs shows it."""
 
-    def __init__(self, state: int = binding.PORT_ACTIVE, gid_type: int = binding.ROCE_V2) -> None:
+    def __init__(self, state: int = pyverbs_binding.PORT_ACTIVE, gid_type: int = pyverbs_binding.ROCE_V2) -> None:
         self.name, self.closed = "rxe0", False
         self._state, self._type = state, gid_type
 
@@ -72,7 +72,7 @@ def found(monkeypatch: pytest.MonkeyPatch, *devices: Device) -> None:
     """Let a host have these devices."""
     listed = [SimpleNamespace(name=device.name.encode()) for device in devices]
     verbs = SimpleNamespace(get_device_list=lambda: listed, Context=lambda name: devices[0], Error=Failed)  # noqa: ARG005
-    monkeypatch.setattr(binding, "load", lambda: verbs)
+    monkeypatch.setattr(pyverbs_binding, "load", lambda: verbs)
 
 
 def test_without_a_device_the_error_says_what_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,26 +109,26 @@ def test_the_device_of_an_address_is_found(monkeypatch: pytest.MonkeyPatch, host
 
 
 def test_a_request_tells_who_asks_without_the_secret() -> None:
-    request = greeting.request(TICKET)
+    request = handshake.request(TICKET)
     assert len(request) <= 56
     assert TICKET.secret not in request
     keyring = Keyring(lambda size: bytes(range(size)))
     keyring.admit("host2")
     keyring.admit("host1")
-    assert keyring.borrower_of(greeting.proof_in(request + bytes(20))) == "host1"
+    assert keyring.borrower_of(handshake.proof_in(request + bytes(20))) == "host1"
     for wrong in (
         replace(TICKET, secret=b""),
         replace(TICKET, secret=TICKET.secret + b"0"),
         replace(TICKET, borrower="x"),
     ):
         with pytest.raises(WrongBorrower, match="ask for a new one"):
-            keyring.borrower_of(greeting.proof_in(greeting.request(wrong)))
+            keyring.borrower_of(handshake.proof_in(handshake.request(wrong)))
 
 
 @pytest.mark.parametrize("nonsense", [b"", bytes(56), b"pnd1", b"pnd1" + bytes(31), b"pnd0" + bytes(52)])
 def test_nonsense_is_no_request_and_no_welcome(nonsense: bytes) -> None:
     with pytest.raises(TransportGone):
-        greeting.proof_in(nonsense)
+        handshake.proof_in(nonsense)
     with pytest.raises(ValueError):
         Welcome.unpack(nonsense[:16])
 
@@ -139,16 +139,16 @@ def test_a_welcome_crosses_private_data() -> None:
 
 
 def test_a_refusal_crosses_private_data() -> None:
-    refused = greeting.refused(greeting.refusal(WrongBorrower("not yours")).ljust(148, b"\0"))
+    refused = handshake.refused(handshake.refusal(WrongBorrower("not yours")).ljust(148, b"\0"))
     assert (type(refused), refused.message) == (WrongBorrower, "not yours")
-    long = greeting.refusal(RegistrationFailed("\u00e9" * 200))
+    long = handshake.refusal(RegistrationFailed("\u00e9" * 200))
     assert len(long) <= 148
-    assert type(greeting.refused(long)) is RegistrationFailed
+    assert type(handshake.refused(long)) is RegistrationFailed
 
 
 @pytest.mark.parametrize("nonsense", [b"", bytes(148), b"\xff" * 148, b"pondstack.no_such\0text"])
 def test_a_refusal_that_is_not_known_is_gone(nonsense: bytes) -> None:
-    assert type(greeting.refused(nonsense)) is TransportGone
+    assert type(handshake.refused(nonsense)) is TransportGone
 
 
 @pytest.mark.parametrize("seconds", [0.05, 0.3, 1.0, 10.0, 60.0])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cloud import Cloud, NoRack, read_openrc
+from pondstack_rack.cloud_client import Cloud, NoRack, read_openrc
 
 
 def test_openrc_is_read_with_quotes_and_comments(tmp_path: Path) -> None:

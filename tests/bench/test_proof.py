@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from keystoneauth1.exceptions import ConnectFailure
 
-from bench import proof
 from bench.figures import percentile
+from pondstack_rack import proof
 
 POOL = proof.PoolState(name="pool0", slices_total=8, free=6, in_ledger=8, claimed_mib=2048)
 BEFORE = proof.State({"p": POOL}, allocations=frozenset({"a"}), claims=frozenset({"c"}), findings=())

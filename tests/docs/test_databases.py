@@ -11,11 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pondstack.db import migration
-from pondstack.testing.daemon import kill_tree
-from pondstack.testing.servers import LOOPBACK
-from pondstack.testing.servers import galera as galera_cluster
-from pondstack.testing.servers import postgresql_pair as pair
+from pondstack.db.connection import migration
+from pondstack_rack.daemon import kill_tree
+from pondstack_rack.servers import LOOPBACK
+from pondstack_rack.servers import galera as galera_cluster
+from pondstack_rack.servers import postgresql_pair as pair
 
 PAGE = Path(__file__).resolve().parents[2] / "doc" / "source" / "databases.md"
 PORTS = 13

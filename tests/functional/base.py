@@ -14,7 +14,8 @@ from nova.tests.functional import integrated_helpers
 
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.rpc.wire import PoolView
-from pondstack_nova import client, snapshot
+from pondstack_nova import controller_client
+from pondstack_nova.scheduler import snapshot
 from tests.functional.stand_in import Serving, StandInController
 
 CONF = nova.conf.CONF
@@ -75,7 +76,7 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
         # A fixture's bus cannot be slow on purpose; a loaded test machine can.
         self.flags(split_timeout_ms=5000, snapshot_interval_seconds=1.0, group="pondstack")
         self.start_controller()
-        self.addCleanup(client.reset)
+        self.addCleanup(controller_client.reset)
         self.addCleanup(snapshot.reset)
         for host in self.hosts:
             self.start_service("compute", host=host)

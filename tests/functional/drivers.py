@@ -11,8 +11,9 @@ from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.tests.functional.libvirt import base as libvirt_base
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from pondstack.testing.fake_agents import FakeAgents
-from pondstack_nova import virt_fake, znuma
+from pondstack_nova import virt_fake
+from pondstack_nova.compute import znuma
+from tests.fixtures.fake_agents import FakeAgents
 from tests.functional.base import CONF, NovaWithPondstack
 
 
@@ -34,7 +35,7 @@ class NovaWithAgents(NovaWithPondstack):
     def install_agents(self) -> None:
         """Put agents in memory in the place of real ones."""
         self.agents = FakeAgents()
-        patcher = mock.patch("pondstack_nova.attachments.make_api", return_value=self.agents)
+        patcher = mock.patch("pondstack_nova.compute.agent_client.make_api", return_value=self.agents)
         patcher.start()
         self.addCleanup(patcher.stop)
 

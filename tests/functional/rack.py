@@ -13,9 +13,9 @@ from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
 from pondstack.controller import service as controller_service
-from pondstack.controller.node import Node
-from pondstack.db import migration
-from pondstack.db.engine import Database
+from pondstack.controller.node.node import Node
+from pondstack.db.connection import migration
+from pondstack.db.connection.engine import Database
 from pondstack.devices.emulated import create_device
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import ControllerAPI

@@ -5,8 +5,8 @@ from dataclasses import replace
 from nova import context, objects
 
 from pondstack.domain import errors
-from pondstack_nova import snapshot
 from pondstack_nova.counters import SPLIT_FALLBACKS
+from pondstack_nova.scheduler import snapshot
 from tests.functional.base import NovaWithPondstack
 
 POOL = "CUSTOM_POND_MEMORY_MB"

@@ -20,7 +20,7 @@ from pondstack.domain.errors import PoolShortage, Unavailable
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
-from pondstack.testing.daemon import Daemon, wait_until
+from pondstack_rack.daemon import Daemon, wait_until
 
 pytestmark = pytest.mark.functional
 

@@ -18,15 +18,15 @@ import pytest
 from oslo_config import cfg
 
 from pondstack.cmd import manage
-from pondstack.db.engine import Database
-from pondstack.db.sql_reader import SqlReader
+from pondstack.db.connection.engine import Database
+from pondstack.db.read.reader import SqlReader
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import Conflict, NotFound, NotLeader, PoolShortage
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
-from pondstack.testing.daemon import Daemon, wait_until
+from pondstack_rack.daemon import Daemon, wait_until
 
 pytestmark = pytest.mark.functional
 

@@ -5,7 +5,7 @@ from typing import Any
 from lxml import etree
 
 from pondstack.domain import errors
-from pondstack.testing.fake_agents import node_backing
+from tests.fixtures.fake_agents import node_backing
 from tests.functional.drivers import NovaWithAgents, NovaWithFakes, NovaWithLibvirt
 
 POOL = "CUSTOM_POND_MEMORY_MB"

@@ -10,7 +10,9 @@ from .qemu import ROOT, Files
 
 _FILES = ("setup.py", "setup.cfg", "pyproject.toml", "README.md")
 _FOLDERS = ("pondstack", "agent", "api", "rdma", "nova_plugins", "tempest_tests")
-_TESTS = ("tests/hardware", "rdma/tests", "pondstack/tests/rpc", "bench")
+_TESTS = ("tests/hardware", "tests/fixtures", "rdma/tests", "pondstack/tests/rpc", "bench")
+_RACK = Path("rack/pondstack_rack")
+"""Test servers and what waits for processes; no part of the wheel."""
 _SIZE = "64M"
 
 
@@ -26,6 +28,7 @@ def build(files: Files, folder: Path) -> Path:
         code = Path(staging, "code")
         for tests in _TESTS:
             shutil.copytree(ROOT / tests, code / tests, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / _RACK, code / _RACK.name, ignore=shutil.ignore_patterns("__pycache__"))
         disk = folder / "code.img"
         _run("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-d", str(code), str(disk), _SIZE)
     return disk

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pondstack.testing import workers
+from tests.fixtures import workers
 
 from . import code_disk
 from .figures import Figures

@@ -13,9 +13,9 @@ from uuid import uuid4
 from oslo_config import cfg
 
 from pondstack.conf import database as database_conf
-from pondstack.db import migration
-from pondstack.db.engine import Database
-from pondstack.db.sql_reader import SqlReader
+from pondstack.db.connection import migration
+from pondstack.db.connection.engine import Database
+from pondstack.db.read.reader import SqlReader
 from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import create_device
 from pondstack.domain.units import MIB
@@ -23,8 +23,8 @@ from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attachment
-from pondstack.testing.daemon import Daemon, wait_until
-from pondstack.testing.servers import LOOPBACK, RabbitMQServer
+from pondstack_rack.daemon import Daemon, wait_until
+from pondstack_rack.servers import LOOPBACK, RabbitMQServer
 
 from . import heads
 from .channel import Started

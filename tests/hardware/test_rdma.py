@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pondstack.testing.servers import LOOPBACK, RabbitMQServer
+from pondstack_rack.servers import LOOPBACK, RabbitMQServer
 from pondstack_rdma.model import Key
 
 from .conftest import Hardware

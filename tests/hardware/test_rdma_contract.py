@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from pondstack.testing.servers import LOOPBACK, RabbitMQServer
+from pondstack_rack.servers import LOOPBACK, RabbitMQServer
 
 from .conftest import Hardware
 from .figures import Figures
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1200)]
 PYTEST = ["/opt/pondstack/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
 CONTRACT = [f"rdma/tests/{path.name}" for path in sorted((ROOT / "rdma/tests").glob("test_contract_*.py"))]
 CALLS = "pondstack/tests/rpc/test_bus_contract.py"
-CALLS_WITHOUT_BROKER = "rdma/tests/test_rpc.py"
+CALLS_WITHOUT_BROKER = "rdma/tests/rpc/test_rpc.py"
 QUICK_CALLS = "values_errors or in_time or listens_again or ping"
 WHOLE = "PONDSTACK_RDMA_WHOLE"
 ONE_TEST_SECONDS = 300
@@ -62,7 +62,7 @@ def test_the_contract_of_calls(host: EmulatedHost, rabbitmq: RabbitMQServer, fig
     broker = rabbitmq.transport_url("emulated-host").replace(LOOPBACK, OUTSIDE)
     whole = bool(os.environ.get(WHOLE))
     # The plugin has pytest know our package from where it is installed, not from the folder of these tests.
-    words = ["-p", "pondstack.testing.tiers", *([] if whole else ["-k", QUICK_CALLS]), CALLS]
+    words = ["-p", "tests.fixtures.tiers", *([] if whole else ["-k", QUICK_CALLS]), CALLS]
     passed = promises_held(host, words, broker)
     if whole:
         passed += promises_held(host, ["-k", "verbs", CALLS_WITHOUT_BROKER])

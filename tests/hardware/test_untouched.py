@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pondstack_agent.process import vcpu_threads
+from pondstack_agent.qemu.process import vcpu_threads
 from pondstack_agent.records import Records
 from pondstack_agent.telemetry import untouched
 from pondstack_agent.telemetry.access import AccessLook

@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import ROOT, Root
 
-PATHS = (".", "api", "agent", "rdma", "nova_plugins", "tempest_tests")
+PATHS = (".", "api", "agent", "rdma", "nova_plugins", "tempest_tests", "rack")
 ONE_FILE = ("libvirt", "pyverbs", "sklearn", "lightgbm", "onnxruntime")
 NEVER = ("eventlet", "greenlet", "gevent", "asyncio")
 
@@ -50,12 +50,13 @@ def test_the_layers_hold() -> None:
         ("nova_plugins/pondstack_nova/planted.py", "import pondstack.telemetry"),
         ("api/pondstack_api/planted.py", "import pondstack_agent"),
         ("rdma/pondstack_rdma/planted.py", "import pondstack.domain.model"),
+        ("pondstack/controller/planted.py", "import pondstack_rack"),
         ("pondstack/db/planted.py", "import pondstack.controller"),
         ("tempest_tests/pondstack_tempest/planted.py", "import pondstack.domain"),
     ],
 )
 def test_an_import_that_goes_up_is_found(where: str, line: str, tmp_path: Path) -> None:
-    for folder in ("pondstack", "api", "agent", "rdma", "nova_plugins", "tempest_tests"):
+    for folder in ("pondstack", "api", "agent", "rdma", "nova_plugins", "tempest_tests", "rack"):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / where).write_text(line + "\n")

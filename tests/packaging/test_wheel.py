@@ -4,7 +4,8 @@ from pathlib import Path
 
 from .conftest import NATIVE, NOT_SHIPPED, ROOT, SAMPLES, Root, Wheel
 
-NO_COMPONENTS = {"tests", "tools", "bench", "doc", "build", "dist"}
+NO_COMPONENTS = {"rack", "tests", "tools", "bench", "doc", "build", "dist"}
+"""What is never shipped; rack/ is a distribution of its own, for checkouts only."""
 
 
 def _import_packages() -> list[Path]:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from pondstack.rack import ports
-from pondstack.rack.layout import PORTS, Sizes
-from pondstack.rack.rack import Rack
-from pondstack.testing import workers
+from pondstack_rack import ports
+from pondstack_rack.layout import PORTS, Sizes
+from pondstack_rack.rack import Rack
+from tests.fixtures import workers
 
 RUNNING = "PONDSTACK_TEST_RACK"
 HOSTS, FAKES, SLICES = 2, 4, 16

@@ -15,11 +15,11 @@ from oslo_messaging import MessagingTimeout
 from pondstack.domain.errors import Conflict, OperationMismatch, StaleEpoch
 from pondstack.domain.model import Extent
 from pondstack.domain.units import GIB_MIB
-from pondstack.rack.rack import Rack
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Grant
-from tests.rack.days import SILENT_SECONDS, Days
+from pondstack_rack.rack import Rack
+from tests.rack.outages import SILENT_SECONDS, Days
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 

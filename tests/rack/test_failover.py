@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pondstack.rack import demo, failover, keystone
-from pondstack.rack.rack import Rack
+from pondstack_rack.demo import demo, failover
+from pondstack_rack.rack import Rack
+from pondstack_rack.services import keystone
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 

@@ -7,14 +7,14 @@ from uuid import uuid4
 import pytest
 from keystoneauth1.adapter import Adapter
 
-from pondstack.rack import keystone, pond
-from pondstack.rack.rack import Rack
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack.testing.daemon import wait_until
+from pondstack_rack.daemon import wait_until
+from pondstack_rack.rack import Rack
+from pondstack_rack.services import keystone, pondstack_services
 from pondstack_rdma.errors import AccessRefused, TransportGone
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.shm import ShmTransport
-from tests.rack.days import Days
+from tests.rack.outages import Days
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(600)]
 
@@ -62,7 +62,7 @@ def test_memory_is_lent_used_and_taken_back(rack: Rack, memory: Memory) -> None:
     assert begun["verb"] == "lend"
     assert wait_until(lambda: memory.lender().get("lent_mib") == BUFFERS * BUFFER, SECONDS), memory.lender()
     assert memory.states() == ["free"] * BUFFERS
-    assert len(pond.lender_processes(rack.layout)) == 1
+    assert len(pondstack_services.lender_processes(rack.layout)) == 1
     with Days(rack) as days:
         transport = days.transport()
         try:
@@ -99,4 +99,4 @@ def _use(rack: Rack, memory: Memory, controller: ControllerAPI) -> None:
             # With its last buffer the lender ends.
             with pytest.raises((AccessRefused, TransportGone)):
                 link.read(key, 4096, 4096)
-    assert wait_until(lambda: pond.lender_processes(rack.layout) == [], SECONDS)
+    assert wait_until(lambda: pondstack_services.lender_processes(rack.layout) == [], SECONDS)

@@ -10,11 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pondstack.rack import cli, keystone, libvirt, ports
-from pondstack.rack.image import IMAGE
-from pondstack.rack.layout import PORTS, RackError, Sizes
-from pondstack.rack.rack import Rack
-from pondstack.testing.daemon import wait_until
+from pondstack_rack import cli, ports
+from pondstack_rack.daemon import wait_until
+from pondstack_rack.layout import PORTS, RackError, Sizes
+from pondstack_rack.rack import Rack
+from pondstack_rack.services import keystone, libvirt
+from pondstack_rack.services.image import IMAGE
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 

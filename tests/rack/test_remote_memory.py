@@ -13,14 +13,14 @@ from uuid import uuid4
 import pytest
 from keystoneauth1.adapter import Adapter
 
-from bench.cloud import read_openrc
-from pondstack.rack import keystone, pond
-from pondstack.rack.layout import program
-from pondstack.rack.rack import Rack
 from pondstack.rpc.agent_api import AgentAPI
-from pondstack.testing.daemon import wait_until
 from pondstack_agent.pagestore.reader import PageReader
-from tests.rack.days import Days
+from pondstack_rack.cloud_client import read_openrc
+from pondstack_rack.daemon import wait_until
+from pondstack_rack.layout import program
+from pondstack_rack.rack import Rack
+from pondstack_rack.services import keystone, pondstack_services
+from tests.rack.outages import Days
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(600)]
 
@@ -69,7 +69,7 @@ def memory(rack: Rack) -> Iterator[Memory]:
     for lender in made.lenders:
         if made.states(lender):
             made.openstack("host", "reclaim", lender, "--mib", str(MIB), "--wait")
-    assert wait_until(lambda: pond.lender_processes(rack.layout) == [], SECONDS)
+    assert wait_until(lambda: pondstack_services.lender_processes(rack.layout) == [], SECONDS)
 
 
 def test_pages_outlive_agents_and_a_lender(rack: Rack, memory: Memory) -> None:
@@ -84,7 +84,7 @@ def test_pages_outlive_agents_and_a_lender(rack: Rack, memory: Memory) -> None:
                 assert agents.release_remote(BORROWER, consumer_uuid=consumer)
             assert wait_until(lambda: agents.get_remote(BORROWER, consumer_uuid=consumer) is None, SECONDS)
             assert wait_until(lambda: set(memory.states(memory.lenders[1])) == {"free"}, SECONDS)
-            assert pond.page_stores(rack.layout) == []
+            assert pondstack_services.page_stores(rack.layout) == []
         finally:
             transport.cleanup()
 
@@ -93,7 +93,7 @@ def _use(rack: Rack, memory: Memory, agents: AgentAPI, view: dict[str, Any]) -> 
     first, second = memory.lenders
     assert (view["state"], view["borrowed_mib"]) == ("active", MIB)
     assert memory.states(first) == memory.states(second) == ["free", "online"]
-    assert len(pond.page_stores(rack.layout)) == 1
+    assert len(pondstack_services.page_stores(rack.layout)) == 1
     with PageReader(Path(view["socket"]).parent) as reader:
         for page in PAGES:
             reader.write(page, content(page))

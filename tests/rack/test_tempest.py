@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from pondstack.rack import cli
-from pondstack.rack.rack import Rack
+from pondstack_rack import cli
+from pondstack_rack.rack import Rack
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from pondstack.rack import demo, image, keystone
-from pondstack.rack.rack import Rack
-from pondstack.testing.daemon import wait_until
+from pondstack_rack.daemon import wait_until
+from pondstack_rack.demo import demo
+from pondstack_rack.rack import Rack
+from pondstack_rack.services import image, keystone
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 

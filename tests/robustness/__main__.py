@@ -20,9 +20,9 @@ backend.init_backend(backend.BackendType.THREADING)
 from bench.figures import Meter  # noqa: E402 (threading first)
 from tests.robustness import disk, network, report  # noqa: E402
 from tests.robustness.brokers import BROKERS  # noqa: E402
+from tests.robustness.databases import STORES  # noqa: E402
 from tests.robustness.plan import Counts  # noqa: E402
 from tests.robustness.run import Options, run  # noqa: E402
-from tests.robustness.stores import STORES  # noqa: E402
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

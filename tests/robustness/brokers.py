@@ -4,8 +4,8 @@ import random
 from pathlib import Path
 from typing import Protocol
 
-from pondstack.testing.servers import RabbitMQCluster, RabbitMQServer
-from tests.robustness.stores import Mend
+from pondstack_rack.servers import RabbitMQCluster, RabbitMQServer
+from tests.robustness.databases import Mend
 
 
 class Broker(Protocol):

@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 from pondstack.domain.errors import PondError, StaleEpoch, Unavailable
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack.testing.daemon import DaemonFailed, wait_until
+from pondstack_rack.daemon import DaemonFailed, wait_until
 from pondstack_rdma.base import Link
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.shm import ShmTransport

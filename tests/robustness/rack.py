@@ -15,20 +15,20 @@ from oslo_config import cfg
 from pondstack.cmd import manage
 from pondstack.conf import database as database_conf
 from pondstack.conf import rpc as rpc_conf
-from pondstack.db.engine import Database
-from pondstack.db.sql_reader import SqlReader
+from pondstack.db.connection.engine import Database
+from pondstack.db.read.reader import SqlReader
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack.testing.daemon import Daemon, DaemonFailed, recorded, signal_process, wait_until
-from pondstack.testing.servers import LOOPBACK
-from pondstack_agent.lending.lock import LOCK, lock_held, pid_of
+from pondstack_agent.helper.lock import LOCK, lock_held, pid_of
+from pondstack_rack.daemon import Daemon, DaemonFailed, recorded, signal_process, wait_until
+from pondstack_rack.servers import LOOPBACK
 from tests.robustness.brokers import Broker
+from tests.robustness.databases import Store
 from tests.robustness.disk import Disk
 from tests.robustness.network import Network
-from tests.robustness.stores import Store
 
 SLICES = 96
 CONTROLLERS = ("ctl-a", "ctl-b")

@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.robustness.brokers import BROKERS, Broker
+from tests.robustness.databases import STORES, Store
 from tests.robustness.disk import Disk, mounted
-from tests.robustness.ending import read_journal, settled, settled_loans
+from tests.robustness.final_state import read_journal, settled, settled_loans
 from tests.robustness.history import History, Injected, Recorder
 from tests.robustness.loans import take_back
 from tests.robustness.model import Broken
 from tests.robustness.network import networks
 from tests.robustness.plan import Casualties, Counts, Step, make_plan
 from tests.robustness.rack import CONTROLLERS, Rack
-from tests.robustness.stores import STORES, Store
 from tests.robustness.traffic import Pace, Traffic
 from tests.robustness.validate import validate
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pymysql
 import pytest
 
-from pondstack.testing.servers import MariaDBServer
+from pondstack_rack.servers import MariaDBServer
 from tests.robustness import disk
 
 pytestmark = pytest.mark.functional

@@ -8,7 +8,7 @@ import pytest
 
 from tests.robustness import report
 from tests.robustness.faults import KILL_LEADER
-from tests.robustness.forge import Forge, sound
+from tests.robustness.forged import Forge, sound
 from tests.robustness.history import Injected
 from tests.robustness.plan import Counts
 from tests.robustness.run import Options, Result

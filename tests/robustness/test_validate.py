@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.robustness.forge import POOL, Forge, free_rack, move, sound
+from tests.robustness.forged import POOL, Forge, free_rack, move, sound
 from tests.robustness.history import Call, History, Injected, Kind, Outcome, Recorder, time_to_resume
 from tests.robustness.validate import validate
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from itertools import pairwise
 
 from tests.robustness.history import Call, Entry, History, Kind, Outcome, Place, Standing
-from tests.robustness.judge_loans import check_loans
 from tests.robustness.model import OWNED, Broken, State, replay
+from tests.robustness.validate_loans import check_loans
 
 LOST = frozenset({"lost", "wrong_effect", "release_lost", "loan_lost"})
 DUPLICATED = frozenset({"duplicate", "double_owner", "double_user"})

@@ -6,14 +6,14 @@ from typing import Any
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.node_api import NodeAPI
-from pondstack.rpc.persisting import Patience, Persisting
+from pondstack.rpc.retry import RetryingCaller, RetryPolicy
 from pondstack.rpc.transport import CONTROLLER_TOPIC, NODE_TOPIC
 
+from .fault_links import Moments
 from .kernel import Scheduler
-from .links import Moments
 from .network import Network
 
-PATIENCE = Patience(first_seconds=0.5, longest_seconds=1.0, longest_pause_seconds=0.3)
+PATIENCE = RetryPolicy(first_seconds=0.5, longest_seconds=1.0, longest_pause_seconds=0.3)
 
 
 class SimControllerAPI(ControllerAPI):
@@ -25,7 +25,9 @@ class SimControllerAPI(ControllerAPI):
         self._network = network
         self._moments = moments
         self._timeout = timeout_seconds
-        self._persisting = Persisting(PATIENCE, clock=lambda: scheduler.now, sleep=scheduler.sleep, uniform=rng.uniform)
+        self._persisting = RetryingCaller(
+            PATIENCE, clock=lambda: scheduler.now, sleep=scheduler.sleep, uniform=rng.uniform
+        )
         self._leader, self._nodes = CONTROLLER_TOPIC, NODE_TOPIC
 
     def _persist(self, client: Any, method: str, timeout_seconds: float | None, arguments: dict[str, Any]) -> Any:

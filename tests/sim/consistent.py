@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from pondstack.controller.inventory import wanted_inventory
-from pondstack.controller.sanitizer import SANITIZE_FAILED
+from pondstack.controller.pool.inventory import wanted_inventory
+from pondstack.controller.pool.sanitizer import SANITIZE_FAILED
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
-from pondstack.testing.memory_host import ATTACHMENTS
+from tests.fixtures.memory_host import ATTACHMENTS
 
 if TYPE_CHECKING:
     from .rack import Rack

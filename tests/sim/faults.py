@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 from pondstack.domain.errors import PondError
 
+from .fault_links import Trap
 from .kernel import Process
-from .links import Trap
 from .network import Window
 
 if TYPE_CHECKING:

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 import oslo_messaging
 
 from pondstack.domain.errors import DeviceFailed, PondError
-from pondstack.testing.memory_host import MemoryHost, MemoryHostPool
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
-from pondstack_agent.endpoint import AgentEndpoint
+from pondstack_agent.pool.endpoint import AgentEndpoint
+from tests.fixtures.memory_host import MemoryHost, MemoryHostPool
 
 from . import settings
 from .api import SimControllerAPI
+from .fault_links import DiskRecords
 from .kernel import Process
 from .lending.lender import Life
 from .lending.tenant import Tenant
 from .lending.world import HOST_BYTES, NoFolder
-from .links import DiskRecords
 from .threads import InlineExecutor, RLock, SimExecutor
 
 if TYPE_CHECKING:

@@ -9,17 +9,22 @@ from dataclasses import replace
 from typing import Any
 from unittest import mock
 
-from pondstack.controller import applier, inventory, reach, reconciler, rules, rules_reports, sanitizer
-from pondstack.controller import findings as act
-from pondstack.db import ledger
+from pondstack.controller.node import broker_probe
+from pondstack.controller.pool import inventory, sanitizer
+from pondstack.controller.reconcile import applier, reconciler
+from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile.rules import reports, rules
 from pondstack.domain.errors import AgentUnavailable
 from pondstack.ha import candidate
-from pondstack.testing import memory_device, memory_host, memory_journal
-from pondstack.testing.memory_lease import LeadershipRow, MemoryLease
-from pondstack.testing.memory_store import Transaction
-from pondstack_agent import attaching, epoch
+from pondstack.ledger import ledger
+from pondstack_agent import epoch
+from pondstack_agent.pool import attach as attaching
+from tests.fixtures import memory_device, memory_host
+from tests.fixtures.memory import journal
+from tests.fixtures.memory.lease import LeadershipRow, MemoryLease
+from tests.fixtures.memory.store import Transaction
 
-from . import links, placement
+from . import fault_links, placement
 from .mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
@@ -104,14 +109,14 @@ def opens_before_reports() -> Iterator[None]:
 @mutant("cut_broker")
 def cut_off_leader_stays() -> Iterator[None]:
     """A leader that is cut off from the broker alone renews for ever, and answers nobody."""
-    with mock.patch.object(reach.Yielding, "look", _nothing):
+    with mock.patch.object(broker_probe.StepAside, "look", _nothing):
         yield
 
 
 @mutant("cut_broker")
 def deaf_leader_judges() -> Iterator[None]:
     """A leader to whom the broker brings nothing takes every agent for silent."""
-    with mock.patch.object(reach.Reach, "hears", True):
+    with mock.patch.object(broker_probe.BrokerProbe, "hears", True):
         yield
 
 
@@ -148,7 +153,7 @@ def zeroes_without_looking() -> Iterator[None]:
 @mutant()
 def acknowledged_before_commit() -> Iterator[None]:
     """The controller answers, and commits a moment later."""
-    plain = links.DatabaseLink.write
+    plain = fault_links.DatabaseLink.write
 
     def write(self: Any, work: Callable[[Any], Any], *named: Any) -> Any:
         if self._epoch is None:
@@ -169,14 +174,14 @@ def acknowledged_before_commit() -> Iterator[None]:
         self._moments.pass_by("db.after")
         return answer
 
-    with mock.patch.object(links.DatabaseLink, "write", write):
+    with mock.patch.object(fault_links.DatabaseLink, "write", write):
         yield
 
 
 @mutant()
 def assign_without_idempotence() -> Iterator[None]:
     """An assignment that is repeated takes slices again."""
-    plain = memory_journal.recall
+    plain = journal.recall
 
     def recall(tx: Any, operation_id: str, kind: str, digest: str) -> Any:
         return None if kind == "assign" else plain(tx, operation_id, kind, digest)
@@ -184,7 +189,7 @@ def assign_without_idempotence() -> Iterator[None]:
     def fresh(_namespace: Any, _name: str) -> Any:
         return ledger.uuid4()
 
-    with mock.patch.object(memory_journal, "recall", recall), mock.patch.object(ledger, "uuid5", fresh):
+    with mock.patch.object(journal, "recall", recall), mock.patch.object(ledger, "uuid5", fresh):
         yield
 
 
@@ -236,7 +241,7 @@ def silent_host_is_freed() -> Iterator[None]:
 @mutant("cut", "lose", "pause_agent", "crash_agent")
 def quarantine_ignored() -> Iterator[None]:
     """What was set aside is freed without any evidence."""
-    with mock.patch.object(rules_reports, "_gone", return_value=True):
+    with mock.patch.object(reports, "_gone", return_value=True):
         yield
 
 
@@ -298,7 +303,7 @@ def offline_while_in_use() -> Iterator[None]:
 @mutant()
 def attach_answered_too_soon() -> Iterator[None]:
     """An agent answers an attach that the controller has not heard of."""
-    with mock.patch.object(attaching.Attaching, "_acknowledge", _nothing):
+    with mock.patch.object(attaching.AttachFlow, "_acknowledge", _nothing):
         yield
 
 

@@ -1,11 +1,11 @@
-"""A controller of a history: the real pondstack.controller.node.Node in a process that can be stopped anywhere."""
+"""A controller of a history: the real pondstack.controller.node.node.Node in a process that can be stopped anywhere."""
 
 from typing import TYPE_CHECKING
 
-from pondstack.controller import node as real
+from pondstack.controller.node import node as real
 
+from .doubles import SimParts
 from .kernel import Process
-from .stand_ins import SimParts
 
 if TYPE_CHECKING:
     from .rack import Rack

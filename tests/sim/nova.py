@@ -14,8 +14,8 @@ from pondstack.rpc.wire import Attachment
 
 from . import settings
 from .api import SimAgentAPI
+from .invariants import Held, Violation
 from .plan import SLICE_MIB, Step
-from .watch import Held, Violation
 
 if TYPE_CHECKING:
     from .rack import Rack

@@ -11,8 +11,8 @@ from pondstack.clients.placement import Inventory
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.units import RESOURCE_CLASS
 
+from .fault_links import Moments
 from .kernel import Scheduler
-from .links import Moments
 
 TRIES = 8
 

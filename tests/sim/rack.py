@@ -6,25 +6,25 @@ from typing import Any
 from pondstack.devices import pool_uuid
 from pondstack.devices.base import Permission
 from pondstack.domain.rack import RackView
-from pondstack.testing.memory_device import MemoryDevice
-from pondstack.testing.memory_lease import MemoryLease
-from pondstack.testing.memory_ledger import MemoryLedger
-from pondstack.testing.memory_reader import MemoryReader, read_rack
-from pondstack.testing.memory_store import MemoryStore, Transaction
+from tests.fixtures.memory.lease import MemoryLease
+from tests.fixtures.memory.ledger import MemoryLedger
+from tests.fixtures.memory.reader import MemoryReader, read_rack
+from tests.fixtures.memory.store import MemoryStore, Transaction
+from tests.fixtures.memory_device import MemoryDevice
 
 from . import settings
+from .fault_links import DatabaseLink, Moments
 from .faults import Faults
 from .host import SimHost
+from .invariants import Violation, Watch
 from .kernel import Process, Scheduler
-from .lead import LeadWatch
+from .leadership_watch import LeadWatch
 from .lending.world import LendingWorld
-from .links import DatabaseLink, Moments
 from .network import Network
 from .node import SimNode
 from .nova import Nova
 from .placement import Placement
 from .plan import History
-from .watch import Violation, Watch
 
 
 class WatchedDevice(MemoryDevice):
@@ -170,7 +170,7 @@ class Rack:
 
     def _lease_of(self, database: Any) -> Any:
         if self.sql:
-            from pondstack.db.leadership import SqlLeadership
+            from pondstack.db.store.leadership import SqlLeadership
 
             return SqlLeadership(database)
         return MemoryLease(database)
@@ -183,7 +183,7 @@ class Rack:
     def reader(self, link: DatabaseLink) -> Any:
         """Return a reader."""
         if self.sql:
-            from pondstack.db.sql_reader import SqlReader
+            from pondstack.db.read.reader import SqlReader
 
             return SqlReader(link, settings.DOWN_SECONDS)  # type: ignore[arg-type]
         return MemoryReader(link, settings.DOWN_SECONDS)  # type: ignore[arg-type]
@@ -192,7 +192,7 @@ class Rack:
         """Return a ledger, whose writes are told from those of other epochs."""
         link = link.for_epoch(epoch)
         if self.sql:
-            from pondstack.db.ledger import Ledger
+            from pondstack.ledger.ledger import Ledger
 
             return Ledger(link, epoch, down_seconds, **named)  # type: ignore[arg-type]
         return MemoryLedger(link, epoch, down_seconds, **named)  # type: ignore[arg-type]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from . import settings
 from .consistent import disagreements
-from .patched import patched
+from .doubles import controller_doubles
+from .invariants import Violation
+from .monkeypatch import patched
 from .plan import SECONDS, History, Step
 from .rack import Rack
-from .stand_ins import controller_stand_ins
-from .watch import Violation
 
 MOST_STEPS = 200_000
 """No history needs so many; one that does goes round in circles."""
@@ -43,7 +43,7 @@ def run(
     with broken():
         rack = Rack(history, sql=sql)
         rack.scheduler.tracing = tracing
-        with patched(rack.scheduler, history.seed, controller_stand_ins(rack)):
+        with patched(rack.scheduler, history.seed, controller_doubles(rack)):
             outcome = Outcome(history)
             try:
                 _live(rack)

@@ -2,7 +2,7 @@
 
 from types import SimpleNamespace
 
-from pondstack.controller.world import Limits
+from pondstack.controller.reconcile.observation import Limits
 from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.lease import Terms
 

@@ -6,17 +6,17 @@ from typing import Any, TypeVar
 from sqlalchemy import event, select
 from sqlalchemy.orm import Session
 
-from pondstack.db import migration
-from pondstack.db.engine import Database
-from pondstack.db.leadership import ROW
+from pondstack.db.connection import migration
+from pondstack.db.connection.engine import Database
 from pondstack.db.models import Leadership
-from pondstack.db.rack_view import read_rack
+from pondstack.db.read.rack import read_rack
+from pondstack.db.store.leadership import ROW
 
-from .watch import Watch
+from .invariants import Watch
 
 T = TypeVar("T")
 UNIX_EPOCH_DAYS = 2440587.5
-"""The julian day on which the seconds of Unix begin; pondstack.db.clock counts from it."""
+"""The julian day on which the seconds of Unix begin; pondstack.db.connection.clock counts from it."""
 
 
 class WatchedDatabase(Database):

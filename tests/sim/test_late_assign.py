@@ -5,7 +5,7 @@ The next leader could not let the host in again, and took back what a guest was 
 
 from unittest import mock
 
-from pondstack.db.ledger import Ledger
+from pondstack.ledger.ledger import Ledger
 from tests.sim.plan import History, Step
 from tests.sim.run import run
 

@@ -6,8 +6,8 @@ from unittest import mock
 
 import pytest
 
-from pondstack.controller import rules, rules_reports
-from pondstack_agent.operations import Operations
+from pondstack.controller.reconcile.rules import reports, rules
+from pondstack_agent.pool.operations import Operations
 from tests.sim.mutants import MUTANTS
 from tests.sim.plan import History, Step
 from tests.sim.run import run
@@ -76,7 +76,7 @@ def _no_way_back() -> Iterator[None]:
     """Break it as a mutant does; drawn histories meet this one too seldom to be demanded of them."""
     with (
         mock.patch.object(rules, "claimed_again", return_value=None),
-        mock.patch.object(rules_reports, "claimed_again", return_value=None),
+        mock.patch.object(reports, "claimed_again", return_value=None),
     ):
         yield
 

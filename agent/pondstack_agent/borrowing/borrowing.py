@@ -19,7 +19,7 @@ from pondstack_agent.borrowing.records import BorrowedBuffer, Held, Store, name_
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.locks import NamedLocks
-from pondstack_agent.releases import Executor
+from pondstack_agent.pool.releases import Executor
 from pondstack_rdma.model import Key, Ticket
 
 LOG = log.getLogger(__name__)

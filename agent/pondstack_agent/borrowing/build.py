@@ -13,11 +13,11 @@ from pondstack_agent.borrowing.pages import Pages
 from pondstack_agent.borrowing.records import Store
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.pool.releases import Executor
 from pondstack_agent.records import Records
-from pondstack_agent.releases import Executor
 from pondstack_agent.transports import options_of
-from pondstack_rdma.loading import load_transport
 from pondstack_rdma.model import Ticket
+from pondstack_rdma.transports import load_transport
 
 
 def build_borrowing(

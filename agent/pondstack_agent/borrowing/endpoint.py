@@ -1,12 +1,12 @@
-"""RPC endpoint of the borrower side: pondstack.rpc.lending_calls on the wire, Borrowing behind it."""
+"""RPC endpoint of the borrower side: pondstack.rpc.agent_lending_api on the wire, Borrowing behind it."""
 
 from typing import Any
 
 import oslo_messaging
 
-from pondstack.rpc.lending_calls import LENDING_VERSION
+from pondstack.rpc.agent_lending_api import LENDING_VERSION
 from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.calls import expected, need
+from pondstack_agent.endpoint_arguments import expected, need
 from pondstack_agent.remote.remote import RemoteMemory
 
 

@@ -16,9 +16,9 @@ from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMism
 from pondstack.domain.model import extents_of, indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
-from pondstack_agent.attachments import FOLDER, unheld
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.drivers.granted import check_permission, describe, extents_in
+from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
+from pondstack_agent.qemu.attachment_lock import FOLDER, unheld
 from pondstack_agent.records import Records
 
 LOG = log.getLogger(__name__)
@@ -154,7 +154,7 @@ class EmulatedHostPool(HostPoolDriver):
 
 
 def _record(device: Path, grant: Grant) -> dict[str, Any]:
-    """Return what pondstack_agent.head reads: the grant, where the device is, and the ranges of its file."""
+    """Return what pondstack_agent.qemu.wrapper reads: the grant, where the device is, and the ranges of its file."""
     backings = [
         Backing(
             kind="file",

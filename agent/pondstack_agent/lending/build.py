@@ -8,14 +8,14 @@ from oslo_config import cfg
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.client import Command, LenderClient
+from pondstack_agent.lending.lend_operation import Lends
 from pondstack_agent.lending.lending import Lending
-from pondstack_agent.lending.lends import Lends
-from pondstack_agent.lending.reclaims import Reclaims
+from pondstack_agent.lending.lending_report import LendingReport
+from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_agent.lending.records import Entries
 from pondstack_agent.lending.room import HostRoom
-from pondstack_agent.lending.telling import Telling
+from pondstack_agent.pool.releases import Executor
 from pondstack_agent.records import Records
-from pondstack_agent.releases import Executor
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.transports import options_of
 
@@ -37,7 +37,7 @@ def build_lending(
     lender.mkdir(parents=True, exist_ok=True, mode=0o700)
     client = LenderClient(lender, command, own.lender_timeout_seconds)
     entries = Entries(records(folder / "lending"), clock)
-    telling = Telling(conf.host, records(folder / "marks"), controller, sequence)
+    telling = LendingReport(conf.host, records(folder / "marks"), controller, sequence)
     return Lending(
         client=client,
         room=room,

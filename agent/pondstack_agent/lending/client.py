@@ -13,8 +13,8 @@ from typing import Any
 
 from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.domain.lending import LenderKind
+from pondstack_agent.helper.lock import lock_held
 from pondstack_agent.lending import messages
-from pondstack_agent.lending.lock import lock_held
 from pondstack_agent.lending.model import Holding
 
 _PAUSE_SECONDS = 0.01

@@ -1,11 +1,11 @@
-"""RPC endpoint of the lender side: pondstack.rpc.lending_calls on the wire, Lending behind it."""
+"""RPC endpoint of the lender side: pondstack.rpc.agent_lending_api on the wire, Lending behind it."""
 
 from typing import Any
 
 import oslo_messaging
 
-from pondstack.rpc.lending_calls import LENDING_VERSION
-from pondstack_agent.calls import expected, need
+from pondstack.rpc.agent_lending_api import LENDING_VERSION
+from pondstack_agent.endpoint_arguments import expected, need
 from pondstack_agent.lending.lending import Lending
 
 

@@ -11,15 +11,15 @@ from pondstack.domain.errors import BadRequest, NotAligned, NotFound, PondError,
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.client import LenderClient, LenderSilent
-from pondstack_agent.lending.lends import Lends, retire
+from pondstack_agent.lending.lend_operation import Lends, retire
+from pondstack_agent.lending.lending_report import LendingReport
 from pondstack_agent.lending.messages import numbered
 from pondstack_agent.lending.model import Holding
-from pondstack_agent.lending.reclaims import Reclaims
+from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_agent.lending.records import Entries, Entry, State, Verb
 from pondstack_agent.lending.room import HostRoom
-from pondstack_agent.lending.telling import Telling
-from pondstack_agent.lending.views import runs
-from pondstack_agent.releases import Executor
+from pondstack_agent.lending.runs import runs
+from pondstack_agent.pool.releases import Executor
 
 LOG = log.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Lending:
         client: LenderClient,
         room: HostRoom,
         entries: Entries,
-        telling: Telling,
+        telling: LendingReport,
         lends: Lends,
         reclaims: Reclaims,
         epoch: EpochGuard,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain import errors
-from pondstack_agent.foreign import local
+from pondstack_agent.rpc_errors import local
 from pondstack_rdma.tcp import messages
 
 SOCKET = "lender.sock"

@@ -13,11 +13,11 @@ import uuid
 from pathlib import Path
 
 from pondstack.domain.errors import PondError
-from pondstack_agent.background import Ready, run_in_background, run_in_foreground
-from pondstack_agent.lending.book import Book
-from pondstack_agent.lending.lock import hold_lock, write_state
+from pondstack_agent.helper.daemonize import Ready, run_in_background, run_in_foreground
+from pondstack_agent.helper.lock import hold_lock, write_state
+from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.service import LenderService
-from pondstack_rdma.loading import load_transport
+from pondstack_rdma.transports import load_transport
 
 LOG = "lender.log"
 
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace, lock: int, ready: Ready) -> int:
         transport = load_transport(arguments.transport, dict(word.split("=", 1) for word in arguments.option))
         with transport.lend(arguments.host) as lender:
             service = LenderService(
-                arguments.folder, Book(lender, arguments.buffer_mib), incarnation, arguments.buffer_mib
+                arguments.folder, BufferTable(lender, arguments.buffer_mib), incarnation, arguments.buffer_mib
             )
             signal.signal(signal.SIGTERM, lambda _number, _frame: service.stop())
             write_state(lock, {"pid": os.getpid(), "incarnation": incarnation})

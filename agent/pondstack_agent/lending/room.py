@@ -8,7 +8,7 @@ from oslo_config import cfg
 from pondstack.domain.units import MIB
 from pondstack_agent.lending.model import Holding
 from pondstack_agent.lending.plan import lendable_mib, wanted_back_mib
-from pondstack_rdma.room import Room, host_room
+from pondstack_rdma.host_memory import Room, host_room
 
 
 class HostRoom:

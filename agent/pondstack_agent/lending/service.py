@@ -12,7 +12,7 @@ from typing import Any
 from pondstack.domain.errors import BadRequest, InUse, NotFound, PondError, Unavailable
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.lending import messages
-from pondstack_agent.lending.book import Book
+from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.model import Holding
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ _TALK_SECONDS = 10.0
 class LenderService:
     """Listens in `folder` for its own user, until `stop` or the verb `end`."""
 
-    def __init__(self, folder: Path, book: Book, incarnation: str, buffer_mib: int) -> None:
+    def __init__(self, folder: Path, book: BufferTable, incarnation: str, buffer_mib: int) -> None:
         self._book = book
         self._incarnation = incarnation
         self._buffer_mib = buffer_mib

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pondstack.domain.errors import HostUnusable, NotFound
-from pondstack_agent import numa, users
+from pondstack_agent.host import numa
+from pondstack_agent.host.numa import Region
 from pondstack_agent.mitigation import privileged
-from pondstack_agent.numa import Region
+from pondstack_agent.pool import memory_users
 
 _MACHINE = ".scope"
 """What systemd-machined ends a guest's cgroup with; QEMU's threads are in groups below it."""
@@ -26,7 +27,7 @@ class Guest:
 
 def find(consumer_uuid: str) -> Guest:
     """Return the process of a guest (`-uuid`); raises NotFound."""
-    pid = users.guests().get(consumer_uuid)
+    pid = memory_users.guests().get(consumer_uuid)
     if pid is None:
         raise NotFound(f"no process of this host was started with -uuid {consumer_uuid}; its guest does not run here")
     return Guest(consumer_uuid, pid)
@@ -49,7 +50,7 @@ class Cgroup:
             raise HostUnusable(f"the kernel refuses nodes {nodes} for {self.folder} ({trouble}); see its cpuset.mems")
 
 
-def cgroup_of(guest: Guest, proc: Path = users.PROC, root: Path = Path(privileged.CGROUPS)) -> Cgroup:
+def cgroup_of(guest: Guest, proc: Path = memory_users.PROC, root: Path = Path(privileged.CGROUPS)) -> Cgroup:
     """Return the guest's cgroup: that of its machine, or its own; raises HostUnusable when it cannot be bound."""
     inside = own_group((proc / str(guest.pid) / "cgroup").read_text())
     folder = root / inside.lstrip("/")

@@ -15,15 +15,15 @@ from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, PondError
 from pondstack.rpc.wire import Attached, Mitigation
-from pondstack_agent import numa
 from pondstack_agent.drivers import HostPools
+from pondstack_agent.host import numa
 from pondstack_agent.mitigation import guest as guests
 from pondstack_agent.mitigation import plan
 from pondstack_agent.mitigation.guest import Cgroup, Guest
 from pondstack_agent.mitigation.mover import Aborted, Mover
 from pondstack_agent.mitigation.records import Entries, Entry, State
 from pondstack_agent.mitigation.room import HostNodes, LocalRoom
-from pondstack_agent.releases import Executor
+from pondstack_agent.pool.releases import Executor
 
 LOG = log.getLogger(__name__)
 

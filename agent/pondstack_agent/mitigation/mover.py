@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from oslo_log import log
 
 from pondstack.domain.errors import InUse, NotFound
-from pondstack_agent import numa
+from pondstack_agent.host import numa
+from pondstack_agent.host.numa import Region
 from pondstack_agent.mitigation import plan, privileged
 from pondstack_agent.mitigation.guest import Cgroup, Guest
 from pondstack_agent.mitigation.room import HostNodes
-from pondstack_agent.numa import Region
 
 LOG = log.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from pondstack.domain.errors import HostUnusable, NoLocalRoom
-from pondstack_agent.numa import Region
+from pondstack_agent.host.numa import Region
 
 Chunk = tuple[range, ...]
 """Addresses of pages, a range for each mapping."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pondstack.domain.errors import HostUnusable
+from pondstack_agent.host.numa import parse_list
 from pondstack_agent.mitigation import plan
-from pondstack_agent.numa import parse_list
 
 NODES = Path("/sys/devices/system/node")
 

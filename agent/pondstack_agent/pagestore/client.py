@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pondstack.devices.durable import sync_folder
+from pondstack.devices.atomic_files import sync_folder
 from pondstack.domain.errors import Unavailable
+from pondstack_agent.helper.lock import lock_held, pid_of
 from pondstack_agent.lending import messages
-from pondstack_agent.lending.lock import lock_held, pid_of
 from pondstack_agent.pagestore.process import LOCK
 from pondstack_agent.pagestore.service import SOCKET
 from pondstack_agent.pagestore.settings import FILE, StoreSettings

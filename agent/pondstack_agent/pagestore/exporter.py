@@ -16,9 +16,9 @@ from pondstack_agent.lending import messages
 from pondstack_agent.pagestore import nbd
 from pondstack_agent.pagestore.handshake import Export, greet, receive
 from pondstack_agent.pagestore.nbd import Verb
+from pondstack_rdma.acceptor import Server
 from pondstack_rdma.errors import MirrorBusy
 from pondstack_rdma.sealing import PAGE_BYTES
-from pondstack_rdma.server import Server
 from pondstack_rdma.store.pages import RemotePages
 
 LOG = logging.getLogger(__name__)

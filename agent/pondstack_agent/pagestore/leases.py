@@ -12,7 +12,7 @@ from typing import Any
 from pondstack.domain.errors import InUse, NotFound
 from pondstack_rdma.base import Transport
 from pondstack_rdma.model import Key, Ticket
-from pondstack_rdma.store.holding import Lease
+from pondstack_rdma.store.leased_region import Lease
 from pondstack_rdma.store.pages import RemotePages
 from pondstack_rdma.store.peer import PeerState
 

@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 from pondstack.domain.errors import PondError
-from pondstack_agent.background import Ready, run_in_background, run_in_foreground
-from pondstack_agent.lending.lock import hold_lock, write_state
+from pondstack_agent.helper.daemonize import Ready, run_in_background, run_in_foreground
+from pondstack_agent.helper.lock import hold_lock, write_state
 from pondstack_agent.pagestore.exporter import Exporter
 from pondstack_agent.pagestore.service import StoreService
 from pondstack_agent.pagestore.settings import StoreSettings
 from pondstack_agent.pagestore.store import PageStore
-from pondstack_rdma.loading import load_transport
+from pondstack_rdma.transports import load_transport
 
 LOG, LOCK = "store.log", "store.lock"
 _CLOSE_SECONDS = 30.0

@@ -13,7 +13,7 @@ from pondstack.domain.errors import BadRequest, PondError, Unavailable
 from pondstack_agent.lending import messages
 from pondstack_agent.pagestore.exporter import listen
 from pondstack_agent.pagestore.store import PageStore
-from pondstack_rdma.server import Server
+from pondstack_rdma.acceptor import Server
 
 LOG = logging.getLogger(__name__)
 

@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from pondstack.devices.durable import write_json
+from pondstack.devices.atomic_files import write_json
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.units import MIB
 from pondstack_rdma.sealing import PAGE_BYTES
-from pondstack_rdma.store.disk import Survives
-from pondstack_rdma.store.mirror import MirrorLimits
+from pondstack_rdma.store.mirror.disk import Survives
+from pondstack_rdma.store.mirror.mirror import MirrorLimits
 
 FILE = "settings.json"
 

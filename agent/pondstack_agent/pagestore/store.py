@@ -17,14 +17,14 @@ from pondstack_agent.pagestore.leases import Leases
 from pondstack_agent.pagestore.settings import StoreSettings
 from pondstack_rdma.base import Transport
 from pondstack_rdma.sealing import PageSealer, new_key
-from pondstack_rdma.store.disk import FileDisk, Survives
 from pondstack_rdma.store.latency import Percentiles
-from pondstack_rdma.store.mirror import Mirror, layout_of
+from pondstack_rdma.store.mirror.disk import FileDisk, Survives
+from pondstack_rdma.store.mirror.mirror import Mirror, layout_of
 from pondstack_rdma.store.mover import Mover
 from pondstack_rdma.store.pages import RemotePages
 from pondstack_rdma.store.report import PeerReport
-from pondstack_rdma.store.running import Running
 from pondstack_rdma.store.settings import Settings
+from pondstack_rdma.store.threads import WorkerThreads
 
 VERSIONS = "versions"
 _ROW_BYTES = 8
@@ -50,7 +50,7 @@ class PageStore:
             self._disk.close()
             raise
         self.leases.serve(self.pages)
-        self._running = Running(self.pages, Mover(self.pages, on_free=self.leases.ended))
+        self._running = WorkerThreads(self.pages, Mover(self.pages, on_free=self.leases.ended))
 
     def view(self) -> dict[str, Any]:
         """Return what is where, and how quick each lender is; latencies are of calls, in microseconds."""

@@ -9,12 +9,12 @@ from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.records import Store
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.pool.releases import Executor
 from pondstack_agent.records import Records
-from pondstack_agent.releases import Executor
-from pondstack_agent.remote.asking import Asking
+from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.records import Consumers
 from pondstack_agent.remote.remote import RemoteMemory
-from pondstack_agent.remote.stores import Making, PageStores
+from pondstack_agent.remote.stores import PageStores, StoreTemplate
 from pondstack_agent.transports import options_of
 
 
@@ -28,7 +28,7 @@ def build_stores(
 ) -> PageStores:
     """Return the page stores over the state folder; starts none."""
     own, folder = conf.page_store, Path(conf.agent.state_dir)
-    making = Making(
+    making = StoreTemplate(
         folder=folder / "pages",
         leave_seconds=own.leave_seconds,
         timeout_seconds=own.timeout_seconds,
@@ -61,7 +61,7 @@ def build_remote(
     return RemoteMemory(
         consumers=consumers,
         stores=stores,
-        asking=Asking(conf.host, consumers, controller, borrowing, epoch),
+        asking=BorrowRequests(conf.host, consumers, controller, borrowing, epoch),
         borrowing=borrowing,
         executor=executor,
         mirror_folder=Path(own.mirror_folder),

@@ -1,11 +1,11 @@
-"""RPC endpoint of remote memory: pondstack.rpc.remote_calls on the wire, RemoteMemory behind it."""
+"""RPC endpoint of remote memory: pondstack.rpc.agent_remote_api on the wire, RemoteMemory behind it."""
 
 from typing import Any
 
 import oslo_messaging
 
-from pondstack.rpc.remote_calls import REMOTE_VERSION
-from pondstack_agent.calls import expected, need
+from pondstack.rpc.agent_remote_api import REMOTE_VERSION
+from pondstack_agent.endpoint_arguments import expected, need
 from pondstack_agent.remote.remote import RemoteMemory
 
 

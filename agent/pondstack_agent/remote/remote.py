@@ -11,8 +11,8 @@ from pondstack.domain.errors import BadRequest, Conflict, PondError, Unavailable
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.pagestore.exporter import SOCKET
-from pondstack_agent.releases import Executor
-from pondstack_agent.remote.asking import Asking
+from pondstack_agent.pool.releases import Executor
+from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers, State
 from pondstack_agent.remote.stores import PageStores
 
@@ -27,7 +27,7 @@ class RemoteMemory:
         *,
         consumers: Consumers,
         stores: PageStores,
-        asking: Asking,
+        asking: BorrowRequests,
         borrowing: Borrowing,
         executor: Executor,
         mirror_folder: Path,

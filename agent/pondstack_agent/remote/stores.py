@@ -24,7 +24,7 @@ _WAIT_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Making:
+class StoreTemplate:
     """How page stores of this host are made. `common`: settings that all of them get."""
 
     folder: Path
@@ -38,7 +38,7 @@ class PageStores:
     """Implements borrowing.pages.Pages. `borrowed`: what this host has of lenders, to be read only."""
 
     def __init__(
-        self, making: Making, consumers: Consumers, borrowed: Store, clock: Callable[[], float] = time.monotonic
+        self, making: StoreTemplate, consumers: Consumers, borrowed: Store, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._making, self._consumers, self._borrowed, self._clock = making, consumers, borrowed, clock
 

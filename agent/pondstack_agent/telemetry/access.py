@@ -9,7 +9,7 @@ from oslo_log import log
 
 from pondstack.domain.telemetry import Metric
 from pondstack.domain.units import MIB
-from pondstack_agent.process import NOT_ALLOWED, under_kvm
+from pondstack_agent.qemu.process import NOT_ALLOWED, under_kvm
 from pondstack_agent.telemetry import pagemap, referenced, untouched
 from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.mappings import Group

@@ -11,7 +11,7 @@ from pathlib import Path
 from oslo_log import log
 
 from pondstack.domain.telemetry import Metric
-from pondstack_agent.process import NOT_ALLOWED, under_kvm, vcpu_threads
+from pondstack_agent.qemu.process import NOT_ALLOWED, under_kvm, vcpu_threads
 from pondstack_agent.telemetry import pagemap, perf
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pondstack_agent.numa import parse_list
+from pondstack_agent.host.numa import parse_list
 
 _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _TRUE = {"on", "yes", "true", "y", "1"}

@@ -8,11 +8,11 @@ from oslo_log import log
 
 from pondstack.domain.telemetry import Metric
 from pondstack.domain.units import MIB
-from pondstack_agent.process import NOT_ALLOWED
+from pondstack_agent.pool.memory_users import guests
+from pondstack_agent.qemu.process import NOT_ALLOWED
 from pondstack_agent.telemetry import pagemap, untouched
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.untouched import Figure
-from pondstack_agent.users import guests
 
 LOG = log.getLogger(__name__)
 

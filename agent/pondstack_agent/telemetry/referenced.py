@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pondstack_agent import smaps
+from pondstack_agent.host import smaps
 from pondstack_agent.telemetry.mappings import Mapped
 from pondstack_agent.telemetry.pagemap import PROC
 

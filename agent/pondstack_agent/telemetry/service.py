@@ -18,7 +18,7 @@ from pondstack_agent.telemetry.counters import GENERAL, CountersLook, top_down
 from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.memory import MemoryLook
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.sending import Sending
+from pondstack_agent.telemetry.sender import TelemetrySender
 
 _THREADS = 3
 BALLOON_SECONDS = 60.0
@@ -33,7 +33,7 @@ class Telemetry:
         self._stopping = threading.Event()
         outbox = Outbox(time.monotonic)
         looks: list[tuple[float, Callable[[], None]]] = [
-            (group.batch_seconds, Sending(conf.host, controller, outbox).run),
+            (group.batch_seconds, TelemetrySender(conf.host, controller, outbox).run),
             (group.memory_seconds, MemoryLook(outbox).run),
         ]
         if group.libvirt_uri:

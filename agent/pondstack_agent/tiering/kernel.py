@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pondstack.domain.errors import DeviceFailed
-from pondstack_agent.numa import parse_list
+from pondstack_agent.host.numa import parse_list
 from pondstack_agent.tiering import privileged
 
 Writer = Callable[[str, str], str]

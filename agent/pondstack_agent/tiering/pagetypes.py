@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from pondstack_agent import smaps
+from pondstack_agent.host import smaps
 
 ANON, FILE, TMPFS, MIXED, HUGETLB = "anon", "file", "tmpfs", "mixed", "hugetlb"
 """`mixed`: a private mapping of a file, some of whose pages have been written and are anonymous by now."""

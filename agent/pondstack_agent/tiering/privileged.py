@@ -4,7 +4,7 @@ import os
 
 from oslo_privsep import capabilities, priv_context
 
-from pondstack_agent import attributes
+from pondstack_agent.host import sysfs_write
 
 context = priv_context.PrivContext(
     "pondstack_agent",
@@ -33,4 +33,4 @@ def write(path: str, text: str) -> str:
     weight = path.startswith(_WEIGHTS) and "/" not in path.removeprefix(_WEIGHTS)
     if path not in _WRITABLE and not weight:
         raise ValueError(f"{path} is no tiering setting")
-    return attributes.write(path, text)
+    return sysfs_write.write(path, text)

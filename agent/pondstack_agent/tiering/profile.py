@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import HostUnusable
-from pondstack_agent.process import under_kvm
+from pondstack_agent.pool.memory_users import guests
+from pondstack_agent.qemu.process import under_kvm
 from pondstack_agent.tiering import heat, pagetypes
 from pondstack_agent.tiering.referenced import Referenced
-from pondstack_agent.users import guests
 
 BLIND = (
     "process {pid} runs a guest of KVM, and the processor notes what that uses in tables that /proc does not show: "

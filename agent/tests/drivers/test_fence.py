@@ -10,7 +10,7 @@ from pondstack.domain.errors import PermissionHeld
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Grant
 from pondstack_agent.drivers.emulated import EmulatedHostPool
-from pondstack_agent.head import Refused, check_permission, find_attachment
+from pondstack_agent.qemu.wrapper import Refused, check_permission, find_attachment
 
 
 def test_a_fenced_host_is_refused_by_its_driver_and_by_the_head_of_a_guest(tmp_path: Path) -> None:

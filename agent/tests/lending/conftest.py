@@ -17,14 +17,14 @@ from oslo_config import cfg
 from pondstack.conf import agent as agent_conf
 from pondstack.domain.errors import PondError
 from pondstack.domain.units import MIB
-from pondstack.testing.daemon import wait_until
-from pondstack.testing.fake_controller import FakeController
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers import HostPools
+from pondstack_agent.helper.lock import lock_held, pid_of
 from pondstack_agent.lending.lending import Lending
-from pondstack_agent.lending.lock import lock_held, pid_of
+from pondstack_rack.daemon import wait_until
+from tests.fixtures.fake_controller import FakeController
 
 from ..conftest import Later
 

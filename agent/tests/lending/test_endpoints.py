@@ -10,9 +10,9 @@ import pytest
 from pondstack.domain.errors import Conflict, HostUnusable, InUse, NotFound, StaleEpoch
 from pondstack.domain.units import MIB
 from pondstack.rpc.agent_api import AgentAPI
-from pondstack.testing.fake_controller import FakeController
-from pondstack_agent.lending.lock import pid_of
+from pondstack_agent.helper.lock import pid_of
 from pondstack_agent.service import AgentService
+from tests.fixtures.fake_controller import FakeController
 
 from ..test_service import eventually, expected, serving
 

@@ -4,7 +4,7 @@ import pytest
 
 from pondstack_agent.lending.model import Buffer
 from pondstack_agent.lending.plan import choose, lendable_mib, wanted_back_mib
-from pondstack_agent.lending.views import runs
+from pondstack_agent.lending.runs import runs
 
 
 @pytest.mark.parametrize(

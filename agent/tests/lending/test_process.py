@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, Unavailable
-from pondstack.testing.daemon import wait_until
 from pondstack_agent.lending.client import Command, LenderClient, LenderSilent
 from pondstack_agent.lending.model import Holding
+from pondstack_rack.daemon import wait_until
 from pondstack_rdma.errors import TransportGone, TransportTimeout
 
 from .conftest import DEADLINE_SECONDS, state_of

@@ -7,12 +7,12 @@ import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NoLocalRoom, NotFound, StaleEpoch
 from pondstack.rpc.wire import Backing
-from pondstack_agent import numa
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.drivers.emulated import EmulatedHostPool
+from pondstack_agent.host import numa
+from pondstack_agent.host.numa import Region
 from pondstack_agent.mitigation import mitigations, mover
-from pondstack_agent.numa import Region
 
 POOL, PAGES = 1, 512
 EPOCH = 1

@@ -3,8 +3,8 @@
 import pytest
 
 from pondstack.domain.errors import HostUnusable, NoLocalRoom
+from pondstack_agent.host.numa import Region
 from pondstack_agent.mitigation import plan
-from pondstack_agent.numa import Region
 
 MIB = 1 << 20
 

@@ -15,23 +15,23 @@ import pytest
 from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
-from pondstack.controller.lending import Lenders, Settler
-from pondstack.db.lending import BorrowRequest
+from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.domain.errors import AgentUnavailable, PondError
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.states import SliceState
 from pondstack.domain.units import MIB
+from pondstack.ledger.buffers import BorrowRequest
 from pondstack.rpc.wire import Report
-from pondstack.testing.daemon import wait_until
-from pondstack.testing.memory_lease import take_over
-from pondstack.testing.memory_ledger import MemoryLedger
-from pondstack.testing.memory_store import MemoryStore
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.pagestore.client import StoreClient
 from pondstack_agent.pagestore.reader import PageReader
 from pondstack_agent.records import Records
 from pondstack_agent.remote.remote import RemoteMemory
+from pondstack_rack.daemon import wait_until
+from tests.fixtures.memory.lease import take_over
+from tests.fixtures.memory.ledger import MemoryLedger
+from tests.fixtures.memory.store import MemoryStore
 
 from ..conftest import Later
 from ..lending.conftest import DEADLINE_SECONDS, TOTAL_MIB, Host, state_of
@@ -79,7 +79,7 @@ class Controller:
         store = MemoryStore()
         self.ledger = MemoryLedger(store, take_over(store))
         self.lenders = Lenders(self.ledger, Agents(agents), lambda: None)
-        self.settler = Settler(self.ledger, Agents(agents))
+        self.settler = BufferSettler(self.ledger, Agents(agents))
         self.away = False
 
     def heartbeat(self, report: Report) -> dict[str, Any]:

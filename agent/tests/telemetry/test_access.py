@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pondstack.rpc.wire import Sample
-from pondstack_agent.process import under_kvm
+from pondstack_agent.qemu.process import under_kvm
 from pondstack_agent.telemetry import access, referenced, untouched
 from pondstack_agent.telemetry.access import FIRST, AccessLook, Clocks
 from pondstack_agent.telemetry.damon import NONE, Damon, Watched

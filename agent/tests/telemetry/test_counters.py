@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.telemetry import Metric
-from pondstack_agent.process import vcpu_threads
+from pondstack_agent.qemu.process import vcpu_threads
 from pondstack_agent.telemetry import counters, perf
 from pondstack_agent.telemetry.counters import GENERAL, NO_TOP_DOWN, NO_VCPUS, CountersLook, EventSet, Ratio, top_down
 from pondstack_agent.telemetry.outbox import Outbox

@@ -12,15 +12,15 @@ import pytest
 from pondstack.domain.errors import NotLeader
 from pondstack.domain.telemetry import Metric
 from pondstack.rpc.wire import Sample
-from pondstack.testing.daemon import wait_until
-from pondstack.testing.fake_controller import FakeController
 from pondstack_agent.controller_link import ControllerLink
-from pondstack_agent.process import NOT_ALLOWED
-from pondstack_agent.telemetry import sending
+from pondstack_agent.qemu.process import NOT_ALLOWED
+from pondstack_agent.telemetry import sender as sending
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
 from pondstack_agent.telemetry.outbox import REPEAT_SECONDS, Outbox
-from pondstack_agent.telemetry.sending import Sending
+from pondstack_agent.telemetry.sender import TelemetrySender
 from pondstack_agent.telemetry.service import Telemetry
+from pondstack_rack.daemon import wait_until
+from tests.fixtures.fake_controller import FakeController
 
 from .conftest import UUID, GuestMaker
 
@@ -156,12 +156,12 @@ def controller() -> FakeController:
 
 
 @pytest.fixture
-def sender(controller: FakeController, outbox: Outbox) -> Sending:
-    return Sending("host1", ControllerLink(controller, futurist.SynchronousExecutor(), 5.0), outbox)
+def sender(controller: FakeController, outbox: Outbox) -> TelemetrySender:
+    return TelemetrySender("host1", ControllerLink(controller, futurist.SynchronousExecutor(), 5.0), outbox)
 
 
 def test_batches_are_bounded(
-    sender: Sending, controller: FakeController, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+    sender: TelemetrySender, controller: FakeController, outbox: Outbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sending, "BATCH_SAMPLES", 3)
     for node in range(7):
@@ -174,7 +174,7 @@ def test_batches_are_bounded(
 
 
 def test_a_lost_batch_is_lost_and_said_once(
-    sender: Sending, controller: FakeController, outbox: Outbox, caplog: pytest.LogCaptureFixture
+    sender: TelemetrySender, controller: FakeController, outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
 

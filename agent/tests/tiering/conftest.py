@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from pondstack_agent.records import Records
-from pondstack_agent.tiering.keeper import Tiering
 from pondstack_agent.tiering.kernel import Kernel
 from pondstack_agent.tiering.policy import Policy
+from pondstack_agent.tiering.tiering import Tiering
 
 DEMOTION = "sys/kernel/mm/numa/demotion_enabled"
 BALANCING = "proc/sys/kernel/numa_balancing"

@@ -3,12 +3,12 @@
 import oslo_messaging
 import pytest
 
-from pondstack.testing.fake_controller import FakeController
 from pondstack_agent import build
 from pondstack_agent.records import Records
 from pondstack_agent.service import AgentService
 from pondstack_agent.tiering import Tiering
 from pondstack_agent.tiering.policy import Policy
+from tests.fixtures.fake_controller import FakeController
 
 from ..test_service import serving
 from .conftest import DEMOTION, WEIGHTS

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pondstack.db.views import HostRecord
+from pondstack.ledger.records import HostRecord
 from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pondstack.db.views import AllocationRecord
 from pondstack.domain.errors import NotFound
+from pondstack.ledger.records import AllocationRecord
 from pondstack_api import render
 from pondstack_api.errors import Forbidden
 from pondstack_api.pagination import page

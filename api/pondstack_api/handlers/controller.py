@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pondstack.db.views import ControllerView
 from pondstack.domain.errors import Conflict, NotFound, NotLeader
+from pondstack.ledger.records import ControllerView
 from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from pondstack.db.views import HostRecord
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.lending import LenderKind
+from pondstack.ledger.records import HostRecord
 from pondstack_api import render
 from pondstack_api.handlers import lender
 from pondstack_api.pagination import page

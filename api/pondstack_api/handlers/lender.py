@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pondstack.db.views import LenderRecord
+from pondstack.ledger.records import LenderRecord
 from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pondstack.db.views import PoolRecord
+from pondstack.ledger.records import PoolRecord
 from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pondstack.db.views import SliceRecord
 from pondstack.domain.errors import NotFound
+from pondstack.ledger.records import SliceRecord
 from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request

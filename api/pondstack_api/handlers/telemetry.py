@@ -3,8 +3,8 @@
 from typing import Any
 from uuid import UUID
 
-from pondstack.db.views import TelemetryRecord
 from pondstack.domain.errors import BadRequest
+from pondstack.ledger.records import TelemetryRecord
 from pondstack_api import render
 from pondstack_api.pagination import limit_of
 from pondstack_api.request import Reply, Request

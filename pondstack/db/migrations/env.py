@@ -1,4 +1,4 @@
-"""Alembic runs this file; the connection comes from pondstack.db.migration."""
+"""Alembic runs this file; the connection comes from pondstack.db.connection.migration."""
 
 from alembic import context
 

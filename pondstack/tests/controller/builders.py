@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from pondstack.controller.world import Claims, Limits, World
+from pondstack.controller.reconcile.observation import Claims, Limits, Observation
 from pondstack.devices.base import Permission
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice, indexes_of
 from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
@@ -81,7 +81,7 @@ class Builder:
         self.fenced[host] = reason
         return self
 
-    def world(self, **limits) -> World:
+    def world(self, **limits) -> Observation:
         """Return the world."""
         pool = replace(Pool(POOL, "pool0", 8), state=self.pool_state)
         hosts = {
@@ -107,4 +107,4 @@ class Builder:
         claims = Claims(pools, consumers) if self.placement else None
         failing = {} if self.failing_seconds is None else {POOL: self.failing_seconds}
         tables = {} if self.failing_seconds is not None else {POOL: self.permissions}
-        return World(view, claims, tables, Limits(**limits), failing=failing)
+        return Observation(view, claims, tables, Limits(**limits), failing=failing)

@@ -13,26 +13,26 @@ import oslo_messaging
 import pytest
 
 from pondstack.clients.placement import Placement
-from pondstack.controller.announcer import Announcer
-from pondstack.controller.devices import DeviceRegistry, DeviceSpec
-from pondstack.controller.inventory import InventorySync
-from pondstack.controller.manager import ControllerManager
-from pondstack.controller.reconciler import Reconciler
-from pondstack.controller.sanitizer import Sanitizer
-from pondstack.controller.splitting import Splitting
-from pondstack.controller.world import Limits
-from pondstack.db import migration
-from pondstack.db.engine import Database
-from pondstack.db.ledger import Ledger
-from pondstack.db.sql_reader import SqlReader
-from pondstack.db.telemetry import Keeping, Telemetry
+from pondstack.controller.leader.endpoint import LeaderEndpoint
+from pondstack.controller.leader.failure_notifier import FailureNotifier
+from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
+from pondstack.controller.pool.inventory import InventorySync
+from pondstack.controller.pool.sanitizer import Sanitizer
+from pondstack.controller.pool.split_service import SplitService
+from pondstack.controller.reconcile.observation import Limits
+from pondstack.controller.reconcile.reconciler import Reconciler
+from pondstack.db.connection import migration
+from pondstack.db.connection.engine import Database
+from pondstack.db.read.reader import SqlReader
+from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import InUse
 from pondstack.domain.sizing import StaticShare
 from pondstack.domain.units import COMPUTE_TRAIT
+from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.wire import Attached, Grant, Report
-from pondstack.testing import lead
+from tests.fixtures import lead
 
 SERIAL = "S1"
 POOL = pool_uuid(SERIAL)
@@ -201,8 +201,8 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
     rack.sanitizer = Sanitizer(ledger, reader, devices, rack.published.append)
     rack.sync = InventorySync(placement, ledger, lambda: 1) if placement else None
     rack.told = []
-    rack.announcer = Announcer(ledger, rack.told.append)
-    rack.splitting = Splitting(
+    rack.announcer = FailureNotifier(ledger, rack.told.append)
+    rack.splitting = SplitService(
         database=database,
         ledger=ledger,
         view=reader.rack,
@@ -211,7 +211,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         down_seconds=down_seconds,
         claims=lambda _view: rack.claims,
     )
-    rack.manager = ControllerManager(
+    rack.manager = LeaderEndpoint(
         ledger=ledger,
         reader=reader,
         devices=devices,
@@ -220,7 +220,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         down_seconds=down_seconds,
         sanitize=lambda: None,
         publish=lambda: rack.published.append("manager"),
-        keep=Telemetry(database, lambda: Keeping(7200, 300, 7200)).write,
+        keep=Telemetry(database, lambda: Retention(7200, 300, 7200)).write,
     )
     rack.reconciler = rack.manager.reconciler = Reconciler(
         ledger=ledger,

@@ -8,12 +8,12 @@ from uuid import uuid4
 
 from sqlalchemy import func, select
 
-from pondstack.db.engine import Database
-from pondstack.db.ledger import AssignRequest, Ledger
+from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, OperationRow, SliceRow
 from pondstack.domain.errors import Unavailable
-from pondstack.testing.daemon import DaemonFailed, wait_until
-from pondstack.tests.db.conftest import POOL, report
+from pondstack.ledger.ledger import AssignRequest, Ledger
+from pondstack_rack.daemon import DaemonFailed, wait_until
+from tests.fixtures.ledgers import POOL, report
 
 SLICES = 48
 KEPT = 24

@@ -17,7 +17,7 @@ from pondstack.devices.base import Permission, PoolDevice
 from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.domain.errors import DeviceFailed, InUse, NotFound, PermissionHeld, StaleEpoch
 from pondstack.domain.model import Extent
-from pondstack.testing.memory_device import MemoryDevice
+from tests.fixtures.memory_device import MemoryDevice
 
 SLICES, SLICE_MIB = 4, 1
 

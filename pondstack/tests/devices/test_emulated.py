@@ -7,7 +7,7 @@ import pytest
 from stevedore.driver import DriverManager
 
 from pondstack.devices import pool_uuid
-from pondstack.devices.durable import write_json
+from pondstack.devices.atomic_files import write_json
 from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.devices.emulated_files import first_written_byte
 from pondstack.domain.errors import BadRequest, Conflict, DeviceFailed
@@ -91,7 +91,7 @@ def test_a_failed_write_leaves_the_old_table(tmp_path: Path, monkeypatch: pytest
     def fail(_handle: int) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr("pondstack.devices.durable.os.fsync", fail)
+    monkeypatch.setattr("pondstack.devices.atomic_files.os.fsync", fail)
     with pytest.raises(OSError, match="disk full"):
         write_json(path, {"new": True})
     assert json.loads(path.read_text()) == {"old": True}

@@ -8,7 +8,7 @@ import pytest
 from keystoneauth1 import session as keystone_session
 
 from pondstack.osc import plugin
-from pondstack.testing.api import URL, ApiFixture
+from tests.fixtures.api import URL, ApiFixture
 
 
 @contextmanager

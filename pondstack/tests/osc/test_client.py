@@ -7,7 +7,7 @@ from keystoneauth1 import token_endpoint
 
 from pondstack.osc import plugin
 from pondstack.osc.client import ApiError, MemoryClient
-from pondstack.testing.api import URL, ApiFixture
+from tests.fixtures.api import URL, ApiFixture
 
 
 @pytest.fixture

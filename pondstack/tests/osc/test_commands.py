@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pondstack.domain.errors import GenerationConflict, NotLeader, Unavailable
-from pondstack.testing import sample_rack
+from tests.fixtures import sample_rack
 
 COLUMNS = {
     "memory pool list": ["UUID", "Name", "State", "Slice MiB", "Total", "Slices", "Hosts"],

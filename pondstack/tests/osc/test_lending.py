@@ -8,7 +8,7 @@ import pytest
 from pondstack.domain.errors import AgentUnavailable, HostUnusable
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.osc.v1 import operation
-from pondstack.testing import sample_rack
+from tests.fixtures import sample_rack
 
 
 @pytest.fixture(autouse=True)

@@ -20,16 +20,16 @@ import pytest
 
 from pondstack.domain.errors import PoolShortage, StaleEpoch
 from pondstack.rpc import transport as rpc
-from pondstack.rpc.persisting import Patience, Persisting
-from pondstack.rpc.rdma import settings
-from pondstack.testing.daemon import wait_until
+from pondstack.rpc.retry import RetryingCaller, RetryPolicy
+from pondstack_rack.daemon import wait_until
 from pondstack_rdma.fault import FaultPlan, FaultTransport
+from pondstack_rdma.messaging import settings
 from pondstack_rdma.shm import ShmTransport
 
 from .bus_server import BusServer, bus_conf, journal_of, target
 
 if TYPE_CHECKING:  # what the other servers need is not where a broker is given
-    from pondstack.testing.servers import RabbitMQServer
+    from pondstack_rack.servers import RabbitMQServer
 
 pytestmark = pytest.mark.functional
 SECONDS = 60.0
@@ -51,7 +51,7 @@ class Bus:
         self._topic = f"bus-{uuid.uuid4()}"
         journal_of(folder).touch()
         self.client = rpc.get_transport(self.conf())
-        self._persisting = Persisting(Patience())
+        self._persisting = RetryingCaller(RetryPolicy())
         self._servers: list[BusServer] = []
         self._processes: list[subprocess.Popen[str]] = []
 
@@ -272,7 +272,7 @@ def test_a_server_without_rdma_is_called_over_the_broker(
 ) -> None:
     bus = make_bus("rdma")
     bus.serve(conf=bus.conf(transport=""))
-    with caplog.at_level(logging.INFO, logger="pondstack.rpc.rdma"):
+    with caplog.at_level(logging.INFO, logger="pondstack_rdma.messaging"):
         for number in range(10):
             bus.insist(number)
             assert wait_until(lambda: "over the broker" in caplog.text, SECONDS)

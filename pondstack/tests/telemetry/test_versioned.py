@@ -10,7 +10,7 @@ import pytest
 from oslo_config import cfg
 
 from pondstack.conf import notifications as notifications_conf
-from pondstack.db.failures import MemoryFailed
+from pondstack.ledger.failures import MemoryFailed
 from pondstack.rpc.transport import EXCHANGE
 from pondstack.telemetry.versioned import FailedGuests
 

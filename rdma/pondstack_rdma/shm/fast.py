@@ -6,8 +6,8 @@ from functools import partial
 from typing import Protocol
 
 from pondstack_rdma.base import partial_batch
+from pondstack_rdma.bounds import check_operations
 from pondstack_rdma.model import Characteristics, Key, Operation, Read, ReadableBuffer, Ticket, WritableBuffer, Write
-from pondstack_rdma.rules import check_operations
 from pondstack_rdma.shm.link import ShmLink
 from pondstack_rdma.shm.window import Window
 

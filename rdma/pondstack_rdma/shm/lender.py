@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import PondError
-from pondstack_rdma import refusals
+from pondstack_rdma import wire_errors
+from pondstack_rdma.acceptor import Server
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.lending import SoftwareLender
 from pondstack_rdma.model import Key, Ticket
-from pondstack_rdma.server import Server
 from pondstack_rdma.shm import messages
 from pondstack_rdma.shm.address import listen
 from pondstack_rdma.shm.control import ControlPage
@@ -80,7 +80,7 @@ class ShmLender(SoftwareLender[SharedMemory]):
         try:
             borrower, fd = look(answer)
         except PondError as error:
-            messages.send(link, answer | {"error": refusals.to_wire(error)})
+            messages.send(link, answer | {"error": wire_errors.to_wire(error)})
             return ""
         # Not under the lock: a borrower that takes no answers must not keep the lender from revoking.
         try:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from pondstack.domain.errors import PondError
-from pondstack_rdma import refusals
+from pondstack_rdma import wire_errors
 from pondstack_rdma.base import Link
 from pondstack_rdma.errors import KeyRevoked, RegistrationFailed, TransportGone, TransportTimeout
 from pondstack_rdma.gate import Gate
@@ -148,5 +148,5 @@ class ShmLink(Link):
             raise TransportGone(f"{self._name} is broken ({error}); see whether the lender's agent runs") from error
         if "error" in answer or len(fds) != 1:
             messages.close_all(fds)
-            raise refusals.from_wire(answer.get("error"))
+            raise wire_errors.from_wire(answer.get("error"))
         return answer, fds[0]

@@ -11,7 +11,7 @@ import mmap
 import os
 
 from pondstack_rdma.errors import RegistrationFailed
-from pondstack_rdma.room import Room, check_room, host_room
+from pondstack_rdma.host_memory import Room, check_room, host_room
 
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _MAP_LOCKED = 0x2000

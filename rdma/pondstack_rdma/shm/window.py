@@ -3,10 +3,10 @@
 import mmap
 from collections.abc import Callable
 
+from pondstack_rdma.bounds import check_bounds
 from pondstack_rdma.errors import KeyRevoked, TransportGone
 from pondstack_rdma.gate import Gate
 from pondstack_rdma.model import Key, Operation, Read
-from pondstack_rdma.rules import check_bounds
 from pondstack_rdma.shm.control import ControlView
 
 

@@ -7,10 +7,10 @@ a time, at a bounded rate, each under its lock: a page that the VM accesses wait
 from collections.abc import Callable, Sequence
 
 from pondstack_rdma.errors import AccessRefused, PageCorrupt, PageLost
-from pondstack_rdma.store.choices import LOST, NOWHERE, Allowance, choose_moves, lease_of
-from pondstack_rdma.store.holding import Holding, HoldingState, Lease
+from pondstack_rdma.store.leased_region import HoldingState, Lease, LeasedRegion
 from pondstack_rdma.store.pages import RemotePages
 from pondstack_rdma.store.peer import PeerState
+from pondstack_rdma.store.policy import LOST, NOWHERE, Allowance, choose_moves, lease_of
 
 More = Callable[[int], Sequence[Lease]]
 """Asks for leases for so many pages; returns what there is, at once."""
@@ -37,7 +37,7 @@ class Mover:
         rate = self._settings.pages_per_second
         self._allowance = Allowance(rate, max(rate / 10, 1.0), left=max(rate / 10, 1.0), at=now)
         self._cursor = 0
-        self._opened: set[Holding] = set()
+        self._opened: set[LeasedRegion] = set()
         self._probe_at = self._ask_at = now
 
     def turn(self) -> float:
@@ -63,7 +63,7 @@ class Mover:
             if holding not in self._opened and holding.peer.state is PeerState.UP:
                 self._open(holding)
 
-    def _open(self, holding: Holding) -> None:
+    def _open(self, holding: LeasedRegion) -> None:
         """Open a key before its lender freezes; drop it when the lender does not know it any more."""
         error = holding.peer.open(holding.lease.key)
         if error is None:
@@ -89,7 +89,7 @@ class Mover:
             if lost or (over and self._pages.mirror is not None):
                 self._leave(holding)
 
-    def _leave(self, holding: Holding) -> None:
+    def _leave(self, holding: LeasedRegion) -> None:
         for page in self._places.pages_on(holding):
             with self._pages.locks.hold((page,)):
                 place = self._places.where[page]

@@ -29,11 +29,11 @@ from pondstack.domain.errors import BadRequest, NotFound, Unavailable
 from pondstack_rdma.errors import MirrorBusy, PageLost
 from pondstack_rdma.model import ReadableBuffer, WritableBuffer
 from pondstack_rdma.sealing import PAGE_BYTES, PageSealer
-from pondstack_rdma.store.choices import LOST, NEVER, NOWHERE
-from pondstack_rdma.store.holding import Lease, Spot
+from pondstack_rdma.store.leased_region import Lease, SlotRef
 from pondstack_rdma.store.locks import PageLocks
-from pondstack_rdma.store.mirror import Mirror
-from pondstack_rdma.store.places import Places
+from pondstack_rdma.store.mirror.mirror import Mirror
+from pondstack_rdma.store.page_map import PageMap
+from pondstack_rdma.store.policy import LOST, NEVER, NOWHERE
 from pondstack_rdma.store.report import Counts, Report, report_of
 from pondstack_rdma.store.settings import Settings
 from pondstack_rdma.store.transfer import Transfer
@@ -61,7 +61,7 @@ class RemotePages:
         self.counts = Counts()
         self.locks = PageLocks()
         self.mirror = mirror
-        self.places = Places(pages, clock, dice or random.Random(), self.settings.retry)
+        self.places = PageMap(pages, clock, dice or random.Random(), self.settings.retry)
         self.elsewhere = LOST if mirror is None else NOWHERE
         """The place of a page that a lender does not have any more."""
         self.transfer = Transfer(self.places, sealer, self.settings.corrupt_limit, self.elsewhere)
@@ -180,7 +180,7 @@ class RemotePages:
 
     def _place(self, pages: Mapping[int, ReadableBuffer]) -> None:
         """Write pages to lenders as far as that works; the rest stays in the mirror, and is the Mover's."""
-        placed: dict[int, Spot] = {}
+        placed: dict[int, SlotRef] = {}
         failed: set[int] = set(pages)
         try:
             alone = self.mirror is None

@@ -14,8 +14,8 @@ from pondstack.domain.errors import PondError
 from pondstack_rdma.base import Link
 from pondstack_rdma.errors import AccessRefused, PartialBatch, TransportGone, TransportTimeout
 from pondstack_rdma.model import Key, Operation, Read
-from pondstack_rdma.store.choices import backoff_seconds
 from pondstack_rdma.store.latency import Latencies
+from pondstack_rdma.store.policy import backoff_seconds
 
 
 class PeerState(StrEnum):

@@ -4,9 +4,9 @@ from dataclasses import asdict, dataclass
 from threading import Lock
 
 from pondstack_rdma.store.latency import Percentiles
-from pondstack_rdma.store.mirror import Mirror
+from pondstack_rdma.store.mirror.mirror import Mirror
+from pondstack_rdma.store.page_map import PageMap
 from pondstack_rdma.store.peer import Peer, PeerCounts, PeerState
-from pondstack_rdma.store.places import Places
 
 
 class Counts:
@@ -47,7 +47,7 @@ class Report:
 
     pages: dict[str, int]
     where: dict[str, int]
-    """As Places.census."""
+    """As PageMap.census."""
     stranded: int
     room_pages: int
     mirror: str
@@ -56,7 +56,7 @@ class Report:
     peers: tuple[PeerReport, ...]
 
 
-def report_of(counts: Counts, places: Places, mirror: Mirror | None) -> Report:
+def report_of(counts: Counts, places: PageMap, mirror: Mirror | None) -> Report:
     """Take a picture."""
     return Report(
         counts.values,

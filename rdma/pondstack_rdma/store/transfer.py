@@ -6,15 +6,15 @@ from itertools import islice
 from pondstack_rdma.errors import AccessRefused, PageCorrupt
 from pondstack_rdma.model import Operation, Read, ReadableBuffer, Write
 from pondstack_rdma.sealing import PAGE_BYTES, PageSealer
-from pondstack_rdma.store.holding import Spot
+from pondstack_rdma.store.leased_region import SlotRef
+from pondstack_rdma.store.page_map import PageMap
 from pondstack_rdma.store.peer import Peer
-from pondstack_rdma.store.places import Places
 
 
 class Transfer:
     """Reads and writes pages at lenders. Without a sealer, lenders see them, and nothing tells a changed page."""
 
-    def __init__(self, places: Places, sealer: PageSealer | None, corrupt_limit: int, otherwise: int) -> None:
+    def __init__(self, places: PageMap, sealer: PageSealer | None, corrupt_limit: int, otherwise: int) -> None:
         """`otherwise` is the place of a page that came back corrupt."""
         self._places = places
         self._sealer = sealer
@@ -23,13 +23,13 @@ class Transfer:
 
     def send(
         self, pages: Mapping[int, ReadableBuffer], *, seal: bool, stay: bool, insist: bool
-    ) -> tuple[dict[int, Spot], set[int]]:
+    ) -> tuple[dict[int, SlotRef], set[int]]:
         """Write pages to lenders; where they are now, and which others were tried in vain.
 
         `stay`: each in its own slot if that can be. `insist`: try other lenders after a failure. Nothing is written
         down in the book of places, but for what failed.
         """
-        placed: dict[int, Spot] = {}
+        placed: dict[int, SlotRef] = {}
         tried: set[int] = set()
         while rest := [page for page in pages if page not in placed]:
             plan = self._places.plan(rest, stay)
@@ -64,9 +64,9 @@ class Transfer:
                 self._corrupt(page, spot)
         return found
 
-    def _fetch(self, pages: Sequence[int]) -> dict[int, tuple[Spot, bytearray]]:
+    def _fetch(self, pages: Sequence[int]) -> dict[int, tuple[SlotRef, bytearray]]:
         """Return what lenders have of pages, as it lies there, and where that was."""
-        found: dict[int, tuple[Spot, bytearray]] = {}
+        found: dict[int, tuple[SlotRef, bytearray]] = {}
         while True:
             plan = {page: spot for page in pages if page not in found and (spot := self._places.find(page))}
             for peer, spots in _by_peer(plan):
@@ -85,7 +85,7 @@ class Transfer:
     def _seal(self, page: int, data: ReadableBuffer) -> ReadableBuffer:
         return data if self._sealer is None else self._sealer.seal(page, data)
 
-    def _corrupt(self, page: int, spot: Spot) -> None:
+    def _corrupt(self, page: int, spot: SlotRef) -> None:
         """Believe the lender less: its slot is used no more, and after some of them, nothing of it."""
         self._places.doubt(page, spot)
         self._places.settle(page, None, self._otherwise)
@@ -95,9 +95,9 @@ class Transfer:
                     self._places.lost(holding)
 
 
-def _by_peer(plan: Mapping[int, Spot]) -> Iterator[tuple[Peer, list[tuple[int, Spot]]]]:
+def _by_peer(plan: Mapping[int, SlotRef]) -> Iterator[tuple[Peer, list[tuple[int, SlotRef]]]]:
     """Yield what goes to each lender, in parts that its link takes at once."""
-    groups: dict[str, list[tuple[int, Spot]]] = {}
+    groups: dict[str, list[tuple[int, SlotRef]]] = {}
     for page, spot in plan.items():
         groups.setdefault(spot[0].lease.lender, []).append((page, spot))
     for spots in groups.values():
@@ -107,11 +107,11 @@ def _by_peer(plan: Mapping[int, Spot]) -> Iterator[tuple[Peer, list[tuple[int, S
             yield peer, part
 
 
-def _write(spot: Spot, data: ReadableBuffer) -> Operation:
+def _write(spot: SlotRef, data: ReadableBuffer) -> Operation:
     holding, slot = spot
     return Write(holding.lease.key, holding.offset(slot), data)
 
 
-def _read(spot: Spot, into: bytearray) -> Operation:
+def _read(spot: SlotRef, into: bytearray) -> Operation:
     holding, slot = spot
     return Read(holding.lease.key, holding.offset(slot), into)

@@ -5,12 +5,12 @@ import time
 from typing import Any
 
 from pondstack.domain.errors import BadRequest, PondError
-from pondstack_rdma import refusals
+from pondstack_rdma import wire_errors
+from pondstack_rdma.acceptor import Server
+from pondstack_rdma.bounds import check_bounds
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.lending import SoftwareLender
 from pondstack_rdma.model import Key, Ticket
-from pondstack_rdma.rules import check_bounds
-from pondstack_rdma.server import Server
 from pondstack_rdma.tcp import messages
 from pondstack_rdma.tcp.memory import PrivateMemory
 
@@ -53,7 +53,7 @@ class TcpLender(SoftwareLender[PrivateMemory]):
             ticket = Ticket.from_dict(header)
             self._check_borrower(ticket.borrower, ticket.secret)
         except PondError as error:
-            messages.send(link, {"error": refusals.to_wire(error)}, b"", ends)
+            messages.send(link, {"error": wire_errors.to_wire(error)}, b"", ends)
             return ""
         messages.send(link, {}, b"", ends)
         return ticket.borrower
@@ -77,9 +77,9 @@ class TcpLender(SoftwareLender[PrivateMemory]):
                 rest = rest[length:] if item["write"] else rest
                 answer["done"] += 1
         except PondError as error:
-            answer["error"] = refusals.to_wire(error)
+            answer["error"] = wire_errors.to_wire(error)
         except (KeyError, TypeError) as error:
-            answer["error"] = refusals.to_wire(BadRequest(f"this is no batch: {error!r}"))
+            answer["error"] = wire_errors.to_wire(BadRequest(f"this is no batch: {error!r}"))
         return answer, b"".join(read)
 
     def _copy(self, borrower: str, item: dict[str, Any], length: int, data: memoryview | None) -> bytes:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from pondstack.domain.errors import PondError
-from pondstack_rdma import refusals
+from pondstack_rdma import wire_errors
 from pondstack_rdma.base import Link
 from pondstack_rdma.errors import TransportGone, TransportTimeout
 from pondstack_rdma.gate import Gate
@@ -37,7 +37,7 @@ class TcpLink(Link):
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             answer, _ = self._ask(ticket.to_dict(), b"")
             if answer:
-                raise refusals.from_wire(answer.get("error"))
+                raise wire_errors.from_wire(answer.get("error"))
         except BaseException:
             self._socket.close()
             raise
@@ -77,7 +77,7 @@ class TcpLink(Link):
             return 0, error
         except (KeyError, TypeError, ValueError) as error:
             return 0, TransportGone(f"{self._name} is broken: the lender talks nonsense ({error!r})")
-        return done, None if done == len(operations) else refusals.from_wire(refused)
+        return done, None if done == len(operations) else wire_errors.from_wire(refused)
 
     def _ask(self, header: dict[str, Any], body: bytes) -> tuple[dict[str, Any], bytes]:
         with self._asking:

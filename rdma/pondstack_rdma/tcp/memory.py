@@ -3,7 +3,7 @@
 import mmap
 
 from pondstack_rdma.errors import RegistrationFailed
-from pondstack_rdma.room import check_room, host_room
+from pondstack_rdma.host_memory import check_room, host_room
 
 
 class PrivateMemory:

@@ -6,8 +6,8 @@ import time
 
 from pondstack.domain.errors import PondError
 from pondstack_rdma.errors import NoDevice, TransportGone, TransportTimeout
-from pondstack_rdma.verbs import greeting
-from pondstack_rdma.verbs.manager import NOBODY_LISTENS, REFUSED_BY_LENDER, Event, open_channel
+from pondstack_rdma.verbs import handshake
+from pondstack_rdma.verbs.cm import NOBODY_LISTENS, REFUSED_BY_LENDER, Event, open_channel
 from pondstack_rdma.verbs.path import Path
 
 
@@ -94,7 +94,7 @@ class Connection:
     def _failure(self, kind: int, status: int, data: bytes) -> PondError:
         """Return what it means that this came instead."""
         if kind == Event.REJECTED and status == REFUSED_BY_LENDER:
-            return greeting.refused(data)
+            return handshake.refused(data)
         if kind == Event.REJECTED and status == NOBODY_LISTENS:
             return self._no_lender("nobody listens")
         if status == -errno.ETIMEDOUT:

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from pondstack.domain.errors import PondError
-from pondstack_rdma import refusals
+from pondstack_rdma import wire_errors
+from pondstack_rdma.acceptor import Server
 from pondstack_rdma.errors import NoDevice, RegistrationFailed, WrongBorrower
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.lending import PAGE_BYTES, SoftwareLender
 from pondstack_rdma.model import Key, Ticket
-from pondstack_rdma.server import Server
 from pondstack_rdma.tcp import messages
-from pondstack_rdma.verbs import binding
-from pondstack_rdma.verbs.binding import Access
-from pondstack_rdma.verbs.greeting import Welcome, proof_in
-from pondstack_rdma.verbs.listener import Guest, Listener
+from pondstack_rdma.verbs import pyverbs_binding
+from pondstack_rdma.verbs.handshake import Welcome, proof_in
+from pondstack_rdma.verbs.listener import AdmittedBorrower, Listener
 from pondstack_rdma.verbs.memory import PinnedMemory
-from pondstack_rdma.verbs.pair import QueuePair
 from pondstack_rdma.verbs.path import Path
 from pondstack_rdma.verbs.port import find_port
+from pondstack_rdma.verbs.pyverbs_binding import Access
+from pondstack_rdma.verbs.qp import QueuePair
 
 DRIVER = "verbs"
 _ANSWER_SECONDS = 10.0
@@ -51,7 +51,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
         self._port = find_port(host)
         try:
             self._page = PinnedMemory(PAGE_BYTES)
-            self._queue = binding.load().CQ(self._port.context, 1)  # nothing completes here
+            self._queue = pyverbs_binding.load().CQ(self._port.context, 1)  # nothing completes here
             self._domains: dict[str, _Domain] = {}
             self._registered: dict[int, Any] = {}
             control = _listen(self._port.address)
@@ -93,7 +93,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
 
     def _domain(self, borrower: str) -> _Domain:
         if borrower not in self._domains:
-            verbs = binding.load()
+            verbs = pyverbs_binding.load()
             try:
                 pd = verbs.PD(self._port.context)
             except verbs.Error as error:
@@ -101,7 +101,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
             self._domains[borrower] = _Domain(pd, self._page.register(pd, Access.REMOTE_READ))
         return self._domains[borrower]
 
-    def _let_in(self, request: bytes, path: Path) -> Guest:
+    def _let_in(self, request: bytes, path: Path) -> AdmittedBorrower:
         """Make a queue pair for whoever asks with a good proof, and connect it at this side."""
         with self._lock:
             self._check_open()
@@ -115,7 +115,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
                 pair.close()
                 raise
         welcome = Welcome(self._control_port, self._page.address, domain.beacon.rkey)
-        return Guest(borrower, pair, reads, welcome.pack())
+        return AdmittedBorrower(borrower, pair, reads, welcome.pack())
 
     def _serve(self, link: socket.socket) -> None:
         """Tell one borrower where its keys lead, until it hangs up or talks nonsense."""
@@ -145,7 +145,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
             if self._listener.borrower(number) != ticket.borrower:
                 raise WrongBorrower(f"this connection is not borrower {ticket.borrower!r}'s")
         except PondError as error:
-            self._answer(link, {"error": refusals.to_wire(error)})
+            self._answer(link, {"error": wire_errors.to_wire(error)})
             return "", None
         self._answer(link, {})
         return ticket.borrower, number
@@ -158,7 +158,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
                 memory = self._check(borrower, key)
                 return _place(self._registered[key.number], memory)
         except PondError as error:
-            return {"error": refusals.to_wire(error)}
+            return {"error": wire_errors.to_wire(error)}
 
     def _answer(self, link: socket.socket, answer: dict[str, Any]) -> None:
         messages.send(link, answer, b"", time.monotonic() + _ANSWER_SECONDS)

@@ -8,18 +8,18 @@ from typing import NamedTuple
 
 from pondstack.domain.errors import PondError
 from pondstack_rdma.base import Link, partial_batch
+from pondstack_rdma.bounds import check_bounds
 from pondstack_rdma.errors import AccessRefused, TransportGone
 from pondstack_rdma.model import Characteristics, Key, Operation, Read, ReadableBuffer, Ticket, WritableBuffer
-from pondstack_rdma.rules import check_bounds
-from pondstack_rdma.verbs import greeting
+from pondstack_rdma.verbs import handshake
 from pondstack_rdma.verbs.connection import Connection
-from pondstack_rdma.verbs.control import Control
-from pondstack_rdma.verbs.greeting import Welcome
+from pondstack_rdma.verbs.handshake import Welcome
+from pondstack_rdma.verbs.key_channel import Control
 from pondstack_rdma.verbs.requester import LEFT_TO_PYTHON, Request, Requester
 from pondstack_rdma.verbs.status import REFUSALS, failure
 
 
-class Window(NamedTuple):
+class RemoteRegion(NamedTuple):
     """Where the lender's device has the region of a key."""
 
     address: int
@@ -41,7 +41,7 @@ class VerbsLink(Link):
         self._busy = threading.Lock()
         self._ended: PondError | None = None
         self._closing = self._closed = False
-        self._windows: dict[Key, Window] = {}
+        self._windows: dict[Key, RemoteRegion] = {}
         self._keys: dict[Key, Key] = {}  # as the compiled part knows them: by identity
         self._refused: dict[Key, PondError] = {}
         with ExitStack() as stack:
@@ -130,7 +130,7 @@ class VerbsLink(Link):
         parts.callback(self._requester.close)
         self._line = self._requester.line
         try:
-            welcome = Welcome.unpack(connection.ask(self._line.number, greeting.request(ticket)))
+            welcome = Welcome.unpack(connection.ask(self._line.number, handshake.request(ticket)))
         except ValueError as error:
             raise TransportGone(f"{self._name} is broken: the lender talks nonsense ({error})") from error
         path = connection.path()
@@ -199,13 +199,13 @@ class VerbsLink(Link):
         if self._ended is not None:
             raise _again(self._refused.get(key, self._ended) if key else self._ended)
 
-    def _window(self, key: Key) -> Window:
+    def _window(self, key: Key) -> RemoteRegion:
         if key in self._windows:
             return self._windows[key]
         self._check_alive(key)
         answer = self._control.ask({"key": key.to_dict()})
         try:
-            window = Window(int(answer["address"]), int(answer["rkey"]), key.size_bytes)
+            window = RemoteRegion(int(answer["address"]), int(answer["rkey"]), key.size_bytes)
         except (KeyError, TypeError, ValueError) as error:
             raise TransportGone(f"{self._name} is broken: the lender talks nonsense ({error!r})") from error
         self._windows[key] = window

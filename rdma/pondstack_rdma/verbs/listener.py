@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from pondstack.domain.errors import PondError
+from pondstack_rdma.acceptor import MAX_LINKS
 from pondstack_rdma.errors import NoDevice, TransportGone
-from pondstack_rdma.server import MAX_LINKS
-from pondstack_rdma.verbs import greeting
-from pondstack_rdma.verbs.manager import Event, Identifier, open_channel
-from pondstack_rdma.verbs.pair import QueuePair
+from pondstack_rdma.verbs import handshake
+from pondstack_rdma.verbs.cm import Event, Identifier, open_channel
 from pondstack_rdma.verbs.path import Path
+from pondstack_rdma.verbs.qp import QueuePair
 
 LOG = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ _BACKLOG = 128
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class AdmittedBorrower:
     """A borrower that is let in: with a queue pair that is connected at this side, and what it is told."""
 
     borrower: str
@@ -37,9 +37,9 @@ class Listener:
     `lock` is held while queue pairs are made and given back. Raises NoDevice.
     """
 
-    def __init__(self, address: str, admit: Callable[[bytes, Path], Guest], lock: threading.RLock) -> None:
+    def __init__(self, address: str, admit: Callable[[bytes, Path], AdmittedBorrower], lock: threading.RLock) -> None:
         self._admit, self._lock = admit, lock
-        self._guests: dict[int, tuple[Guest, Identifier]] = {}
+        self._guests: dict[int, tuple[AdmittedBorrower, Identifier]] = {}
         self._channel = open_channel()
         try:
             self._listening = self._channel.listen(address, _BACKLOG)
@@ -105,7 +105,7 @@ class Listener:
             guest = self._admit(request, Path(*identifier.path()))
         except PondError as error:
             with suppress(OSError):  # it has given up meanwhile
-                identifier.reject(greeting.refusal(error))
+                identifier.reject(handshake.refusal(error))
             identifier.close()
             return
         self._guests[guest.pair.number] = guest, identifier

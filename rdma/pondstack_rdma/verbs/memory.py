@@ -5,9 +5,9 @@ import mmap
 from typing import Any
 
 from pondstack_rdma.errors import RegistrationFailed
-from pondstack_rdma.room import Room, check_room, host_room
-from pondstack_rdma.verbs import binding
-from pondstack_rdma.verbs.binding import Access
+from pondstack_rdma.host_memory import Room, check_room, host_room
+from pondstack_rdma.verbs import pyverbs_binding
+from pondstack_rdma.verbs.pyverbs_binding import Access
 
 _POPULATE_WRITE = 23
 """MADV_POPULATE_WRITE, of Linux 5.14: an error where touching pages would be a signal."""
@@ -43,7 +43,7 @@ class PinnedMemory:
 
     def register(self, domain: Any, access: Access) -> Any:
         """Let whoever is connected within a protection domain reach it; raises RegistrationFailed."""
-        verbs = binding.load()
+        verbs = pyverbs_binding.load()
         size = self.view.nbytes
         try:
             return verbs.MR(domain, size, access, address=self.address)

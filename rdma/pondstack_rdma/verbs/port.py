@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pondstack_rdma.errors import NoDevice
-from pondstack_rdma.verbs import binding
+from pondstack_rdma.verbs import pyverbs_binding
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Port:
 
 def find_port(address: str = "") -> Port:
     """Return the port whose RoCE v2 GID is `address`, or the first one with an IPv4 address. Raises NoDevice."""
-    verbs = binding.load()
+    verbs = pyverbs_binding.load()
     wanted = ipaddress.ip_address(address) if address else None
     found: list[str] = []
     try:
@@ -57,11 +57,11 @@ def _ports(context: Any, found: list[str]) -> Iterator[Port]:
     limits = context.query_device()
     for number in range(1, limits.phys_port_cnt + 1):
         attributes = context.query_port(number)
-        if attributes.state != binding.PORT_ACTIVE:
+        if attributes.state != pyverbs_binding.PORT_ACTIVE:
             found.append(f"{context.name} port {number} is not active")
             continue
         for entry in context.query_gid_table(limits.phys_port_cnt * attributes.gid_tbl_len):
-            if entry.port_num == number and entry.gid_type == binding.ROCE_V2:
+            if entry.port_num == number and entry.gid_type == pyverbs_binding.ROCE_V2:
                 ip = ipaddress.IPv6Address(entry.gid_str())
                 address = str(ip.ipv4_mapped or ip)
                 found.append(f"{context.name} port {number} has {address}")

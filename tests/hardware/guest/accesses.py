@@ -6,11 +6,11 @@ import threading
 import time
 from pathlib import Path
 
-from pondstack.testing.daemon import wait_until
 from pondstack_agent.records import Records
 from pondstack_agent.telemetry.access import AccessLook
 from pondstack_agent.telemetry.damon import ADMIN, Damon, patiently
 from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_rack.daemon import wait_until
 
 STATE = Path("/var/lib/pondstack/damon")
 KILL_SECONDS = 120.0

@@ -12,10 +12,10 @@ from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
 from pondstack.rpc.wire import Attachment, Grant, Mitigation, Report
-from pondstack_agent import numa
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.drivers.cxl import CxlHostPool
+from pondstack_agent.host import numa
 from pondstack_agent.mitigation import guest as guests
 
 STATE = Path("/var/lib/pondstack/agent")

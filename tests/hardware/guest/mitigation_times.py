@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from pondstack_agent import numa
+from pondstack_agent.host import numa
 from pondstack_agent.mitigation import guest as guests
 from pondstack_agent.mitigation.guest import Guest
 from pondstack_agent.mitigation.mover import Mover

@@ -13,7 +13,7 @@ from typing import Any
 from pondstack.domain.errors import PondError
 from pondstack_rdma.errors import TransportGone
 from pondstack_rdma.model import Key, Operation, Read, Region, Ticket, Write
-from pondstack_rdma.verbs import VerbsTransport, greeting
+from pondstack_rdma.verbs import VerbsTransport, handshake
 from pondstack_rdma.verbs.connection import Connection
 from pondstack_rdma.verbs.link import VerbsLink, Window
 from pondstack_rdma.verbs.requester import Request, Requester
@@ -173,7 +173,7 @@ class Waiting:
     def __init__(self, ticket: Ticket) -> None:
         self._connection = Connection(ticket.address, SECONDS)
         self._requester = Requester(self._connection.device, fd := self._connection.fileno(), fd, 1, 4096, SECONDS)
-        self._connection.ask(self._requester.line.number, greeting.request(ticket))
+        self._connection.ask(self._requester.line.number, handshake.request(ticket))
         self._requester.connect(self._connection.path(), SECONDS)
         self._connection.establish()
 

@@ -5,15 +5,15 @@ import time
 from functools import partial
 from pathlib import Path
 
-from pondstack.testing.daemon import wait_until
+from pondstack_rack.daemon import wait_until
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.sealing import PAGE_BYTES, PageSealer, new_key
-from pondstack_rdma.store.disk import FileDisk
-from pondstack_rdma.store.holding import Lease
-from pondstack_rdma.store.mirror import Mirror, MirrorLimits, layout_of
+from pondstack_rdma.store.leased_region import Lease
+from pondstack_rdma.store.mirror.disk import FileDisk
+from pondstack_rdma.store.mirror.mirror import Mirror, MirrorLimits, layout_of
 from pondstack_rdma.store.mover import Mover
 from pondstack_rdma.store.pages import RemotePages
-from pondstack_rdma.store.running import Running
+from pondstack_rdma.store.threads import WorkerThreads
 from pondstack_rdma.verbs import VerbsTransport
 
 LIMITS = MirrorLimits(patience_seconds=60.0)
@@ -28,7 +28,7 @@ class Paging:
         disk = FileDisk(Path("/root/mirror"), layout_of(self._count, LIMITS).size_bytes)
         sealer = PageSealer(new_key(), "a VM", self._count)
         self._pages = RemotePages(self._count, Mirror(disk, self._count, LIMITS), sealer)
-        self._running = Running(self._pages, Mover(self._pages))
+        self._running = WorkerThreads(self._pages, Mover(self._pages))
         self._pages.add(Lease("lender", key, partial(VerbsTransport().connect, ticket, seconds)))
         if not wait_until(lambda: self._pages.places.room_pages() == self._count, DEADLINE_SECONDS):
             raise RuntimeError(f"the lender is not in use: {self._pages.report()}")

@@ -1,4 +1,4 @@
-"""What a host lends, in a history: the real Book over the real rules of keys, in a process that outlives the agent."""
+"""What a host lends, in a history: the real BufferTable and rules of keys, in a process that outlives the agent."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pondstack.domain.errors import NotFound, PondError
 from pondstack.domain.lending import LenderKind
-from pondstack_agent.lending.book import Book
+from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.client import LenderGone, LenderSilent
 from pondstack_agent.lending.model import Holding
 from pondstack_rdma.base import Link, Transport
@@ -16,7 +16,7 @@ from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.lending import SoftwareLender
 from pondstack_rdma.model import Characteristics, Key, Operation, Read, Region, Ticket
 
-from ..watch import Violation
+from ..invariants import Violation
 from .plan import BUFFER_MIB
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Life:
             lambda key, region: watch.key_ends(self, key, region - 1),
             lambda region: watch.memory_returns(self, region.number - 1),
         )
-        self.book = Book(self.lender, BUFFER_MIB)
+        self.book = BufferTable(self.lender, BUFFER_MIB)
 
     def host_may_take(self) -> bool:
         """Return whether its host's reclaim is past its deadline, and it may help itself."""

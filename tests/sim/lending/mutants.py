@@ -7,12 +7,12 @@ from unittest import mock
 
 import oslo_messaging
 
-from pondstack.controller.lending import Settler
-from pondstack.db import lending as ledger
-from pondstack.testing import memory_buffers
-from pondstack_agent.lending.book import Book
-from pondstack_agent.lending.reclaims import Reclaims
+from pondstack.controller.lending.lenders import BufferSettler
+from pondstack.ledger import buffers as ledger
+from pondstack_agent.lending.buffer_table import BufferTable
+from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_rdma.lending import SoftwareLender
+from tests.fixtures.memory import buffers
 from tests.sim.mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
@@ -22,7 +22,7 @@ mutant = lister(MUTANTS)
 @mutant()
 def free_before_keys_are_dead() -> Iterator[None]:
     """What a borrower gave back is free at once: nobody ends its key."""
-    with mock.patch.object(Settler, "_revoke", lambda _self, items: {item.index for item in items}):
+    with mock.patch.object(BufferSettler, "_revoke", lambda _self, items: {item.index for item in items}):
         yield
 
 
@@ -40,7 +40,7 @@ def memory_stays_dirty() -> Iterator[None]:
 @mutant("cut", "pause_agent", "lose")
 def given_back_on_time_out() -> Iterator[None]:
     """A borrower that does not answer in time is taken to have let go."""
-    plain = Settler._ask_back
+    plain = BufferSettler._ask_back
 
     def ask_back(self: Any, held: Any) -> None:
         try:
@@ -49,7 +49,7 @@ def given_back_on_time_out() -> Iterator[None]:
             only = [(item.incarnation, item.index) for item in held]
             self._ledger.give_back(str(ledger.uuid4()), held[0].allocation_uuid, held[0].host, only)
 
-    with mock.patch.object(Settler, "_ask_back", ask_back):
+    with mock.patch.object(BufferSettler, "_ask_back", ask_back):
         yield
 
 
@@ -63,26 +63,26 @@ def abandoned_for_ever() -> Iterator[None]:
 @mutant("duplicate", "delay")
 def late_words_count() -> Iterator[None]:
     """The controller takes an old word of a lender for its newest."""
-    plain = memory_buffers.lender
+    plain = buffers.lender
 
     def forgetful(tx: Any, host: str) -> Any:
         found = plain(tx, host)
         return found and replace(found, sequence=-1)
 
-    with mock.patch.object(memory_buffers, "lender", forgetful):
+    with mock.patch.object(buffers, "lender", forgetful):
         yield
 
 
 @mutant("duplicate", "delay")
 def late_commands_count() -> Iterator[None]:
     """A lender ends whatever key a buffer has when it is told to end an old one."""
-    plain = Book.revoke
+    plain = BufferTable.revoke
 
     def revoke(self: Any, indexes: Any, generations: Any = None) -> Any:
         del generations
         return plain(self, indexes)
 
-    with mock.patch.object(Book, "revoke", revoke):
+    with mock.patch.object(BufferTable, "revoke", revoke):
         yield
 
 

@@ -11,7 +11,7 @@ from pondstack.domain.errors import Conflict, PondError
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.link import LenderLink
 
-from ..watch import Violation
+from ..invariants import Violation
 from .lender import MARK_BYTES
 from .plan import BUFFER_MIB
 from .watch import Place

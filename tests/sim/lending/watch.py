@@ -7,7 +7,7 @@ from pondstack.domain.lending import Buffer
 from pondstack.domain.states import OWNED, SliceState
 from pondstack_rdma.model import Key
 
-from ..watch import Violation
+from ..invariants import Violation
 
 if TYPE_CHECKING:
     from .lender import Life

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from pondstack.domain.lending import LenderKind
 from pondstack.domain.states import SliceState
-from pondstack.testing import memory_buffers
-from pondstack.testing.memory_store import Transaction
 from pondstack_agent.borrowing.endpoint import BorrowingEndpoint
 from pondstack_agent.build import Agent
 from pondstack_agent.lending.endpoint import LendingEndpoint
+from tests.fixtures.memory import buffers as memory_buffers
+from tests.fixtures.memory.store import Transaction
 
 from .. import settings
 from ..api import SimControllerAPI

@@ -1,7 +1,7 @@
 """The allocations of this host on disk: for whom slices are online, and how far each came.
 
 In the agent's state folder: `cxl/<allocation>.json`, the grant and the boot it came online in, written before the first
-change of the kernel and removed after the last (a guest may lock it, see pondstack_agent.attachments);
+change of the kernel and removed after the last (a guest may lock it, see pondstack_agent.qemu.attachment_lock);
 `cxl-states/<allocation>.json`, how far it came.
 """
 
@@ -12,10 +12,10 @@ from typing import Any
 
 from pondstack.domain.model import indexes_of
 from pondstack.rpc.wire import Grant
-from pondstack_agent.attachments import unheld
 from pondstack_agent.drivers.cxl import vacated
 from pondstack_agent.drivers.cxl.dax import Step
-from pondstack_agent.drivers.granted import extents_in
+from pondstack_agent.drivers.grant_records import extents_in
+from pondstack_agent.qemu.attachment_lock import unheld
 from pondstack_agent.records import Records
 
 ATTACHING, ONLINE, OFFLINING, OFFLINE_FAILED = "attaching", "online", "offlining", "offline_failed"

@@ -19,18 +19,18 @@ from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, Ope
 from pondstack.domain.model import indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
-from pondstack_agent import users
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.drivers.cxl import partition, region
+from pondstack_agent.drivers.cxl import cpuset_check, region
 from pondstack_agent.drivers.cxl.allocations import OFFLINE_FAILED, OFFLINING, ONLINE, Allocations
 from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
-from pondstack_agent.drivers.cxl.strangers import Stranger, strangers
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
-from pondstack_agent.drivers.granted import check_permission, describe, extents_in
+from pondstack_agent.drivers.cxl.unrecorded import Stranger, strangers
+from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
 from pondstack_agent.locks import NamedLocks
+from pondstack_agent.pool import memory_users
 
 LOG = log.getLogger(__name__)
 
@@ -124,7 +124,7 @@ class CxlHostPool(HostPoolDriver):
             record = self._allocations.get(allocation_uuid)
             if record is None:
                 return False
-            with self._allocations.unused(record, users.guests()) as unused:
+            with self._allocations.unused(record, memory_users.guests()) as unused:
                 if not unused:
                     raise InUse(
                         f"allocation {allocation_uuid} of consumer {record['consumer_uuid']} is used by its guest on "
@@ -156,7 +156,7 @@ class CxlHostPool(HostPoolDriver):
             record, node = self._allocations.get(allocation_uuid), self.backings(allocation_uuid)[0].host_node
             assert record is not None
             assert node is not None
-            pid = users.guests().get(record["consumer_uuid"])
+            pid = memory_users.guests().get(record["consumer_uuid"])
             if pid is not None:
                 self._allocations.vacate(record, pid, node)
 
@@ -166,7 +166,7 @@ class CxlHostPool(HostPoolDriver):
         Slices that are not on record and that nobody uses are taken offline, where a table tells how large slices are.
         """
         with self._locked():
-            running = users.guests()
+            running = memory_users.guests()
             known = [self._attached(record, running) for record in self._allocations.all()]
             others = [item for item in self._strangers() if not self._swept(item.record, item.in_use)]
             return (*known, *(describe(item.record, in_use=item.in_use) for item in others))
@@ -201,7 +201,7 @@ class CxlHostPool(HostPoolDriver):
             tag = record["allocation_uuid"]
             if self._allocations.state(tag) != ONLINE or self._is_online(record):
                 continue
-            with self._allocations.unused(record, users.guests()) as unused:
+            with self._allocations.unused(record, memory_users.guests()) as unused:
                 if unused:
                     self._bring_back(Grant.from_wire(record))
                 else:
@@ -222,7 +222,7 @@ class CxlHostPool(HostPoolDriver):
     def _bring_online(self, memdev: region.Memdev, grant: Grant, *, check_zero: bool = True) -> None:
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
         indexes = indexes_of(grant.extents)
-        partition.check(self._sysfs, self._settings.system_cgroups)
+        cpuset_check.check(self._sysfs, self._settings.system_cgroups)
         with self._locked():
             slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
             slices.clear()

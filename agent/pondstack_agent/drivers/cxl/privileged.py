@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from oslo_privsep import capabilities, priv_context
 
-from pondstack_agent import attributes
+from pondstack_agent.host import sysfs_write
 
 context = priv_context.PrivContext(
     "pondstack_agent",
@@ -50,7 +50,7 @@ def _check(path: str) -> None:
 def write_attribute(path: str, text: str) -> str:
     """Write an attribute of sysfs; return '' or what the kernel said."""
     _check(path)
-    return attributes.write(path, text)
+    return sysfs_write.write(path, text)
 
 
 @context.entrypoint

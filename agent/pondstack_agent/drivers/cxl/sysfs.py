@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pondstack.domain.errors import DeviceFailed
 from pondstack_agent.drivers.cxl import privileged
-from pondstack_agent.numa import parse_list
+from pondstack_agent.host.numa import parse_list
 
 SYSFS = Path("/sys")
 _MOST_BYTES = 4096  # one page: the most that an attribute has

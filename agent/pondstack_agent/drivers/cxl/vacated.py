@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import InUse
-from pondstack_agent import numa
-from pondstack_agent.users import PROC
+from pondstack_agent.host import numa
+from pondstack_agent.pool.memory_users import PROC
 
 KEY = "vacated"
 

@@ -10,11 +10,11 @@ from pondstack.devices import pool_uuid
 from pondstack.domain.errors import DeviceFailed
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Grant
-from pondstack_agent import users
 from pondstack_agent.drivers.cxl import allocations, region
 from pondstack_agent.drivers.cxl.allocations import ONLINE, Allocations
 from pondstack_agent.drivers.cxl.driver import CxlHostPool
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
+from pondstack_agent.pool import memory_users
 
 SERIAL = "pool-1"
 GRANT = Grant("allocation-1", "guest-1", "host1", pool_uuid(SERIAL), "pool0", {}, 1024, (Extent(0, 2),), 1)
@@ -29,7 +29,7 @@ def boot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_text("first\n")
     monkeypatch.setattr(allocations, "BOOT_ID", path)
     monkeypatch.setattr(region, "load", lambda _modules: None)
-    monkeypatch.setattr(users, "guests", lambda: {})
+    monkeypatch.setattr(memory_users, "guests", lambda: {})
     before = Allocations(tmp_path, lambda _name: None)
     before.begin(GRANT)
     before.put_state(GRANT.allocation_uuid, ONLINE)
@@ -44,7 +44,7 @@ def start(tmp_path: Path, boot: Path) -> Start:  # noqa: ARG001 - what is on dis
 
 
 def test_a_running_guest_keeps_its_allocation(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(users, "guests", lambda: {GRANT.consumer_uuid: 10})
+    monkeypatch.setattr(memory_users, "guests", lambda: {GRANT.consumer_uuid: 10})
     driver = start()
     [attached] = driver.attached()
     assert (attached.allocation_uuid, attached.in_use) == (GRANT.allocation_uuid, True)

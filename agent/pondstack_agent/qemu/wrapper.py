@@ -1,0 +1,178 @@
+"""`pondstack-qemu`: the emulated head of a guest, which libvirt starts as the domain's <emulator>.
+
+libvirt has no XML for "this NUMA node is that range of that file", so this wrapper rewrites QEMU's command line: the
+memory of each CPU-less node becomes the range of the emulated device that the agent attached for this guest.
+libvirt gives an emulator QEMU's own arguments only, so a host has a shim with the rest:
+
+    #!/bin/sh
+    exec pondstack-qemu --state-dir DIR --host NAME [--qemu /usr/bin/qemu-system-x86_64] -- "$@"
+
+DIR is the agent's [agent] state_dir, NAME its `host`. Guests without an attachment, and libvirt's probing, pass
+through. Real CXL memory is a node of the host and needs none of this. Standard library only: it runs at each start of a
+guest.
+"""
+
+import fcntl
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pondstack.devices.emulated_files import read_table
+from pondstack.domain.errors import DeviceFailed
+from pondstack_agent.qemu.attachment_lock import FOLDER, hold
+
+QEMU = "/usr/bin/qemu-system-x86_64"
+MIB = 1024 * 1024
+_NODE = re.compile(r"ram-node(\d+)")
+_BACKENDS = {"memory-backend-file", "memory-backend-ram", "memory-backend-memfd"}
+# What libvirt may say of any backend and a file range can honour. Host nodes and prealloc concern local DRAM only.
+_KEPT = ("dump", "merge", "x-use-canonical-path-for-ramblock-id")
+
+
+class Refused(Exception):
+    """The guest must not start; the text goes to libvirt's log of the domain."""
+
+
+def rewrite(arguments: list[str], record: dict[str, Any]) -> list[str]:
+    """Return QEMU's arguments with the CPU-less nodes on the attachment's backings, in order of nodes and extents.
+
+    Raises Refused when nodes and backings differ in number or size.
+    """
+    nodes = {}
+    for position, argument in enumerate(arguments):
+        if position and arguments[position - 1] == "-object":
+            backend = _node_backend(argument)
+            number = int(_NODE.fullmatch(backend["id"])[1]) if backend else 0  # type: ignore[index]
+            if number > 0:
+                nodes[number] = (position, backend)
+    backings = record["backings"]
+    if len(nodes) != len(backings):
+        raise Refused(
+            f"the guest has {len(nodes)} CPU-less nodes and its attachment {record['allocation_uuid']} has "
+            f"{len(backings)} extents; have Nova define the domain again (hard reboot)"
+        )
+    changed = list(arguments)
+    for (number, (position, backend)), backing in zip(sorted(nodes.items()), backings, strict=True):
+        changed[position] = json.dumps(_on_pool(number, backend, backing))
+    return changed
+
+
+def _node_backend(argument: str) -> dict[str, Any]:
+    """Return the memory backend of a guest node, {} for any other object."""
+    if not argument.startswith("{"):
+        if _NODE.search(argument):
+            raise Refused(f"cannot read the object {argument!r}; libvirt 7.0 or newer is needed (JSON -object)")
+        return {}
+    backend = json.loads(argument)
+    mine = backend.get("qom-type") in _BACKENDS and _NODE.fullmatch(backend.get("id", ""))
+    return backend if mine else {}
+
+
+def _on_pool(number: int, backend: dict[str, Any], backing: dict[str, Any]) -> dict[str, Any]:
+    size = backing["size_mib"] * MIB
+    if backend["size"] != size:
+        raise Refused(
+            f"node {number} of the guest has {backend['size']} bytes and its extent {size}; have Nova define the "
+            "domain again (hard reboot)"
+        )
+    return {
+        "qom-type": "memory-backend-file",
+        "id": backend["id"],
+        "mem-path": backing["path"],
+        "offset": backing["offset_bytes"],
+        "share": True,
+        "size": size,
+        **{key: backend[key] for key in _KEPT if key in backend},
+    }
+
+
+def find_attachment(state_dir: Path, instance_uuid: str) -> tuple[Path, dict[str, Any]] | None:
+    """Return the attachment of an instance and its file, None without one; raises Refused when there are several."""
+    found = []
+    for path in sorted((state_dir / FOLDER).glob("*.json")):
+        try:
+            record = json.loads(path.read_text())
+        except FileNotFoundError:
+            continue  # detached meanwhile
+        if record["consumer_uuid"] == instance_uuid:
+            found.append((path, record))
+    if len(found) > 1:
+        raise Refused(
+            f"instance {instance_uuid} has {len(found)} attachments ({', '.join(path.stem for path, _ in found)}); "
+            "detach it and start it again"
+        )
+    return found[0] if found else None
+
+
+def check_permission(record: dict[str, Any], host: str) -> None:
+    """Raise Refused unless the device lets this host use every slice of the attachment."""
+    device = Path(record["device_path"])
+    table = read_table(device)[1]["permissions"]
+    for extent in record["extents"]:
+        for index in range(extent["start"], extent["start"] + extent["count"]):
+            entry = table.get(str(index)) or {}
+            if (entry.get("host"), entry.get("tag")) != (host, record["allocation_uuid"]):
+                raise Refused(
+                    f"device {device} does not let allocation {record['allocation_uuid']} of host {host} use slice "
+                    f"{index}; detach the instance and start it again"
+                )
+
+
+def prepare(arguments: list[str], state_dir: Path, host: str) -> list[str]:
+    """Return the arguments for QEMU; with an attachment, it stays locked for the life of this process."""
+    instance_uuid = _value_of(arguments, "-uuid")
+    if instance_uuid is None or "none" in (_value_of(arguments, "-machine") or "").split(","):
+        return arguments  # libvirt is probing
+    attachment = find_attachment(state_dir, instance_uuid)
+    if attachment is None:
+        return arguments
+    path, record = attachment
+    try:
+        handle = hold(path)  # From here on the agent cannot take the slices offline; QEMU inherits the lock.
+    except FileNotFoundError:
+        raise Refused(f"the slices of instance {instance_uuid} went offline at this moment; start it again") from None
+    try:
+        changed = rewrite(arguments, record)
+        check_permission(record, host)
+    except BaseException:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+        os.close(handle)
+        raise
+    return changed
+
+
+def _value_of(arguments: list[str], option: str) -> str | None:
+    for position, argument in enumerate(arguments[:-1]):
+        if argument in (option, f"-{option}"):
+            return arguments[position + 1]
+    return None
+
+
+def _own_options(arguments: list[str]) -> tuple[dict[str, str], list[str]]:
+    options = {"--qemu": QEMU}
+    while arguments and arguments[0] != "--":
+        if arguments[0] not in ("--state-dir", "--host", "--qemu") or len(arguments) < 2:
+            raise Refused(f"unknown or incomplete option {arguments[0]!r}")
+        options[arguments[0]] = arguments[1]
+        arguments = arguments[2:]
+    if not arguments or "--state-dir" not in options or "--host" not in options:
+        raise Refused("usage: pondstack-qemu --state-dir DIR --host NAME [--qemu PATH] -- QEMU-ARGUMENTS")
+    return options, arguments[1:]
+
+
+def main() -> NoReturn:
+    """Become QEMU, or say why not and exit with 1."""
+    try:
+        options, arguments = _own_options(sys.argv[1:])
+        arguments = prepare(arguments, Path(options["--state-dir"]), options["--host"])
+        os.execv(options["--qemu"], [options["--qemu"], *arguments])
+    except (Refused, DeviceFailed, OSError, ValueError, KeyError) as error:
+        text = str(error) if isinstance(error, (Refused, DeviceFailed)) else f"{type(error).__name__}: {error}"
+        sys.exit(f"pondstack-qemu: {text}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""What this host tells the controller, and what it learns from the answer."""
+
+import threading
+from importlib.metadata import version
+from typing import Any
+
+from oslo_log import log
+
+from pondstack.domain.errors import PondError
+from pondstack.rpc.wire import Report
+from pondstack_agent.borrowing.borrowing import Borrowing
+from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.drivers import HostPools
+from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.lending.lending import Lending
+from pondstack_agent.pool.releases import Releases
+from pondstack_agent.sequence import Sequence
+from pondstack_agent.tiering import Tiering
+
+LOG = log.getLogger(__name__)
+
+
+class Reporter:
+    """Reports and heartbeats of one host."""
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        pools: HostPools,
+        releases: Releases,
+        epoch: EpochGuard,
+        sequence: Sequence,
+        controller: ControllerLink,
+        tiering: Tiering,
+        lending: Lending | None = None,
+        borrowing: Borrowing | None = None,
+    ) -> None:
+        self._host = host
+        self._pools = pools
+        self._releases = releases
+        self._epoch = epoch
+        self._sequence = sequence
+        self._controller = controller
+        self._tiering = tiering
+        self._lending = lending
+        self._borrowing = borrowing
+        self._lock = threading.Lock()
+        self._trouble = ""
+        self.known_pools: dict[str, Any] | None = None
+
+    def report(self) -> Report:
+        """Return what is really attached now. A higher sequence number means a later look."""
+        with self._lock:
+            # The number first: what comes online after this look has a higher one (see AttachFlow).
+            sequence = self._sequence.next()
+            # In this order: what goes offline between the two looks is in the second and is struck from the first.
+            attached = self._pools.attached()
+            released = self._releases.pending()
+            return Report(
+                host=self._host,
+                sequence=sequence,
+                epoch=self._epoch.seen,
+                version=version("pondstack"),
+                pools=self._pools.pools(),
+                attached=tuple(item for item in attached if item.allocation_uuid not in released),
+                released=released,
+                stuck=self._pools.stuck(),
+                tiering=self._tiering.report(),
+                lending=self._lending.report() if self._lending else None,
+                borrowed=self._borrowing.report() if self._borrowing else None,
+            )
+
+    def heartbeat(self) -> bool:
+        """Report to the controller and settle what it confirms; False when that failed (logged once)."""
+        trouble = ""
+        try:
+            answer = self._controller.heartbeat(self.report())
+            # First: what an old controller says of releases and pools is not trusted.
+            self._epoch.check(int(answer["epoch"]))
+            self._releases.settle(answer.get("forget", ()))
+            self._learn(answer.get("pools", {}))
+        except PondError as error:
+            trouble = error.message
+        return self._note(trouble)
+
+    def _learn(self, pools: dict[str, Any]) -> None:
+        if pools != self.known_pools:
+            for uuid in sorted(set(self._pools.pools()) - set(pools)):
+                LOG.warning("This host reaches pool %s, which the controller does not have: see its pool_devices", uuid)
+            self.known_pools = pools
+
+    def _note(self, trouble: str) -> bool:
+        if trouble and not self._trouble:
+            LOG.warning("Heartbeat of host %s failed, running guests are not concerned: %s", self._host, trouble)
+        elif self._trouble and not trouble:
+            LOG.info("Heartbeat of host %s works again", self._host)
+        self._trouble = trouble
+        return not trouble

@@ -1,0 +1,45 @@
+"""What the kernel's texts say of a process's pages and policies."""
+
+import pytest
+
+from pondstack_agent.host import numa
+
+MAPS = """\
+55d0a000-55d0c000 r--p 00000000 08:01 10 /usr/bin/qemu
+7f0000000000-7f0010000000 rw-p 00000000 00:00 0
+7f0020000000-7f0020400000 rw-s 00000000 00:0f 11 /anon_hugepage (deleted)
+7f0030000000-7f0030001000 rw-p 00000000 00:00 0
+"""
+NUMA_MAPS = """\
+55d0a000 default file=/usr/bin/N1=5 mapped=2 N0=1 N1=1 kernelpagesize_kB=4
+7f0000000000 bind:1 anon=300 dirty=300 N0=44 N1=256 kernelpagesize_kB=4
+7f0020000000 bind=static:1 file=/anon_hugepage\\040(deleted) huge dirty=2 N1=2 kernelpagesize_kB=2048
+7f0030000000 prefer (many):0,2-3 anon=1 N0=1 kernelpagesize_kB=4
+7f0040000000 default anon=1 N1=1 kernelpagesize_kB=4
+"""
+
+
+def test_mappings() -> None:
+    text, memory, huge, other = numa.parse(MAPS, NUMA_MAPS)
+    assert (text.policy_nodes, text.pages) == (frozenset(), {0: 1, 1: 1})
+    assert (memory.start, memory.end, memory.policy_nodes) == (0x7F0000000000, 0x7F0010000000, {1})
+    assert (huge.page_kib, huge.policy_nodes, huge.kib_on(1)) == (2048, {1}, 4096)
+    assert other.policy_nodes == {0, 2, 3}
+
+
+def test_pages_count_in_4_kib() -> None:
+    assert numa.pages_on(numa.parse(MAPS, NUMA_MAPS), 1) == 1 + 256 + 1024
+
+
+@pytest.mark.parametrize(
+    ("line", "used"),
+    [
+        ("7f0030000000 bind:1 anon=1 N0=1", True),  # nothing there yet, but a fault would be served from there
+        ("7f0030000000 bind:0 anon=1 N1=1", True),
+        ("7f0030000000 bind:0 anon=1 N0=1 N11=4", False),
+        ("7f0030000000 interleave:0-2", True),
+        ("7f0030000000 default stack anon=1 N0=1", False),
+    ],
+)
+def test_who_uses_a_node(line: str, used: bool) -> None:
+    assert numa.uses(numa.parse(MAPS, line), 1) is used

@@ -1,0 +1,164 @@
+"""The book of a lender's process, over a transport that is a few dicts, and over TCP."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+
+from pondstack.domain.errors import Conflict, InUse, NotFound
+from pondstack.domain.units import MIB
+from pondstack_agent.lending.buffer_table import BufferTable
+from pondstack_agent.lending.model import Buffer
+from pondstack_rdma.base import Lender
+from pondstack_rdma.errors import KeyRevoked, RegistrationFailed
+from pondstack_rdma.model import Key, Region, Ticket
+from pondstack_rdma.tcp import TcpTransport
+
+
+@dataclass
+class FakeLender(Lender):
+    """Regions and keys in dicts; after `room` regions or keys there is no memory left."""
+
+    room: int = 100
+    regions: dict[int, Region] = field(default_factory=dict)
+    keys: dict[int, Key] = field(default_factory=dict)
+    last: int = 0
+
+    def _number(self) -> int:
+        if not self.room:
+            raise RegistrationFailed("no memory")
+        self.room -= 1
+        self.last += 1
+        return self.last
+
+    def admit(self, borrower: str) -> Ticket:
+        return Ticket("fake", "here", borrower, b"secret")
+
+    def register(self, size_bytes: int) -> Region:
+        region = Region(self._number(), size_bytes, True)
+        self.regions[region.number] = region
+        return region
+
+    def export(self, region: Region, borrower: str) -> Key:
+        key = Key(self._number(), borrower, region.size_bytes, b"token")
+        self.keys[key.number] = key
+        return key
+
+    def revoke(self, key: Key) -> bool:
+        return self.keys.pop(key.number, None) is not None
+
+    def deregister(self, region: Region) -> bool:
+        return self.regions.pop(region.number, None) is not None
+
+    def load(self, region: Region, offset: int, size: int) -> bytes:
+        raise NotImplementedError
+
+    def store(self, region: Region, offset: int, data: object) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def lender() -> FakeLender:
+    return FakeLender()
+
+
+@pytest.fixture
+def book(lender: FakeLender) -> BufferTable:
+    """Three buffers."""
+    made = BufferTable(lender, 64)
+    assert [made.register() for _ in range(3)] == [0, 1, 2]
+    return made
+
+
+def test_a_lost_answer_is_repeated(book: BufferTable, lender: FakeLender) -> None:
+    first = book.export([0, 2], "host2")
+    assert list(first["keys"]) == ["0", "2"]
+    assert book.export([0, 2], "host2") == first
+    assert len(lender.keys) == 2
+
+
+def test_a_buffer_is_one_borrowers(book: BufferTable, lender: FakeLender) -> None:
+    book.export([1], "host2")
+    with pytest.raises(InUse, match="buffer 1 has a live key of borrower host2"):
+        book.export([0, 1], "host3")
+    assert len(lender.keys) == 1
+    with pytest.raises(NotFound):
+        book.export([0, 7], "host3")
+    assert len(lender.keys) == 1
+
+
+def test_no_memory_for_a_key_leaves_what_was(book: BufferTable, lender: FakeLender) -> None:
+    book.export([0], "host2")
+    lender.room = 1
+    with pytest.raises(RegistrationFailed):
+        book.export([0, 1, 2], "host2")
+    assert [buffer.borrower for buffer in book.buffers()] == ["host2", "", ""]
+    assert len(lender.keys) == 1
+
+
+def test_a_new_key_is_a_new_generation(book: BufferTable) -> None:
+    first = book.export([0], "host2")["keys"]["0"]
+    assert book.revoke([0]) == [0]
+    assert book.buffers()[0] == Buffer(0, "", 1, backed=False, locked=True)
+    assert book.export([0], "host3")["keys"]["0"] != first
+    assert book.buffers()[0] == Buffer(0, "host3", 2, backed=True, locked=True)
+
+
+def test_memory_is_not_given_back_while_a_key_lives(book: BufferTable, lender: FakeLender) -> None:
+    book.export([1], "host2")
+    with pytest.raises(InUse, match=r"\[1\] live"):
+        book.withdraw([0, 1])
+    assert len(lender.regions) == 3
+    assert book.revoke([1, 9]) == [1, 9]
+    assert book.withdraw([0, 1, 9]) == [0, 1, 9]
+    assert [buffer.index for buffer in book.buffers()] == [2]
+    assert book.register() == 3  # a number does not come again
+
+
+@pytest.fixture
+def tcp() -> Iterator[tuple[TcpTransport, BufferTable]]:
+    transport = TcpTransport()
+    with transport.lend("host1") as lender:
+        yield transport, BufferTable(lender, 1)
+
+
+def test_over_tcp(tcp: tuple[TcpTransport, BufferTable]) -> None:
+    transport, book = tcp
+    book.register()
+    answer = book.export([0], "host2")
+    key = Key.from_dict(answer["keys"]["0"])
+    with transport.connect(Ticket.from_dict(answer["ticket"]), 10.0) as link:
+        link.write(key, MIB - 2, b"ab")
+        assert link.read(key, MIB - 2, 2) == b"ab"
+        book.revoke([0])
+        with pytest.raises(KeyRevoked):
+            link.read(key, 0, 1)
+
+
+def test_a_late_revoke_spares_the_key_of_a_later_owner(book: BufferTable) -> None:
+    book.export([0], "host2", {0: 1})
+    assert book.revoke([0], {0: 1}) == [0]
+    book.export([0, 1], "host3", {0: 2, 1: 1})
+    assert book.revoke([0, 1], {0: 1, 1: 1}) == [1], "that of buffer 0 is another owner's"
+    assert [buffer.borrower for buffer in book.buffers()] == ["host3", "", ""]
+
+
+def test_a_late_export_makes_no_key(book: BufferTable, lender: FakeLender) -> None:
+    book.revoke([0], {0: 1})
+    with pytest.raises(Conflict, match="late"):
+        book.export([0], "host2", {0: 1})
+    book.export([0], "host3", {0: 3})
+    with pytest.raises(Conflict, match="late"):
+        book.export([1, 0], "host3", {1: 1, 0: 2})
+    assert len(lender.keys) == 1
+
+
+def test_a_promised_key_becomes_its_owners(book: BufferTable, lender: FakeLender) -> None:
+    promised = book.export([0], "host2", {0: 1})
+    assert book.export([0], "host2", {0: 2}) == promised
+    assert book.revoke([0], {0: 1}) == [], "what ended the promise is late"
+    assert len(lender.keys) == 1
+    assert book.buffers()[0].generation == 2

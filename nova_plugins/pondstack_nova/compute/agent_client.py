@@ -1,0 +1,216 @@
+"""The virt driver's calls of pondstack-agent: find, attach, release, each bounded in time.
+
+Two kinds of failure are told apart. An agent that *answers* "unavailable" (the controller is away) is asked again, with
+the same operation id, until attach_timeout_seconds. An agent that is *silent* gets two tries of half of
+agent_monitor_seconds each: a lost answer (broker restarted) is covered, and a dead agent costs seconds, not minutes.
+"""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import nova.conf
+import oslo_messaging
+import tenacity
+from nova import exception
+from nova.i18n import _
+from oslo_log import log as logging
+
+from pondstack.conf import compute as conf
+from pondstack.domain.errors import (
+    DeviceFailed,
+    HostUnusable,
+    InUse,
+    NotFound,
+    PermissionHeld,
+    PondError,
+    PoolFragmented,
+    PoolShortage,
+    Unavailable,
+)
+from pondstack.rpc import transport as rpc
+from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.wire import Attachment
+from pondstack_nova.compute.claims import PoolClaim
+
+CONF = nova.conf.CONF
+conf.register_opts(CONF)
+LOG = logging.getLogger(__name__)
+
+SILENT_TRIES = 2
+IN_USE_SECONDS = 10.0
+"""How long a release waits for the guest's last process to go: libvirt's migration ends before QEMU does."""
+
+Answer = TypeVar("Answer")
+Bus = oslo_messaging.MessagingException
+
+_NEXT_STEP: tuple[tuple[type[Exception], str], ...] = (
+    (Bus, "start pondstack-agent there, and look at its log and at RabbitMQ"),
+    (PoolFragmented, "wait until slices come back, or migrate the guest cold"),
+    (PoolShortage, "look at `openstack memory pool show`; slices may still be on their way back"),
+    (HostUnusable, "look at `openstack memory host show`"),
+    (PermissionHeld, "run `openstack memory audit`"),
+    (DeviceFailed, "look at the pool device and at `openstack memory pool show`"),
+    (Unavailable, "start pondstack-controller and look at its log"),
+)
+
+
+class PoolMemoryUnavailable(exception.ComputeResourcesUnavailable):
+    """Pool memory could not be attached here; Nova tries another host."""
+
+    msg_fmt = _("Pool memory is not available: %(reason)s")
+
+
+def explain(error: Exception) -> str:
+    """Return what went wrong and what to do next, without a traceback of the other end."""
+    if isinstance(error, PondError):
+        text = error.message
+    elif isinstance(error, Bus) and not isinstance(error, oslo_messaging.RemoteError):
+        text = "pondstack-agent does not answer"
+    else:
+        text = f"{type(error).__name__}: {error}"
+    step = next((step for kind, step in _NEXT_STEP if isinstance(error, kind)), "look at pondstack-agent's log")
+    return f"{text}. Next: {step}"
+
+
+def make_api() -> AgentAPI:
+    """Return a client of the agents as nova.conf says."""
+    return AgentAPI(
+        rpc.get_transport(CONF, CONF.pondstack.transport_url),
+        timeout_seconds=float(CONF.pondstack.attach_timeout_seconds),
+        monitor_seconds=max(1, CONF.pondstack.agent_monitor_seconds // SILENT_TRIES),
+    )
+
+
+class PoolAttachments:
+    """What guests hold of pools, on this host or (for migrations) another one. Thread-safe."""
+
+    def __init__(
+        self,
+        api: Callable[[], AgentAPI] | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] | None = None,
+    ) -> None:
+        self._make_api = api or make_api
+        self._api: AgentAPI | None = None
+        self._lock = threading.Lock()
+        self._clock = clock
+        self._sleep = sleep or _sleep
+
+    def find(self, host: str, consumer_uuid: str) -> Attachment | None:
+        """Return what a guest holds on a host; raises PoolMemoryUnavailable."""
+        try:
+            return self._insist(lambda api: api.get_attachment(host, consumer_uuid=consumer_uuid))
+        except (PondError, Bus) as error:
+            raise PoolMemoryUnavailable(reason=f"host {host}: {explain(error)}") from error
+
+    def attach(self, host: str, consumer_uuid: str, claim: PoolClaim, **wishes: Any) -> Attachment:
+        """Attach what is claimed, from the first of its pools that the host reaches; raises PoolMemoryUnavailable.
+
+        `wishes`: guest_mib, project_id, user_id, shape, as AgentAPI.attach takes them. A failure is undone as
+        far as the agent can be reached; what is left, the controller's reconciler releases.
+        """
+        for pool_uuid in claim.pools:
+            try:
+                attachment = self._attach_once(host, consumer_uuid, pool_uuid, claim.pool_mib, wishes)
+            except (HostUnusable, NotFound) as error:  # an evacuated guest may still claim its old host's pool, too
+                failure, failed_pool = error, pool_uuid
+                continue
+            except (PondError, Bus) as error:
+                raise self._failed(host, consumer_uuid, pool_uuid, claim, error) from error
+            LOG.info("Attached %d MiB of %s to %s on %s", claim.pool_mib, attachment.pool_name, consumer_uuid, host)
+            return attachment
+        raise self._failed(host, consumer_uuid, failed_pool, claim, failure) from failure
+
+    def _attach_once(
+        self, host: str, consumer_uuid: str, pool_uuid: str, pool_mib: int, wishes: dict[str, Any]
+    ) -> Attachment:
+        operation_id = str(uuid.uuid4())
+        return self._insist(
+            lambda api: api.attach(
+                host,
+                operation_id=operation_id,
+                consumer_uuid=consumer_uuid,
+                pool_uuid=pool_uuid,
+                pool_mib=pool_mib,
+                **wishes,
+            )
+        )
+
+    def release(self, host: str, consumer_uuid: str) -> bool:
+        """Give back what a guest that is gone holds on a host; True when the agent did it or had nothing.
+
+        Never raises: the end of a guest does not wait for us. What fails is logged; the reconciler gets it later.
+        """
+        operation_id = str(uuid.uuid4())
+        give_up_at = self._clock() + IN_USE_SECONDS
+        retry = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(InUse),
+            stop=lambda _state: self._clock() >= give_up_at,
+            wait=tenacity.wait_fixed(0.5),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            released = retry(
+                lambda: self._client().detach(host, operation_id=operation_id, consumer_uuid=consumer_uuid)
+            )
+        except (PondError, Bus) as error:
+            LOG.warning(
+                "Pool memory of %s on %s was not released: %s. Its slices come back once the agent answers",
+                consumer_uuid,
+                host,
+                explain(error),
+            )
+            return False
+        if released:
+            LOG.info("Released the pool memory of %s on %s", consumer_uuid, host)
+        return True
+
+    def _failed(
+        self, host: str, consumer_uuid: str, pool_uuid: str, claim: PoolClaim, error: Exception
+    ) -> PoolMemoryUnavailable:
+        if not isinstance(error, Bus):  # a silent agent stays silent; Nova's own cleanup and the reconciler ask again
+            self.release(host, consumer_uuid)
+        return PoolMemoryUnavailable(
+            reason=f"host {host}, pool {pool_uuid}: {claim.pool_mib} MiB not attached: {explain(error)}"
+        )
+
+    def _insist(self, call: Callable[[AgentAPI], Answer]) -> Answer:
+        silent = 0
+        give_up_at = self._clock() + CONF.pondstack.attach_timeout_seconds
+
+        def hopeless(state: tenacity.RetryCallState) -> bool:
+            nonlocal silent
+            outcome = state.outcome
+            if outcome is not None and isinstance(outcome.exception(), Bus):
+                silent += 1
+            return silent >= SILENT_TRIES or self._clock() >= give_up_at
+
+        retry = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_worth_another_try),
+            stop=hopeless,
+            wait=tenacity.wait_random_exponential(multiplier=0.5, max=5),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return retry(lambda: call(self._client()))
+
+    def _client(self) -> AgentAPI:
+        with self._lock:
+            if self._api is None:
+                self._api = self._make_api()
+            return self._api
+
+
+def _sleep(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+def _worth_another_try(error: BaseException) -> bool:
+    if isinstance(error, oslo_messaging.RemoteError):
+        return False
+    return isinstance(error, Bus | Unavailable) and not isinstance(error, DeviceFailed)

@@ -1,0 +1,91 @@
+"""The internal hooks of Nova's libvirt driver, checked by behaviour; apart, because they import libvirt's driver."""
+
+from unittest.mock import Mock
+
+from lxml import etree
+from nova import exception, objects
+from nova.virt.libvirt import config as vconfig
+from nova.virt.libvirt import driver, migration
+
+from pondstack.domain.model import Extent
+from pondstack.rpc.wire import Attachment, Backing
+from pondstack_nova.compute import checks, host_nodes, znuma
+from pondstack_nova.self_check import Check, expect
+
+Driver = driver.LibvirtDriver
+
+
+def hard_reboot_is_the_way_back() -> None:
+    """Hard reboot, start and resume on host boot all end in _hard_reboot(context, instance, ...)."""
+    context, instance = object(), object()
+    for name, extra in (("reboot", ([], "HARD")), ("power_on", ([],)), ("resume_state_on_host_boot", ([], None))):
+        this = Mock()
+        this._host.get_guest.side_effect = exception.InstanceNotFound(instance_id="self-check")
+        getattr(Driver, name)(this, context, instance, *extra)
+        expect(this._hard_reboot.called, f"{name} does not call _hard_reboot")
+        got = this._hard_reboot.call_args.args[:2]
+        expect(got == (context, instance), f"{name} calls _hard_reboot with {got}")
+    checks.uses(Driver._hard_reboot, "destroy", "_get_guest_xml")
+
+
+def destroy_and_release() -> None:
+    """power_off does not call destroy, which would give a stopped guest's memory back."""
+    this = Mock()
+    Driver.power_off(this, Mock())
+    expect(not this.destroy.called, "power_off calls destroy")
+    checks.uses(Driver.migrate_disk_and_power_off, "power_off")
+
+
+def guest_xml() -> None:
+    """Every new XML comes from _get_guest_config's object; its cells, memnodes and devices are written as they are."""
+    this = Mock()
+    xml = Driver._get_guest_xml(this, Mock(), Mock(uuid="self-check"), [], {}, Mock())
+    expect(xml is this._get_guest_config.return_value.to_xml.return_value, "_get_guest_xml does not use it")
+    guest = vconfig.LibvirtConfigGuest()
+    guest.virt_type, guest.os_type, guest.name, guest.uuid, guest.vcpus = "qemu", "hvm", "self-check", "u", 2
+    backings = (Backing("file", 1024), Backing("node", 2048, host_node=3))
+    attachment = Attachment("a", "c", "p", "pool", 3072, 1, (Extent(0, 1), Extent(4, 2)), backings)
+    znuma.apply(guest, attachment, 4096, "/emulator", {0})
+    document = etree.fromstring(guest.to_xml())
+    cells = [(cell.get("cpus"), cell.get("memory")) for cell in document.findall("./cpu/numa/cell")]
+    expect(cells == [("0-1", "1048576"), (None, "1048576"), (None, "2097152")], f"the cells are {cells}")
+    nodes = [(node.get("cellid"), node.get("nodeset")) for node in document.findall("./numatune/memnode")]
+    expect(nodes == [("0", "0"), ("2", "3")], f"the memnodes are {nodes}")
+    expect(document.findtext("./devices/emulator") == "/emulator", "the emulator is missing")
+
+
+def numa_info_without_pins() -> None:
+    """dst_numa_info without emulator_pins leaves the migrating guest's XML alone."""
+    document = etree.fromstring("<domain><numatune><memnode cellid='1' nodeset='2'/></numatune></domain>")
+    info = objects.LibvirtLiveMigrateNUMAInfo(cpu_pins={}, cell_pins={"1": {3}})
+    before = etree.tostring(document)
+    after = etree.tostring(migration._update_numa_xml(document, objects.LibvirtLiveMigrateData(dst_numa_info=info)))
+    expect(after == before, f"it made {after!r} of {before!r}")
+
+
+def migrate_takes_the_xml() -> None:
+    """The destination's XML goes to guest.migrate(destination_xml=...)."""
+    expect("destination_xml" in str(Driver._live_migration_operation.__code__.co_consts), "it is not passed by name")
+    checks.uses(Driver._live_migration_operation, "migrate", "get_updated_guest_xml")
+
+
+def host_capabilities() -> None:
+    """Nova's classes read nodes, CPUs and memory of libvirt's capabilities."""
+    nodes = host_nodes.parse(
+        "<capabilities><host><topology><cells num='2'>"
+        "<cell id='0'><memory unit='KiB'>4096</memory><cpus num='1'>"
+        "<cpu id='0' socket_id='0' core_id='0' siblings='0'/>"
+        "</cpus></cell><cell id='1'><memory unit='KiB'>2048</memory><cpus num='0'/></cell>"
+        "</cells></topology></host></capabilities>"
+    )
+    expect((nodes.local, nodes.pool, nodes.pool_mib) == ({0}, {1}, 2), f"they read {nodes}")
+
+
+CHECKS: list[Check] = [
+    ("nova.virt.libvirt.driver.LibvirtDriver._hard_reboot", hard_reboot_is_the_way_back),
+    ("nova.virt.libvirt.driver.LibvirtDriver.power_off", destroy_and_release),
+    ("nova.virt.libvirt.driver.LibvirtDriver._get_guest_xml", guest_xml),
+    ("nova.virt.libvirt.migration._update_numa_xml", numa_info_without_pins),
+    ("nova.virt.libvirt.driver.LibvirtDriver._live_migration_operation", migrate_takes_the_xml),
+    ("nova.virt.libvirt.config.LibvirtConfigCaps", host_capabilities),
+]

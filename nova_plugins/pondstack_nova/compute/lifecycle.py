@@ -1,0 +1,323 @@
+"""What pool memory adds to the life of a guest, for any virt driver: a mixin before Nova's driver class.
+
+| Nova does | pool memory |
+|---|---|
+| spawn, unshelve, evacuate here, finish_migration, finish_revert_migration | attached before the guest is made |
+| hard reboot, start, resume on host boot | found (or attached again) before anything is torn down, kept by destroy |
+| rebuild | kept by destroy, found by spawn |
+| stop, soft reboot, pause, suspend, resume, rescue, unrescue | untouched |
+| destroy: delete, shelve offload, revert at the destination, evacuated from here | released |
+| migrate_disk_and_power_off | released once the guest is off |
+| pre_live_migration | attached at the destination in the shape of the source |
+| post_live_migration | released at the source |
+| rollback_live_migration_at_destination | released at the destination |
+
+A release never fails its caller; an attach that fails raises PoolMemoryUnavailable (Nova reschedules a build). What is
+left behind either way, the controller's reconciler finds by comparing Placement, ledger and agents.
+"""
+
+import contextlib
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nova import exception, objects
+from nova.compute import task_states
+from oslo_log import log as logging
+
+from pondstack.domain.errors import BadSpec, Conflict
+from pondstack.rpc.wire import Attachment
+from pondstack_nova import flavors
+from pondstack_nova.compute import claims
+from pondstack_nova.compute.agent_client import PoolAttachments, PoolMemoryUnavailable
+from pondstack_nova.compute.claims import PoolClaim
+
+LOG = logging.getLogger(__name__)
+
+
+def concerns_us(instance: Any) -> bool:
+    """Say whether a guest can have pool memory, by its flavor or the one that it is being resized from or to."""
+    chosen = [instance.flavor]
+    for name in ("old_flavor", "new_flavor"):
+        with contextlib.suppress(AttributeError, NotImplementedError, exception.NovaException):
+            chosen.append(getattr(instance, name))
+    return any(flavor is not None and claims.may_have_pool_memory(flavor.extra_specs) for flavor in chosen)
+
+
+class PoolMemoryLifecycle:
+    """Mixin; the class after it in the MRO is a nova.virt.driver.ComputeDriver. Thread-safe, like Nova by instance."""
+
+    virtapi: Any
+
+    def __init__(self, virtapi: Any, read_only: bool = False) -> None:
+        super().__init__(virtapi, read_only)  # type: ignore[call-arg]
+        self.pool_memory = PoolAttachments()
+        self._pond_lock = threading.Lock()
+        self._pond_building: dict[str, Attachment] = {}
+        self._pond_rebooting: set[str] = set()
+        self._pond_rebuilding: set[str] = set()
+
+    def _pond_cell_pins(self, attachment: Attachment) -> dict[str, set[int]]:
+        """Return the host nodes that the guest's cells are bound to on this host; none for slices that are files."""
+        del attachment
+        return {}
+
+    # Life of a guest.
+
+    def spawn(
+        self,
+        context: Any,
+        instance: Any,
+        image_meta: Any,
+        injected_files: Any,
+        admin_password: Any,
+        allocations: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Attach, then make the guest; also unshelve, the second half of rebuild and of evacuate."""
+        with self._pond_guest(context, instance, allocations):
+            return super().spawn(  # type: ignore[misc]
+                context, instance, image_meta, injected_files, admin_password, allocations, *args, **kwargs
+            )
+
+    def finish_migration(
+        self,
+        context: Any,
+        migration: Any,
+        instance: Any,
+        disk_info: Any,
+        network_info: Any,
+        image_meta: Any,
+        resize_instance: Any,
+        allocations: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        """Attach at the destination of a cold migration or resize, then make the guest."""
+        with self._pond_guest(context, instance, allocations):
+            return super().finish_migration(  # type: ignore[misc]
+                context,
+                migration,
+                instance,
+                disk_info,
+                network_info,
+                image_meta,
+                resize_instance,
+                allocations,
+                *args,
+                **kwargs,
+            )
+
+    def finish_revert_migration(
+        self, context: Any, instance: Any, network_info: Any, migration: Any, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Attach again at the source, which gave its slices back when the guest was powered off there."""
+        with self._pond_guest(context, instance, None, migration=migration):
+            return super().finish_revert_migration(  # type: ignore[misc]
+                context, instance, network_info, migration, *args, **kwargs
+            )
+
+    def migrate_disk_and_power_off(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Release at the source of a cold migration or resize once the guest is off and its disk is away."""
+        result = super().migrate_disk_and_power_off(context, instance, *args, **kwargs)  # type: ignore[misc]
+        self._pond_release(instance)
+        return result
+
+    def rebuild(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Note that the next destroy is half of a rebuild, which keeps its slices: the claim stays the same."""
+        if not kwargs.get("evacuate", False):
+            with self._pond_lock:
+                self._pond_rebuilding.add(instance.uuid)
+        return super().rebuild(context, instance, *args, **kwargs)  # type: ignore[misc]
+
+    def destroy(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Release once the guest is gone, unless it is to come back at once."""
+        with self._pond_lock:
+            rebuilding = instance.uuid in self._pond_rebuilding and instance.task_state == task_states.REBUILDING
+            self._pond_rebuilding.discard(instance.uuid)
+            kept = rebuilding or instance.uuid in self._pond_rebooting
+        result = super().destroy(context, instance, *args, **kwargs)  # type: ignore[misc]
+        if not kept:
+            self._pond_release(instance)
+        return result
+
+    # Live migration.
+
+    def check_source_migrate_data_at_dest(
+        self, ctxt: Any, instance: Any, migrate_data: Any, migration: Any, limits: Any, allocs: Any
+    ) -> Any:
+        """Refuse a live migration that would change the running guest's NUMA nodes; raises MigrationPreCheckError."""
+        if concerns_us(instance):
+            self._pond_plan_move(ctxt, instance, allocs)
+        return super().check_source_migrate_data_at_dest(  # type: ignore[misc]
+            ctxt, instance, migrate_data, migration, limits, allocs
+        )
+
+    def pre_live_migration(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Attach at the destination, as many slices per node as at the source, before the guest's XML is used there."""
+        attachment = self._pond_attach_for_move(context, instance) if concerns_us(instance) else None
+        try:
+            migrate_data = super().pre_live_migration(context, instance, *args, **kwargs)  # type: ignore[misc]
+        except Exception:
+            if attachment:
+                self._pond_release(instance)
+            raise
+        if attachment:
+            # Set, it also makes Nova clean up at the destination after a failure on shared storage.
+            migrate_data.dst_numa_info = objects.LibvirtLiveMigrateNUMAInfo(
+                cpu_pins={}, cell_pins=self._pond_cell_pins(attachment)
+            )
+        return migrate_data
+
+    def post_live_migration(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Release at the source: the guest runs at the destination."""
+        try:
+            return super().post_live_migration(context, instance, *args, **kwargs)  # type: ignore[misc]
+        finally:
+            self._pond_release(instance)
+
+    def rollback_live_migration_at_destination(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Release at the destination: the guest runs on at the source."""
+        try:
+            return super().rollback_live_migration_at_destination(  # type: ignore[misc]
+                context, instance, *args, **kwargs
+            )
+        finally:
+            self._pond_release(instance)
+
+    # Helpers.
+
+    def _pond_node(self) -> tuple[str, str]:
+        """Return (provider UUID, hypervisor hostname) of this host; the agent bears the latter name."""
+        ((provider_uuid, name),) = self.get_nodenames_by_uuid().items()  # type: ignore[attr-defined]
+        return provider_uuid, name
+
+    @contextlib.contextmanager
+    def _pond_guest(
+        self, context: Any, instance: Any, allocations: Mapping[str, Any] | None, migration: Any = None
+    ) -> Iterator[None]:
+        """Have the pool memory there while a guest is made; what was attached for it is released when that fails."""
+        uuid = instance.uuid
+        if uuid in self._pond_building or not claims.may_have_pool_memory(instance.flavor.extra_specs):
+            yield
+            return
+        attachment, is_new = self._pond_ensure(context, instance, allocations, migration)
+        if attachment:
+            self._pond_building[uuid] = attachment
+        try:
+            yield
+        except Exception:
+            if is_new:
+                self._pond_release(instance)
+            raise
+        finally:
+            self._pond_building.pop(uuid, None)
+
+    @contextlib.contextmanager
+    def _pond_kept(self, instance: Any) -> Iterator[None]:
+        """Let destroy keep a guest's pool memory (hard reboot)."""
+        with self._pond_lock:
+            self._pond_rebooting.add(instance.uuid)
+        try:
+            yield
+        finally:
+            with self._pond_lock:
+                self._pond_rebooting.discard(instance.uuid)
+
+    def _pond_attachment(self, instance: Any) -> Attachment | None:
+        """Return what a guest on this host holds; raises PoolMemoryUnavailable."""
+        if not claims.may_have_pool_memory(instance.flavor.extra_specs):
+            return None
+        return self._pond_building.get(instance.uuid) or self.pool_memory.find(self._pond_node()[1], instance.uuid)
+
+    def _pond_ensure(
+        self, context: Any, instance: Any, allocations: Mapping[str, Any] | None, migration: Any
+    ) -> tuple[Attachment | None, bool]:
+        """Return the attachment that fits the claim, and whether it is new; raises PoolMemoryUnavailable."""
+        self._pond_refuse_numa(instance)
+        present = self.pool_memory.find(self._pond_node()[1], instance.uuid)
+        try:
+            claim = self._pond_claim(context, instance, allocations, migration)
+        except PoolMemoryUnavailable as error:
+            if present is None or allocations or migration is not None:
+                raise
+            # A live migration that broke off leaves the claim with the destination; the guest is still ours to restart.
+            LOG.warning("Restarting on the slices that are there: %s", error, instance=instance)
+            return present, False
+        if present and claim and present.pool_mib == claim.pool_mib and present.pool_uuid in claim.pools:
+            return present, False
+        if present:
+            LOG.info("It holds %d MiB that it no longer claims", present.pool_mib, instance=instance)
+            if not self._pond_release(instance):
+                raise PoolMemoryUnavailable(reason="slices that it no longer claims are in use; stop the guest first")
+        return (self._pond_attach(instance, claim), True) if claim else (None, False)
+
+    def _pond_attach(self, instance: Any, claim: PoolClaim, shape: tuple[int, ...] | None = None) -> Attachment:
+        return self.pool_memory.attach(
+            self._pond_node()[1],
+            instance.uuid,
+            claim,
+            guest_mib=instance.flavor.memory_mb,
+            project_id=instance.project_id or "",
+            user_id=instance.user_id or "",
+            shape=shape,
+        )
+
+    def _pond_release(self, instance: Any) -> bool:
+        return not concerns_us(instance) or self.pool_memory.release(self._pond_node()[1], instance.uuid)
+
+    def _pond_claim(
+        self, context: Any, instance: Any, allocations: Mapping[str, Any] | None, migration: Any = None
+    ) -> PoolClaim | None:
+        """Return what Placement grants the guest on this host; raises PoolMemoryUnavailable."""
+        provider, host = self._pond_node()
+        held = allocations or self._pond_allocations(context, instance.uuid)
+        if provider not in held and migration is not None:  # a migration that broke off still holds the source
+            held = self._pond_allocations(context, migration.uuid)
+        try:
+            return claims.claim_of(held, provider, instance.flavor.memory_mb)
+        except Conflict as error:
+            raise PoolMemoryUnavailable(reason=f"host {host}: {error.message}") from error
+
+    def _pond_allocations(self, context: Any, consumer_uuid: str) -> Mapping[str, Any]:
+        answer: Mapping[str, Any] = self.virtapi.reportclient.get_allocs_for_consumer(context, consumer_uuid)
+        return answer["allocations"]
+
+    def _pond_refuse_numa(self, instance: Any) -> None:
+        try:
+            flavors.check_numa(flavors.check(instance.flavor.extra_specs), instance.numa_topology)
+        except BadSpec as error:
+            raise exception.BuildAbortException(instance_uuid=instance.uuid, reason=error.message) from error
+
+    def _pond_plan_move(
+        self, context: Any, instance: Any, allocs: Mapping[str, Any] | None
+    ) -> tuple[PoolClaim | None, Attachment | None]:
+        """Return the claim here and what the guest holds at its source, which fit; raises MigrationPreCheckError."""
+        try:
+            claim = self._pond_claim(context, instance, allocs)
+            source = self.pool_memory.find(instance.node, instance.uuid)
+            claims.check_move(source.pool_mib if source else None, claim)
+        except Conflict as error:
+            raise exception.MigrationPreCheckError(reason=error.message) from error
+        except PoolMemoryUnavailable as error:
+            raise exception.MigrationPreCheckError(reason=str(error)) from error
+        return claim, source
+
+    def _pond_attach_for_move(self, context: Any, instance: Any) -> Attachment | None:
+        claim, source = self._pond_plan_move(context, instance, None)
+        if claim is None or source is None:
+            return None
+        stale = self.pool_memory.find(self._pond_node()[1], instance.uuid)
+        if stale:  # of an earlier attempt
+            self._pond_release(instance)
+        try:
+            attachment = self._pond_attach(instance, claim, claims.shape_of(source.extents))
+        except PoolMemoryUnavailable as error:
+            raise exception.MigrationPreCheckError(reason=str(error)) from error
+        if [(b.kind, b.size_mib) for b in attachment.backings] != [(b.kind, b.size_mib) for b in source.backings]:
+            self._pond_release(instance)
+            raise exception.MigrationPreCheckError(
+                reason="the destination backs pool memory otherwise than the source (kind or sizes); migrate it cold"
+            )
+        return attachment

@@ -1,0 +1,84 @@
+"""What a guest may use of a pool, read from its Placement allocations."""
+
+import pytest
+
+from pondstack.domain.errors import Conflict
+from pondstack.domain.model import Extent
+from pondstack_nova.compute.claims import PoolClaim, check_move, claim_of, may_have_pool_memory, shape_of
+
+HOST, OTHER, POOL, POOL2 = "host-rp", "other-rp", "pool-rp", "pool2-rp"
+
+
+def _held(**amounts: int) -> dict[str, dict[str, dict[str, int]]]:
+    names = {"host": HOST, "other": OTHER, "pool": POOL, "pool2": POOL2}
+    return {
+        names[name]: {"resources": {"CUSTOM_POND_MEMORY_MB" if name.startswith("pool") else "MEMORY_MB": mib}}
+        for name, mib in amounts.items()
+    }
+
+
+def test_the_split_is_read_off_the_hosts_own_memory() -> None:
+    assert claim_of(_held(host=3072, pool=1024), HOST, 4096) == PoolClaim((POOL,), 1024)
+
+
+def test_all_local() -> None:
+    assert claim_of(_held(host=4096), HOST, 4096) is None
+
+
+def test_evacuated_guest_holds_two_hosts_but_the_shared_pool_once() -> None:
+    assert claim_of(_held(host=3072, other=3072, pool=1024), HOST, 4096) == PoolClaim((POOL,), 1024)
+
+
+def test_evacuated_guest_that_became_all_local_leaves_the_old_pool_alone() -> None:
+    assert claim_of(_held(host=4096, other=3072, pool=1024), HOST, 4096) is None
+
+
+def test_of_two_pools_the_one_that_fits_exactly_comes_first_and_a_small_one_not_at_all() -> None:
+    assert claim_of(_held(host=2048, pool=4096, pool2=2048), HOST, 4096) == PoolClaim((POOL2, POOL), 2048)
+    assert claim_of(_held(host=2048, pool=1024, pool2=2048), HOST, 4096) == PoolClaim((POOL2,), 2048)
+
+
+@pytest.mark.parametrize(
+    ("held", "text"),
+    [
+        (_held(other=3072, pool=1024), "holds no MEMORY_MB of this host"),
+        ({}, "holds no MEMORY_MB of this host"),
+        (_held(host=3072), "0 MiB of pool memory"),
+        (_held(host=8192, pool=1024), "schedule it again"),
+    ],
+)
+def test_what_does_not_add_up_is_refused(held: dict[str, dict[str, dict[str, int]]], text: str) -> None:
+    with pytest.raises(Conflict, match=text):
+        claim_of(held, HOST, 4096)
+
+
+@pytest.mark.parametrize(
+    ("specs", "expected"),
+    [
+        ({}, False),
+        (None, False),
+        ({"hw:numa_nodes": "2"}, False),
+        ({"pond:policy": "local"}, False),
+        ({"pond:policy": "auto"}, True),
+        ({"pond:policy": "fixed", "pond:pool_mb": "1024"}, True),
+        ({"pond:policy": "nonsense"}, True),
+    ],
+)
+def test_only_flavors_with_a_pond_policy_concern_us(specs: dict[str, str] | None, expected: bool) -> None:
+    assert may_have_pool_memory(specs) is expected
+
+
+def test_a_live_migration_needs_the_same_split() -> None:
+    claim = PoolClaim((POOL,), 1024)
+    check_move(1024, claim)
+    check_move(None, None)
+    with pytest.raises(Conflict, match="has no CPU-less NUMA node"):
+        check_move(None, claim)
+    with pytest.raises(Conflict, match="claims 0 MiB"):
+        check_move(1024, None)
+    with pytest.raises(Conflict, match="has 2048 MiB of pool memory, but the destination claims 1024"):
+        check_move(2048, claim)
+
+
+def test_shape() -> None:
+    assert shape_of([Extent(0, 2), Extent(8, 1)]) == (2, 1)

@@ -1,0 +1,105 @@
+"""Pool nodes of a host are told from its own by libvirt's capabilities, and kept out of what the host offers."""
+
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from nova.compute import provider_tree
+from nova.virt.libvirt import driver
+
+from pondstack_nova.compute import host_nodes
+from pondstack_nova.virt_libvirt import PondLibvirtDriver
+
+MIB = 1024
+
+
+def _capabilities(*cells: tuple[int, int, int]) -> str:
+    """Render capabilities of (node, MiB, CPUs)."""
+    return (
+        f"<capabilities><host><topology><cells num='{len(cells)}'>"
+        + "".join(
+            f"<cell id='{node}'><memory unit='KiB'>{mib * MIB}</memory><cpus num='{cpus}'>"
+            + "".join(f"<cpu id='{cpu}' socket_id='0' core_id='{cpu}' siblings='{cpu}'/>" for cpu in range(cpus))
+            + "</cpus></cell>"
+            for node, mib, cpus in cells
+        )
+        + "</cells></topology></host></capabilities>"
+    )
+
+
+PLAIN = _capabilities((0, 8192, 2))
+WITH_POOL = _capabilities((0, 8192, 2), (2, 1024, 0), (3, 2048, 0))
+
+
+def test_nodes_without_cpus_are_pool() -> None:
+    assert host_nodes.parse(WITH_POOL) == host_nodes.HostNodes(frozenset({0}), frozenset({2, 3}), 3072)
+    assert host_nodes.parse(PLAIN) == host_nodes.HostNodes(frozenset({0}), frozenset(), 0)
+    assert host_nodes.parse("<capabilities><host/></capabilities>").pool_mib == 0
+
+
+@pytest.fixture
+def pond() -> Any:
+    """A driver without a libvirt: only what the tested methods touch."""
+    driver_object = object.__new__(PondLibvirtDriver)
+    driver_object.capabilities_xml = WITH_POOL
+    connection = SimpleNamespace(getCapabilities=lambda: driver_object.capabilities_xml)
+    driver_object._host = SimpleNamespace(get_connection=lambda: connection)
+    return driver_object
+
+
+def _tree(total: int) -> Any:
+    tree = provider_tree.ProviderTree()
+    tree.new_root("h1", "11111111-2222-3333-4444-555555555555")
+    inventory = {"total": total, "max_unit": total, "min_unit": 1, "reserved": 512, "step_size": 1}
+    return tree, {"MEMORY_MB": inventory, "VCPU": {"total": 2}}
+
+
+def _update(pond: Any, total: int) -> Any:
+    tree, inventory = _tree(total)
+
+    def nova(_self: Any, provider: Any, nodename: str, allocations: Any = None) -> None:
+        del allocations
+        provider.update_inventory(nodename, inventory)
+
+    with patch.object(driver.LibvirtDriver, "update_provider_tree", nova):
+        pond.update_provider_tree(tree, "h1")
+    return tree.data("h1").inventory
+
+
+def test_pool_nodes_are_kept_out_of_memory_mb(pond: Any) -> None:
+    inventory = _update(pond, 8192 + 3072)
+    assert inventory["MEMORY_MB"] == {"total": 8192, "max_unit": 8192, "min_unit": 1, "reserved": 512, "step_size": 1}
+    assert inventory["VCPU"] == {"total": 2}
+    assert pond.provider_tree.data("h1").inventory["MEMORY_MB"]["total"] == 8192
+
+
+def test_a_host_without_pool_nodes_is_left_as_nova_says(pond: Any) -> None:
+    pond.capabilities_xml = PLAIN
+    assert _update(pond, 8192)["MEMORY_MB"]["total"] == 8192
+
+
+def test_capabilities_are_read_anew_each_time(pond: Any) -> None:
+    pond.capabilities_xml = PLAIN
+    _update(pond, 8192)
+    pond.capabilities_xml = WITH_POOL
+    assert _update(pond, 8192 + 3072)["MEMORY_MB"]["total"] == 8192
+
+
+def test_the_total_that_the_operator_sets_is_not_touched(pond: Any) -> None:
+    with patch.object(driver.CONF.libvirt, "file_backed_memory", 5000, create=True):
+        assert _update(pond, 5000)["MEMORY_MB"]["total"] == 5000
+
+
+def test_the_hypervisors_figures_leave_pool_nodes_out(pond: Any) -> None:
+    answer = {"memory_mb": 8192 + 3072, "memory_mb_used": 9000}
+    with patch.object(driver.LibvirtDriver, "get_available_resource", lambda _self, _node: dict(answer)):
+        assert pond.get_available_resource("h1") == {"memory_mb": 8192, "memory_mb_used": 8192}
+
+
+def test_no_nova_numa_node_is_fitted_to_a_pool_node(pond: Any) -> None:
+    cells = [SimpleNamespace(id=0), SimpleNamespace(id=2), SimpleNamespace(id=3)]
+    with patch.object(driver.LibvirtDriver, "_get_host_numa_topology", lambda _self: SimpleNamespace(cells=cells)):
+        assert [cell.id for cell in pond._get_host_numa_topology().cells] == [0]
+    with patch.object(driver.LibvirtDriver, "_get_host_numa_topology", lambda _self: None):
+        assert pond._get_host_numa_topology() is None

@@ -1,0 +1,246 @@
+"""RPC endpoint of the leading pondstack-controller: what pondstack.rpc.controller_api.ControllerAPI asks the leader."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from uuid import NAMESPACE_OID, uuid4, uuid5
+
+import oslo_messaging
+from oslo_log import log
+
+from pondstack.controller.gate import Gate, gated
+from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.controller.pool.snapshot import make_snapshot
+from pondstack.controller.pool.split_service import SplitService
+from pondstack.controller.reconcile.findings import Severity
+from pondstack.controller.reconcile.reconciler import Reconciler
+from pondstack.db.read.reader import SqlReader
+from pondstack.domain.errors import Conflict, PondError
+from pondstack.domain.model import Extent
+from pondstack.domain.rack import RackView
+from pondstack.domain.states import SliceState
+from pondstack.ledger.ledger import AssignRequest, Ledger
+from pondstack.rpc.controller_api import TELEMETRY_VERSION
+from pondstack.rpc.wire import Grant, Report, Sample
+
+LOG = log.getLogger(__name__)
+
+
+class LeaderEndpoint:
+    """What the leader answers. Errors are of pondstack.domain.errors; native threads, one request each.
+
+    `sanitize` and `publish` make the sanitiser and the writer of Placement look soon; `keep` keeps what hosts measured;
+    `gate` refuses requests once this controller is not sure any more that it leads.
+    """
+
+    target = oslo_messaging.Target(version=TELEMETRY_VERSION)
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        reader: SqlReader,
+        devices: DeviceRegistry,
+        splitting: SplitService,
+        buffer_slices: Callable[[], int],
+        down_seconds: float,
+        sanitize: Callable[[], None],
+        publish: Callable[[], None],
+        keep: Callable[[str, Sequence[Sample]], object] = lambda _host, _samples: None,
+        gate: Gate | None = None,
+    ) -> None:
+        self.gate = gate or Gate()
+        self._ledger = ledger
+        self._reader = reader
+        self._devices = devices
+        self._splitting = splitting
+        self._buffer_slices = buffer_slices
+        self._down = down_seconds
+        self._sanitize = sanitize
+        self._publish = publish
+        self._keep = keep
+        self.reconciler: Reconciler | None = None
+
+    @gated
+    def assign(
+        self,
+        _context: Any,
+        *,
+        operation_id: str,
+        consumer_uuid: str,
+        host: str,
+        pool_uuid: str,
+        pool_mib: int,
+        guest_mib: int,
+        project_id: str = "",
+        user_id: str = "",
+        shape: Sequence[int] | None = None,
+    ) -> dict[str, Any]:
+        """Take free slices and let the host in at the device; a repetition gets the same grant."""
+        request = AssignRequest(
+            consumer_uuid=consumer_uuid,
+            host=host,
+            pool_uuid=pool_uuid,
+            pool_mib=pool_mib,
+            guest_mib=guest_mib,
+            project_id=project_id,
+            user_id=user_id,
+            shape=tuple(shape) if shape else None,
+        )
+        effect = self._ledger.assign(operation_id, request)
+        extents = tuple(Extent(item["start"], item["count"]) for item in effect["extents"])
+        uuid = effect["allocation_uuid"]
+        try:
+            self._devices.get(pool_uuid).grant(host, extents, tag=uuid, epoch=self._ledger.epoch)
+        except PondError as error:
+            LOG.error("Pool %s does not let host %s in to allocation %s: %s", pool_uuid, host, uuid, error)
+            # Back again, as the host has not heard of it. Not what it has online: a request that was long on its way
+            # may be the repetition of one that was answered and acknowledged since.
+            self._release(str(uuid4()), uuid, host, unacknowledged=True)
+            raise
+        about = self._devices.about(pool_uuid)
+        return Grant(
+            allocation_uuid=uuid,
+            consumer_uuid=consumer_uuid,
+            host=host,
+            pool_uuid=pool_uuid,
+            pool_name=about.name,
+            device=dict(about.address),
+            slice_mib=about.slice_mib,
+            extents=extents,
+            epoch=self._ledger.epoch,
+        ).to_wire()
+
+    @gated
+    def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """The host has onlined an allocation."""
+        self._ledger.acknowledge(operation_id, allocation_uuid, host)
+
+    @gated
+    def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """The host has offlined an allocation; its slices are sanitised in the background."""
+        self._release(operation_id, allocation_uuid, host)
+
+    def _release(self, operation_id: str, allocation_uuid: str, host: str, *, unacknowledged: bool = False) -> None:
+        pool_uuid = self._ledger.release(operation_id, allocation_uuid, host, unacknowledged=unacknowledged)
+        if pool_uuid is not None:
+            self._sanitize()
+            self._publish()
+
+    @gated
+    def heartbeat(self, _context: Any, *, report: dict[str, Any]) -> dict[str, Any]:
+        """Take a report over; see ControllerAPI.heartbeat for the answer."""
+        value = Report.from_wire(report)
+        forget = self.receive(value)
+        return {"epoch": self._ledger.epoch, "forget": forget, "pools": self._pools(value)}
+
+    def receive(self, report: Report) -> list[str]:
+        """Write a report down and settle the releases that it tells of; returns the settled allocations."""
+        if self._ledger.heartbeat(report.to_wire()).reach_changed:
+            self._publish()
+        for uuid in report.released:
+            try:
+                # One operation per release, however often the agent repeats it.
+                self._release(str(uuid5(NAMESPACE_OID, f"pondstack release {report.host} {uuid}")), uuid, report.host)
+            except Conflict as error:
+                LOG.warning("Host %s releases what is not its own, which changes nothing: %s", report.host, error)
+        return list(report.released)
+
+    def _pools(self, report: Report) -> dict[str, Any]:
+        found = {uuid: self._devices.about(uuid) for uuid in set(report.pools) & set(self._devices.uuids())}
+        return {
+            uuid: {
+                "name": about.name,
+                "device": dict(about.address),
+                "slice_mib": about.slice_mib,
+                "slices_total": about.slices_total,
+            }
+            for uuid, about in found.items()
+        }
+
+    @gated
+    def telemetry(self, _context: Any, *, host: str, samples: Sequence[dict[str, Any]]) -> None:
+        """Keep what a host measured (since 1.1); no part of the journal, so that repeating it is not harmless."""
+        self._keep(host, [Sample.from_wire(item) for item in samples])
+
+    @gated
+    def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:
+        """Say how to split a VM."""
+        return self._splitting.split(features).to_wire()
+
+    @gated
+    def snapshot(self, _context: Any) -> dict[str, Any]:
+        """Return the scheduler's view."""
+        return make_snapshot(
+            self._reader.rack(),
+            epoch=self._ledger.epoch,
+            buffer_slices=self._buffer_slices(),
+            down_seconds=self._down,
+        ).to_wire()
+
+    @gated
+    def set_host(
+        self,
+        _context: Any,
+        *,
+        name: str,
+        enabled: bool,
+        reason: str,
+        generation: int | None,
+        operation_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Enable or disable a host for new pool memory; an N-1 client sends no operation id."""
+        now = self._ledger.set_host(name, enabled, reason, generation, operation_id)
+        return {
+            "name": name,
+            "enabled": enabled,
+            "disabled_reason": "" if enabled else reason,
+            "generation": now,
+        }
+
+    @gated
+    def fence_host(
+        self, _context: Any, *, name: str, reason: str, force: bool, operation_id: str | None = None
+    ) -> dict[str, Any]:
+        """Take everything from a host that an operator says is dead; answers how much its devices still hold back."""
+        assert self.reconciler is not None
+        self._ledger.fence_host(name, reason, force=force, operation_id=operation_id)
+        LOG.warning("Host %s is fenced: %s", name, reason)
+        self.reconciler.fence(name)
+        self._publish()
+        host = self._reader.host(name)
+        return {"name": name, "fenced": host.fenced, "pool_mib": host.pool_mib}
+
+    @gated
+    def unfence_host(self, _context: Any, *, name: str, operation_id: str | None = None) -> dict[str, Any]:
+        """Let a host that was fenced take part again."""
+        self._ledger.unfence_host(name, operation_id)
+        LOG.info("Host %s is unfenced", name)
+        self._publish()
+        return {"name": name, "fenced": self._reader.host(name).fenced}
+
+    @gated
+    def audit(self, _context: Any, *, repair: bool) -> dict[str, Any]:
+        """Compare everything now; see ControllerAPI.audit for the answer."""
+        assert self.reconciler is not None
+        findings = self.reconciler.audit(repair)
+        clean = all(item["severity"] == Severity.INFO for item in findings)
+        return {
+            "clean": clean,
+            "findings": findings,
+            "totals": totals(self._reader.rack(), self.reconciler.claimed_mib()),
+        }
+
+
+def totals(view: RackView, claimed_mib: int | None) -> dict[str, int | None]:
+    """Return an audit's counts; `claimed_mib` is what Placement holds, None when it was not asked."""
+    counts = {f"slices_{state}": 0 for state in SliceState}
+    for aged in view.slices:
+        counts[f"slices_{aged.item.state}"] += 1
+    return {
+        "pools": len(view.pools),
+        "hosts": len(view.hosts),
+        "allocations": len(view.allocations),
+        "slices": len(view.slices),
+        **counts,
+        "claimed_mib": claimed_mib,
+    }

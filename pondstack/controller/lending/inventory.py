@@ -1,0 +1,99 @@
+"""What Placement should say of lent memory: one provider for all lenders of a rack, shared with its borrowers.
+
+`reserved` is what a guaranteed allocation cannot have: buffers on their way back, those that lenders want back, and
+those that swap has without a claim. A claim is the admission of a guaranteed allocation (Zombieland, section 4.4).
+"""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from oslo_log import log
+
+from pondstack.clients.placement import Inventory, Placement
+from pondstack.domain.errors import PondError
+from pondstack.domain.lending import LENDER_LOST, REMOTE_CLASS, Buffer
+from pondstack.domain.states import SliceState
+from pondstack.domain.units import SHARING_TRAIT
+from pondstack.ledger.ledger import Ledger
+
+LOG = log.getLogger(__name__)
+
+PROVIDER = str(UUID("6d6b4f0e-7f0b-5c39-9d3c-5b0a2f3c1e64"))
+"""The same in each rack: each has a Placement of its own."""
+NAME = "pondstack-lenders"
+AGGREGATE = str(UUID("0b9c2a6d-0f43-5d0e-8f51-7b1f2f6a9c35"))
+
+
+def wanted(buffers: Iterable[Buffer], unguaranteed: Iterable[str]) -> Inventory | None:
+    """Return the inventory record in MiB, None when nothing is lent."""
+    swap = set(unguaranteed)
+    there = [item for item in buffers if not item.reason.startswith(LENDER_LOST)]
+    if not there:
+        return None
+    size, total = there[0].size_mib, sum(item.size_mib for item in there)
+    return Inventory(
+        total=total,
+        reserved=sum(item.size_mib for item in there if _reserved(item, swap)),
+        step_size=size,
+        min_unit=size,
+        max_unit=total,
+    )
+
+
+def _reserved(item: Buffer, swap: set[str]) -> bool:
+    if item.state in (SliceState.ASSIGNING, SliceState.ONLINE):
+        return item.allocation_uuid in swap
+    return item.state is not SliceState.FREE or item.leaving
+
+
+class LendingInventory:
+    """Writes it for one leader, by one thread; what is right already costs nothing but at the first time."""
+
+    def __init__(self, placement: Placement, ledger: Ledger) -> None:
+        self._placement, self._ledger = placement, ledger
+        self._written: Inventory | None = None
+        self._joined: set[str] = set()
+
+    def write(self) -> None:
+        """Make Placement agree with the ledger; raises Unavailable."""
+        swap = [item.uuid for item in self._ledger.remote_allocations() if not item.guaranteed]
+        record = wanted(self._ledger.buffers(), swap)
+        if record is None and self._written is None:
+            return
+        try:
+            self._write(record or _NOTHING)
+            self._share(self._ledger.borrowers())
+        except PondError:
+            # A lost or rebuilt Placement needs everything again.
+            self._written, self._joined = None, set()
+            raise
+
+    def _write(self, record: Inventory) -> None:
+        if record == self._written:
+            return
+        first = self._written is None
+        if first:
+            self._placement.ensure_resource_class(REMOTE_CLASS)
+            self._placement.ensure_provider(PROVIDER, NAME)
+        self._placement.set_inventory(PROVIDER, REMOTE_CLASS, record, still=self._ledger.renew, force=first)
+        if first:
+            self._placement.ensure_trait(PROVIDER, SHARING_TRAIT)
+            self._placement.change_aggregates(PROVIDER, lambda present: present | {AGGREGATE})
+        self._written = record
+
+    def _share(self, borrowers: Sequence[str]) -> None:
+        """Join the borrowers' providers to the aggregate; one that Nova has not registered yet comes later."""
+        for host in sorted(set(borrowers) ^ self._joined):
+            provider = self._placement.host_provider(host)
+            if provider is None:
+                continue
+            if host in borrowers:
+                self._placement.change_aggregates(provider, lambda present: present | {AGGREGATE})
+                self._joined.add(host)
+            else:
+                self._placement.change_aggregates(provider, lambda present: present - {AGGREGATE})
+                self._joined.discard(host)
+
+
+_NOTHING = Inventory(total=1, reserved=1, step_size=1, min_unit=1, max_unit=1)
+"""Placement takes no record of nothing."""

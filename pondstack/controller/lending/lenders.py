@@ -1,0 +1,293 @@
+"""What the leader does with memory that hosts lend: keys for borrowers, and what follows once somebody lets go.
+
+Zombieland (EuroSys'18), sections 4.1 to 4.4; the ledger's part is pondstack.ledger.buffers. The settler compares states
+only: whatever was lost on the bus is found again in its next round.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+from uuid import uuid4
+
+import oslo_messaging
+from oslo_log import log
+
+from pondstack.controller.lending.inventory import LendingInventory
+from pondstack.domain import buffer_choice
+from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError, Unavailable
+from pondstack.domain.lending import LENDER_LOST, Buffer, LenderKind
+from pondstack.domain.states import SliceState
+from pondstack.ledger.buffers import BorrowRequest, is_fenced
+from pondstack.ledger.ledger import Ledger
+
+LOG = log.getLogger(__name__)
+
+T = TypeVar("T")
+
+ABANDONED_SECONDS = 90.0
+"""The default of [controller] assign_timeout_seconds."""
+
+
+class LendingAgents(Protocol):
+    """The controller's commands to agents (pondstack.rpc.agent_api.AgentAPI). Idempotent, guarded by the epoch."""
+
+    def export(
+        self,
+        host: str,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        borrower: str,
+        incarnation: str,
+        generations: Mapping[int, int],
+    ) -> Mapping[str, Any]:
+        """Have a lender make keys of these generations; {"incarnation", "ticket", "keys": {index: key}}."""
+
+    def revoke(
+        self, host: str, *, epoch: int, indexes: Sequence[int], incarnation: str, generations: Mapping[int, int]
+    ) -> list[int]:
+        """Have a lender end keys, up to these generations; which buffers have none now, and are fresh."""
+
+    def give_back(
+        self, host: str, *, epoch: int, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]
+    ) -> list[int]:
+        """Have a borrower let go of buffers (US_reclaim); which of them it does not use any more."""
+
+    def prepare(
+        self,
+        host: str,
+        *,
+        epoch: int,
+        lender: str,
+        ticket: Mapping[str, Any],
+        keys: Mapping[str, Any],
+        allocation_uuid: str,
+        incarnation: str,
+    ) -> list[int]:
+        """Have a borrower open keys while their lender is awake; the buffers."""
+
+
+class Lenders:
+    """Gives buffers out. `settle`: have the settler look soon."""
+
+    def __init__(self, ledger: Ledger, agents: LendingAgents, settle: Callable[[], object]) -> None:
+        self._ledger, self._agents, self.settle = ledger, agents, settle
+
+    def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
+        """Give buffers to a borrower, with the keys of them (GS_alloc_ext, GS_alloc_swap).
+
+        Returns what Ledger.borrow does and "lenders": {host: {"incarnation", "ticket", "keys"}}, without those that
+        sleep: their keys were opened beforehand. A repetition gets the same, but for what went back since. When a
+        lender makes no keys all goes back; raises AgentUnavailable then, and what Ledger.borrow raises.
+        """
+        effect = self._ledger.borrow(operation_id, request)
+        uuid = effect["allocation_uuid"]
+        mine = {(item.incarnation, item.index): item for item in self._ledger.buffers() if _held_by(item, uuid)}
+        given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]
+        wanted: dict[str, list[Buffer]] = {}
+        for item in filter(_awake, (mine[item["incarnation"], item["index"]] for item in given)):
+            wanted.setdefault(item.lender, []).append(item)
+        try:
+            keys = {lender: self._export(buffers, request.host) for lender, buffers in wanted.items()}
+        except PondError as error:
+            # Not given back here: another attempt of this operation may have answered the host at this moment.
+            self._ledger.release_unacknowledged(uuid, f"a lender made no keys: {error.message}")
+            self.settle()
+            raise
+        return {"allocation_uuid": uuid, "buffers": given, "lenders": keys}
+
+    def give_back(
+        self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None
+    ) -> None:
+        """A borrower uses buffers no more; their lenders are told soon."""
+        if self._ledger.give_back(operation_id, allocation_uuid, host, only):
+            self.settle()
+
+    def reclaim(self, operation_id: str, host: str, mib: int) -> list[int]:
+        """A lender wants memory back; which buffers it may withdraw now. It asks again for the others."""
+        free = self._ledger.reclaim_buffers(operation_id, host, mib)
+        self.settle()
+        return free
+
+    def _export(self, buffers: Sequence[Buffer], borrower: str) -> dict[str, Any]:
+        lender, made = buffers[0].lender, _generations(buffers)
+        answer = asked(
+            lender,
+            lambda: self._agents.export(
+                lender,
+                epoch=self._ledger.epoch,
+                indexes=list(made),
+                borrower=borrower,
+                incarnation=buffers[0].incarnation,
+                generations=made,
+            ),
+        )
+        return {name: answer[name] for name in ("incarnation", "ticket", "keys")}
+
+
+class BufferSettler:
+    """Brings buffers on: RELEASING ones are asked of their borrowers, SANITIZING and fenced ones of their lenders.
+
+    Of a host that lends as a zombie, each free buffer gets its one borrower, who opens its key while the host is awake;
+    awake again, the host makes those keys dead. `abandoned_seconds()`: so long a borrower may take to acknowledge; then
+    it is asked to let go.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        agents: LendingAgents,
+        inventory: LendingInventory | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+        abandoned_seconds: Callable[[], float] = lambda: ABANDONED_SECONDS,
+    ) -> None:
+        self._abandoned_seconds = abandoned_seconds
+        self._ledger, self._agents, self._inventory, self._stopping = ledger, agents, inventory, stopping
+
+    def run(self) -> None:
+        """One round; whoever does not answer is asked again in the next."""
+        self._ledger.release_abandoned(self._abandoned_seconds())
+        items = self._ledger.buffers()
+        for held in _groups(items, lambda item: item.state is SliceState.RELEASING or _lost(item)):
+            self._quietly(held, self._ask_back)
+        for dirty in _groups(items, lambda item: item.state is SliceState.SANITIZING and _awake(item)):
+            self._quietly(dirty, self._freshen)
+        for fenced in _groups(items, lambda item: is_fenced(item) and _awake(item)):
+            self._quietly(fenced, self._take)
+        for promised in _groups(items, lambda item: _free(item) and _awake(item) and item.promised_to is not None):
+            self._quietly(promised, self._take_promise_back)
+        for loose in _groups(items, _wants_promise):
+            plan = buffer_choice.promise(loose, self._ledger.borrowers())
+            for borrower in sorted(set(plan.values())):
+                part = [item for item in loose if plan[item.index] == borrower]
+                self._quietly(part, partial(self._promise, borrower))
+        if self._inventory is not None and not self._stopping():
+            self._inventory.write()
+
+    def _promise(self, borrower: str, part: Sequence[Buffer]) -> None:
+        lender, incarnation, epoch = part[0].lender, part[0].incarnation, self._ledger.epoch
+        # An earlier round may have made keys, for another borrower, and not have heard of it.
+        self._revoke(part)
+        new = self._ledger.next_generation(lender, incarnation, [item.index for item in part])
+        about: Any = {"epoch": epoch, "indexes": list(new), "incarnation": incarnation, "generations": new}
+        made = self._agents.export(lender, borrower=borrower, **about)
+        try:
+            self._agents.prepare(
+                borrower,
+                epoch=epoch,
+                lender=lender,
+                ticket=made["ticket"],
+                keys=made["keys"],
+                allocation_uuid="",
+                incarnation=incarnation,
+            )
+        except (PondError, oslo_messaging.MessagingTimeout):
+            # The next round may choose another borrower: no key of this one may live then.
+            self._agents.revoke(lender, **about)
+            raise
+        self._ledger.promise(lender, incarnation, dict.fromkeys(new, borrower), new)
+
+    def _take_promise_back(self, promised: Sequence[Buffer]) -> None:
+        lender, incarnation = promised[0].lender, promised[0].incarnation
+        indexes = [item.index for item in promised]
+        borrower = promised[0].promised_to or ""
+        gone = self._agents.give_back(
+            borrower,
+            epoch=self._ledger.epoch,
+            allocation_uuid="",
+            lender=lender,
+            incarnation=incarnation,
+            indexes=indexes,
+        )
+        dead = self._revoke([item for item in promised if item.index in gone])
+        self._ledger.promise(lender, incarnation, dict.fromkeys(dead), _generations(promised))
+
+    def _freshen(self, dirty: Sequence[Buffer]) -> None:
+        self._ledger.freshened(dirty[0].lender, dirty[0].incarnation, self._revoke(dirty))
+
+    def _take(self, fenced: Sequence[Buffer]) -> None:
+        self._ledger.taken(fenced[0].lender, fenced[0].incarnation, self._revoke(fenced))
+
+    def _revoke(self, items: Sequence[Buffer]) -> set[int]:
+        """Have a lender end the keys of buffers up to now; returns which have none, and are fresh."""
+        if not items:
+            return set()
+        lender, ended = items[0].lender, _generations(items)
+        dead = self._agents.revoke(
+            lender,
+            epoch=self._ledger.epoch,
+            indexes=list(ended),
+            incarnation=items[0].incarnation,
+            generations=ended,
+        )
+        return set(dead) & set(ended)
+
+    def _ask_back(self, held: Sequence[Buffer]) -> None:
+        first, indexes = held[0], [item.index for item in held]
+        host, uuid = first.host or "", first.allocation_uuid or ""
+        done = self._agents.give_back(
+            host,
+            epoch=self._ledger.epoch,
+            allocation_uuid=uuid,
+            lender=first.lender,
+            incarnation=first.incarnation,
+            indexes=indexes,
+        )
+        only = [(first.incarnation, index) for index in sorted(set(done) & set(indexes))]
+        if only:
+            self._ledger.give_back(str(uuid4()), uuid, host, only)
+
+    def _quietly(self, items: Sequence[Buffer], work: Callable[[Sequence[Buffer]], None]) -> None:
+        if self._stopping():
+            return
+        try:
+            asked(items[0].lender, partial(work, items))
+        except NotLeader:
+            raise
+        except Unavailable as error:
+            LOG.debug("Buffers of lender %s wait: %s", items[0].lender, error)
+        except PondError as error:
+            LOG.warning("%d buffers of lender %s wait: %s", len(items), items[0].lender, error)
+
+
+def asked(host: str, call: Callable[[], T]) -> T:
+    """Call an agent; raises AgentUnavailable when it does not answer."""
+    try:
+        return call()
+    except oslo_messaging.MessagingTimeout:
+        raise AgentUnavailable(f"an agent does not answer; look at it on host {host}, or at its borrowers'") from None
+
+
+def _held_by(item: Buffer, allocation_uuid: str) -> bool:
+    """Return whether a borrower may have keys: not of what is on its way back."""
+    return item.allocation_uuid == allocation_uuid and item.state in (SliceState.ASSIGNING, SliceState.ONLINE)
+
+
+def _generations(items: Iterable[Buffer]) -> dict[int, int]:
+    return {item.index: item.generation for item in items}
+
+
+def _lost(item: Buffer) -> bool:
+    return item.state is SliceState.QUARANTINED and item.reason.startswith(LENDER_LOST)
+
+
+def _free(item: Buffer) -> bool:
+    return item.state is SliceState.FREE
+
+
+def _awake(item: Buffer) -> bool:
+    return item.kind is not LenderKind.ZOMBIE
+
+
+def _wants_promise(item: Buffer) -> bool:
+    return _free(item) and not _awake(item) and not item.leaving and item.promised_to is None
+
+
+def _groups(items: Iterable[Buffer], wanted: Callable[[Buffer], bool]) -> list[list[Buffer]]:
+    """Return the buffers that are wanted, those together that one call of one lender and one borrower is for."""
+    found: dict[tuple[str, ...], list[Buffer]] = {}
+    for item in items:
+        if wanted(item):
+            key = (item.lender, item.incarnation, item.host or "", item.allocation_uuid or "", item.promised_to or "")
+            found.setdefault(key, []).append(item)
+    return [found[key] for key in sorted(found)]

@@ -1,0 +1,55 @@
+"""RPC endpoint of every controller, leading or not: reads of the rack, the leader's hand-over, a sign of life."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import oslo_messaging
+
+from pondstack.controller.pool.snapshot import make_snapshot
+from pondstack.domain.errors import PondError
+from pondstack.domain.rack import RackView
+from pondstack.ledger.records import ControllerView
+from pondstack.rpc.node_api import PING_VERSION
+
+_expected = oslo_messaging.expected_exceptions(PondError)
+
+
+class NodeEndpoint:
+    """What each controller answers on the topic pondstack-node. `view` gives the rack and the leader's epoch."""
+
+    target = oslo_messaging.Target(version=PING_VERSION)
+
+    def __init__(
+        self,
+        *,
+        view: Callable[[], tuple[RackView, int]],
+        controllers: Callable[[], list[ControllerView]],
+        failover: Callable[[str | None], None],
+        buffer_slices: Callable[[], int],
+        down_seconds: float,
+    ) -> None:
+        self._view = view
+        self._controllers = controllers
+        self._failover = failover
+        self._buffer_slices = buffer_slices
+        self._down = down_seconds
+
+    def ping(self, _context: Any) -> None:
+        """Answer (since 1.1): this controller asks itself whether the broker takes its calls to it and back."""
+
+    @_expected
+    def snapshot(self, _context: Any) -> dict[str, Any]:
+        """Return the scheduler's view; a stand-by's is at most a few operations old."""
+        view, epoch = self._view()
+        return make_snapshot(view, epoch=epoch, buffer_slices=self._buffer_slices(), down_seconds=self._down).to_wire()
+
+    @_expected
+    def controllers(self, _context: Any) -> list[dict[str, Any]]:
+        """List the controllers."""
+        return [asdict(item) for item in self._controllers()]
+
+    @_expected
+    def failover(self, _context: Any, *, to: str | None) -> None:
+        """Hand the lead over; answered before it is done. Raises NotLeader, NotFound, Conflict."""
+        self._failover(to)

@@ -1,0 +1,297 @@
+"""One controller process: it takes part in the election, stands by with a warm view, and leads when it is elected.
+
+Threads of every controller: `lease` looks at the lease and renews it, `follower` follows the journal, `broker` calls
+this controller itself through the broker, `report` tells of it in the list of controllers and lets another one lead
+when the broker is silent; oslo.messaging's for reads. A promotion, a hand-over and a tear-down each have a thread, so
+that the lease goes on being renewed meanwhile. What a leader runs besides is in pondstack.controller.leader.leader.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import oslo_messaging
+from oslo_config import cfg
+from oslo_log import log
+
+from pondstack.controller.leader.leader import Leader
+from pondstack.controller.node.broker_probe import BrokerProbe, StepAside
+from pondstack.controller.node.endpoint import NodeEndpoint
+from pondstack.controller.node.follower import Follower
+from pondstack.controller.node.resources import ControllerResources
+from pondstack.controller.workers import PeriodicWorker
+from pondstack.db.connection import migration
+from pondstack.db.store import controllers
+from pondstack.domain.errors import Conflict, NotFound, NotLeader, PondError
+from pondstack.domain.rack import RackView
+from pondstack.ha.broker import Peer, successor
+from pondstack.ha.candidate import Candidate, Role
+from pondstack.ledger.records import ControllerView
+from pondstack.rpc import transport as rpc
+from pondstack.rpc.node_api import NodeAPI
+
+LOG = log.getLogger(__name__)
+
+STOP_SECONDS = 5.0
+"""How long a stop waits for each thread; the lease was handed over before."""
+
+RETRY_SECONDS = 0.2
+
+
+class Node:
+    """A controller. start() returns at once; wait_until_leading() is for those who need a leader."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self.parts = parts = ControllerResources(conf)
+        self._conf = conf
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._leading: Leader | None = None
+        self._stopping = threading.Event()
+        self._children: list[threading.Thread] = []
+        self._listed = False
+        self._schema_fits = False
+        self.reach = BrokerProbe(
+            NodeAPI(parts.transport, parts.name).ping,
+            parts.broker_terms,
+            parts.clock,
+            conf.controller.agent_down_seconds,
+        )
+        self._yielding = StepAside(self.reach, parts.broker_terms, peers=self._peers, hand_over=self._let_lead)
+        self.candidate = Candidate(
+            parts.leadership,
+            name=parts.name,
+            holder=parts.holder,
+            terms=parts.terms,
+            clock=parts.clock,
+            elected=self._elected,
+            deposed=self._deposed,
+            gives_way=lambda: self.reach.cut_off,
+        )
+        self.follower = Follower(parts.database, conf.ha.node_down_seconds, parts.clock)
+        self._lease = PeriodicWorker("lease", conf.ha.poll_seconds, self._with_schema(self.candidate.tick))
+        self._following = PeriodicWorker("follower", conf.ha.follow_seconds, self._with_schema(self.follower.poll))
+        self._checking = PeriodicWorker("broker", parts.broker_terms.check_seconds, self.reach.check)
+        self._reporting = PeriodicWorker("report", conf.ha.node_report_seconds, self._with_schema(self._look_around))
+        self._server: Any = None
+
+    @property
+    def leading(self) -> Leader | None:
+        """The parts of the leader, None while this controller does not answer as one."""
+        return self._leading
+
+    def start(self) -> None:
+        """Serve reads, then take part in the election: without the bus a controller is no use as leader."""
+        manager = NodeEndpoint(
+            view=self._view,
+            controllers=self.parts.reader.controllers,
+            failover=self.failover,
+            buffer_slices=self.parts.buffer_slices,
+            down_seconds=self._conf.controller.agent_down_seconds,
+        )
+        target = rpc.node_target(self.parts.name)
+        self._server = oslo_messaging.get_rpc_server(self.parts.transport, target, [manager], executor="threading")
+        self._server.start()
+        self._following.start()
+        self._checking.start()
+        self._reporting.start()
+        self._lease.start()
+        LOG.info("Controller %s stands by as %s", self.parts.name, self.parts.holder)
+
+    def _with_schema(self, task: Callable[[], object]) -> Callable[[], object]:
+        """Return the task, which waits for the schema that this code knows.
+
+        A controller newer than the ledger could be elected and never promoted, and would keep others from leading.
+        """
+
+        def run() -> None:
+            if not self._schema_fits:
+                migration.demand_head(self.parts.database)
+                self._schema_fits = True
+            task()
+
+        return run
+
+    def wait_until_leading(self, seconds: float) -> bool:
+        """Wait until this controller answers as the leader; returns whether it does."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._leading is not None, seconds)
+
+    def failover(self, to: str | None) -> None:
+        """Hand over to `to` (None: whoever stands by), in the background.
+
+        Raises NotLeader, NotFound (no such controller), Conflict (it cannot lead now).
+        """
+        self.candidate.check()
+        leading = self._leading
+        if leading is None:
+            raise NotLeader(f"controller {self.parts.name} is being promoted; call again")
+        name = self._successor(to)
+        LOG.info("Handing over to %s by command", name)
+        self._spawn("hand-over", lambda: self._hand_over(leading, name))
+
+    def _successor(self, to: str | None) -> str:
+        others = {item.name: item for item in self.parts.reader.controllers() if item.name != self.parts.name}
+        standing = sorted(
+            (item for item in others.values() if item.role == controllers.STANDBY), key=lambda item: item.lag
+        )
+        if to is None:
+            if not standing:
+                raise Conflict("no other controller stands by; start one first")
+            return successor(map(_peer, standing), self.parts.broker_terms) or standing[0].name
+        if to == self.parts.name:
+            raise Conflict(f"controller {to} leads already")
+        if to not in others:
+            raise NotFound(f"there is no controller {to}; list the controllers")
+        if others[to] not in standing:
+            raise Conflict(f"controller {to} is {others[to].role}; choose one that stands by")
+        if self.parts.broker_terms.reaches(others[to].reached_seconds) is False:
+            raise Conflict(f"controller {to} does not reach the message broker; choose one that does")
+        return to
+
+    def _hand_over(self, leading: Leader, to: str) -> None:
+        """Refuse new requests, let those under way end, end the lease."""
+        leading.gate.shut(f"controller {self.parts.name} hands over")
+        if not leading.gate.drained(self._conf.ha.drain_seconds):
+            LOG.warning("Handing over with requests under way; their clients repeat them")
+        try:
+            self.candidate.hand_over(to)
+        except PondError as error:
+            # Whether it happened or not: this leader has shut its gate and is none any more.
+            self.candidate.step_down(f"the hand-over failed: {error.message}")
+
+    def _peers(self) -> list[Peer]:
+        """Return the other controllers."""
+        return [_peer(item) for item in self.parts.reader.controllers() if item.name != self.parts.name]
+
+    def _let_lead(self, epoch: int, name: str) -> None:
+        """Hand the lead of `epoch` over in the background, also when the promotion hangs for want of the broker."""
+
+        def work() -> None:
+            leading = self._leading
+            if leading is not None and leading.epoch == epoch:
+                self._hand_over(leading, name)
+            else:
+                self._give_up(epoch, name)
+
+        self._spawn("hand-over", work)
+
+    def _elected(self, epoch: int) -> None:
+        LOG.info("Elected: epoch %d, holder %s", epoch, self.parts.holder)
+        self._spawn(f"promotion-{epoch}", lambda: self._promote(epoch))
+        self._reporting.wake()
+
+    def _promote(self, epoch: int) -> None:
+        while self.candidate.epoch == epoch and not self._stopping.is_set():
+            leading = Leader(self.parts, self.candidate, epoch, lambda: self.reach.hears)
+            try:
+                leading.open()
+            except NotLeader as error:
+                LOG.warning("Promotion to epoch %d ends: %s", epoch, error)
+                leading.close()
+                self.candidate.lost(epoch, error.message)
+                return
+            except PondError as error:
+                LOG.warning("Promotion to epoch %d is tried again: %s", epoch, error)
+            except Exception:
+                LOG.exception("Promotion to epoch %d failed; somebody else may try", epoch)
+                leading.close()
+                self._give_up(epoch)
+                return
+            else:
+                if not self._take_up(leading):
+                    leading.close()
+                return
+            leading.close()
+            self._stopping.wait(RETRY_SECONDS)
+
+    def _take_up(self, leading: Leader) -> bool:
+        with self._changed:
+            if self.candidate.epoch != leading.epoch or self._stopping.is_set():
+                return False
+            self._leading = leading
+            self._changed.notify_all()
+            return True
+
+    def _give_up(self, epoch: int, to: str = "") -> None:
+        if self.candidate.epoch == epoch:
+            try:
+                self.candidate.hand_over(to)
+            except PondError as error:
+                self.candidate.step_down(error.message)
+
+    def _deposed(self, reason: str) -> None:
+        with self._changed:
+            leading, self._leading = self._leading, None
+        LOG.warning("Standing by again: %s", reason)
+        if leading is not None:
+            self._spawn(f"tear-down-{leading.epoch}", leading.close)
+        self._reporting.wake()
+
+    def _view(self) -> tuple[RackView, int]:
+        """Return the rack and the leader's epoch: the leader reads what it has just written, the others follow."""
+        leading = self._leading
+        if leading is not None:
+            return leading.reader.rack(), leading.epoch
+        return self.follower.view()
+
+    def _look_around(self) -> None:
+        self._report()
+        self._yielding.look(self.candidate.epoch)
+
+    def _report(self) -> None:
+        role = controllers.LEADER if self.candidate.role is Role.LEADER else controllers.STANDBY
+        before = self.parts.database.write(
+            lambda session: controllers.say(
+                session,
+                self.parts.name,
+                self.parts.holder,
+                role=role,
+                epoch=self.candidate.epoch or 0,
+                followed_sequence=self.follower.sequence,
+                reached_seconds=self.reach.seconds,
+            )
+        )
+        self._note_duplicate(before)
+
+    def _note_duplicate(self, before: str) -> None:
+        """Say so when another live process has this one's name: messages for one of them would reach the other."""
+        if self._listed and before != self.parts.holder:
+            LOG.error("%s is named %s too: give each controller its own [controller] name", before, self.parts.name)
+        self._listed = True
+
+    def _spawn(self, name: str, task: Any) -> None:
+        thread = threading.Thread(target=task, name=name, daemon=True)
+        with self._lock:
+            self._children = [child for child in self._children if child.is_alive()] + [thread]
+        thread.start()
+
+    def stop(self) -> None:
+        """Hand the lead over at once, then end: a planned restart costs the others one look at the lease."""
+        self._stopping.set()
+        leading = self._leading
+        if leading is not None:
+            self._hand_over(leading, "")
+        elif self.candidate.epoch is not None:
+            self._give_up(self.candidate.epoch)
+        self._lease.stop(STOP_SECONDS)
+        self._following.stop(STOP_SECONDS)
+        self._reporting.stop(STOP_SECONDS)
+        self._checking.stop(STOP_SECONDS)
+        self._leave()
+        if self._server is not None:
+            self._server.stop()
+            self._server.wait()
+        for child in list(self._children):
+            child.join(STOP_SECONDS)
+        self.parts.close()
+
+    def _leave(self) -> None:
+        try:
+            self.parts.database.write(lambda session: controllers.leave(session, self.parts.name, self.parts.holder))
+        except PondError as error:
+            LOG.info("The list of controllers does not say that this one ends: %s", error)
+
+
+def _peer(item: ControllerView) -> Peer:
+    return Peer(item.name, item.role == controllers.STANDBY, item.reached_seconds, item.lag)

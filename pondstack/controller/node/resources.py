@@ -1,0 +1,71 @@
+"""What a controller has whether it leads or not, made once in a process."""
+
+import os
+import time
+from uuid import uuid4
+
+from oslo_config import cfg
+
+from pondstack.clients.placement import Placement
+from pondstack.controller.pool.devices import DeviceSpec, load_device, parse_spec
+from pondstack.db.connection.engine import Database
+from pondstack.db.read.reader import SqlReader
+from pondstack.db.store.leadership import SqlLeadership
+from pondstack.db.store.telemetry import Retention, Telemetry
+from pondstack.devices.base import PoolDevice
+from pondstack.ha.terms import broker_terms_of, terms_of
+from pondstack.rpc import transport as rpc
+from pondstack.telemetry.versioned import FailedGuests
+
+
+def since_boot() -> float:
+    """Return seconds that go on while this process, or the whole machine, is stopped."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class ControllerResources:
+    """Configuration, database, bus, device drivers, Placement. Raises BadRequest for options that cannot work."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self.conf = conf
+        self.clock = since_boot
+        self.terms = terms_of(conf)
+        self.broker_terms = broker_terms_of(conf)
+        self.name = conf.controller.name
+        self.holder = f"{self.name}:{os.getpid()}:{uuid4().hex[:8]}"
+        self.database = Database.from_conf(conf)
+        # Connections of its own: a renewal waits neither behind requests nor longer than it is worth.
+        seconds = self.terms.renew_seconds
+        self._lease_database = Database.from_conf(
+            conf,
+            retry_seconds=seconds,
+            connect_seconds=self.terms.lease_seconds,
+            answer_seconds=self.terms.lease_seconds,
+        )
+        self.leadership = SqlLeadership(self._lease_database)
+        self.reader = SqlReader(self.database, conf.controller.agent_down_seconds, conf.ha.node_down_seconds)
+        self.specs = [parse_spec(text) for text in conf.controller.pool_devices]
+        self._devices = {spec: load_device(spec) for spec in self.specs}
+        self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
+        self.transport = rpc.get_controller_transport(conf)
+        self.telemetry = Telemetry(self.database, self._keeping)
+        self.tell_failed = FailedGuests(conf, self.name)
+
+    def device(self, spec: DeviceSpec) -> PoolDevice:
+        """Return the driver object of a device."""
+        return self._devices[spec]
+
+    def buffer_slices(self) -> int:
+        """Return how many free slices per pool are kept back, as the option says now."""
+        return int(self.conf.controller.free_buffer_slices)
+
+    def _keeping(self) -> Retention:
+        group = self.conf.telemetry
+        return Retention(group.keep_samples_seconds, group.period_seconds, group.keep_periods_seconds)
+
+    def close(self) -> None:
+        """Close bus and databases."""
+        self.transport.cleanup()
+        self.tell_failed.close()
+        self._lease_database.dispose()
+        self.database.dispose()

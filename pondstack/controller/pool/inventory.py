@@ -1,0 +1,136 @@
+"""What Placement should say of the pools: providers, trait, aggregates, inventory with `reserved`.
+
+`reserved` of a pool = what is RELEASING, SANITIZING or QUARANTINED, the slices of unclaimed allocations and the free
+buffer: neither claimable nor backing a claim. The buffer covers the moment between Nova's dropping of a claim and ours.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from uuid import UUID, uuid5
+
+from oslo_log import log
+
+from pondstack.clients.placement import Inventory, Placement
+from pondstack.domain.errors import PondError
+from pondstack.domain.model import PoolState
+from pondstack.domain.rack import RackView
+from pondstack.domain.states import OWNED, UNAVAILABLE
+from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
+from pondstack.ledger.ledger import Ledger
+
+LOG = log.getLogger(__name__)
+
+
+def provider_name(pool_name: str) -> str:
+    """Return the name of a pool's provider."""
+    return f"pondstack-{pool_name}"
+
+
+def aggregate_uuid(pool_uuid: str) -> str:
+    """Return the aggregate that joins a pool's provider with the hosts that reach it."""
+    return str(uuid5(UUID(pool_uuid), "aggregate"))
+
+
+def wanted_inventory(view: RackView, pool_uuid: str, buffer_slices: int) -> Inventory:
+    """Return the inventory record of one pool, in MiB. A failed pool offers nothing."""
+    pool = view.pools[pool_uuid].pool
+    unclaimed = {uuid for uuid, aged in view.allocations.items() if aged.unclaimed_seconds is not None}
+    kept = buffer_slices
+    for aged in view.slices:
+        if aged.item.pool_uuid == pool_uuid:
+            without_claim = aged.item.state in OWNED and aged.item.allocation_uuid in unclaimed
+            kept += aged.item.state in UNAVAILABLE or without_claim
+    if pool.state is not PoolState.UP:
+        kept = pool.slices_total
+    total = pool.slices_total * pool.slice_mib
+    return Inventory(
+        total=total,
+        reserved=min(kept * pool.slice_mib, total),
+        step_size=pool.slice_mib,
+        min_unit=pool.slice_mib,
+        max_unit=total,
+    )
+
+
+def wanted_aggregates(view: RackView, host: str, present: set[str]) -> set[str]:
+    """Return the aggregates of a host's provider: its own others, and those of the pools that it reaches."""
+    ours = {aggregate_uuid(uuid) for uuid in view.pools}
+    return (present - ours) | {aggregate_uuid(uuid) for uuid in view.hosts[host].pools}
+
+
+class InventorySync:
+    """Writes Placement for one leader. What is right already costs one read per pool, but for the first time.
+
+    A former leader may sleep between its look at a provider and its write. Placement refuses that write if the provider
+    was written since, which each new leader does at once; a later write first asks the ledger whether its epoch holds.
+    """
+
+    def __init__(self, placement: Placement, ledger: Ledger, buffer_slices: Callable[[], int]) -> None:
+        self._placement = placement
+        self._ledger = ledger
+        self._buffer_slices = buffer_slices
+        self._lock = threading.Lock()
+        self._reach: dict[str, tuple[str, ...]] = {}
+        self._made: dict[str, str] = {}
+        self._fenced: set[str] = set()
+
+    def forget(self) -> None:
+        """Have the next write check providers, traits and aggregates too."""
+        with self._lock:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._reach.clear()
+        self._made.clear()
+
+    def write(self, view: RackView) -> list[str]:
+        """Make Placement agree with the ledger; returns the pools whose inventory was another. Raises Unavailable."""
+        with self._lock:
+            try:
+                changed = [uuid for uuid in view.pools if self._write_pool(view, uuid)]
+                for host, report in view.hosts.items():
+                    if self._reach.get(host) != report.pools:
+                        self._write_host(view, host)
+            except PondError:
+                # A lost or rebuilt Placement needs everything again.
+                self._forget()
+                raise
+            return changed
+
+    def differences(self, view: RackView) -> Mapping[str, str]:
+        """Return, by pool, how Placement's inventory differs from what it should be; writes nothing."""
+        found = {}
+        for uuid in view.pools:
+            wanted = wanted_inventory(view, uuid, self._buffer_slices())
+            present = self._placement.inventory(uuid, RESOURCE_CLASS)
+            if present != wanted:
+                found[uuid] = f"Placement has {present or 'no inventory'}, it should be {wanted}"
+        return found
+
+    def _write_pool(self, view: RackView, uuid: str) -> bool:
+        name = view.pools[uuid].pool.name
+        if self._made.get(uuid) != name:
+            self._placement.ensure_resource_class(RESOURCE_CLASS)
+            self._placement.ensure_provider(uuid, provider_name(name))
+        wanted = wanted_inventory(view, uuid, self._buffer_slices())
+        changed = self._placement.set_inventory(
+            uuid, RESOURCE_CLASS, wanted, still=self._ledger.renew, force=uuid not in self._fenced
+        )
+        self._fenced.add(uuid)
+        if self._made.get(uuid) != name:
+            self._placement.ensure_trait(uuid, SHARING_TRAIT)
+            self._placement.change_aggregates(uuid, lambda present: present | {aggregate_uuid(uuid)})
+            self._made[uuid] = name
+        return changed
+
+    def _write_host(self, view: RackView, host: str) -> None:
+        """Join a host's provider to the aggregates of its pools; one that Nova has not registered yet comes later."""
+        report = view.hosts[host]
+        provider = self._placement.host_provider(host)
+        if provider is None:
+            return
+        if self._placement.change_aggregates(provider, lambda present: wanted_aggregates(view, host, present)):
+            LOG.info("Host %s reaches the pools %s in Placement now", host, ", ".join(report.pools) or "(none)")
+        if provider != report.provider_uuid:
+            self._ledger.set_provider(host, provider)
+        self._reach[host] = report.pools

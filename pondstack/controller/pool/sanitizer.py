@@ -1,0 +1,109 @@
+"""The release pipeline: SANITIZING slices are revoked at the device, zeroed, verified, and become FREE.
+
+It runs apart from every request: a VM start never waits for it (Pond section 4.2).
+"""
+
+from collections.abc import Callable, Sequence
+
+from oslo_log import log
+
+from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.db.read.reader import SqlReader
+from pondstack.devices.base import PoolDevice
+from pondstack.domain.errors import DeviceFailed, InUse, PermissionHeld, PondError, StaleEpoch
+from pondstack.domain.states import SliceState
+from pondstack.ledger.ledger import Ledger
+
+LOG = log.getLogger(__name__)
+CHUNK_SLICES = 8
+"""How many slices are zeroed between two writes of the ledger."""
+
+SANITIZE_FAILED = "sanitize_failed"
+
+
+class Sanitizer:
+    """Drains all pools. `changed` is called with a pool whose slices moved on, `stopping` tells when to leave off."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        reader: SqlReader,
+        devices: DeviceRegistry,
+        changed: Callable[[str], None],
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self._devices = devices
+        self._changed = changed
+        self._stopping = stopping
+
+    def drain(self) -> None:
+        """Bring every slice that waits to FREE or QUARANTINED; those of a device that does not answer go on waiting."""
+        for uuid in self._devices.uuids():
+            try:
+                self._drain(uuid)
+            except DeviceFailed as error:
+                # The reconciler wakes us at its next round; meanwhile the other devices' slices get their turn.
+                LOG.warning("Sanitising of pool %s waits: %s", uuid, error)
+
+    def _drain(self, uuid: str) -> None:
+        waiting = [item.index for item in self._reader.slices(uuid, state=SliceState.SANITIZING)]
+        for start in range(0, len(waiting), CHUNK_SLICES):
+            if self._stopping():
+                return
+            self._clean(uuid, waiting[start : start + CHUNK_SLICES])
+
+    def _clean(self, uuid: str, indexes: Sequence[int]) -> None:
+        device = self._devices.get(uuid)
+        done: list[int] = []
+        failed: dict[int, PondError] = {}
+        kept = self._revoke(device, indexes)
+        for index in indexes:
+            try:
+                if index in kept:
+                    raise kept[index]
+                self._zero(device, index)
+                done.append(index)
+            except StaleEpoch:
+                raise
+            except InUse as error:
+                LOG.warning("Sanitising of slice %d of pool %s waits: %s", index, uuid, error)
+            except PondError as error:
+                device.info()  # a device that does not answer at all raises here: its slices go on waiting
+                failed[index] = error
+        if done:
+            self._ledger.sanitized(uuid, done)
+        for index, cause in failed.items():
+            LOG.error("Slice %d of pool %s is quarantined: %s", index, uuid, cause)
+            self._ledger.quarantine_slices(uuid, [index], f"{SANITIZE_FAILED}: {cause}")
+        self._changed(uuid)
+
+    def _zero(self, device: PoolDevice, index: int) -> None:
+        try:
+            device.sanitize(index, epoch=self._ledger.epoch)
+        except PermissionHeld:
+            # Somebody granted it between our look at the table and now; the ledger says that nobody owns it.
+            kept = self._revoke(device, [index])
+            if kept:
+                raise kept[index] from None
+            device.sanitize(index, epoch=self._ledger.epoch)
+
+    def _revoke(self, device: PoolDevice, indexes: Sequence[int]) -> dict[int, InUse]:
+        """Take what is left of former owners' permissions back; the ledger has confirmed that they are former.
+
+        Returns the slices that a host keeps, of a device that must ask it: they wait, and are asked for again.
+        """
+        table = device.permissions()
+        tags: dict[str, list[int]] = {}
+        for index in indexes:
+            if index in table:
+                tags.setdefault(table[index].tag, []).append(index)
+        kept: dict[int, InUse] = {}
+        for tag, mine in tags.items():
+            try:
+                device.revoke(mine, tag=tag, epoch=self._ledger.epoch)
+            except InUse as error:
+                left = device.permissions()
+                kept.update({index: error for index in mine if index in left and left[index].tag == tag})
+        return kept

@@ -1,0 +1,87 @@
+"""controller.get_split: remembered, present or decided anew, and checked against what the rack can give."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from oslo_log import log
+
+from pondstack.controller.pool.capacity import PendingSplits, PoolClaims, rooms
+from pondstack.db.connection.engine import Database
+from pondstack.db.store import splits
+from pondstack.domain.errors import Unavailable
+from pondstack.domain.rack import RackView
+from pondstack.domain.sizing import Features, Policy, Split, SplitPredictor, decide
+from pondstack.domain.units import DEFAULT_SLICE_MIB
+from pondstack.ledger.ledger import Ledger
+from pondstack.prediction.serving import features_from_wire, fit, flavor_key
+from pondstack.rpc.wire import SplitAnswer
+
+LOG = log.getLogger(__name__)
+
+
+class SplitService:
+    """Decides splits. An `auto` VM keeps its split while its flavor stays; fixed and local ones follow their flavor.
+
+    `claims` asks Placement what is claimed of our pools; without an answer the ledger alone is looked at.
+    """
+
+    def __init__(
+        self,
+        *,
+        database: Database,
+        ledger: Ledger,
+        view: Callable[[], RackView],
+        predictor: Callable[[], SplitPredictor],
+        buffer_slices: Callable[[], int],
+        down_seconds: float,
+        claims: Callable[[RackView], PoolClaims],
+    ) -> None:
+        self._database = database
+        self._ledger = ledger
+        self._view = view
+        self._predictor = predictor
+        self._buffer_slices = buffer_slices
+        self._down = down_seconds
+        self._claims = claims
+        self._promises = PendingSplits()
+
+    def split(self, data: Mapping[str, Any]) -> SplitAnswer:
+        """Return the split of a VM (Features as a dict). Raises BadRequest, BadSpec, NotAligned, PoolShortage."""
+        features = features_from_wire(data)
+        view = self._view()
+        slice_mib = max((detail.pool.slice_mib for detail in view.pools.values()), default=DEFAULT_SLICE_MIB)
+        known = self._known(features) if features.specs.policy is Policy.AUTO else None
+        wanted = known or decide(features, self._predictor(), slice_mib)
+        split = self._fit(wanted, features, view) if wanted.pool_mib else wanted
+        if features.specs.policy is Policy.AUTO and split is not known:
+            self._ledger.remember_split(features.instance_uuid, flavor_key(features), split)
+        return SplitAnswer(
+            split.local_mib, split.pool_mib, split.source, split.confidence, split.reason, slice_mib=slice_mib
+        )
+
+    def _fit(self, wanted: Split, features: Features, view: RackView) -> Split:
+        """Return what the rack can give. What is only promised counts against those who can do without."""
+        claims = self._present_claims(view)
+        room = rooms(view, claims, self._buffer_slices(), self._down)
+        if features.specs.policy is Policy.AUTO and wanted.source != "present":
+            promised_mib = self._promises.open_mib(view, claims, features.instance_uuid)
+            room = [replace(pool, claimable_mib=max(0, pool.claimable_mib - promised_mib)) for pool in room]
+        split = fit(wanted, features, room)
+        self._promises.give(features.instance_uuid, split.pool_mib)
+        return split
+
+    def _present_claims(self, view: RackView) -> PoolClaims:
+        try:
+            return self._claims(view)
+        except Unavailable as error:
+            LOG.debug("Splits look at the ledger alone: %s", error)
+            return {}
+
+    def _known(self, features: Features) -> Split | None:
+        uuid = features.instance_uuid
+        return self._database.read(
+            lambda session: (
+                splits.present(session, uuid, features.memory_mib) or splits.recall(session, uuid, flavor_key(features))
+            )
+        )

@@ -1,0 +1,141 @@
+"""Executes the reconciler's actions. Each is idempotent; what fails is found again at the next round."""
+
+from collections.abc import Callable
+from typing import Any, Protocol, assert_never, cast
+from uuid import uuid4
+
+import oslo_messaging
+from oslo_log import log
+
+from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile.findings import Action, Finding
+from pondstack.db.read.reader import SqlReader
+from pondstack.domain.errors import AgentUnavailable, InUse, NotFound, NotLeader, PondError
+from pondstack.domain.model import Extent
+from pondstack.domain.states import SliceState
+from pondstack.ledger.ledger import Ledger
+
+LOG = log.getLogger(__name__)
+
+KNOWN = (
+    act.Offline
+    | act.Acknowledge
+    | act.BeginRelease
+    | act.Reclaim
+    | act.QuarantineAllocation
+    | act.FailAllocation
+    | act.FenceSlices
+    | act.QuarantineSlices
+    | act.AuditSlices
+    | act.Regrant
+)
+
+
+class Agents(Protocol):
+    """The controller's commands to agents (pondstack.rpc.agent_api.AgentAPI)."""
+
+    def offline(
+        self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str, report_sequence: int | None
+    ) -> bool:
+        """Offline an allocation, unless it came online after a report; True when the host holds none of it."""
+
+    def report(self, host: str, *, epoch: int) -> Any:
+        """Return what is really attached now."""
+
+
+class Applier:
+    """Carries findings' actions out. `tell`: somebody has to be told that a guest's memory failed."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        reader: SqlReader,
+        devices: DeviceRegistry,
+        agents: Agents,
+        tell: Callable[[], object] = lambda: None,
+    ) -> None:
+        self._ledger = ledger
+        self._reader = reader
+        self._devices = devices
+        self._agents = agents
+        self._tell = tell
+
+    def apply(self, finding: Finding) -> str:
+        """Execute the finding's action and return how it went, for people. Raises NotLeader."""
+        action = finding.action
+        if action is None:
+            return ""
+        try:
+            changed = self._execute(action)
+        except NotLeader:
+            raise
+        except InUse as error:
+            LOG.info("%s: %s; not done: %s", finding.code, finding.subject, error)
+            return f"not done ({action}): {error}"
+        except PondError as error:
+            LOG.warning("%s: %s; failed: %s", finding.code, finding.subject, error)
+            return f"failed ({action}): {error}"
+        if not changed:
+            return f"no longer needed: {action}"
+        LOG.info("%s: %s: %s; done: %s", finding.code, finding.subject, finding.detail, action)
+        return f"done: {action}"
+
+    def _execute(self, action: Action) -> bool:
+        """Return whether it changed anything."""
+        ledger = self._ledger
+        known = cast(KNOWN, action)
+        match known:
+            case act.Offline():
+                return self._offline(known)
+            case act.Acknowledge(host, allocation_uuid):
+                ledger.acknowledge(str(uuid4()), allocation_uuid, host)
+                return True
+            case act.BeginRelease(allocation_uuid, reason):
+                return ledger.begin_release(allocation_uuid, reason) > 0
+            case act.Reclaim(allocation_uuid):
+                return ledger.reclaim(allocation_uuid) > 0
+            case act.QuarantineAllocation(allocation_uuid, reason):
+                return ledger.quarantine_allocation(allocation_uuid, reason) > 0
+            case act.FailAllocation(allocation_uuid, failure, reason, tell):
+                changed = ledger.fail_allocation(allocation_uuid, failure, reason, tell=tell) > 0
+                self._tell()
+                return changed
+            case act.FenceSlices(host, pool_uuid, indexes):
+                self._devices.get(pool_uuid).fence(host, indexes, epoch=ledger.epoch)
+                return ledger.audit_slices(pool_uuid, indexes, f"the device keeps the fenced host {host} out") > 0
+            case act.QuarantineSlices(pool_uuid, indexes, reason, host, allocation_uuid):
+                cause = {"host": host, "allocation_uuid": allocation_uuid}
+                return ledger.quarantine_slices(pool_uuid, indexes, reason, **cause) > 0
+            case act.AuditSlices(pool_uuid, indexes, reason):
+                return ledger.audit_slices(pool_uuid, indexes, reason) > 0
+            case act.Regrant(allocation_uuid):
+                return self._regrant(allocation_uuid)
+            case _:
+                assert_never(known)
+
+    def _offline(self, action: act.Offline) -> bool:
+        try:
+            gone = self._agents.offline(
+                action.host,
+                epoch=self._ledger.epoch,
+                operation_id=str(uuid4()),
+                allocation_uuid=action.allocation_uuid,
+                report_sequence=action.report_sequence,
+            )
+        except oslo_messaging.MessagingException as error:
+            raise AgentUnavailable(f"the agent of {action.host} does not answer ({type(error).__name__})") from error
+        if gone:
+            self._ledger.release(str(uuid4()), action.allocation_uuid, action.host)
+        return gone
+
+    def _regrant(self, allocation_uuid: str) -> bool:
+        try:
+            item = self._reader.allocation(allocation_uuid)
+        except NotFound:
+            return False  # released meanwhile
+        if item.state not in (SliceState.ASSIGNING, SliceState.ONLINE):
+            return False  # set aside meanwhile: nobody is let in
+        extents = [Extent(extent["start"], extent["count"]) for extent in item.extents]
+        self._devices.get(item.pool_uuid).grant(item.host, extents, tag=item.uuid, epoch=self._ledger.epoch)
+        return True

@@ -1,0 +1,43 @@
+"""Reading Placement's claims on our pools, for the reconciler."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from pondstack.controller.reconcile.observation import Claims
+from pondstack.domain.rack import RackView
+from pondstack.domain.units import RESOURCE_CLASS
+
+
+class AllocationSource(Protocol):
+    """The part of pondstack.clients.placement.Placement that is needed here."""
+
+    def provider_by_name(self, name: str) -> str | None:
+        """Return the UUID of the provider with this name."""
+
+    def allocations_of(self, uuid: str) -> dict[str, dict[str, int]] | None:
+        """Return what each consumer holds of one provider, None without the provider."""
+
+
+def read_claims(placement: AllocationSource, view: RackView, hosts: Iterable[str]) -> Claims | None:
+    """Return the claims on all pools from `hosts`; raises Unavailable.
+
+    None when Placement does not have a pool's provider: it was lost or is being rebuilt, and proves nothing.
+    """
+    pools: dict[str, dict[str, int]] = {}
+    for uuid in view.pools:
+        held = placement.allocations_of(uuid)
+        if held is None:
+            return None
+        pools[uuid] = {consumer: amounts.get(RESOURCE_CLASS, 0) for consumer, amounts in held.items()}
+    return Claims(pools, {host: _consumers(placement, view, host) for host in hosts})
+
+
+def _consumers(placement: AllocationSource, view: RackView, host: str) -> frozenset[str]:
+    report = view.hosts.get(host)
+    provider = report.provider_uuid if report else None
+    held = placement.allocations_of(provider) if provider else None
+    if held is None:
+        # Not looked up yet, or Nova made the host's provider anew.
+        provider = placement.provider_by_name(host)
+        held = placement.allocations_of(provider) if provider else None
+    return frozenset(held or ())

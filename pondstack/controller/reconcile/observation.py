@@ -1,0 +1,119 @@
+"""What the reconciler's decision sees: ledger, Placement's claims, agents' reports, device tables, all as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from pondstack.devices.base import Permission
+from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, RackView
+from pondstack.rpc.wire import Attached
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Time limits in seconds; see [controller]."""
+
+    agent_down_seconds: float = 20.0
+    unclaimed_grace_seconds: float = 30.0
+    assign_timeout_seconds: float = 90.0
+    settle_seconds: float = 2.0
+    stuck_seconds: float = 120.0
+    device_failed_seconds: float = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What Placement holds. `pools`: MiB by pool and consumer; `hosts`: the consumers of each host's provider."""
+
+    pools: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def claimed_mib(self, pool_uuid: str, host: str, consumer_uuid: str) -> int:
+        """Return what a consumer claims of a pool from a host, in MiB; 0 when it claims nothing on that host."""
+        if consumer_uuid not in self.hosts.get(host, frozenset()):
+            return 0
+        return self.pools.get(pool_uuid, {}).get(consumer_uuid, 0)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One look. `claims` None: Placement is off or does not answer, so nothing is taken for unclaimed.
+
+    `failing`: for how many seconds a pool's device has not answered; who has just begun to lead has seen none fail.
+    `spread_seconds`: the device tables were read up to so long before the ledger; younger changes are no disagreement.
+    """
+
+    rack: RackView
+    claims: Claims | None = None
+    permissions: Mapping[str, Mapping[int, Permission]] = field(default_factory=dict)
+    limits: Limits = Limits()
+    spread_seconds: float = 0.0
+    failing: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def slices_of(self) -> Mapping[str, tuple[AgedSlice, ...]]:
+        """Slices by the allocation that they point at."""
+        found: dict[str, list[AgedSlice]] = {}
+        for aged in self.rack.slices:
+            if aged.item.allocation_uuid is not None:
+                found.setdefault(aged.item.allocation_uuid, []).append(aged)
+        return {uuid: tuple(items) for uuid, items in found.items()}
+
+    @cached_property
+    def slice_at(self) -> Mapping[tuple[str, int], AgedSlice]:
+        """Slices by pool and index."""
+        return {(aged.item.pool_uuid, aged.item.index): aged for aged in self.rack.slices}
+
+    @cached_property
+    def attached(self) -> Mapping[str, Mapping[str, Attached]]:
+        """What each host's newest report lists, by allocation."""
+        return {
+            name: {item["allocation_uuid"]: Attached.from_wire(item) for item in report.attached}
+            for name, report in self.rack.hosts.items()
+        }
+
+    @cached_property
+    def claimed(self) -> Mapping[str, bool]:
+        """Whether each allocation is backed by a claim; of several on one host for one consumer only the newest is."""
+        if self.claims is None:
+            return dict.fromkeys(self.rack.allocations, True)
+        newest: dict[tuple[str, str], AgedAllocation] = {}
+        for aged in self.rack.allocations.values():
+            key = aged.item.consumer_uuid, aged.item.host
+            if key not in newest or aged.age_seconds < newest[key].age_seconds:
+                newest[key] = aged
+        answer = {}
+        for uuid, aged in self.rack.allocations.items():
+            item = aged.item
+            backed = bool(self.claims.claimed_mib(item.pool_uuid, item.host, item.consumer_uuid))
+            answer[uuid] = backed and newest[item.consumer_uuid, item.host].item.uuid == uuid
+        return answer
+
+    def host_up(self, name: str) -> bool:
+        """Whether a host's agent was heard of within the limit."""
+        report = self.rack.hosts.get(name)
+        return report is not None and report.age_seconds <= self.limits.agent_down_seconds
+
+    def report_sequence(self, name: str) -> int | None:
+        """Return the number of a host's newest report, None while there is none."""
+        report = self.rack.hosts.get(name)
+        return None if report is None else report.sequence
+
+    def stuck(self, host: str, allocation_uuid: str) -> str | None:
+        """Return why a live host cannot take an allocation offline, by its own word; None when it says no such thing.
+
+        Its agent goes on trying by itself: a command could only wait for it.
+        """
+        return self.rack.hosts[host].stuck.get(allocation_uuid) if self.host_up(host) else None
+
+    def fenced(self, name: str | None) -> bool:
+        """Whether a host is fenced."""
+        report = self.rack.hosts.get(name or "")
+        return report is not None and report.fenced is not None
+
+    def report_after(self, name: str, age_seconds: float) -> HostReport | None:
+        """Return a live host's report if it is surely younger than a change of that age, which it may contradict."""
+        report = self.rack.hosts.get(name)
+        if report is None or not self.host_up(name):
+            return None
+        return report if age_seconds - report.age_seconds >= self.limits.settle_seconds else None

@@ -1,0 +1,76 @@
+"""Failed devices and fenced hosts (Pond section 4.2: failure management). Pure.
+
+A device's failure touches its own slices only. A host is dead by an operator's word, never by a time-out, and its
+slices are others' only after their device has confirmed that it keeps the host out.
+"""
+
+from collections.abc import Iterable
+
+from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile.findings import Finding, Severity
+from pondstack.controller.reconcile.observation import Observation
+from pondstack.domain.model import PoolState
+from pondstack.domain.rack import AgedAllocation, AgedSlice, PoolDetail
+from pondstack.domain.states import DEVICE_FAILED, SliceState
+from pondstack.ledger.failures import failure_of
+
+LOOSE = (SliceState.FREE, SliceState.SANITIZING)
+
+
+def failure_rules(world: Observation) -> Iterable[Finding]:
+    """Return what has to become of the slices of failed devices and of fenced hosts."""
+    for uuid, detail in world.rack.pools.items():
+        silent_seconds = world.failing.get(uuid, -1.0)
+        if detail.pool.state is PoolState.FAILED and silent_seconds >= world.limits.device_failed_seconds:
+            yield from _failed(world, detail)
+    for name, report in world.rack.hosts.items():
+        if report.fenced is not None:
+            yield from fence_rules(world, name)
+
+
+def _failed(world: Observation, detail: PoolDetail) -> Iterable[Finding]:
+    pool, number = detail.pool, detail.failures
+    reason = f"{failure_of(number)}{pool.name}: its device does not answer"
+    for aged in world.rack.allocations.values():
+        if aged.item.pool_uuid == pool.uuid:
+            yield _allocation(world, aged, number, reason)
+    loose = [aged.item.index for aged in world.rack.slices if aged.item.pool_uuid == pool.uuid and _is(aged, LOOSE)]
+    if loose:
+        detail_ = f"{len(loose)} slices without an owner are on the failed device"
+        action = act.QuarantineSlices(pool.uuid, tuple(loose), reason)
+        yield Finding("device_failed", Severity.WARNING, f"pool {pool.uuid}", detail_, action)
+
+
+def _allocation(world: Observation, aged: AgedAllocation, number: int, reason: str) -> Finding:
+    """Name a guest with memory on a failed device, each time; act the first time."""
+    item = aged.item
+    mine = world.slices_of.get(item.uuid, ())
+    known = all(
+        slice_.item.state is SliceState.QUARANTINED and slice_.item.reason.startswith(failure_of(number))
+        for slice_ in mine
+    )
+    held = world.attached.get(item.host, {}).get(item.uuid)
+    tell = world.claimed[item.uuid] or (held is not None and held.in_use)
+    detail = f"instance {item.consumer_uuid} on {item.host} has {item.pool_mib} MiB of the failed pool {item.pool_uuid}"
+    action = None if known else act.FailAllocation(item.uuid, number, reason, tell)
+    return Finding("memory_failed", Severity.CRITICAL, f"allocation {item.uuid}", detail, action)
+
+
+def fence_rules(world: Observation, host: str) -> Iterable[Finding]:
+    """Return what the devices have not confirmed yet of a fenced host; if nothing, that it is fenced."""
+    by_pool: dict[str, list[int]] = {}
+    for aged in world.rack.slices:
+        failed = aged.item.reason.startswith(DEVICE_FAILED)
+        if aged.item.host == host and aged.item.state is SliceState.QUARANTINED and not failed:
+            by_pool.setdefault(aged.item.pool_uuid, []).append(aged.item.index)
+    for pool_uuid, indexes in by_pool.items():
+        detail = f"{host} is fenced, and the device has not confirmed yet that it keeps it out"
+        action = act.FenceSlices(host, pool_uuid, tuple(indexes))
+        yield Finding("fence_unconfirmed", Severity.WARNING, f"slices {pool_uuid}/{indexes}", detail, action)
+    if not by_pool:
+        reason = world.rack.hosts[host].fenced
+        yield Finding("host_fenced", Severity.INFO, f"host {host}", f"it is fenced: {reason}")
+
+
+def _is(aged: AgedSlice, states: tuple[SliceState, ...]) -> bool:
+    return aged.item.state in states

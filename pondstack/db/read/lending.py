@@ -1,0 +1,131 @@
+"""Reads of memory that hosts lend, in SQL: what pondstack.db.read.reader.SqlReader answers of it."""
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy.orm import Session
+
+from pondstack.db.models import BufferRow, HostRow, LenderRow, RemoteAllocationRow
+from pondstack.domain.errors import BadRequest, NotFound
+from pondstack.domain.states import SliceState
+from pondstack.ledger.records import BufferRecord, LenderRecord
+
+
+def lenders(session: Session, host: str | None, limit: int | None, marker: str | None) -> list[LenderRecord]:
+    """List lenders by host, or one; raises NotFound for an unknown marker."""
+    if marker is not None and session.get(LenderRow, marker) is None:
+        raise NotFound(f"there is no lender {marker}; start again without a marker")
+    query = select(LenderRow, HostRow.lending).join(HostRow, HostRow.name == LenderRow.host).order_by(LenderRow.host)
+    query = query.where(_lends())
+    if host is not None:
+        query = query.where(LenderRow.host == host)
+    if marker is not None:
+        query = query.where(LenderRow.host > marker)
+    rows = [tuple(row) for row in session.execute(query if limit is None else query.limit(limit))]
+    counts = _counts(session, [row.host for row, _ in rows])
+    return [_lender(row, reported or {}, counts[row.host]) for row, reported in rows]
+
+
+def lender(session: Session, host: str) -> LenderRecord:
+    """Return one lender; raises NotFound."""
+    found = lenders(session, host, None, None)
+    if not found:
+        raise _lends_nothing(host)
+    return found[0]
+
+
+def buffers(
+    session: Session, host: str, state: str | None, borrower: str | None, limit: int | None, marker: str | None
+) -> list[BufferRecord]:
+    """List the buffers of a lender by index; raises NotFound for an unknown lender, BadRequest for a bad marker."""
+    if session.execute(select(LenderRow.host).where(LenderRow.host == host, _lends())).first() is None:
+        raise _lends_nothing(host)
+    query = _query().where(BufferRow.lender == host).order_by(BufferRow.index, BufferRow.incarnation)
+    if state is not None:
+        query = query.where(BufferRow.state == state)
+    if borrower is not None:
+        query = query.where(BufferRow.host == borrower)
+    if marker is not None:
+        index, incarnation = _position(marker)
+        later = and_(BufferRow.index == index, BufferRow.incarnation > incarnation)
+        query = query.where(or_(BufferRow.index > index, later))
+    return [_buffer(*row) for row in session.execute(query if limit is None else query.limit(limit))]
+
+
+def buffer(session: Session, host: str, index: int) -> BufferRecord:
+    """Return one buffer of a lender, of its present incarnation where there are two; raises NotFound."""
+    query = _query().where(BufferRow.lender == host, BufferRow.index == index)
+    found = session.execute(query.order_by((BufferRow.incarnation == LenderRow.incarnation).desc())).first()
+    if found is None:
+        raise NotFound(f"host {host} lends no buffer {index}; list the buffers of the lender")
+    return _buffer(*found)
+
+
+def _lends() -> ColumnElement[bool]:
+    """Return whether a host lends something, or has not got all back that it lent; the row of a lender stays."""
+    return or_(LenderRow.incarnation != "", exists().where(BufferRow.lender == LenderRow.host))
+
+
+def _lends_nothing(host: str) -> NotFound:
+    return NotFound(
+        f"host {host} lends nothing; list the lenders, or have it lend: openstack memory host delegate {host}"
+    )
+
+
+def _query() -> Select[Any]:
+    return (
+        select(BufferRow, LenderRow, RemoteAllocationRow)
+        .join(LenderRow, LenderRow.host == BufferRow.lender)
+        .outerjoin(RemoteAllocationRow, RemoteAllocationRow.uuid == BufferRow.allocation_uuid)
+    )
+
+
+def _position(marker: str) -> tuple[int, str]:
+    index, _, incarnation = marker.partition(":")
+    if not index.isdigit():
+        raise BadRequest(f"{marker!r} is no marker of a buffer; start again without one")
+    return int(index), incarnation
+
+
+def _counts(session: Session, hosts: list[str]) -> dict[str, dict[str, int]]:
+    counts: dict[str, dict[str, int]] = {host: dict.fromkeys(map(str, SliceState), 0) for host in hosts}
+    totals = select(BufferRow.lender, BufferRow.state, func.count()).where(BufferRow.lender.in_(hosts))
+    for host, state, count in session.execute(totals.group_by(BufferRow.lender, BufferRow.state)):
+        counts[host][state] = count
+    return counts
+
+
+def _lender(row: LenderRow, reported: dict[str, Any], counts: dict[str, int]) -> LenderRecord:
+    return LenderRecord(
+        host=row.host,
+        incarnation=row.incarnation,
+        kind=row.kind,
+        buffer_mib=row.buffer_mib,
+        lent_mib=sum(counts.values()) * row.buffer_mib,
+        lendable_mib=reported.get("lendable_mib"),
+        buffers=counts,
+        operations=tuple(reported.get("operations", ())),
+        created_at=row.created_at,
+    )
+
+
+def _buffer(row: BufferRow, of: LenderRow, borrowed: RemoteAllocationRow | None) -> BufferRecord:
+    return BufferRecord(
+        lender=row.lender,
+        incarnation=row.incarnation,
+        index=row.index,
+        offset_mib=row.offset_mib,
+        size_mib=of.buffer_mib,
+        kind=of.kind,
+        state=row.state,
+        host=row.host,
+        allocation_uuid=row.allocation_uuid,
+        consumer_uuid=borrowed.consumer_uuid if borrowed else None,
+        guaranteed=borrowed.guaranteed if borrowed else None,
+        generation=row.generation,
+        promised_to=row.promised_to,
+        leaving=row.leaving,
+        epoch=row.epoch,
+        reason=row.reason,
+        changed_at=row.changed_at,
+    )

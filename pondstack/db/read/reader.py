@@ -1,0 +1,347 @@
+"""Read side of the ledger in SQL: pondstack.ledger.reader.Reader for the API and for audits."""
+
+from typing import Any
+
+from oslo_config import cfg
+from sqlalchemy import Select, func, select
+from sqlalchemy.orm import Session
+
+from pondstack.conf import controller as options
+from pondstack.conf import ha as ha_options
+from pondstack.db.connection.clock import now_seconds
+from pondstack.db.connection.engine import Database
+from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
+from pondstack.db.read import lending
+from pondstack.db.read.rack import read_rack
+from pondstack.db.store import controllers, telemetry
+from pondstack.db.store.leadership import ROW
+from pondstack.domain.errors import NotFound
+from pondstack.domain.rack import RackView
+from pondstack.domain.states import SliceState
+from pondstack.ledger.records import (
+    AllocationRecord,
+    BufferRecord,
+    ControllerView,
+    HostRecord,
+    LeaderRecord,
+    LenderRecord,
+    PoolRecord,
+    SliceRecord,
+    TelemetryRecord,
+)
+
+LEAST_ADVANCED = tuple(SliceState)
+
+
+class SqlReader:
+    """Each method is one read-only transaction.
+
+    `agent_down_seconds`, `node_down_seconds`: silence after which a host is not up, and a controller is down.
+    """
+
+    def __init__(self, database: Database, agent_down_seconds: float = 20.0, node_down_seconds: float = 5.0) -> None:
+        self._database = database
+        self._down = agent_down_seconds
+        self._node_down = node_down_seconds
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> "SqlReader":
+        """Read the database of the [database] section; registers what it needs."""
+        options.register_opts(conf)
+        ha_options.register_opts(conf)
+        return cls(Database.from_conf(conf), conf.controller.agent_down_seconds, conf.ha.node_down_seconds)
+
+    def rack(self) -> RackView:
+        """Return the whole ledger at one moment."""
+        return self._database.read(read_rack)
+
+    def ping(self) -> None:
+        """Raise Unavailable when the database does not answer."""
+        self._database.ping()
+
+    def leader(self) -> LeaderRecord:
+        """Return the leadership row."""
+        return self._database.read(_leader)
+
+    def controllers(self) -> list[ControllerView]:
+        """List the controllers by name, those that are down too."""
+        return self._database.read(lambda session: controllers.views(session, self._node_down))
+
+    def pools(self, *, limit: int | None = None, marker: str | None = None) -> list[PoolRecord]:
+        """List pools by uuid; raises NotFound for an unknown marker."""
+
+        def work(session: Session) -> list[PoolRecord]:
+            _need(session, PoolRow, marker, "pool")
+            query = _page(select(PoolRow), PoolRow.uuid, marker, limit)
+            return _pool_records(session, list(session.execute(query).scalars()))
+
+        return self._database.read(work)
+
+    def pool(self, uuid_or_name: str) -> PoolRecord:
+        """Return one pool; raises NotFound."""
+
+        def work(session: Session) -> PoolRecord:
+            query = select(PoolRow).where((PoolRow.uuid == uuid_or_name) | (PoolRow.name == uuid_or_name))
+            row = session.execute(query.limit(1)).scalar()
+            if row is None:
+                raise NotFound(f"there is no pool {uuid_or_name}; list the pools")
+            return _pool_records(session, [row])[0]
+
+        return self._database.read(work)
+
+    def slices(
+        self,
+        pool_uuid: str,
+        *,
+        state: str | None = None,
+        host: str | None = None,
+        limit: int | None = None,
+        marker: int | None = None,
+    ) -> list[SliceRecord]:
+        """List the slices of a pool by index; raises NotFound for an unknown pool or marker."""
+
+        def work(session: Session) -> list[SliceRecord]:
+            _need(session, PoolRow, pool_uuid, "pool")
+            if marker is not None:
+                _need(session, SliceRow, (pool_uuid, marker), "slice")
+            query = _slice_query().where(SliceRow.pool_uuid == pool_uuid)
+            if state is not None:
+                query = query.where(SliceRow.state == state)
+            if host is not None:
+                query = query.where(SliceRow.host == host)
+            return [_slice_record(*row) for row in session.execute(_page(query, SliceRow.index, marker, limit))]
+
+        return self._database.read(work)
+
+    def slice(self, pool_uuid: str, index: int) -> SliceRecord:
+        """Return one slice; raises NotFound."""
+
+        def work(session: Session) -> SliceRecord:
+            query = _slice_query().where(SliceRow.pool_uuid == pool_uuid, SliceRow.index == index)
+            row = session.execute(query).one_or_none()
+            if row is None:
+                raise NotFound(f"there is no slice {index} in pool {pool_uuid}; list the slices of the pool")
+            return _slice_record(*row)
+
+        return self._database.read(work)
+
+    def hosts(self, *, limit: int | None = None, marker: str | None = None) -> list[HostRecord]:
+        """List hosts by name; raises NotFound for an unknown marker."""
+
+        def work(session: Session) -> list[HostRecord]:
+            _need(session, HostRow, marker, "host")
+            query = _page(select(HostRow, now_seconds()), HostRow.name, marker, limit)
+            return _host_records(session, [tuple(row) for row in session.execute(query)], self._down)
+
+        return self._database.read(work)
+
+    def host(self, name: str) -> HostRecord:
+        """Return one host; raises NotFound."""
+
+        def work(session: Session) -> HostRecord:
+            row = session.execute(select(HostRow, now_seconds()).where(HostRow.name == name)).one_or_none()
+            if row is None:
+                raise NotFound(f"there is no host {name}; its agent has never reported")
+            return _host_records(session, [tuple(row)], self._down)[0]
+
+        return self._database.read(work)
+
+    def allocations(
+        self,
+        *,
+        project_id: str | None = None,
+        consumer_uuid: str | None = None,
+        host: str | None = None,
+        pool_uuid: str | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[AllocationRecord]:
+        """List allocations by uuid; raises NotFound for an unknown marker."""
+
+        def work(session: Session) -> list[AllocationRecord]:
+            _need(session, AllocationRow, marker, "allocation")
+            query = select(AllocationRow, PoolRow).join(PoolRow, PoolRow.uuid == AllocationRow.pool_uuid)
+            wanted = {
+                AllocationRow.project_id: project_id,
+                AllocationRow.consumer_uuid: consumer_uuid,
+                AllocationRow.host: host,
+                AllocationRow.pool_uuid: pool_uuid,
+            }
+            for column, value in wanted.items():
+                if value is not None:
+                    query = query.where(column == value)
+            rows = [tuple(row) for row in session.execute(_page(query, AllocationRow.uuid, marker, limit))]
+            return _allocation_records(session, rows)
+
+        return self._database.read(work)
+
+    def allocation(self, uuid: str) -> AllocationRecord:
+        """Return one allocation; raises NotFound."""
+
+        def work(session: Session) -> AllocationRecord:
+            query = select(AllocationRow, PoolRow).join(PoolRow, PoolRow.uuid == AllocationRow.pool_uuid)
+            row = session.execute(query.where(AllocationRow.uuid == uuid)).one_or_none()
+            if row is None:
+                raise NotFound(f"there is no allocation {uuid}; list the allocations")
+            return _allocation_records(session, [tuple(row)])[0]
+
+        return self._database.read(work)
+
+    def lenders(self, *, limit: int | None = None, marker: str | None = None) -> list[LenderRecord]:
+        """List the hosts that lend memory by name; raises NotFound for an unknown marker."""
+        return self._database.read(lambda session: lending.lenders(session, None, limit, marker))
+
+    def lender(self, host: str) -> LenderRecord:
+        """Return one; raises NotFound."""
+        return self._database.read(lambda session: lending.lender(session, host))
+
+    def buffers(
+        self,
+        lender: str,
+        *,
+        state: str | None = None,
+        host: str | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[BufferRecord]:
+        """List the buffers of a lender by index; raises NotFound, BadRequest."""
+        return self._database.read(lambda session: lending.buffers(session, lender, state, host, limit, marker))
+
+    def buffer(self, lender: str, index: int) -> BufferRecord:
+        """Return one buffer; raises NotFound."""
+        return self._database.read(lambda session: lending.buffer(session, lender, index))
+
+    def telemetry(
+        self, consumer_uuid: str, *, history: str | None = None, metric: str | None = None, limit: int = 1000
+    ) -> list[TelemetryRecord]:
+        """Return what was measured of a guest; see Reader.telemetry."""
+        return self._database.read(
+            lambda session: telemetry.records(session, consumer_uuid, history=history, metric=metric, limit=limit)
+        )
+
+
+def _need(session: Session, model: Any, key: Any, noun: str) -> None:
+    if key is not None and session.get(model, key) is None:
+        raise NotFound(f"there is no {noun} {key}; start again without a marker")
+
+
+def _page(query: Select[Any], key: Any, marker: Any, limit: int | None) -> Select[Any]:
+    query = query.order_by(key)
+    if marker is not None:
+        query = query.where(key > marker)
+    return query if limit is None else query.limit(limit)
+
+
+def _leader(session: Session) -> LeaderRecord:
+    row = session.execute(
+        select(Leadership.epoch, Leadership.holder, now_seconds() - Leadership.renewed_at).where(Leadership.id == ROW)
+    ).one()
+    return LeaderRecord(row[0], row[1], max(0.0, row[2]))
+
+
+def _pool_records(session: Session, rows: list[PoolRow]) -> list[PoolRecord]:
+    uuids = [row.uuid for row in rows]
+    counts: dict[str, dict[str, int]] = {uuid: dict.fromkeys(map(str, SliceState), 0) for uuid in uuids}
+    totals = select(SliceRow.pool_uuid, SliceRow.state, func.count()).where(SliceRow.pool_uuid.in_(uuids))
+    for uuid, state, count in session.execute(totals.group_by(SliceRow.pool_uuid, SliceRow.state)):
+        counts[uuid][state] = count
+    hosts: dict[str, list[str]] = {uuid: [] for uuid in uuids}
+    reach = select(HostPoolRow).where(HostPoolRow.pool_uuid.in_(uuids)).order_by(HostPoolRow.host)
+    for link in session.execute(reach).scalars():
+        hosts[link.pool_uuid].append(link.host)
+    return [
+        PoolRecord(
+            uuid=row.uuid,
+            name=row.name,
+            serial=row.serial,
+            driver=row.driver,
+            slice_mib=row.slice_mib,
+            slices_total=row.slices_total,
+            state=row.state,
+            generation=row.generation,
+            created_at=row.created_at,
+            hosts=tuple(hosts[row.uuid]),
+            slices=counts[row.uuid],
+        )
+        for row in rows
+    ]
+
+
+def _slice_query() -> Select[Any]:
+    return (
+        select(SliceRow, PoolRow.name, AllocationRow.consumer_uuid)
+        .join(PoolRow, PoolRow.uuid == SliceRow.pool_uuid)
+        .outerjoin(AllocationRow, AllocationRow.uuid == SliceRow.allocation_uuid)
+    )
+
+
+def _slice_record(row: SliceRow, pool_name: str, consumer_uuid: str | None) -> SliceRecord:
+    return SliceRecord(
+        pool_uuid=row.pool_uuid,
+        pool_name=pool_name,
+        index=row.index,
+        state=row.state,
+        host=row.host,
+        allocation_uuid=row.allocation_uuid,
+        consumer_uuid=consumer_uuid,
+        epoch=row.epoch,
+        reason=row.reason,
+        changed_at=row.changed_at,
+    )
+
+
+def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: float) -> list[HostRecord]:
+    names = [row.name for row, _ in rows]
+    pools: dict[str, list[str]] = {name: [] for name in names}
+    reach = select(HostPoolRow).where(HostPoolRow.host.in_(names)).order_by(HostPoolRow.pool_uuid)
+    for link in session.execute(reach).scalars():
+        pools[link.host].append(link.pool_uuid)
+    totals = select(AllocationRow.host, func.sum(AllocationRow.pool_mib)).where(AllocationRow.host.in_(names))
+    pool_mib = {host: int(total) for host, total in session.execute(totals.group_by(AllocationRow.host))}
+    return [
+        HostRecord(
+            name=row.name,
+            enabled=row.enabled,
+            disabled_reason=row.disabled_reason,
+            up=now - row.last_heartbeat <= down_seconds,
+            generation=row.generation,
+            provider_uuid=row.provider_uuid,
+            agent_version=row.agent_version,
+            agent_epoch=row.agent_epoch,
+            last_heartbeat=row.last_heartbeat,
+            heartbeat_age_seconds=max(0.0, now - row.last_heartbeat),
+            created_at=row.created_at,
+            pools=tuple(pools[row.name]),
+            pool_mib=pool_mib.get(row.name, 0),
+            fenced=row.fenced_at is not None,
+            fenced_reason=row.fenced_reason,
+            tiering=row.tiering or {},
+        )
+        for row, now in rows
+    ]
+
+
+def _allocation_records(session: Session, rows: list[tuple[Any, ...]]) -> list[AllocationRecord]:
+    states: dict[str, list[SliceState]] = {}
+    query = select(SliceRow.allocation_uuid, SliceRow.state).distinct()
+    for uuid, state in session.execute(query.where(SliceRow.allocation_uuid.in_([row.uuid for row, _ in rows]))):
+        states.setdefault(uuid, []).append(SliceState(state))
+    return [
+        AllocationRecord(
+            uuid=row.uuid,
+            consumer_uuid=row.consumer_uuid,
+            host=row.host,
+            pool_uuid=row.pool_uuid,
+            pool_name=pool.name,
+            extents=tuple(row.extents),
+            slice_mib=pool.slice_mib,
+            pool_mib=row.pool_mib,
+            guest_mib=row.guest_mib,
+            project_id=row.project_id,
+            user_id=row.user_id,
+            state=min(states.get(row.uuid, [SliceState.SANITIZING]), key=LEAST_ADVANCED.index),
+            generation=row.generation,
+            created_at=row.created_at,
+        )
+        for row, pool in rows
+    ]

@@ -1,0 +1,109 @@
+"""A stand-by's view of the rack: slices and allocations replayed from the journal, the few other rows read afresh.
+
+The journal is what grows with the rack's life and the slices what grows with its size; neither is read whole again but
+at the start, after a pruned stretch, and when something does not fit.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from pondstack.db.connection.clock import now_seconds
+from pondstack.db.models import Leadership
+from pondstack.db.read.rack import read_rack, read_rest
+from pondstack.db.store import journal
+from pondstack.db.store.leadership import ROW
+from pondstack.domain.model import Allocation, Extent, Slice
+from pondstack.domain.rack import AgedAllocation, AgedSlice, RackView
+from pondstack.ledger.slice_moves import MOVES, Key, OutOfStep, replay
+
+OPERATIONS_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """A view, the operation up to which it was followed, the leader's epoch, and the moment that ages count from."""
+
+    view: RackView
+    sequence: int
+    epoch: int
+    moment: float
+
+
+def load(session: Session) -> Replica:
+    """Read everything."""
+    moment = session.execute(select(now_seconds())).scalar_one()
+    sequence = journal.newest(session)
+    return Replica(read_rack(session), sequence, _epoch(session), moment)
+
+
+def follow(session: Session, last: Replica) -> Replica:
+    """Return what follows `last`, by at most OPERATIONS_AT_ONCE operations; raises OutOfStep: load anew."""
+    if not journal.continues(session, last.sequence):
+        raise OutOfStep(f"the operations that follow {last.sequence} were pruned")
+    rows = journal.after(session, last.sequence, OPERATIONS_AT_ONCE)
+    moment = session.execute(select(now_seconds())).scalar_one()
+    rest = read_rest(session)
+    passed = moment - last.moment
+    slices = {
+        (aged.item.pool_uuid, aged.item.index): AgedSlice(aged.item, aged.age_seconds + passed)
+        for aged in last.view.slices
+    }
+    allocations = {uuid: _older(aged, passed) for uuid, aged in last.view.allocations.items()}
+    plain = {key: aged.item for key, aged in slices.items()}
+    for row in rows:
+        age = max(0.0, moment - row.created_at)
+        changed = replay(plain, row.effect.get(MOVES, ()), row.epoch)
+        plain |= changed
+        slices |= {key: AgedSlice(item, age) for key, item in changed.items()}
+        if row.kind == "assign":
+            item = _allocation(row.effect, rest)
+            allocations[item.uuid] = AgedAllocation(item, age)
+    held = {item.allocation_uuid for item in plain.values()}
+    return Replica(
+        replace(
+            rest,
+            slices=tuple(slices[key] for key in sorted(slices)),
+            allocations={uuid: aged for uuid, aged in allocations.items() if uuid in held},
+        ),
+        rows[-1].sequence if rows else last.sequence,
+        _epoch(session),
+        moment,
+    )
+
+
+def differences(warm: RackView, read: RackView) -> list[Key]:
+    """Return the slices that two views of one moment tell differently; empty when the replay is right."""
+
+    def plain(view: RackView) -> dict[Key, Slice]:
+        return {(aged.item.pool_uuid, aged.item.index): aged.item for aged in view.slices}
+
+    one, other = plain(warm), plain(read)
+    return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
+
+
+def _epoch(session: Session) -> int:
+    return session.execute(select(Leadership.epoch).where(Leadership.id == ROW)).scalar_one()
+
+
+def _older(aged: AgedAllocation, seconds: float) -> AgedAllocation:
+    unclaimed = None if aged.unclaimed_seconds is None else aged.unclaimed_seconds + seconds
+    return replace(aged, age_seconds=aged.age_seconds + seconds, unclaimed_seconds=unclaimed)
+
+
+def _allocation(effect: dict[str, Any], rest: RackView) -> Allocation:
+    asked = effect["asked"]
+    pool = rest.pools.get(effect["pool_uuid"])
+    return Allocation(
+        effect["allocation_uuid"],
+        asked["consumer_uuid"],
+        asked["host"],
+        effect["pool_uuid"],
+        tuple(Extent(item["start"], item["count"]) for item in effect["extents"]),
+        guest_mib=asked["guest_mib"],
+        project_id=asked["project_id"],
+        user_id=asked["user_id"],
+        **({"slice_mib": pool.pool.slice_mib} if pool else {}),
+    )

@@ -1,0 +1,87 @@
+"""Allocations in SQL. Called inside a transaction of pondstack.ledger.ledger."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import delete, exists, select, update
+from sqlalchemy import insert as insert_into
+from sqlalchemy.orm import Session
+
+from pondstack.db.connection.clock import now_seconds
+from pondstack.db.models import AllocationRow, PoolRow, SliceRow, table
+
+
+def insert(
+    session: Session,
+    uuid: str,
+    operation_id: str,
+    pool_uuid: str,
+    extents: Sequence[Mapping[str, int]],
+    asked: Mapping[str, Any],
+) -> None:
+    """Add an allocation; `asked` is what the request says of consumer, host and sizes."""
+    session.execute(
+        insert_into(table(AllocationRow)).values(
+            uuid=uuid,
+            pool_uuid=pool_uuid,
+            extents=extents,
+            operation_id=operation_id,
+            generation=0,
+            created_at=now_seconds(),
+            unclaimed_since=None,
+            **asked,
+        )
+    )
+
+
+def host_of(session: Session, uuid: str) -> str | None:
+    """Return whose an allocation is, None when there is none."""
+    return session.execute(select(AllocationRow.host).where(AllocationRow.uuid == uuid)).scalar_one_or_none()
+
+
+def bump(session: Session, uuid: str) -> None:
+    """Count a change of an allocation."""
+    rows = table(AllocationRow)
+    session.execute(update(rows).where(rows.c.uuid == uuid).values(generation=rows.c.generation + 1))
+
+
+def facts(session: Session, uuid: str) -> dict[str, Any] | None:
+    """Return what others are told of an allocation, None when there is none."""
+    query = select(
+        AllocationRow.uuid.label("allocation_uuid"),
+        AllocationRow.consumer_uuid.label("instance_uuid"),
+        AllocationRow.project_id,
+        AllocationRow.user_id,
+        AllocationRow.host,
+        AllocationRow.pool_uuid,
+        PoolRow.name.label("pool_name"),
+        AllocationRow.pool_mib,
+        AllocationRow.guest_mib,
+    ).join(PoolRow, PoolRow.uuid == AllocationRow.pool_uuid)
+    row = session.execute(query.where(AllocationRow.uuid == uuid)).mappings().one_or_none()
+    return None if row is None else dict(row)
+
+
+def mark_claims(session: Session, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
+    """Note which allocations Placement backs with a claim; an unclaimed one keeps the moment of its first note."""
+    changes = (
+        (AllocationRow.unclaimed_since.is_not(None), claimed, None),
+        (AllocationRow.unclaimed_since.is_(None), unclaimed, now_seconds()),
+    )
+    for condition, uuids, value in changes:
+        if uuids:
+            session.execute(
+                update(AllocationRow).where(AllocationRow.uuid.in_(uuids), condition).values(unclaimed_since=value),
+                execution_options={"synchronize_session": False},
+            )
+
+
+def drop_empty(session: Session, uuids: Iterable[str]) -> None:
+    """Delete those of the allocations that no slice points at any more."""
+    session.execute(
+        delete(AllocationRow).where(
+            AllocationRow.uuid.in_(sorted(uuids)),
+            ~exists().where(SliceRow.allocation_uuid == AllocationRow.uuid),
+        ),
+        execution_options={"synchronize_session": False},
+    )

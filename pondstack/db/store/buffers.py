@@ -1,0 +1,234 @@
+"""Lenders, their buffers and who borrows them, in SQL. Called inside a transaction of pondstack.ledger.ledger."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import delete, exists, insert, select, update
+from sqlalchemy.engine import CursorResult
+from sqlalchemy.orm import Session
+
+from pondstack.db.connection.clock import now_seconds
+from pondstack.db.connection.retry import CompareAndSetLost
+from pondstack.db.models import BufferRow, HostRow, LenderRow, RemoteAllocationRow, table
+from pondstack.domain.lending import Buffer, Lender, LenderKind, RemoteAllocation
+from pondstack.domain.states import SliceEvent, SliceState
+from pondstack.ledger.buffer_moves import BufferSwap, plan
+
+_AT_ONCE = 500
+
+
+def lender(session: Session, host: str) -> Lender | None:
+    """Return a lender, None when the host has never lent anything."""
+    row = session.get(LenderRow, host)
+    return None if row is None else lender_of(row)
+
+
+def put_lender(session: Session, item: Lender) -> None:
+    """Add a lender, or write down what it is now. It stays for ever: its `sequence` tells what is late."""
+    values = {name: value for name, value in asdict(item).items() if name != "host"}
+    if session.execute(select(LenderRow.host).where(LenderRow.host == item.host)).scalar_one_or_none() is None:
+        session.execute(insert(table(LenderRow)).values(host=item.host, created_at=now_seconds(), **values))
+    else:
+        session.execute(update(table(LenderRow)).where(table(LenderRow).c.host == item.host).values(**values))
+
+
+def add(session: Session, items: Sequence[Buffer]) -> None:
+    """Add buffers, all of one lender."""
+    moment = session.execute(select(now_seconds())).scalar_one()
+    rows = [
+        {**{name: value for name, value in asdict(item).items() if name not in _OF_LENDER}, "changed_at": moment}
+        for item in items
+    ]
+    for start in range(0, len(rows), _AT_ONCE):
+        session.execute(insert(BufferRow), rows[start : start + _AT_ONCE])
+
+
+def of_lender(session: Session, host: str) -> list[Buffer]:
+    """Return the buffers of a lender by index, those of a former incarnation first."""
+    return _found(session, BufferRow.lender == host)
+
+
+def of_allocation(session: Session, allocation_uuid: str) -> list[Buffer]:
+    """Return the buffers that point at an allocation."""
+    return _found(session, BufferRow.allocation_uuid == allocation_uuid)
+
+
+def of_borrower(session: Session, host: str) -> list[Buffer]:
+    """Return the buffers that a host owns, or that are aside because of it."""
+    return _found(session, BufferRow.host == host)
+
+
+def free(session: Session) -> list[Buffer]:
+    """Return all free buffers."""
+    return _found(session, BufferRow.state == SliceState.FREE)
+
+
+def unacknowledged(session: Session, seconds: float) -> list[Buffer]:
+    """Return the buffers that have been ASSIGNING for longer than that."""
+    late = now_seconds() - BufferRow.changed_at > seconds
+    return _found(session, BufferRow.state == SliceState.ASSIGNING, late)
+
+
+def everything(session: Session) -> list[Buffer]:
+    """Return all buffers."""
+    return _found(session, BufferRow.state.is_not(None))
+
+
+def borrowers(session: Session, seconds: float) -> list[str]:
+    """Return the hosts that say what they borrow, within that time, and that may have memory, by name."""
+    late = silent(session, seconds)
+    query = select(HostRow.name, HostRow.borrowed).where(HostRow.enabled).order_by(HostRow.name)
+    return [name for name, borrowed in session.execute(query) if borrowed is not None and name not in late]
+
+
+def silent(session: Session, seconds: float) -> set[str]:
+    """Return the hosts whose agents are silent for longer than that, and those that are fenced."""
+    late = (now_seconds() - HostRow.last_heartbeat > seconds) | HostRow.fenced_at.is_not(None)
+    return set(session.execute(select(HostRow.name).where(late)).scalars())
+
+
+def move(session: Session, items: Sequence[Buffer], *events: SliceEvent, **target: Any) -> list[dict[str, Any]]:
+    """Take buffers through `events`, all or none; returns the moves for the journal. `target`: see buffer_moves.plan.
+
+    Raises IllegalTransition, CompareAndSetLost (a buffer is no longer as it was read).
+    """
+    swaps = plan(items, *events, **target)
+    for swap in swaps:
+        _swap(session, swap)
+    return [swap.move() for swap in swaps]
+
+
+def mark(session: Session, items: Iterable[Buffer], values: Mapping[str, Any]) -> None:
+    """Set what is no matter of states of buffers."""
+    for incarnation, indexes in _by_incarnation(items).items():
+        session.execute(
+            update(table(BufferRow))
+            .where(BufferRow.incarnation == incarnation, BufferRow.index.in_(indexes))
+            .values(values)
+        )
+
+
+def renew(session: Session, items: Iterable[Buffer]) -> None:
+    """Count one generation more: the next keys are none of those that were made before."""
+    rows = table(BufferRow)
+    for incarnation, indexes in _by_incarnation(items).items():
+        mine = (BufferRow.incarnation == incarnation, BufferRow.index.in_(indexes))
+        session.execute(update(rows).where(*mine).values(generation=rows.c.generation + 1))
+
+
+def remove(session: Session, items: Iterable[Buffer]) -> None:
+    """Delete buffers: they are their lender's own again, or gone with it."""
+    for incarnation, indexes in _by_incarnation(items).items():
+        session.execute(
+            delete(table(BufferRow)).where(BufferRow.incarnation == incarnation, BufferRow.index.in_(indexes))
+        )
+
+
+def add_allocation(session: Session, uuid: str, operation_id: str, asked: Mapping[str, Any]) -> None:
+    """Add an allocation; `asked` is what the request says of consumer, host and guarantee."""
+    session.execute(
+        insert(table(RemoteAllocationRow)).values(
+            uuid=uuid, operation_id=operation_id, created_at=now_seconds(), **asked
+        )
+    )
+
+
+def allocation(session: Session, uuid: str) -> RemoteAllocation | None:
+    """Return an allocation, None when there is none."""
+    row = session.get(RemoteAllocationRow, uuid)
+    return None if row is None else allocation_of(row)
+
+
+def allocations(session: Session) -> list[RemoteAllocation]:
+    """Return all allocations by UUID."""
+    query = select(RemoteAllocationRow).order_by(RemoteAllocationRow.uuid)
+    return [allocation_of(row) for row in session.execute(query).scalars()]
+
+
+def unguaranteed(session: Session) -> set[str]:
+    """Return the allocations that may be taken back, by UUID."""
+    query = select(RemoteAllocationRow.uuid).where(RemoteAllocationRow.guaranteed.is_(False))
+    return set(session.execute(query).scalars())
+
+
+def drop_empty(session: Session, uuids: Iterable[str]) -> None:
+    """Delete those of the allocations that no buffer points at any more."""
+    rows = table(RemoteAllocationRow)
+    mine = exists().where(BufferRow.allocation_uuid == RemoteAllocationRow.uuid)
+    session.execute(delete(rows).where(rows.c.uuid.in_(sorted(uuids)), ~mine))
+
+
+def lender_of(row: LenderRow) -> Lender:
+    """Return the row as a value of the domain."""
+    return Lender(row.host, row.incarnation, LenderKind(row.kind), row.buffer_mib, row.sequence)
+
+
+def allocation_of(row: RemoteAllocationRow) -> RemoteAllocation:
+    """Return the row as a value of the domain."""
+    return RemoteAllocation(row.uuid, row.consumer_uuid, row.host, row.guaranteed, row.project_id, row.user_id)
+
+
+_OF_LENDER = ("kind", "size_mib")
+
+
+def _found(session: Session, *conditions: Any) -> list[Buffer]:
+    query = (
+        select(BufferRow, LenderRow.kind, LenderRow.incarnation == BufferRow.incarnation, LenderRow.buffer_mib)
+        .join(LenderRow, LenderRow.host == BufferRow.lender)
+        .where(*conditions)
+        .order_by(BufferRow.lender, LenderRow.incarnation == BufferRow.incarnation, BufferRow.index)
+    )
+    return [to_domain(row, kind, size_mib) for row, kind, _, size_mib in session.execute(query)]
+
+
+def to_domain(row: BufferRow, kind: str, size_mib: int) -> Buffer:
+    """Return the row as a value of the domain."""
+    return Buffer(
+        lender=row.lender,
+        incarnation=row.incarnation,
+        index=row.index,
+        offset_mib=row.offset_mib,
+        size_mib=size_mib,
+        kind=LenderKind(kind),
+        state=SliceState(row.state),
+        host=row.host,
+        allocation_uuid=row.allocation_uuid,
+        generation=row.generation,
+        promised_to=row.promised_to,
+        leaving=row.leaving,
+        epoch=row.epoch,
+        reason=row.reason,
+    )
+
+
+def _by_incarnation(items: Iterable[Buffer]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for item in items:
+        found.setdefault(item.incarnation, []).append(item.index)
+    return found
+
+
+def _swap(session: Session, swap: BufferSwap) -> None:
+    after, rows = swap.after, table(BufferRow)
+    changed = session.execute(
+        update(rows)
+        .where(
+            BufferRow.incarnation == after.incarnation,
+            BufferRow.index.in_(swap.indexes),
+            BufferRow.state == swap.state,
+            BufferRow.allocation_uuid.is_(None) if swap.owner is None else BufferRow.allocation_uuid == swap.owner,
+        )
+        .values(
+            state=after.state,
+            host=after.host,
+            allocation_uuid=after.allocation_uuid,
+            generation=rows.c.generation + (1 if swap.assigned else 0),
+            epoch=after.epoch,
+            reason=after.reason,
+            changed_at=now_seconds(),
+        )
+    )
+    assert isinstance(changed, CursorResult)
+    if changed.rowcount != len(swap.indexes):
+        raise CompareAndSetLost(f"buffers {swap.indexes} of lender {after.lender} are no longer {swap.state}")

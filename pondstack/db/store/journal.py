@@ -1,0 +1,100 @@
+"""The journal: each (operation id, kind) takes effect once; asking again gets the first answer.
+
+It is also what a stand-by follows. All writers hold the leadership row until they commit, so sequences are committed in
+their order: whoever has read one has read all before it.
+"""
+
+import hashlib
+import json
+from typing import Any
+
+from sqlalchemy import delete, exists, func, insert, select
+from sqlalchemy.engine import CursorResult
+from sqlalchemy.orm import Session, aliased
+
+from pondstack.db.connection.clock import now_seconds
+from pondstack.db.models import OperationRow, table
+from pondstack.domain.errors import OperationMismatch
+
+
+def fingerprint(arguments: dict[str, Any]) -> str:
+    """Return a digest of a request, so that a reused operation id is noticed."""
+    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def recall(session: Session, operation_id: str, kind: str, digest: str) -> dict[str, Any] | None:
+    """Return the effect that the operation had, None when it has not happened; raises OperationMismatch."""
+    row = session.execute(
+        select(OperationRow.fingerprint, OperationRow.effect).where(
+            OperationRow.operation_id == operation_id, OperationRow.kind == kind
+        )
+    ).one_or_none()
+    if row is None:
+        return None
+    if row.fingerprint != digest:
+        raise OperationMismatch(
+            f"operation {operation_id} ({kind}) was already used for another request; make a new id"
+        )
+    return dict(row.effect)
+
+
+def record(session: Session, operation_id: str, kind: str, digest: str, epoch: int, effect: dict[str, Any]) -> None:
+    """Write down what an operation did, in the same transaction."""
+    session.execute(
+        insert(table(OperationRow)).values(
+            operation_id=operation_id,
+            kind=kind,
+            fingerprint=digest,
+            epoch=epoch,
+            effect=effect,
+            created_at=now_seconds(),
+        )
+    )
+
+
+def unanswered(session: Session, kind: str, answer: str) -> list[tuple[str, dict[str, Any], float]]:
+    """Return id, effect and moment of the operations of a `kind` that no `answer` of the same id followed, in order."""
+    other = aliased(OperationRow)
+    query = (
+        select(OperationRow.operation_id, OperationRow.effect, OperationRow.created_at)
+        .where(
+            OperationRow.kind == kind,
+            ~exists().where(other.operation_id == OperationRow.operation_id, other.kind == answer),
+        )
+        .order_by(OperationRow.sequence)
+    )
+    return [(row.operation_id, row.effect, row.created_at) for row in session.execute(query)]
+
+
+def after(session: Session, sequence: int, limit: int) -> list[OperationRow]:
+    """Return the operations that follow a sequence, at most `limit` of them, in order."""
+    query = select(OperationRow).where(OperationRow.sequence > sequence).order_by(OperationRow.sequence).limit(limit)
+    return list(session.execute(query).scalars())
+
+
+def newest(session: Session) -> int:
+    """Return the newest sequence, 0 before the first operation."""
+    return session.execute(select(func.max(OperationRow.sequence))).scalar() or 0
+
+
+def continues(session: Session, sequence: int) -> bool:
+    """Return whether nothing that follows `sequence` was pruned: it is still there itself, or is the start."""
+    if sequence == 0:
+        return True
+    return session.execute(select(OperationRow.sequence).where(OperationRow.sequence == sequence)).scalar() is not None
+
+
+def prune(session: Session, keep_seconds: float) -> int:
+    """Forget operations that are older than `keep_seconds`, the newest one excepted; returns how many."""
+    newest = session.execute(select(func.max(OperationRow.sequence))).scalar()
+    if newest is None:
+        return 0
+    gone = session.execute(
+        delete(OperationRow).where(
+            OperationRow.created_at < now_seconds() - keep_seconds, OperationRow.sequence < newest
+        ),
+        execution_options={"synchronize_session": False},
+    )
+    assert isinstance(gone, CursorResult)
+    return gone.rowcount

@@ -1,0 +1,100 @@
+"""Read side of the ledger, for the API and for audits. Implemented by pondstack.db.read.reader.SqlReader."""
+
+from typing import Protocol
+
+from pondstack.ledger.records import (
+    AllocationRecord,
+    BufferRecord,
+    ControllerView,
+    HostRecord,
+    LeaderRecord,
+    LenderRecord,
+    PoolRecord,
+    SliceRecord,
+    TelemetryRecord,
+)
+
+
+class Reader(Protocol):
+    """Consistent reads; lists are ordered by key, `marker` is exclusive, `limit` None means all."""
+
+    def ping(self) -> None:
+        """Raise Unavailable when the database does not answer."""
+
+    def leader(self) -> LeaderRecord:
+        """Return the leadership row."""
+
+    def controllers(self) -> list[ControllerView]:
+        """List the controllers by name, those that are down too."""
+
+    def pools(self, *, limit: int | None = None, marker: str | None = None) -> list[PoolRecord]:
+        """List pools by uuid."""
+
+    def pool(self, uuid_or_name: str) -> PoolRecord:
+        """Return one pool; raises NotFound."""
+
+    def slices(
+        self,
+        pool_uuid: str,
+        *,
+        state: str | None = None,
+        host: str | None = None,
+        limit: int | None = None,
+        marker: int | None = None,
+    ) -> list[SliceRecord]:
+        """List the slices of a pool by index; raises NotFound for an unknown pool or marker."""
+
+    def slice(self, pool_uuid: str, index: int) -> SliceRecord:
+        """Return one slice; raises NotFound."""
+
+    def hosts(self, *, limit: int | None = None, marker: str | None = None) -> list[HostRecord]:
+        """List hosts by name."""
+
+    def host(self, name: str) -> HostRecord:
+        """Return one host; raises NotFound."""
+
+    def allocations(
+        self,
+        *,
+        project_id: str | None = None,
+        consumer_uuid: str | None = None,
+        host: str | None = None,
+        pool_uuid: str | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[AllocationRecord]:
+        """List allocations by uuid; raises NotFound for an unknown marker."""
+
+    def allocation(self, uuid: str) -> AllocationRecord:
+        """Return one allocation; raises NotFound."""
+
+    def lenders(self, *, limit: int | None = None, marker: str | None = None) -> list[LenderRecord]:
+        """List the hosts that lend memory by name."""
+
+    def lender(self, host: str) -> LenderRecord:
+        """Return one; raises NotFound."""
+
+    def buffers(
+        self,
+        lender: str,
+        *,
+        state: str | None = None,
+        host: str | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[BufferRecord]:
+        """List the buffers of a lender by index; `host`: who borrows them; `marker`: index:incarnation.
+
+        Raises NotFound for an unknown lender, BadRequest for a marker that is none.
+        """
+
+    def buffer(self, lender: str, index: int) -> BufferRecord:
+        """Return one buffer; raises NotFound."""
+
+    def telemetry(
+        self, consumer_uuid: str, *, history: str | None = None, metric: str | None = None, limit: int = 1000
+    ) -> list[TelemetryRecord]:
+        """Return what was measured of a guest: the newest of each metric and node, or, newest first, `history`.
+
+        `history`: `samples` or `periods`. A guest that nobody measured, or that does not exist, has nothing.
+        """

@@ -1,0 +1,64 @@
+"""Client of the agents for remote memory of a consumer (Zombieland 4.2, 4.4): called on the consumer's own host."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+REMOTE_VERSION = "1.2"
+"""The version of the agent's endpoint that these calls came with; an older agent refuses them."""
+
+
+class AgentRemoteAPI(ABC):
+    """The part of AgentAPI for who uses borrowed memory. All raise HostUnusable when the host takes no part in it.
+
+    Answers are {"consumer_uuid", "guaranteed", "state", "mib", "borrowed_mib", "allocations", "socket", "store"}:
+    `socket` is where the consumer's pages are served over NBD, `store` is as doc/source/lending.md has it.
+    """
+
+    @abstractmethod
+    def _call(self, host: str, method: str, *, version: str | None = None, **arguments: Any) -> Any:
+        """Call one agent."""
+
+    def alloc_ext(
+        self, host: str, *, operation_id: str, consumer_uuid: str, mib: int, project_id: str = "", user_id: str = ""
+    ) -> dict[str, Any]:
+        """Borrow memory for an instance, all or nothing (GS_alloc_ext); idempotent by the operation id.
+
+        Raises BufferShortage, BadRequest (no whole buffers), Conflict (it has some, or is being released),
+        OperationMismatch, and Unavailable: repeat it or release; what nobody comes back for is undone.
+        """
+        return self._alloc(host, "alloc_ext", operation_id, consumer_uuid, mib, project_id, user_id)
+
+    def alloc_swap(
+        self, host: str, *, operation_id: str, consumer_uuid: str, mib: int, project_id: str = "", user_id: str = ""
+    ) -> dict[str, Any]:
+        """Borrow what there is, up to `mib`, and more in the background (GS_alloc_swap); idempotent.
+
+        All `mib` can be used at once. Raises as alloc_ext, without BufferShortage.
+        """
+        return self._alloc(host, "alloc_swap", operation_id, consumer_uuid, mib, project_id, user_id)
+
+    def release_remote(self, host: str, *, consumer_uuid: str) -> bool:
+        """Give back all that a consumer has borrowed, its pages are gone; False when it had nothing."""
+        return bool(self._call(host, "release_remote", version=REMOTE_VERSION, consumer_uuid=consumer_uuid))
+
+    def get_remote(self, host: str, *, consumer_uuid: str) -> dict[str, Any] | None:
+        """Return what a consumer has, None when nothing."""
+        answer: dict[str, Any] | None = self._call(
+            host, "get_remote", version=REMOTE_VERSION, consumer_uuid=consumer_uuid
+        )
+        return answer
+
+    def _alloc(
+        self, host: str, method: str, operation_id: str, consumer_uuid: str, mib: int, project_id: str, user_id: str
+    ) -> dict[str, Any]:
+        answer: dict[str, Any] = self._call(
+            host,
+            method,
+            version=REMOTE_VERSION,
+            operation_id=operation_id,
+            consumer_uuid=consumer_uuid,
+            mib=mib,
+            project_id=project_id,
+            user_id=user_id,
+        )
+        return answer

@@ -1,0 +1,64 @@
+"""Lent memory in a real Placement: one provider, what can be claimed of it, and whom it is shared with."""
+
+import pytest
+
+from pondstack.clients.placement import Inventory
+from pondstack.controller.lending.inventory import AGGREGATE, PROVIDER, LendingInventory
+from pondstack.domain.lending import REMOTE_CLASS, Lender, LenderKind
+from pondstack.ledger.buffers import BorrowRequest
+from pondstack.tests.controller.conftest import register_host
+from tests.fixtures.ledgers import report
+from tests.fixtures.memory.lease import take_over
+from tests.fixtures.memory.ledger import MemoryLedger
+from tests.fixtures.memory.store import MemoryStore
+
+SIZE, LIFE = 64, "22222222-2222-4222-8222-222222222222"
+
+
+@pytest.fixture
+def ledger(placement):
+    store = MemoryStore()
+    made = MemoryLedger(store, take_over(store))
+    for host in ("h1", "h2", "h3"):
+        made.heartbeat(report(host, pools=[], borrowed=None if host == "h3" else {}))
+        register_host(placement, host)
+    return made
+
+
+def lend(ledger, count, life=LIFE):
+    ledger.delegate(Lender("h1", life, LenderKind.ACTIVE, SIZE), 1, {index: index * SIZE for index in range(count)})
+
+
+def shared(placement, host):
+    uuid = placement.provider_by_name(host)
+    return AGGREGATE in placement._get(f"/resource_providers/{uuid}/aggregates")["aggregates"]
+
+
+def test_what_can_be_claimed_and_by_whom(ledger, placement) -> None:
+    inventory = LendingInventory(placement, ledger)
+    inventory.write()
+    assert placement.inventory(PROVIDER, REMOTE_CLASS) is None, "nothing is lent, so there is no provider"
+    lend(ledger, 4)
+    inventory.write()
+    assert placement.inventory(PROVIDER, REMOTE_CLASS) == Inventory(256, 0, SIZE, SIZE, 256)
+    assert [shared(placement, host) for host in ("h1", "h2", "h3")] == [True, True, False]
+    uuid = ledger.borrow("op-1", BorrowRequest("vm1", "h2", SIZE, SIZE, guaranteed=True))["allocation_uuid"]
+    ledger.borrow("op-2", BorrowRequest("swap", "h2", SIZE, SIZE, guaranteed=False))
+    inventory.write()
+    assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == SIZE, "swap has no claim"
+    ledger.give_back("op-3", uuid, "h2")
+    ledger.reclaim_buffers("op-4", "h1", SIZE)
+    inventory.write()
+    assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == 3 * SIZE
+    ledger.heartbeat(report("h2", sequence=2, pools=[], borrowed=None))
+    lend(ledger, 0, life="")
+    inventory.write()
+    assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == 1
+    assert [shared(placement, host) for host in ("h1", "h2", "h3")] == [True, False, False]
+
+
+def test_a_new_leader_finds_what_the_former_one_wrote(ledger, placement) -> None:
+    lend(ledger, 2)
+    LendingInventory(placement, ledger).write()
+    LendingInventory(placement, ledger).write()
+    assert placement.inventory(PROVIDER, REMOTE_CLASS).total == 2 * SIZE

@@ -1,0 +1,283 @@
+"""The leader and memory that hosts lend: keys, and what follows once somebody lets go. Agents are plain objects."""
+
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+import oslo_messaging
+import pytest
+
+from pondstack.controller.lending.lenders import BufferSettler, Lenders
+from pondstack.domain.errors import AgentUnavailable, BufferShortage, InUse, StaleEpoch
+from pondstack.domain.lending import Lender, LenderKind
+from pondstack.ledger.buffers import BorrowRequest
+from tests.fixtures.ledgers import report
+from tests.fixtures.memory.lease import take_over
+from tests.fixtures.memory.ledger import MemoryLedger
+from tests.fixtures.memory.store import MemoryStore
+
+SIZE = 64
+
+
+@dataclass
+class Agents:
+    """Lenders and borrowers as the controller calls them. `keys`: live ones, (lender, index) to borrower."""
+
+    keys: dict[tuple[str, int], str] = field(default_factory=dict)
+    used: set[tuple[str, int]] = field(default_factory=set)
+    prepared: dict[tuple[str, int], str] = field(default_factory=dict)
+    ended: list[dict[int, int]] = field(default_factory=list)
+    keep: set[tuple[str, int]] = field(default_factory=set)
+    down: set[str] = field(default_factory=set)
+    refuse: dict[str, Exception] = field(default_factory=dict)
+
+    def export(self, host, *, indexes, borrower, incarnation, generations, **_said):
+        self._asked(host)
+        assert sorted(generations) == sorted(indexes)
+        for index in indexes:
+            if self.keys.get((host, index), borrower) != borrower:
+                raise InUse(f"buffer {index} has a key of {self.keys[host, index]}")
+            self.keys[host, index] = borrower
+            self.used.add((host, index))
+        return {"incarnation": incarnation, "ticket": {}, "keys": {index: f"key {index}" for index in indexes}}
+
+    def revoke(self, host, *, indexes, generations, **_said):
+        self._asked(host)
+        self.ended.append(generations)
+        for index in indexes:
+            self.keys.pop((host, index), None)
+        return list(indexes)
+
+    def prepare(self, host, *, lender, keys, **_said):
+        self._asked(host)
+        self.prepared |= {(lender, index): host for index in keys}
+        return sorted(keys)
+
+    def give_back(self, host, *, lender, indexes, **_said):
+        self._asked(host)
+        return [index for index in indexes if (lender, index) not in self.keep]
+
+    def _asked(self, host):
+        if host in self.down:
+            raise oslo_messaging.MessagingTimeout(host)
+        if host in self.refuse:
+            raise self.refuse[host]
+
+
+class Rack:
+    """Hosts h1 and h2 lend four buffers each; h3 borrows."""
+
+    def __init__(self):
+        store = MemoryStore()
+        self.ledger = MemoryLedger(store, take_over(store))
+        for host in ("h1", "h2", "h3"):
+            self.ledger.heartbeat(report(host, pools=[], borrowed={"lenders": []}))
+        self.lives = {host: str(uuid4()) for host in ("h1", "h2")}
+        for host in self.lives:
+            self.lend(host)
+        self.agents, self.settled = Agents(), 0
+        self.lenders = Lenders(self.ledger, self.agents, self._settle)
+        self.settler = BufferSettler(self.ledger, self.agents)
+
+    def lend(self, host, indexes=range(4), kind=LenderKind.ACTIVE):
+        return self.ledger.delegate(
+            Lender(host, self.lives[host], kind, SIZE), 1, {index: index * SIZE for index in indexes}
+        )
+
+    def borrow(self, count=2, operation=None, guaranteed=True):
+        request = BorrowRequest("vm1", "h3", count * SIZE, SIZE, guaranteed)
+        return self.lenders.borrow(operation or str(uuid4()), request)
+
+    def states(self):
+        return sorted(str(item.state) for item in self.ledger.buffers())
+
+    def _settle(self):
+        self.settled += 1
+
+
+@pytest.fixture
+def rack():
+    return Rack()
+
+
+def test_a_borrower_gets_keys_of_each_lender_and_the_same_again(rack):
+    given = rack.borrow(operation="op-1")
+    assert sorted(given["lenders"]) == ["h1", "h2"]
+    assert set(rack.agents.keys.values()) == {"h3"}
+    assert rack.borrow(operation="op-1") == given
+
+
+def test_what_was_given_back_is_free_only_after_its_keys_are_dead(rack):
+    given = rack.borrow()
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
+    assert rack.settled == 1
+    rack.agents.down = {"h1"}
+    rack.settler.run()
+    assert rack.states() == ["free"] * 7 + ["sanitizing"]
+    assert len(rack.agents.keys) == 1
+    rack.agents.down = set()
+    rack.settler.run()
+    assert rack.states() == ["free"] * 8
+    assert rack.agents.keys == {}
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [({"down": {"h2"}}, AgentUnavailable), ({"refuse": {"h2": StaleEpoch("an older one")}}, StaleEpoch)],
+)
+def test_without_all_keys_nobody_gets_anything(rack, fault, error):
+    vars(rack.agents).update(fault)
+    with pytest.raises(error):
+        rack.borrow(4)
+    assert rack.states() == ["free"] * 4 + ["releasing"] * 4
+    vars(rack.agents).update(down=set(), refuse={})
+    for _ in range(2):
+        rack.settler.run()
+    assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+    assert rack.ledger.remote_allocations() == []
+
+
+def test_an_attempt_that_failed_takes_nothing_from_one_that_was_answered(rack):
+    """Both are of one operation: the borrower asked again because the first one took long."""
+    given = rack.borrow(4, operation="op-1")
+    rack.ledger.acknowledge_borrowed("op-1", given["allocation_uuid"], "h3")
+    rack.agents.down = {"h2"}
+    with pytest.raises(AgentUnavailable):
+        rack.borrow(4, operation="op-1")
+    assert rack.states() == ["free"] * 4 + ["online"] * 4
+
+
+def test_a_lender_gets_its_memory_back_step_by_step(rack):
+    given = rack.borrow(8)
+    rack.ledger.acknowledge_borrowed("op-1", given["allocation_uuid"], "h3")
+    assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == []
+    rack.agents.keep = {("h1", 0)}
+    rack.settler.run()
+    assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == [], "the key of what came back lives until the next round"
+    rack.settler.run()
+    assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == [1]
+    rack.agents.keep = set()
+    for _ in range(2):
+        rack.settler.run()
+    assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == [0, 1]
+    with pytest.raises(BufferShortage):
+        rack.borrow(1)
+
+
+def test_what_a_lender_lost_is_forgotten_once_its_borrower_let_go(rack):
+    given = rack.borrow(8)
+    rack.lives["h1"] = str(uuid4())
+    assert rack.lend("h1", range(1)) == (1, 4)
+    assert rack.states() == ["assigning"] * 4 + ["free"] + ["quarantined"] * 4
+    rack.agents.down = {"h3"}
+    rack.settler.run()
+    assert rack.states().count("quarantined") == 4
+    rack.agents.down = set()
+    rack.settler.run()
+    assert rack.states() == ["assigning"] * 4 + ["free"]
+    assert rack.ledger.remote_allocations()[0].uuid == given["allocation_uuid"]
+
+
+def test_a_fenced_borrower_loses_its_keys_before_anybody_gets_its_buffers(rack):
+    given = rack.borrow(8)
+    rack.ledger.fence_host("h3", "burnt", force=True)
+    assert rack.states() == ["quarantined"] * 8
+    rack.agents.down = {"h1"}
+    rack.settler.run()
+    assert rack.states() == ["free"] * 4 + ["quarantined"] * 4
+    assert {lender for lender, _ in rack.agents.keys} == {"h1"}
+    rack.agents.down = set()
+    rack.settler.run()
+    assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+    assert rack.ledger.remote_allocations() == []
+    rack.lenders.give_back("op-9", given["allocation_uuid"], "h3")  # its word comes late
+
+
+def test_what_a_fenced_host_lent_is_lost(rack):
+    given = rack.borrow(8)
+    rack.ledger.fence_host("h1", "burnt", force=True)
+    assert rack.states() == ["assigning"] * 4 + ["quarantined"] * 4
+    rack.settler.run()
+    assert rack.states() == ["assigning"] * 4
+    assert [item.uuid for item in rack.ledger.remote_allocations()] == [given["allocation_uuid"]]
+
+
+def test_before_it_sleeps_each_buffer_of_a_zombie_gets_its_borrower(rack):
+    rack.lend("h1", kind=LenderKind.ZOMBIE)
+    rack.settler.run()
+    assert [item.promised_to for item in rack.ledger.buffers("h1")] == ["h2", "h3", "h2", "h3"]
+    assert rack.agents.prepared == {("h1", 0): "h2", ("h1", 1): "h3", ("h1", 2): "h2", ("h1", 3): "h3"}
+    rack.agents.refuse = {"h1": AssertionError("it sleeps")}
+    given = rack.borrow(2)
+    assert [(item["lender"], item["index"]) for item in given["buffers"]] == [("h1", 1), ("h1", 3)]
+    assert given["lenders"] == {}
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
+    rack.settler.run()
+    assert [str(item.state) for item in rack.ledger.buffers("h1")] == ["free", "sanitizing"] * 2
+
+
+def test_awake_again_a_lender_makes_promised_keys_dead(rack):
+    rack.lend("h1", kind=LenderKind.ZOMBIE)
+    rack.settler.run()
+    rack.lend("h1")
+    rack.agents.keep = {("h1", 0)}
+    rack.settler.run()
+    assert [item.promised_to for item in rack.ledger.buffers("h1")] == ["h2", None, None, None]
+    assert list(rack.agents.keys) == [("h1", 0)]
+    rack.agents.keep = set()
+    rack.settler.run()
+    assert {item.promised_to for item in rack.ledger.buffers("h1")} == {None}
+    assert rack.agents.keys == {}
+
+
+def test_a_borrower_that_is_away_gets_no_promise_and_keeps_nobody_else_waiting(rack):
+    rack.lend("h1", kind=LenderKind.ZOMBIE)
+    rack.agents.down = {"h2"}
+    rack.settler.run()
+    assert [item.promised_to for item in rack.ledger.buffers("h1")] == [None, "h3", None, "h3"]
+    assert set(rack.agents.keys.values()) == {"h3"}
+
+
+def test_a_loan_that_is_never_acknowledged_comes_back(rack):
+    """Its borrower died, or its controller did before the answer."""
+    rack.borrow(8)
+    rack.settler.run()
+    assert rack.states() == ["assigning"] * 8
+    impatient = BufferSettler(rack.ledger, rack.agents, abandoned_seconds=lambda: -1.0)
+    rack.agents.down = {"h3"}
+    impatient.run()
+    assert rack.states() == ["releasing"] * 8, "its borrower has not let go"
+    assert set(rack.agents.keys.values()) == {"h3"}
+    rack.agents.down = set()
+    for _ in range(2):
+        rack.settler.run()
+    assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+    assert rack.ledger.remote_allocations() == []
+
+
+def test_a_repetition_makes_no_key_of_what_went_back(rack):
+    given = rack.borrow(2, operation="op-1")
+    first = given["buffers"][0]
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3", [(first["incarnation"], first["index"])])
+    rack.settler.run()
+    again = rack.borrow(2, operation="op-1")
+    assert again["buffers"] == given["buffers"][1:]
+    assert list(again["lenders"]) == [given["buffers"][1]["lender"]]
+    assert len(rack.agents.keys) == 1
+
+
+def test_what_ends_keys_says_of_which_owner(rack):
+    for _ in range(2):
+        given = rack.borrow(8)
+        rack.lenders.give_back(str(uuid4()), given["allocation_uuid"], "h3")
+        rack.settler.run()
+    assert rack.agents.ended == [dict.fromkeys(range(4), 1)] * 2 + [dict.fromkeys(range(4), 2)] * 2
+
+
+def test_each_try_of_a_promise_has_keys_of_its_own(rack):
+    rack.lend("h1", range(1), LenderKind.ZOMBIE)
+    rack.agents.down = {"h2"}
+    rack.settler.run()
+    assert rack.agents.ended == [{0: 0}, {0: 1}], "what was there before, and what was not opened"
+    rack.agents.down = set()
+    rack.settler.run()
+    assert (rack.agents.ended[2:], rack.ledger.buffers("h1")[0].generation) == ([{0: 1}], 2)

@@ -1,0 +1,90 @@
+"""When memory whose release had begun goes back to its guest, and when it must not."""
+
+from dataclasses import replace
+
+import pytest
+
+from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile.rules.rules import decide
+from pondstack.domain.model import Extent
+from pondstack.domain.states import SliceState
+from pondstack.tests.controller.builders import IDLE, REPORT_AGE, Builder
+
+BEGUN = (SliceState.RELEASING, SliceState.QUARANTINED)
+SILENT = "agent_down: h1 is silent"
+
+
+def claimed_again(state=SliceState.RELEASING, *, reason=SILENT, age=1000.0, **values):
+    """A world in which an allocation's release had begun, and its claim and its host are back."""
+    built = Builder().allocate(state=state, age=age, **values)
+    for index in (0, 1):
+        built.put(index, state, age=age, host="h1", allocation="a1", reason=reason)
+    return built
+
+
+def found(built):
+    return {finding.code: finding for finding in decide(built.world())}
+
+
+def actions(built):
+    return [finding.action for finding in found(built).values() if finding.action is not None]
+
+
+@pytest.mark.parametrize("state", BEGUN)
+@pytest.mark.parametrize("in_use", [True, False], ids=["running", "off"])
+def test_what_is_claimed_again_and_still_there_goes_back(state, in_use):
+    finding = found(claimed_again(state, in_use=in_use))["claimed_again"]
+    assert finding.action == act.Reclaim("a1")
+    assert finding.host == "h1", "a fresh report is asked for first"
+    assert actions(claimed_again(state, in_use=in_use)) == [act.Reclaim("a1")]
+
+
+@pytest.mark.parametrize("state", BEGUN)
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda built: built.claims.clear(),
+        lambda built: setattr(built, "placement", False),
+        lambda built: built.silence(),
+        lambda built: built.fence(),
+        lambda built: built.attached["h1"].clear(),
+        lambda built: built.attached["h1"][0].update(extents=[{"start": 0, "count": 1}]),
+        lambda built: built.attached["h1"][0].update(extents=[{"start": 0, "count": 3}]),
+        lambda built: built.allocate(replace(IDLE, uuid="a2", extents=(Extent(4, 2),)), age=5),
+    ],
+    ids=[
+        "unclaimed",
+        "Placement does not tell",
+        "its host is silent",
+        "its host is fenced",
+        "its host has let go",
+        "its host holds a part",
+        "its host holds more",
+        "a newer allocation has the claim",
+    ],
+)
+def test_without_each_of_the_proofs_it_does_not(state, change):
+    built = claimed_again(state)
+    change(built)
+    assert act.Reclaim("a1") not in actions(built)
+
+
+@pytest.mark.parametrize("state", BEGUN)
+def test_a_report_that_may_be_older_than_the_release_proves_nothing(state):
+    assert actions(claimed_again(state, age=REPORT_AGE + 0.5)) == []
+
+
+@pytest.mark.parametrize("reason", ["agent_lost: x", "device_failed: x", "host_fenced: x", "permission_differs: x"])
+def test_what_was_set_aside_for_another_reason_stays(reason):
+    assert act.Reclaim("a1") not in actions(claimed_again(SliceState.QUARANTINED, reason=reason))
+
+
+def test_what_may_be_claimed_is_not_asked_for_while_it_is_there():
+    built = claimed_again(in_use=False)
+    built.placement = False
+    assert found(built)["releasing"].action is None
+
+
+def test_what_is_gone_is_confirmed_although_it_is_claimed():
+    """So that nothing stays RELEASING: the host says again that it holds none of it, which takes nothing from it."""
+    assert found(claimed_again(attached=False))["releasing"].action == act.Offline("h1", "a1")

@@ -1,0 +1,105 @@
+"""Who gets which buffers: zombies first, spread over lenders, never one's own; who gives which back."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pondstack.domain import buffer_choice
+from pondstack.domain.errors import BufferShortage
+from pondstack.domain.lending import Buffer, LenderKind
+from pondstack.domain.states import SliceState
+
+ZOMBIE, ACTIVE = LenderKind.ZOMBIE, LenderKind.ACTIVE
+
+
+def buffers(lender: str, count: int, kind: LenderKind = ZOMBIE, **values) -> list[Buffer]:
+    return [Buffer(lender, f"life-{lender}", index, index * 64, 64, kind, **values) for index in range(count)]
+
+
+def owned(item: Buffer, allocation: str = "a1") -> Buffer:
+    return replace(item, state=SliceState.ONLINE, host="h9", allocation_uuid=allocation)
+
+
+def lenders(chosen) -> list[str]:
+    return [item.lender for item in chosen]
+
+
+def test_zombies_come_first_and_each_takes_its_part() -> None:
+    free = buffers("a1", 8, ACTIVE) + buffers("z1", 3) + buffers("z2", 2)
+    assert lenders(buffer_choice.choose(free, 4, guaranteed=True)) == ["z1", "z1", "z2", "z1"]
+    assert sorted(lenders(buffer_choice.choose(free, 7, guaranteed=True))) == ["a1", "a1", "z1", "z1", "z1", "z2", "z2"]
+
+
+def test_all_or_nothing_against_as_much_as_there_is() -> None:
+    free = buffers("z1", 3)
+    with pytest.raises(BufferShortage, match="4 buffers are wanted and 3 are free"):
+        buffer_choice.choose(free, 4, guaranteed=True)
+    assert len(buffer_choice.choose(free, 4, guaranteed=False)) == 3
+    assert buffer_choice.choose([], 4, guaranteed=False) == ()
+    with pytest.raises(ValueError, match="0 buffers"):
+        buffer_choice.choose(free, 0, guaranteed=False)
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=5), st.integers(1, 40))
+def test_no_lender_has_more_than_its_part(sizes: list[int], count: int) -> None:
+    """The one that gives most gives no more than one buffer above what an even spread over those with room needs."""
+    free = [item for number, size in enumerate(sizes) for item in buffers(f"z{number}", size)]
+    chosen = buffer_choice.choose(free, count, guaranteed=False)
+    assert len(set(chosen)) == len(chosen) == min(count, sum(sizes))
+    left = [size - lenders(chosen).count(f"z{number}") for number, size in enumerate(sizes)]
+    given_by = [number for number, size in enumerate(sizes) if left[number] < size]
+    assert max(left) - min(left[number] for number in given_by) <= 1
+
+
+def test_what_a_borrower_cannot_have() -> None:
+    items = [
+        *buffers("me", 1, promised_to="me"),
+        *buffers("dead", 1, promised_to="me"),
+        *buffers("leaver", 1, leaving=True, promised_to="me"),
+        *buffers("asleep", 1),
+        *buffers("promised", 1, promised_to="another"),
+        owned(buffers("taken", 1)[0]),
+        replace(buffers("dirty", 1)[0], state=SliceState.SANITIZING),
+        *buffers("mine", 1, promised_to="me"),
+        *buffers("fine", 1, ACTIVE),
+    ]
+    assert lenders(buffer_choice.usable(items, "me", {"dead"})) == ["mine", "fine"]
+
+
+def test_reclaim_takes_first_what_harms_least() -> None:
+    free, swap, ext, large = buffers("z1", 6)[:1], [], [], []
+    one, two, three, four, five = buffers("z1", 6)[1:]
+    swap, ext, large = [owned(one, "swap")], [owned(two, "small")], [owned(item, "large") for item in (three, four)]
+    leaving = replace(five, leaving=True)
+    mine = [*large, *ext, *swap, *free, leaving]
+    order = buffer_choice.to_reclaim(mine, 9, {"swap"})
+    assert [item.index for item in order] == [5, 0, 1, 3, 4, 2]
+    assert buffer_choice.to_reclaim(mine, 2, {"swap"}) == order[:2]
+    assert buffer_choice.to_reclaim(mine, 0, set()) == ()
+
+
+def test_the_zombie_with_the_fewest_allocated_buffers_is_woken() -> None:
+    used = [owned(item) for item in buffers("z1", 2)]
+    assert buffer_choice.least_used_zombie([*used, *buffers("z2", 5), *buffers("z3", 1)]) == "z2"
+    assert buffer_choice.least_used_zombie(buffers("a1", 2, ACTIVE)) is None
+
+
+def test_an_idle_zombie_sleeps_deeper_only_when_enough_stays() -> None:
+    rack = [*buffers("z1", 4), *buffers("z2", 6), owned(buffers("z3", 1)[0])]
+    assert buffer_choice.may_sleep_deeper(rack, 6 * 64) == ("z1",)
+    assert buffer_choice.may_sleep_deeper(rack, 6 * 64 + 1) == ()
+    assert buffer_choice.may_sleep_deeper(rack, 0) == ("z1", "z2")
+
+
+def test_active_hosts_are_asked_evenly_and_for_whole_buffers() -> None:
+    assert buffer_choice.ask_active(200, {"a": 1000, "b": 900, "c": 63}, 64) == {"a": 2, "b": 2}
+    assert buffer_choice.ask_active(10**6, {"a": 130}, 64) == {"a": 2}
+    assert buffer_choice.ask_active(0, {"a": 130}, 64) == {}
+
+
+def test_before_a_lender_sleeps_each_free_buffer_gets_its_one_borrower() -> None:
+    mine = [*buffers("z1", 3), owned(replace(buffers("z1", 4)[3]))]
+    assert buffer_choice.promise(mine, ["h2", "z1", "h1"]) == {0: "h1", 1: "h2", 2: "h1"}
+    assert buffer_choice.promise(mine, ["z1"]) == {}

@@ -1,0 +1,99 @@
+"""The way back of a release that had begun, on all three databases: what it takes, and what it must never take."""
+
+import pytest
+
+from pondstack.domain.errors import NotLeader
+from pondstack.ledger.failures import failure_of
+from pondstack.ledger.ledger import Ledger
+from pondstack.tests.ledger.test_ledger import request, states
+from tests.fixtures import lead
+from tests.fixtures.ledgers import POOL, report
+
+SILENT = "agent_down: h1 is silent"
+
+
+@pytest.fixture
+def held(ledger) -> str:
+    """An allocation of two slices, ONLINE on h1."""
+    uuid = ledger.assign("op-1", request())["allocation_uuid"]
+    ledger.acknowledge("op-1", uuid, "h1")
+    return uuid
+
+
+def test_a_release_that_began_is_taken_back(ledger, reader, held):
+    ledger.begin_release(held, "nobody claims it")
+    assert ledger.reclaim(held) == 2
+    assert states(reader) == ["online", "online", "free", "free"]
+    item = reader.slices(POOL)[0]
+    assert (item.host, item.allocation_uuid, item.reason) == ("h1", held, "")
+
+
+def test_what_was_set_aside_for_its_hosts_silence_comes_back(ledger, reader, held):
+    ledger.begin_release(held, "nobody claims it")
+    ledger.quarantine_allocation(held, SILENT)
+    assert ledger.reclaim(held) == 2
+    assert states(reader) == ["online", "online", "free", "free"]
+    assert reader.slices(POOL, host="h1")[0].reason == ""
+
+
+@pytest.mark.parametrize("reason", ["agent_lost: h1 does not report it", "permission_differs: h2", failure_of(1)])
+def test_what_was_set_aside_for_another_reason_stays(ledger, reader, held, reason):
+    ledger.quarantine_allocation(held, reason)
+    assert ledger.reclaim(held) == 0
+    assert states(reader)[:2] == ["quarantined"] * 2
+
+
+def test_all_of_it_comes_back_or_nothing(ledger, reader, held):
+    ledger.quarantine_allocation(held, SILENT)
+    ledger.audit_slices(POOL, [0], "for the test")
+    ledger.quarantine_slices(POOL, [0], "permission_left: h2", host="h1", allocation_uuid=held)
+    assert ledger.reclaim(held) == 0
+    assert states(reader)[:2] == ["quarantined"] * 2
+
+
+def test_a_release_that_its_host_confirmed_is_not_taken_back(ledger, reader, held):
+    ledger.begin_release(held, "nobody claims it")
+    ledger.release("op-2", held, "h1")
+    assert ledger.reclaim(held) == 0
+    assert states(reader)[:2] == ["sanitizing"] * 2
+
+
+def test_a_confirmation_that_comes_late_still_counts(ledger, reader, held):
+    """The host had let go before it heard of the way back: nobody holds the slices, so they must not stay ONLINE."""
+    ledger.begin_release(held, "nobody claims it")
+    ledger.reclaim(held)
+    assert ledger.release("op-2", held, "h1") == POOL
+    assert states(reader)[:2] == ["sanitizing"] * 2
+    assert reader.allocations() == []
+    assert ledger.reclaim(held) == 0
+
+
+@pytest.mark.parametrize("silent", [True, False])
+def test_a_fenced_hosts_memory_stays_aside(ledger, reader, held, silent):
+    """It may have been set aside before the fence, so that the reason does not tell."""
+    if silent:
+        ledger.quarantine_allocation(held, SILENT)
+    else:
+        ledger.begin_release(held, "nobody claims it")
+    ledger.fence_host("h1", "it burns", force=True)
+    assert ledger.reclaim(held) == 0
+    assert states(reader)[:2] == ["quarantined"] * 2
+
+
+def test_what_is_online_or_unknown_needs_no_way_back(ledger, held):
+    assert ledger.reclaim(held) == 0
+    assert ledger.reclaim("none") == 0
+
+
+def test_what_was_never_acknowledged_has_none(ledger, reader):
+    uuid = ledger.assign("op-1", request())["allocation_uuid"]
+    assert ledger.reclaim(uuid) == 0
+    assert states(reader)[:2] == ["assigning"] * 2
+
+
+def test_a_deposed_leader_takes_nothing_back(ledger, reader, held):
+    ledger.begin_release(held, "nobody claims it")
+    Ledger(ledger.database, lead(ledger.database, "next")).heartbeat(report("h1", sequence=2))
+    with pytest.raises(NotLeader):
+        ledger.reclaim(held)
+    assert states(reader)[:2] == ["releasing"] * 2

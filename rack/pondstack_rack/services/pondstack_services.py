@@ -1,0 +1,179 @@
+"""pondstack's own part of the rack: the pool device, controller, API and agents."""
+
+import os
+import signal
+import subprocess
+
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.exceptions import HttpError
+
+from pondstack.devices import pool_uuid
+from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
+from pondstack_agent.helper.lock import lock_held, pid_of
+from pondstack_agent.pagestore.process import LOCK as PAGE_STORE_LOCK
+from pondstack_rack import config, daemon
+from pondstack_rack.daemon import Daemon
+from pondstack_rack.layout import Layout, RackError, program
+from pondstack_rack.processes import rpc, run, wsgi
+from pondstack_rack.services import keystone, tcg_qemu
+
+ROOM_MIB = 16
+"""What the device keeps beside its memory."""
+SERIAL = "rack-pool0"
+POOL_SECONDS = 150.0
+CONTROLLERS = ("controller1", "controller2")
+"""Names of the controllers: on one database and one broker, one leads and the other stands by."""
+KINDS = ("nova-compute", "pondstack-agent", "pondstack-controller")
+"""Services of which there are several, each of a host or with a name of its own."""
+UNMOUNT_SECONDS = 10.0
+LENDER_SECONDS = 20.0
+
+
+def make_pool(layout: Layout) -> None:
+    """Mount the memory that stands for the pool device, and make the device in it."""
+    layout.pool.mkdir(exist_ok=True)
+    if not pool_is_mounted(layout):
+        size = f"size={layout.sizes.slices * 1024 + ROOM_MIB}m,mode=700"
+        _call("mount", "-t", "tmpfs", "-o", size, "pondstack-pool", str(layout.pool))
+    device = ["device", "create", str(layout.pool_device), "--slices", str(layout.sizes.slices), "--serial", SERIAL]
+    run(layout, "pool", [program("pondstack-manage"), *device])
+
+
+def pool_is_mounted(layout: Layout) -> bool:
+    """Whether the pool's memory is there; it is gone after a restart of the machine."""
+    return os.path.ismount(layout.pool)
+
+
+def unmount_pool(layout: Layout) -> None:
+    """Give the pool's memory back."""
+    if not daemon.wait_until(lambda: _unmounted(layout), UNMOUNT_SECONDS):
+        _call("umount", str(layout.pool))
+
+
+def _unmounted(layout: Layout) -> bool:
+    # The last process that had it open may still be dying.
+    return (
+        not pool_is_mounted(layout) or subprocess.run(["umount", str(layout.pool)], capture_output=True).returncode == 0
+    )
+
+
+def controller_service(name: str) -> str:
+    """Return the name of a controller's service."""
+    return f"pondstack-{name}"
+
+
+def service_of(kind: str, host: str) -> str:
+    """Return the service of a kind that is of a host, or the controller with that name."""
+    return controller_service(host) if kind == "pondstack-controller" else f"{kind}-{host}"
+
+
+def controller(layout: Layout, name: str) -> Daemon:
+    """Return a controller. It is ready when it answers reads, whether it leads or stands by."""
+    service = controller_service(name)
+    files = (layout.etc / "pondstack.conf", layout.etc / f"{service}.conf")
+    argv = [program("pondstack-controller"), *(word for file in files for word in ("--config-file", str(file)))]
+    return rpc(layout, service, argv, f"pondstack-node.{name}")
+
+
+def api(layout: Layout) -> Daemon:
+    """Return the REST API."""
+    env = {"PONDSTACK_CONF_FILE": str(layout.etc / "pondstack.conf")}
+    return wsgi(layout, "pondstack-api", "pondstack_api.wsgi:application", env)
+
+
+def agent(layout: Layout, host: str) -> Daemon:
+    """Return the agent of a host; one of a libvirt host runs in the host's namespaces."""
+    argv = [program("pondstack-agent"), "--config-file", str(layout.etc / f"pondstack-agent-{host}.conf")]
+    if host in layout.libvirt_hosts:
+        argv = [str(layout.bin / f"in-{host}"), *argv]
+    return rpc(layout, f"pondstack-agent-{host}", argv, f"pondstack-agent.{host}")
+
+
+def services(layout: Layout) -> dict[str, Daemon]:
+    """Return pondstack's services by name."""
+    agents = {f"pondstack-agent-{host}": agent(layout, host) for host in layout.all_hosts}
+    controllers = {controller_service(name): controller(layout, name) for name in CONTROLLERS}
+    return controllers | {"pondstack-api": api(layout)} | agents
+
+
+def configure(layout: Layout, values: dict[str, object]) -> None:
+    """Write pondstack's own configuration files and the emulator's script."""
+    programs = {"pondstack_qemu": program("pondstack-qemu"), "python": program("python"), "tcg_qemu": tcg_qemu.__file__}
+    values = {**values, **programs, "pool_device": layout.pool_device}
+    config.write(layout.etc / "pondstack.conf", config.render("pondstack.conf", values))
+    for name in CONTROLLERS:
+        text = config.render("pondstack-controller.conf", {"name": name})
+        config.write(layout.etc / f"{controller_service(name)}.conf", text)
+    for host in layout.all_hosts:
+        own = {"host": host, "directory": layout.host(host), "lenders": layout.lenders}
+        text = config.render("pondstack-agent.conf", {**values, **own})
+        config.write(layout.etc / f"pondstack-agent-{host}.conf", text)
+    for name in ("qemu-pond", "qemu-tcg"):
+        config.write(layout.bin / name, config.render(f"{name}.sh", values), mode=0o700)
+
+
+def lender_processes(layout: Layout) -> list[int]:
+    """Return the processes that hold what hosts lend: they outlive their agents, which start them."""
+    folders = [layout.host(host) / "agent" / "lender" for host in layout.all_hosts]
+    return [pid_of(folder) for folder in folders if lock_held(folder)]
+
+
+def page_stores(layout: Layout) -> list[int]:
+    """Return the processes that keep what is in borrowed memory: they outlive their agents, too."""
+    folders = [path for host in layout.all_hosts for path in (layout.host(host) / "agent" / "pages").glob("*")]
+    return [pid_of(folder, PAGE_STORE_LOCK) for folder in folders if lock_held(folder, PAGE_STORE_LOCK)]
+
+
+def end_lenders(layout: Layout) -> None:
+    """End the processes that hold what hosts lend, and what they borrow."""
+
+    def left() -> list[int]:
+        return page_stores(layout) + lender_processes(layout)
+
+    for pid in left():
+        os.kill(pid, signal.SIGKILL)
+    if not daemon.wait_until(lambda: not left(), LENDER_SECONDS, poll_seconds=0.05):
+        raise RackError(f"the lenders and page stores {left()} do not end; look at them by ps")
+
+
+def wait_for_pool(layout: Layout) -> None:
+    """Wait until the pool and its hosts are in Placement and every agent reports: only then can a guest be placed."""
+    session = keystone.session(layout)
+    placement = Adapter(session, service_type="placement", region_name="RegionOne", default_microversion="1.39")
+    memory = Adapter(session, service_type="memory", region_name="RegionOne")
+    wanted = set(layout.all_hosts)
+    missing = ""
+
+    def complete() -> bool:
+        nonlocal missing
+        try:
+            missing = _missing(placement, memory, wanted)
+        except HttpError as error:
+            missing = str(error)
+        return not missing
+
+    if not daemon.wait_until(complete, POOL_SECONDS, poll_seconds=0.5):
+        logs = f"{layout.log}/pondstack-controller*.log, pondstack-agent-*.log"
+        raise RackError(f"after {POOL_SECONDS:.0f} s the pool is not ready: {missing}; logs: {logs}")
+
+
+def _missing(placement: Adapter, memory: Adapter, wanted: set[str]) -> str:
+    provider = f"/resource_providers/{pool_uuid(SERIAL)}"
+    if RESOURCE_CLASS not in placement.get(f"{provider}/inventories").json()["inventories"]:
+        return "it has no inventory in Placement"
+    shared = ",".join(placement.get(f"{provider}/aggregates").json()["aggregates"])
+    members = placement.get(f"/resource_providers?member_of=in:{shared}").json()["resource_providers"] if shared else []
+    if outside := wanted - {entry["name"] for entry in members}:
+        return f"Placement does not share it with {', '.join(sorted(outside))}"
+    # nova-compute's first update is lost, to be repeated a minute later, when our aggregate comes in the middle of it.
+    ready = placement.get(f"/resource_providers?required={COMPUTE_TRAIT}").json()["resource_providers"]
+    if unready := wanted - {entry["name"] for entry in ready}:
+        return f"nova-compute of {', '.join(sorted(unready))} has not told Placement its traits"
+    up = {host["name"] for host in memory.get("/hosts?limit=1000").json()["hosts"] if host["up"]}
+    return f"no word from the agents of {', '.join(sorted(wanted - up))}" if wanted - up else ""
+
+
+def _call(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RackError(f"{' '.join(argv)}: {done.stderr.strip()}")

@@ -1,0 +1,85 @@
+"""The real servers start, keep what was committed over stop and kill, and leave no process behind."""
+
+from pathlib import Path
+
+import oslo_messaging
+import pytest
+import sqlalchemy as sa
+from oslo_config import cfg
+
+from pondstack_rack import daemon
+from pondstack_rack.servers import MariaDBServer, PostgreSQLServer, RabbitMQServer
+
+
+@pytest.mark.parametrize("server_class", [MariaDBServer, PostgreSQLServer])
+def test_database_survives_restart_and_kill(server_class, short_directory):
+    server = server_class(short_directory("s"))
+    server.start()
+    try:
+        url = server.database_url("one")
+        assert server.database_url("one") == url
+        engine = sa.create_engine(url, poolclass=sa.NullPool)
+        with engine.begin() as connection:
+            connection.execute(sa.text("CREATE TABLE t (x INTEGER)"))
+            connection.execute(sa.text("INSERT INTO t VALUES (1)"))
+        pid = server.daemon.pid
+        server.start()
+        assert server.daemon.pid == pid
+        server.restart()
+        assert server.daemon.pid != pid
+        with engine.begin() as connection:
+            connection.execute(sa.text("INSERT INTO t VALUES (2)"))
+        server.kill()
+        server.start()
+        with engine.begin() as connection:
+            assert connection.execute(sa.text("SELECT count(*) FROM t")).scalar() == 2
+    finally:
+        server.stop()
+    server.stop()
+    assert not server.running
+
+
+def test_rabbitmq_answers_and_takes_its_epmd_along(short_directory):
+    server = RabbitMQServer(short_directory("s"))
+    server.start()
+    try:
+        url = server.transport_url("other")
+        assert server.transport_url("other") == url
+        transport = oslo_messaging.get_notification_transport(cfg.ConfigOpts(), url=url)
+        notifier = oslo_messaging.Notifier(transport, publisher_id="t", driver="messagingv2", topics=["t"])
+        notifier.info({}, "event", {})
+        assert "t.info" in server.rabbitmqctl("-p", "other", "list_queues", "name")
+        transport.cleanup()
+        server.kill()
+        server.start()
+    finally:
+        server.stop()
+    assert not server.running
+    assert not server._epmd.running
+
+
+def test_a_failed_start_names_the_log(tmp_path: Path):
+    broken = daemon.Daemon("broken", ["/bin/sh", "-c", "echo no such luck; exit 3"], tmp_path, ready=lambda: False)
+    with pytest.raises(daemon.DaemonFailed, match=r"broken ended.*broken\.log\n    no such luck"):
+        broken.start()
+
+
+def test_the_pid_of_another_process_is_left_alone(tmp_path: Path):
+    one = daemon.Daemon("one", ["/bin/sleep", "60"], tmp_path)
+    one.start()
+    try:
+        record = one.pid_file.read_text()
+        one.pid_file.write_text(record.replace('"create_time": ', '"create_time": 1'))
+        assert not one.running
+        one.stop()
+        one.pid_file.write_text(record)
+        assert one.running
+    finally:
+        one.stop()
+    assert not one.running
+
+
+def test_a_long_directory_is_refused_by_name(tmp_path: Path):
+    server = MariaDBServer(tmp_path / ("d" * 120))
+    with pytest.raises(daemon.DaemonFailed, match="longer than a unix socket"):
+        server.start()

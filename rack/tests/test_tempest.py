@@ -1,0 +1,126 @@
+"""Tempest's results as they are read and told; Nova's configuration without us."""
+
+import io
+
+import pytest
+import subunit
+
+from pondstack_rack import config
+from pondstack_rack.layout import RackError
+from pondstack_rack.tempest import compare, conf, results
+from pondstack_rack.tempest.results import Comparison, Results
+
+
+def _stream(*events: tuple[str, str, str]) -> bytes:
+    """A stream as stestr writes it: test, status, and the reason of a skip."""
+    out = io.BytesIO()
+    stream = subunit.StreamResultToBytes(out)
+    for test, status, reason in events:
+        stream.status(test_id=test, test_status="inprogress")
+        if reason:
+            stream.status(
+                test_id=test, file_name="reason", file_bytes=reason.encode(), mime_type="text/plain", eof=True
+            )
+        if status:
+            stream.status(test_id=test, test_status=status)
+    return out.getvalue()
+
+
+def test_outcomes_and_reasons_are_read() -> None:
+    found = results.parse(
+        _stream(("a", "success", ""), ("b", "fail", ""), ("c", "skip", "no\n such  thing"), ("d", "uxsuccess", ""))
+    )
+    assert found.outcomes == {"a": "passed", "b": "failed", "c": "skipped", "d": "failed"}
+    assert found.reasons == {"c": "no such thing"}
+
+
+def test_a_test_that_began_and_never_ended_has_failed() -> None:
+    assert results.parse(_stream(("a", "", ""))).outcomes == {"a": "failed"}
+
+
+def test_an_empty_stream_has_no_test() -> None:
+    assert results.parse(b"").outcomes == {}
+
+
+def test_the_summary_ends_with_the_three_figures() -> None:
+    found = Results({"a": "passed", "b": "failed", "c": "skipped"}, {"c": "no such thing"})
+    assert found.summary() == ["FAILED   b", "skipped  c: no such thing", "1 passed, 1 failed, 1 skipped"]
+
+
+def test_the_same_test_in_two_places_counts_twice() -> None:
+    found = Results()
+    found.add(Results({"a": "passed"}), "here")
+    found.add(Results({"a": "skipped"}, {"a": "no such thing"}), "there")
+    assert found.summary() == ["skipped  there: a: no such thing", "1 passed, 0 failed, 1 skipped"]
+
+
+def test_exclusions_of_chosen_tests_count_as_skipped() -> None:
+    found = Results({"t.servers.A.x": "passed"})
+    excluded = "^t\\.servers\\.A\\.y  # no port\n^t\\.volumes\\.B\\.z  # no disk\n"
+    found.leave_out("# why\n^t\\.servers\\.A\\.\n", excluded)
+    assert found.outcomes == {"t.servers.A.x": "passed", "t.servers.A.y": "skipped"}
+    assert found.reasons == {"t.servers.A.y": "no port"}
+
+
+def test_each_exclusion_has_a_reason_and_is_of_a_pass() -> None:
+    chosen = config.template("tempest-libvirt.txt") + config.template("tempest-fake.txt")
+    lines = config.template("tempest-exclude.txt").splitlines()
+    found = Results()
+    found.leave_out(chosen, "\n".join(lines))
+    assert len(found.outcomes) == len(lines)
+    assert all(found.reasons.values())
+
+
+def test_regressions_are_what_passes_without_us_only() -> None:
+    without = Results({"a": "passed", "b": "passed", "c": "failed", "d": "passed", "e": "skipped"}, {"e": "no disk"})
+    with_ours = Results({"a": "passed", "b": "failed", "c": "passed", "e": "skipped"}, {"e": "no disk"})
+    found = Comparison(without, with_ours)
+    assert not found.holds
+    assert found.regressions() == ["b: passed without, failed with", "d: passed without, not run with"]
+    assert found.summary() == [
+        "FAILED   b",
+        "skipped  e: no disk",
+        "DIFFERS  b: passed without, failed with",
+        "DIFFERS  c: failed without, passed with",
+        "DIFFERS  d: passed without, not run with",
+        "with pondstack in Nova: 2 passed, 1 failed, 1 skipped",
+        "without: 3 passed, 1 failed, 1 skipped",
+        "3 differences, 2 regressions",
+    ]
+
+
+def test_a_comparison_holds_when_nothing_fails_with_us() -> None:
+    """What fails both ways is no regression, and is not as it should be."""
+    assert Comparison(Results({"a": "failed"}), Results({"a": "passed"})).holds
+    assert not Comparison(Results({"a": "failed"}), Results({"a": "failed"})).holds
+
+
+def test_nova_without_us_has_nothing_of_ours() -> None:
+    for name in ("nova.conf", "nova-compute.conf"):
+        for driver in compare.STOCK_DRIVERS:
+            text = config.template(name).replace("${compute_driver}", driver)
+            found = compare.plain(text)
+            assert "pondstack_nova" not in found
+            assert "Pond" not in found
+            assert "ComputeFilter" in found or name != "nova.conf"
+    with pytest.raises(RackError, match="nothing of pondstack"):
+        compare.plain("[DEFAULT]\ncompute_driver = libvirt.LibvirtDriver\n")
+
+
+def test_the_passes_are_what_the_rack_has_hosts_for(tmp_path) -> None:
+    from pondstack_rack.layout import Layout, Sizes
+
+    def names(hosts: int, fakes: int) -> list[str]:
+        return [one.name for one in conf.passes(Layout(tmp_path, Sizes(hosts, fakes), "secret"))]
+
+    assert names(2, 4) == ["pondstack", "stock-libvirt", "stock-fake"]
+    assert names(0, 2) == ["pondstack", "stock-fake"]
+    assert names(1, 0) == ["pondstack", "stock-libvirt"]
+
+
+def test_servers_have_ports_on_fake_computes_only(tmp_path) -> None:
+    """A libvirt host would have to wire them."""
+    from pondstack_rack.layout import Layout, Sizes
+
+    found = {one.name: one.networks for one in conf.passes(Layout(tmp_path, Sizes(2, 4), "secret"))}
+    assert found == {"pondstack": False, "stock-libvirt": False, "stock-fake": True}

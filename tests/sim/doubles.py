@@ -1,0 +1,270 @@
+"""What the controller's real Node and Leader are joined with in a history, in place of bus, threads and SQL."""
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import oslo_messaging
+
+from pondstack.controller.pool.devices import DeviceSpec
+from pondstack.controller.pool.inventory import InventorySync
+from pondstack.controller.workers import WakeableWorker
+from pondstack.devices.base import PoolDevice
+from pondstack.domain.rack import RackView
+from pondstack.rpc.transport import CONTROLLER_TOPIC
+
+from . import settings
+from .api import SimAgentAPI, SimNodeAPI
+from .fault_links import DeviceLink
+from .host import serving
+from .kernel import Process, Scheduler
+from .threads import SimExecutor
+
+if TYPE_CHECKING:
+    from .rack import Rack
+
+
+class SimParts:
+    """pondstack.controller.node.resources.ControllerResources over the simulated world."""
+
+    def __init__(self, rack: "Rack", name: str, process: Process) -> None:
+        self._rack = rack
+        self.conf = settings.controller_conf(name, rack.history.buffer_slices)
+        self.clock = lambda: rack.scheduler.now
+        self.terms = settings.TERMS
+        self.broker_terms = settings.BROKER_TERMS
+        self.name = name
+        self.holder = f"{name}:{rack.lives(name)}"
+        self.database = rack.database(process)
+        self.leadership = rack.lease(process)
+        self.reader = rack.reader(self.database)
+        self.specs = [DeviceSpec(pool, "memory", pool) for pool in rack.history.pools]
+        self.placement = rack.placement
+        self.transport = None
+        self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
+        self.tell_failed = lambda _event: None
+
+    def conf_of_node(self) -> SimpleNamespace:
+        """Return a configuration that the double of ControllerResources knows these parts by."""
+        self.conf.parts = self
+        return self.conf
+
+    def device(self, spec: DeviceSpec) -> PoolDevice:
+        """Return a way to a device."""
+        return DeviceLink(self._rack.devices[spec.name], self._rack.moments)
+
+    def buffer_slices(self) -> int:
+        """Return how many free slices per pool are kept back."""
+        return self._rack.history.buffer_slices
+
+    def tell_failed(self, *_arguments: Any) -> None:
+        """Nobody listens to notifications."""
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class SimServer:
+    """An RPC server of oslo.messaging."""
+
+    def __init__(self, rack: "Rack", target: Any, endpoints: Sequence[Any]) -> None:
+        self._rack = rack
+        self._endpoints = endpoints
+        self._topics = (
+            {target.topic} if target.topic == CONTROLLER_TOPIC else {target.topic, f"{target.topic}.{target.server}"}
+        )
+        self._servers: list[tuple[str, Any]] = []
+        self.epoch: int | None = None
+
+    def start(self) -> None:
+        """Consume."""
+        task = self._rack.scheduler.current()
+        assert task is not None
+        if CONTROLLER_TOPIC in self._topics:
+            self._rack.opened(task.process)
+        for topic in sorted(self._topics):
+            self._servers.append((topic, self._rack.network.serve(topic, task.process, self._handle)))
+
+    def stop(self) -> None:
+        """Consume no more."""
+        for topic, server in self._servers:
+            self._rack.network.leave(topic, server)
+
+    def wait(self) -> None:
+        """Requests under way end by themselves."""
+
+    def _handle(self, method: str, arguments: Mapping[str, Any]) -> Any:
+        try:
+            answer = getattr(serving(self._endpoints, method), method)({}, **arguments)
+        except oslo_messaging.ExpectedException as wrapped:
+            raise wrapped.exc_info[1] from None
+        if method == "assign":
+            self._rack.watch.granted(arguments["operation_id"], answer)
+        return answer
+
+
+class StillFollower:
+    """pondstack.controller.node.follower.Follower where nobody reads a stand-by's view."""
+
+    sequence = 0
+
+    def __init__(self, *_arguments: Any) -> None:
+        pass
+
+    def poll(self) -> None:
+        """Follow nothing."""
+
+    def view(self) -> tuple[RackView, int]:
+        """Return an empty view."""
+        return RackView(), 0
+
+
+class Periodics:
+    """Stands in for futurist.periodics: a worker runs its tasks one after the other, when they are due."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+
+    def periodic(self, spacing: float, run_immediately: bool = False) -> Callable[[Any], Any]:
+        """Mark a task."""
+
+        def mark(work: Any) -> Any:
+            work.spacing, work.first = spacing, 0.0 if run_immediately else spacing
+            return work
+
+        return mark
+
+    def PeriodicWorker(self, tasks: Any, **_named: Any) -> "Worker":
+        """Return a worker."""
+        return Worker(self._scheduler, [task for task, _, _ in tasks])
+
+
+class Worker:
+    """A periodic worker."""
+
+    def __init__(self, scheduler: Scheduler, tasks: list[Any]) -> None:
+        self._scheduler = scheduler
+        self._tasks = tasks
+        self._stopped = False
+
+    def start(self) -> None:
+        """Run until it is stopped."""
+        due = {task: self._scheduler.now + task.first for task in self._tasks}
+        while not self._stopped:
+            task = min(self._tasks, key=lambda item: due[item])
+            if due[task] > self._scheduler.now:
+                self._scheduler.sleep(due[task] - self._scheduler.now)
+                continue
+            task()
+            due[task] = self._scheduler.now + task.spacing
+
+    def stop(self) -> None:
+        """Run nothing more."""
+        self._stopped = True
+
+    def wait(self) -> None:
+        """The task in hand ends by itself."""
+
+
+def waiting(scheduler: Scheduler) -> SimpleNamespace:
+    """Return what stands in for concurrent.futures."""
+
+    def wait(futures: list[Any], timeout: float | None = None) -> tuple[set[Any], set[Any]]:
+        deadline = None if timeout is None else scheduler.now + timeout
+        task = scheduler.current()
+        assert task is not None
+        done: dict[Any, None] = {}
+        for future in futures:
+            left = None if deadline is None else max(0.0, deadline - scheduler.now)
+            if _wait_one(scheduler, future, left):
+                done[future] = None
+        return done, {future: None for future in futures if future not in done}  # type: ignore[return-value]
+
+    return SimpleNamespace(wait=wait, Future=Future)
+
+
+def _wait_one(scheduler: Scheduler, future: Any, timeout: float | None) -> bool:
+    deadline = None if timeout is None else scheduler.now + timeout
+    while not future.done():
+        left = None if deadline is None else deadline - scheduler.now
+        if left is not None and left <= 0:
+            return False
+        task = scheduler.current()
+        assert task is not None
+        turn = task.turn
+        future.add_done_callback(lambda _f, task=task, turn=turn: scheduler.wake(task, turn, True))
+        scheduler.wait(left)
+    return True
+
+
+class Idle:
+    """The settler where nobody lends memory: its turns would do nothing but put all other threads' in another order."""
+
+    stopping = False
+
+    def start(self) -> None:
+        """Do nothing, as for all that follows."""
+
+    def wake(self) -> None:
+        """Have nothing to do."""
+
+    def stop(self) -> None:
+        """End."""
+
+
+def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
+    """Return what to put in the place of names of the controller's modules."""
+    scheduler = rack.scheduler
+
+    def executor(**_named: Any) -> SimExecutor:
+        task = scheduler.current()
+        assert task is not None
+        return SimExecutor(scheduler, task.process)
+
+    messaging = SimpleNamespace(
+        get_rpc_server=lambda _transport, target, endpoints, **_named: SimServer(rack, target, endpoints)
+    )
+    leading = {
+        "AgentAPI": lambda _transport, timeout_seconds, **_named: WatchedAgentAPI(rack, timeout_seconds),
+        "futurist": SimpleNamespace(ThreadPoolExecutor=executor),
+        "periodics": Periodics(scheduler),
+        "oslo_messaging": messaging,
+        "Ledger": rack.ledger,
+        "WakeableWorker": lambda name, task: (
+            Idle() if name == "settler" and rack.lent is None else WakeableWorker(name, task)
+        ),
+        "LendingInventory": lambda _placement, _ledger: None,
+        "InventorySync": lambda placement, ledger, *others: InventorySync(
+            placement.for_epoch(ledger.epoch), ledger, *others
+        ),
+    }
+    node: dict[str, Any] = {
+        "ControllerResources": lambda conf: conf.parts,
+        "oslo_messaging": messaging,
+        "NodeAPI": lambda _transport, name: SimNodeAPI(rack.network, name),
+    }
+    if not rack.sql:
+        from tests.fixtures.memory import controllers
+
+        schema = SimpleNamespace(demand_head=lambda _database: None)
+        node |= {"Follower": StillFollower, "controllers": controllers, "migration": schema}
+    return {
+        **(rack.lent.stand_ins() if rack.lent is not None else {}),
+        "pondstack.controller.leader.leader": leading,
+        "pondstack.controller.node.node": node,
+        "pondstack.controller.reconcile.reconciler": {"futures": waiting(scheduler)},
+    }
+
+
+class WatchedAgentAPI(SimAgentAPI):
+    """The controller's client of the agents; what was asked for under which epoch is noted."""
+
+    def __init__(self, rack: "Rack", timeout_seconds: float) -> None:
+        super().__init__(rack.network, rack.moments, timeout_seconds)
+        self._rack = rack
+
+    def report(self, host: str, *, epoch: int) -> Any:
+        """Ask for a report."""
+        self._rack.asked.setdefault(epoch, set()).add(host)
+        return super().report(host, epoch=epoch)

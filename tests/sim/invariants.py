@@ -1,0 +1,187 @@
+"""What must hold after every step of a history. Nothing in here is told to the code under test."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pondstack.devices.base import Permission
+from pondstack.domain import transitions
+from pondstack.domain.model import Extent, Slice, indexes_of
+from pondstack.domain.rack import RackView
+from pondstack.domain.states import OWNED, SliceState
+from tests.fixtures.memory_device import MemoryDevice
+from tests.fixtures.memory_host import ATTACHMENTS, MemoryHost
+
+
+class Violation(BaseException):
+    """An invariant that did not hold. No code under test may catch it."""
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(f"{code}: {detail}")
+        self.code = code
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Memory that somebody relies on: a running guest's, or one whose attach was acknowledged."""
+
+    vm: str
+    host: str
+    allocation_uuid: str
+    pool_uuid: str
+    indexes: tuple[int, ...]
+    mark: bytes | None
+
+
+class Watch:
+    """Sees every change and raises Violation. `running`: guests by (host, guest); `promised`: answers to attaches.
+
+    `judged(host)` hears of memory that is set aside because the host's agent is silent.
+    """
+
+    def __init__(self) -> None:
+        self.devices: dict[str, MemoryDevice] = {}
+        self.hosts: dict[str, MemoryHost] = {}
+        self.running: dict[tuple[str, str], Held] = {}
+        self.promised: dict[tuple[str, str], Held] = {}
+        self._slices: dict[tuple[str, int], Slice] = {}
+        self._writers: dict[int, Any] = {}
+        self._epochs: dict[str, int] = {}
+        self._grants: dict[str, Any] = {}
+        self._totals: dict[str, int] = {}
+        self.judged: Callable[[str], None] = lambda _host: None
+
+    # The ledger
+
+    def wrote(self, epoch: int, leading: int, writer: Any) -> None:
+        """A ledger of `epoch` committed while the row says `leading`."""
+        if epoch != leading:
+            raise Violation("old_epoch_wrote", f"{writer} committed under epoch {epoch}, the row says {leading}")
+        if self._writers.setdefault(epoch, writer) is not writer:
+            raise Violation("two_writers", f"{writer} and {self._writers[epoch]} both write under epoch {epoch}")
+
+    def ledger_changed(self, view: RackView) -> None:
+        """The ledger has changed."""
+        for broken in transitions.violations(view.ledger()):
+            raise Violation(f"ledger_{broken.code}", f"{broken.subject}: {broken.detail}")
+        for uuid, detail in view.pools.items():
+            if self._totals.setdefault(uuid, detail.pool.slices_total) != detail.pool.slices_total:
+                raise Violation("total_changed", f"pool {uuid} has {detail.pool.slices_total} slices")
+        before = self._slices
+        self._slices = {(aged.item.pool_uuid, aged.item.index): aged.item for aged in view.slices}
+        for key, item in self._slices.items():
+            if "silent" in item.reason and item.host and (key not in before or before[key].reason != item.reason):
+                self.judged(item.host)
+        for item in self._slices.values():
+            device = self.devices[item.pool_uuid]
+            if item.state is SliceState.FREE and item.index in device.contents:
+                raise Violation(
+                    "free_not_zero", f"slice {item.index} is free and holds {device.contents[item.index]!r}"
+                )
+        for held in self.running.values():
+            self._check_slices(held)
+        for held in self.promised.values():
+            self._check_promise(held)
+
+    def _check_slices(self, held: Held) -> None:
+        for index in held.indexes:
+            item = self._slices[held.pool_uuid, index]
+            if item.state in (SliceState.FREE, SliceState.SANITIZING):
+                raise Violation("running_memory_freed", f"{_about(held)}: slice {index} is {item.state}")
+            if item.state in OWNED and item.allocation_uuid != held.allocation_uuid:
+                raise Violation(
+                    "running_memory_handed_on", f"{_about(held)}: slice {index} is {item.allocation_uuid}'s"
+                )
+
+    def _check_promise(self, held: Held) -> None:
+        for index in held.indexes:
+            item = self._slices[held.pool_uuid, index]
+            if item.state is not SliceState.ONLINE or item.allocation_uuid != held.allocation_uuid:
+                detail = f"{_about(held)} was acknowledged; slice {index} is {item.state} ({item.reason})"
+                raise Violation("acknowledged_lost", detail)
+
+    # Devices, disks, agents
+
+    def device_changed(self, uuid: str) -> None:
+        """A permission table or contents have changed."""
+        device = self.devices[uuid]
+        for held in (*self.running.values(), *self.promised.values()):
+            if held.pool_uuid == uuid:
+                self._check_device(held, device)
+
+    def _check_device(self, held: Held, device: MemoryDevice) -> None:
+        for index in held.indexes:
+            entry: Permission | None = device.table.get(index)
+            if entry is None or (entry.host, entry.tag) != (held.host, held.allocation_uuid):
+                raise Violation("permission_taken", f"{_about(held)}: the device gives slice {index} to {entry}")
+            if held.mark is not None and device.contents.get(index) != held.mark:
+                found = device.contents.get(index)
+                raise Violation("memory_overwritten", f"{_about(held)}: slice {index} holds {found!r}")
+
+    def accepted(self, what: str, epoch: int) -> None:
+        """A device or an agent has obeyed a command of `epoch`."""
+        if epoch < self._epochs.get(what, 0):
+            raise Violation("old_epoch_obeyed", f"{what} obeyed epoch {epoch} after {self._epochs[what]}")
+        self._epochs[what] = epoch
+
+    def disk_changed(self, name: str) -> None:
+        """A host's attachments have changed."""
+        owners: dict[tuple[str, int], str] = {}
+        for host in self.hosts.values():
+            for record in host.folder(ATTACHMENTS).values():
+                for index in indexes_of(_extents(record["extents"])):
+                    key = record["pool_uuid"], index
+                    other = owners.setdefault(key, record["allocation_uuid"])
+                    if other != record["allocation_uuid"]:
+                        detail = f"slice {index} is attached for {other} and {record['allocation_uuid']}"
+                        raise Violation("two_owners", detail)
+        for held in (*self.running.values(), *self.promised.values()):
+            if held.host == name and held.allocation_uuid not in self.hosts[name].folder(ATTACHMENTS):
+                raise Violation("attachment_lost", f"{_about(held)} is not on record any more")
+
+    def granted(self, operation_id: str, grant: Mapping[str, Any]) -> None:
+        """An assignment was answered."""
+        told = grant["allocation_uuid"], str(grant["extents"])
+        if self._grants.setdefault(operation_id, told) != told:
+            raise Violation("granted_twice", f"operation {operation_id} got {self._grants[operation_id]} and {told}")
+
+    def over_claimed(self, pool: str, used: int, total: int) -> None:
+        """Placement's claims on a pool have changed."""
+        if used > total:
+            raise Violation("over_claimed", f"{used} MiB of pool {pool} are claimed, it has {total} MiB")
+
+    # Those who rely on memory
+
+    def promise(self, held: Held) -> None:
+        """An attach was acknowledged to Nova."""
+        self.promised[held.host, held.vm] = held
+        if self._slices:
+            self._check_promise(held)
+        self.disk_changed(held.host)
+        self.device_changed(held.pool_uuid)
+
+    def started(self, held: Held) -> None:
+        """A guest runs and has written its mark."""
+        self.running[held.host, held.vm] = held
+        key = held.host, held.vm
+        if key in self.promised:
+            self.promised[key] = held
+        self._check_slices(held)
+        self.device_changed(held.pool_uuid)
+
+    def stopped(self, host: str, vm: str) -> None:
+        """A guest has ended."""
+        self.running.pop((host, vm), None)
+
+    def forget(self, host: str, vm: str) -> None:
+        """Nova gives the memory of a VM on a host back, or no longer claims it."""
+        self.promised.pop((host, vm), None)
+
+
+def _about(held: Held) -> str:
+    return f"{held.vm} on {held.host} (allocation {held.allocation_uuid[:8]})"
+
+
+def _extents(plain: Iterable[Any]) -> tuple[Extent, ...]:
+    return tuple(item if isinstance(item, Extent) else Extent(item["start"], item["count"]) for item in plain)
