@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc
+.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -56,6 +56,10 @@ tempest: ## Run our Tempest plugin and stock tests of compute on the running rac
 
 test: hardware ## Run all tests (PYTEST_ARGS), side by side (WORKERS; 0: one after the other)
 	@$(PYTHON) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+
+docs: setup ## Build the documentation (doc/build/html); fails on a warning or a dead link
+	@$(PYTHON) -m sphinx -q -W --keep-going -n -b html doc/source doc/build/html
+	@echo doc/build/html/index.html
 
 sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices or lending)
 	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,kind,KIND) $(call option,processes,PROCESSES)

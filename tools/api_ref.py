@@ -75,8 +75,9 @@ def index() -> str:
     lines = [
         "# API reference",
         "",
-        "Drawn by `tools/api_ref.py` from the routes, schemas and policies. How to serve it, and what all its paths",
-        "have in common: [api.md](../doc/source/api.md). Errors: [errors.md](../doc/source/errors.md).",
+        "`tools/api_ref.py` writes these pages from the routes, schemas and policies. How to serve the API, and the",
+        "conventions of all requests: [The REST API](../doc/source/reference/api.md). Error codes:",
+        "[Errors](../doc/source/reference/errors.md).",
         "",
         "| request | what | policy |",
         "|---|---|---|",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the state machine of a slice into doc/source/state-machine.md from its declaration.
+"""Draws the state machine of a slice into doc/source/reference/state-machine.md from its declaration.
 
 `tools/draw_states.py` rewrites the page between its two markers; `--check` only says whether it is out of date (exit
 code 1). Standard library only.
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "doc" / "source" / "state-machine.md"
+PAGE = ROOT / "doc" / "source" / "reference" / "state-machine.md"
 BEGIN, END = "<!-- drawn by tools/draw_states.py: begin -->", "<!-- end -->"
 
 

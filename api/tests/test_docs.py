@@ -22,7 +22,9 @@ def _tree(error):
 
 def documented_errors():
     """Return {code: status} of the table in errors.md."""
-    rows = re.findall(r"^\| `(pondstack\.\w+)` \| (\d+) \| .+ \| .+ \|$", (DOC / "errors.md").read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `(pondstack\.\w+)` \| (\d+) \| .+ \| .+ \|$", (DOC / "reference" / "errors.md").read_text(), re.MULTILINE
+    )
     assert len(rows) == len(dict(rows)), "a code is there twice"
     return {code: int(status) for code, status in rows}
 
@@ -51,7 +53,7 @@ def commands():
 
 
 def test_every_command_is_documented_and_no_other():
-    text = (DOC / "cli.md").read_text()
+    text = (DOC / "reference" / "cli.md").read_text()
     rows = re.findall(r"^\| `openstack (memory(?: [a-z]+)+)", text, re.MULTILINE)
     assert sorted(rows) == sorted(name for name, _ in commands())
 
@@ -78,7 +80,7 @@ def actions(cls):
 
 @pytest.mark.parametrize(("name", "cls"), list(commands()), ids=lambda value: str(value))
 def test_every_option_is_documented_and_helped(name, cls):
-    text = (DOC / "cli.md").read_text()
+    text = (DOC / "reference" / "cli.md").read_text()
     plain = actions(PlainLister if issubclass(cls, command.Lister) else PlainShowOne)
     for option, action in actions(cls).items():
         if option in plain:
@@ -91,7 +93,7 @@ def test_every_option_is_documented_and_helped(name, cls):
 def test_the_version_option_is_documented():
     parser = plugin.build_option_parser(argparse.ArgumentParser())
     assert "--os-memory-api-version" in parser.format_help()
-    assert f"(default {plugin.DEFAULT_API_VERSION};" in (DOC / "cli.md").read_text()
+    assert f"(default {plugin.DEFAULT_API_VERSION};" in (DOC / "reference" / "cli.md").read_text()
     assert plugin.DEFAULT_API_VERSION in plugin.API_VERSIONS
 
 
@@ -100,5 +102,7 @@ def test_every_option_that_the_pages_name_exists():
         (str(getattr(group, "name", group)), option.dest) for group, options in opts.list_opts() for option in options
     }
     for page in ("api.md", "errors.md", "cli.md"):
-        for group, option in re.findall(r"`\[(api|database|controller)\] (\w+)`", (DOC / page).read_text()):
+        for group, option in re.findall(
+            r"`\[(api|database|controller)\] (\w+)`", (DOC / "reference" / page).read_text()
+        ):
             assert (group, option) in names, f"{page}: [{group}] {option}"

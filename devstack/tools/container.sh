@@ -100,7 +100,7 @@ furnish_root() {
     chroot "$ROOT" useradd --shell /bin/bash --home-dir /opt/stack --create-home stack
     chmod 755 "$ROOT/opt/stack"
     echo 'stack ALL=(ALL) NOPASSWD: ALL' >"$ROOT/etc/sudoers.d/stack"
-    # Its kernel is this machine's, which may lack what these want; see doc/source/devstack.md.
+    # Its kernel is this machine's, which may lack what these want; see doc/source/install/devstack.md.
     drop_in iscsid.service '[Unit]' 'ConditionPathExists=/sys/class/iscsi_host'
     drop_in ovn-controller.service '[Service]' \
         'ExecStartPre=/usr/bin/ovs-vsctl set open . external-ids:ovn-bridge-datapath-type=netdev'

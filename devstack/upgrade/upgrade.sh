@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# Grenade, the upgrade: the target's code, then the schema (first: see doc/source/ha.md), then the services. Agents' state and
+# Grenade, the upgrade: the target's code, then the schema (first: see doc/source/admin/ha.md), then the services. Agents' state and
 # the pool stay as they are: guests use them.
 
 set -o errexit

@@ -9,7 +9,7 @@ from pondstack.domain.sizing import LEGAL
 from pondstack_nova.api import hooks as api_hooks
 from pondstack_nova.scheduler import hooks as scheduler_hooks
 
-PAGE = (Path(__file__).resolve().parents[2] / "doc" / "source" / "nova.md").read_text()
+PAGE = (Path(__file__).resolve().parents[2] / "doc" / "source" / "admin" / "nova.md").read_text()
 
 NAMES = [
     *(opt.name for opt in (*scheduler.OPTS, *compute.OPTS)),

@@ -88,7 +88,7 @@ class AgentLendingAPI(ABC):
         return self._indexes(host, "withdraw", epoch=epoch, indexes=list(indexes), incarnation=incarnation)
 
     def get_lending(self, host: str) -> dict[str, Any]:
-        """Return what a host lends: see doc/source/lending.md."""
+        """Return what a host lends: see doc/source/admin/lending.md."""
         return self._lent(host, "get_lending")
 
     def prepare(
@@ -136,7 +136,7 @@ class AgentLendingAPI(ABC):
         )
 
     def get_borrowing(self, host: str) -> dict[str, Any]:
-        """Return what a host borrows, with latencies: see doc/source/lending.md."""
+        """Return what a host borrows, with latencies: see doc/source/admin/lending.md."""
         return self._lent(host, "get_borrowing")
 
     def _lent(self, host: str, method: str, **arguments: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ class AgentRemoteAPI(ABC):
     """The part of AgentAPI for who uses borrowed memory. All raise HostUnusable when the host takes no part in it.
 
     Answers are {"consumer_uuid", "guaranteed", "state", "mib", "borrowed_mib", "allocations", "socket", "store"}:
-    `socket` is where the consumer's pages are served over NBD, `store` is as doc/source/lending.md has it.
+    `socket` is where the consumer's pages are served over NBD, `store` is as doc/source/admin/lending.md has it.
     """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""doc/source/tempest.md names every option, with its default, and every variable of `make tempest`."""
+"""doc/source/contributor/tempest.md names every option, with its default, and every variable of `make tempest`."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,7 @@ from oslo_config import cfg
 from pondstack_tempest import config
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "doc/source/tempest.md").read_text()
+PAGE = (ROOT / "doc/source/contributor/tempest.md").read_text()
 
 
 @pytest.mark.parametrize("option", [config.SERVICE_AVAILABLE, *config.OPTIONS], ids=lambda option: option.name)

@@ -63,7 +63,7 @@ def test_every_variable_that_is_used_is_in_the_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*PLUGIN.glob("samples/*"), ROOT / "doc/source/devstack.md"], ids=lambda path: path.name
+    "path", [*PLUGIN.glob("samples/*"), ROOT / "doc/source/install/devstack.md"], ids=lambda path: path.name
 )
 def test_samples_and_guide_name_variables_that_there_are(path: Path) -> None:
     known = set(ASSIGNED.findall(SETTINGS.read_text()))
@@ -71,7 +71,7 @@ def test_samples_and_guide_name_variables_that_there_are(path: Path) -> None:
 
 
 def test_the_guide_names_every_variable() -> None:
-    guide = (ROOT / "doc/source/devstack.md").read_text()
+    guide = (ROOT / "doc/source/install/devstack.md").read_text()
     assert {name for name in ASSIGNED.findall(SETTINGS.read_text()) if name not in guide} == set()
 
 

@@ -1,4 +1,4 @@
-"""The commands of doc/source/databases.md do what the page says, in the order of the page."""
+"""The commands of doc/source/admin/databases.md do what the page says, in the order of the page."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from pondstack_rack.servers import LOOPBACK
 from pondstack_rack.servers import galera as galera_cluster
 from pondstack_rack.servers import postgresql_pair as pair
 
-PAGE = Path(__file__).resolve().parents[2] / "doc" / "source" / "databases.md"
+PAGE = Path(__file__).resolve().parents[2] / "doc" / "source" / "admin" / "databases.md"
 PORTS = 13
 
 

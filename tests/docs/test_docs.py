@@ -1,10 +1,12 @@
 """The docs follow the code: drawn pages are fresh, pages are reachable, links lead somewhere, notes are legal."""
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
@@ -35,7 +37,7 @@ def test_the_drawn_state_machine_is_fresh() -> None:
 
 
 def test_a_changed_table_makes_the_page_out_of_date(draw_states: ModuleType) -> None:
-    text = (DOC / "state-machine.md").read_text()
+    text = (DOC / "reference" / "state-machine.md").read_text()
     table = dict(TRANSITIONS)
     table.popitem()
     assert draw_states.page(text, draw_states.draw(table, SliceState.FREE)) != text
@@ -43,21 +45,58 @@ def test_a_changed_table_makes_the_page_out_of_date(draw_states: ModuleType) -> 
 
 
 def test_the_drawing_has_every_transition() -> None:
-    text = (DOC / "state-machine.md").read_text()
+    text = (DOC / "reference" / "state-machine.md").read_text()
     for (source, event), target in TRANSITIONS.items():
         assert f"    {source.value} --> {target.value}: {event.value}\n" in text
 
 
-def test_every_page_is_in_the_index() -> None:
-    index = (DOC / "index.md").read_text()
-    missing = [path.name for path in sorted(DOC.glob("*.md")) if path.name != "index.md" and path.name not in index]
-    assert not missing, f"add to doc/source/index.md: {missing}"
+def pages() -> list[Path]:
+    """Return the pages of doc/source, without the copies that a build makes."""
+    found = sorted([*DOC.rglob("*.md"), *DOC.rglob("*.rst")])
+    return [path for path in found if "api-ref" not in path.relative_to(DOC).parts]
+
+
+@pytest.mark.parametrize("folder", ["install", "user", "admin", "reference", "contributor"])
+def test_every_page_is_linked_from_the_index_of_its_folder(folder: str) -> None:
+    index = (DOC / folder / "index.md").read_text()
+    missing = [path.name for path in pages() if path.parent.name == folder and f"({path.name})" not in index]
+    assert missing == ["index.md"]
+    assert f"({folder}/index.md)" in (DOC / "index.md").read_text()
+
+
+def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
+    """A page that no table of contents names, a dead link and a wrong option are warnings: `make docs`."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-b", "html", str(DOC), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    built = {path.relative_to(tmp_path).with_suffix("") for path in tmp_path.rglob("*.html")}
+    assert {path.relative_to(DOC).with_suffix("") for path in pages()} <= built
+
+
+def test_every_option_is_in_the_configuration_reference() -> None:
+    """The pages are drawn from three lists of options: each module of pondstack.conf is in one of them."""
+    shown = {
+        line.strip()
+        for path in (DOC / "reference").glob("configuration*.rst")
+        for line in path.read_text().splitlines()
+        if line.startswith("   pondstack")
+    }
+    assert shown == {
+        entry.name
+        for entry in metadata.entry_points(group="oslo.config.opts")
+        if entry.value.startswith("pondstack.conf")
+    }
 
 
 def test_links_between_pages_lead_somewhere() -> None:
     dead = [
         f"{path.relative_to(ROOT)}: {link}"
-        for path in [ROOT / "README.md", *DOC.rglob("*.md")]
+        for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages()]
         for link in re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", path.read_text())
         if not (path.parent / link).exists()
     ]

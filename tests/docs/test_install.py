@@ -15,7 +15,7 @@ from pondstack.conf import opts
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "etc" / "deploy"
-GUIDE = (ROOT / "doc" / "source" / "install.md").read_text()
+GUIDE = (ROOT / "doc" / "source" / "install" / "install.md").read_text()
 OF_NOVA = {"notifications", "oslo_messaging_notifications", "filter_scheduler"}
 """Groups of Nova's own, which tests of the Nova plugins know."""
 

@@ -142,7 +142,7 @@ class Borrowing:
         return {place: by[allocation_uuid] for place, by in found.items() if allocation_uuid in by}
 
     def get_borrowing(self) -> dict[str, Any]:
-        """Return what is borrowed, of whom, and how quick each lender is; doc/source/lending.md has all of it."""
+        """Return what is borrowed, of whom, and how quick each lender is; doc/source/admin/lending.md has all of it."""
         return {"lenders": [self._view(held) for held in self._store.all()]}
 
     def report(self) -> dict[str, Any]:

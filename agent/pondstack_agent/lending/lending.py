@@ -131,7 +131,7 @@ class Lending:
         return gone
 
     def get_lending(self) -> dict[str, Any]:
-        """Return what is lent, how much more could be, and how far operations are; doc/source/lending.md has it all."""
+        """Return what is lent, how much more could be, and how far operations are (doc/source/admin/lending.md)."""
         holding, answers = self._look()
         return {**holding.to_wire(), **self._state(holding, answers)}
 

@@ -79,7 +79,7 @@ class RemoteMemory:
             return True
 
     def get(self, *, consumer_uuid: str) -> dict[str, Any] | None:
-        """Return what a consumer has, None when nothing; doc/source/lending.md has all of it."""
+        """Return what a consumer has, None when nothing; doc/source/admin/lending.md has all of it."""
         mine = self._consumers.get(consumer_uuid)
         return self._view(mine) if mine else None
 

@@ -1,1 +1,1 @@
-"""What the agent measures of its guests from outside, and how it tells the controller (doc/source/telemetry.md)."""
+"""What the agent measures of its guests from outside, and how it reports that (doc/source/admin/telemetry.md)."""

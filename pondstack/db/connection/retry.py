@@ -2,7 +2,7 @@
 
 Whatever the remedy, the whole transaction runs again from its start, which looks its operation id up in the journal:
 what an earlier try had committed is found there and not done twice. The remedies differ in what is known and in what
-becomes of the connection. doc/source/databases.md explains them.
+becomes of the connection. doc/source/admin/databases.md explains them.
 """
 
 from collections.abc import Callable, Mapping

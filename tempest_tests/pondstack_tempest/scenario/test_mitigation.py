@@ -1,6 +1,6 @@
 """A guest that suffers from pool memory is moved out of it. Needs [pondstack] mitigation, which no cloud has yet.
 
-An agent moves a guest when it is told to, on real CXL memory (doc/source/agent.md; tests/hardware shows it). Who
+An agent moves a guest when it is told to, on real CXL memory (doc/source/admin/agent.md; tests/hardware shows it). Who
 decides on it is not there yet, and a rack's emulated device has a file instead of a node.
 """
 

@@ -7,7 +7,7 @@ import pytest
 
 from pondstack_agent.drivers.cxl.preflight import TEXTS, Failure, failed
 
-DOC = Path(__file__).resolve().parents[4] / "doc" / "source" / "cxl.md"
+DOC = Path(__file__).resolve().parents[4] / "doc" / "source" / "admin" / "cxl.md"
 
 
 @pytest.mark.parametrize("failure", list(Failure))

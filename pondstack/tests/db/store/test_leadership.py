@@ -172,7 +172,7 @@ def test_a_refused_write_renews_nothing(database):
 def test_a_leader_asleep_within_a_transaction_keeps_nobody_waiting(url, database, store):
     """The server rolls its transaction back and lets the row go; what it wanted to commit is refused when it wakes.
 
-    (SQLite has no server that could: a pause within a write holds the file, which doc/source/ha.md says.)
+    (SQLite has no server that could: a pause within a write holds the file, which doc/source/admin/ha.md says.)
     """
     store.take(0, "a", LONG)
     ends(database, -1)
