@@ -28,8 +28,8 @@ setup: ## Install what rack and tests need: Debian packages, a pinned venv in .v
 	@tools/setup.sh
 
 constraints: setup ## Pin in constraints.txt what setup.cfg and rack/setup.cfg ask for; what is pinned stays (UPGRADE=1: all anew)
-	@echo uv | $(VENV)/bin/uv pip compile -q $(if $(filter-out 0,$(UPGRADE)),--upgrade) --universal --python-version 3.11 --all-extras \
-		--no-annotate --custom-compile-command "make constraints" --output-file constraints.txt setup.cfg rack/setup.cfg -
+	@printf 'uv\npondstack @ .\n' | $(VENV)/bin/uv pip compile -q $(if $(filter-out 0,$(UPGRADE)),--upgrade) --universal --python-version 3.11 --all-extras \
+		--no-annotate --no-emit-package pondstack --custom-compile-command "make constraints" --output-file constraints.txt setup.cfg rack/setup.cfg -
 
 hardware: setup ## Build the disk of the emulated hosts, where it is missing or out of date
 	@tools/hardware.sh
