@@ -17,7 +17,8 @@ from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 
 from pondstack_api import microversion, policies  # noqa: E402
-from pondstack_api.routes import ROUTES, Route  # noqa: E402
+from pondstack_api.route import Route  # noqa: E402
+from pondstack_api.routes import ROUTES  # noqa: E402
 
 FOLDER = Path(__file__).resolve().parents[1] / "api-ref"
 SAMPLES = FOLDER / "samples"

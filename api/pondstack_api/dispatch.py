@@ -10,11 +10,12 @@ import webob
 import webob.dec
 
 from pondstack.domain.errors import BadRequest
-from pondstack_api import errors, validation
+from pondstack_api import errors, openapi, validation
 from pondstack_api.context import RequestContext
 from pondstack_api.microversion import SERVICE_TYPE
 from pondstack_api.request import Reply, Request
-from pondstack_api.routes import ROUTES, Route
+from pondstack_api.route import Route
+from pondstack_api.routes import ROUTES
 from pondstack_api.services import Services
 
 
@@ -45,6 +46,7 @@ class Dispatcher:
             body=validation.body(req.body, req.content_type, route.body) if route.body is not None else None,
             url=req.application_url,
             version=version,
+            document=lambda: openapi.build(self._table, req.application_url),
         )
         return _render(route.handler(request), route.status)
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pondstack_api import microversion
-
-if TYPE_CHECKING:
-    from pondstack_api.routes import Route
+from pondstack_api.route import Route
 
 _ERROR = {
     "description": "An error",
@@ -35,7 +33,7 @@ _ERRORS_SCHEMA = {
 }
 
 
-def build(table: "Mapping[str, Mapping[str, Route]]", url: str) -> dict[str, Any]:
+def build(table: Mapping[str, Mapping[str, Route]], url: str) -> dict[str, Any]:
     """Return the document for the API at `url`."""
     return {
         "openapi": "3.1.0",
@@ -52,7 +50,7 @@ def build(table: "Mapping[str, Mapping[str, Route]]", url: str) -> dict[str, Any
     }
 
 
-def _operation(path: str, route: "Route") -> dict[str, Any]:
+def _operation(path: str, route: Route) -> dict[str, Any]:
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
     parameters += [

@@ -1,6 +1,6 @@
 """What a handler gets and gives back: validated values in, a plain document out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,8 @@ class Request:
     body: Any
     url: str
     version: tuple[int, int]
+    document: Callable[[], dict[str, Any]]
+    """Builds the OpenAPI document of the table that serves this request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,6 @@ No regular expressions in paths: a 404 of the router could not say what is wrong
 schemas, this table, api-ref (page and sample), a gabbi file; api/tests fails for each one that is missing.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
-
 from pondstack_api import policies, schemas
 from pondstack_api.handlers import (
     agent,
@@ -23,29 +19,7 @@ from pondstack_api.handlers import (
     slice,
     telemetry,
 )
-from pondstack_api.request import Reply, Request
-
-Schema = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One method of one path. `policy` None: open to everybody, without a token.
-
-    `status`: of its answer; `since`: the microversion that it came with, before which the path does not exist;
-    `errors`: statuses beside those that its parameters imply.
-    """
-
-    handler: Callable[[Request], Reply]
-    summary: str
-    policy: str | None
-    response: Schema
-    query: Schema = field(default_factory=schemas.base.query)
-    body: Schema | None = None
-    status: int = 200
-    since: tuple[int, int] = (1, 0)
-    errors: tuple[int, ...] = ()
-
+from pondstack_api.route import Route
 
 ROUTES: dict[str, dict[str, Route]] = {
     "/": {"GET": Route(root.versions, "Show the API's versions", None, schemas.root.VERSIONS)},

@@ -11,9 +11,8 @@ from nova.scheduler import filters
 from oslo_log import log as logging
 
 from pondstack.domain.units import RESOURCE_CLASS
-from pondstack_nova import self_check
 from pondstack_nova.counters import HOST_REJECTS
-from pondstack_nova.scheduler import request_filter, snapshot
+from pondstack_nova.scheduler import hooks, request_filter, snapshot
 from pondstack_nova.scheduler.rack import Rack
 
 CONF = nova.conf.CONF
@@ -87,5 +86,5 @@ def _pool_of(candidate: dict[str, Any]) -> str:
     return ""
 
 
-self_check.check_scheduler()
+hooks.check()
 request_filter.install()

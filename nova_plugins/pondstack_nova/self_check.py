@@ -52,17 +52,3 @@ def run(checks: list[Check]) -> None:
         except Exception as error:
             raise HookChanged(hook, f"{type(error).__name__}: {error}") from error
     LOG.debug("Nova's hooks are as expected: %s", ", ".join(hook for hook, _ in checks))
-
-
-def check_scheduler() -> None:
-    """Check what filter, weigher and request filter rely on; raises HookChanged."""
-    from pondstack_nova.scheduler import hooks
-
-    run(hooks.CHECKS)
-
-
-def check_api() -> None:
-    """Check what the extra-spec validators rely on; raises HookChanged."""
-    from pondstack_nova.api import hooks
-
-    run(hooks.CHECKS)

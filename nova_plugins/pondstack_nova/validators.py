@@ -19,7 +19,8 @@ from nova.virt import hardware
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.sizing import LEGAL, NAMESPACE, Policy, parse_specs
 from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack_nova import flavors, quota, self_check
+from pondstack_nova import flavors, quota
+from pondstack_nova.api import hooks
 
 _MARK = "_pondstack_wrapped"
 
@@ -37,7 +38,7 @@ class PondValidator(base.ExtraSpecValidator):
 
 def register() -> list[base.ExtraSpecValidator]:
     """Return the validators of the namespace; wrap the two calls that see whole flavors, and the one that counts."""
-    self_check.check_api()
+    hooks.check()
     _wrap(flavor_object.Flavor, "save_extra_specs", _save_extra_specs)
     _wrap(hardware, "numa_get_constraints", _numa_get_constraints)
     _wrap(limits, quota.counting(), quota.count)

@@ -10,7 +10,7 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Attachment
-from pondstack_nova.compute import checks, host_nodes, znuma
+from pondstack_nova.compute import host_nodes, libvirt_checks, znuma
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle, concerns_us
 
@@ -23,7 +23,7 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
 
     def init_host(self, host: str) -> None:
         """Check Nova's hooks first; raises HookChanged."""
-        checks.check_libvirt()
+        libvirt_checks.check_libvirt()
         super().init_host(host)
 
     # The guest's XML.

@@ -136,7 +136,7 @@ import socket, sys, time
 from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 from nova.conf import CONF
-from pondstack_nova import client
+from pondstack_nova import controller_client
 with socket.socket() as nobody:
     nobody.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
     CONF([], default_config_files=[])
@@ -144,8 +144,8 @@ with socket.socket() as nobody:
     started = time.monotonic()
     for _ in range(2):
         try:
-            client.controller().get_split({}, 0.2)
-        except client.NoAnswer as failure:
+            controller_client.controller().get_split({}, 0.2)
+        except controller_client.NoAnswer as failure:
             print(failure.reason, time.monotonic() - started < 10)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)

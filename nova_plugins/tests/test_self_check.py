@@ -99,8 +99,8 @@ API: list[tuple[str, Patch]] = [
 
 def test_this_nova_fits() -> None:
     """All hooks are as expected."""
-    self_check.check_scheduler()
-    self_check.check_api()
+    scheduler_hooks.check()
+    api_hooks.check()
 
 
 @pytest.mark.parametrize(("hook", "patch"), SCHEDULER)
@@ -108,7 +108,7 @@ def test_changed_scheduler(monkeypatch: pytest.MonkeyPatch, hook: str, patch: Pa
     """nova-scheduler refuses to load the filter, naming the hook."""
     monkeypatch.setattr(*patch)
     with pytest.raises(self_check.HookChanged) as refusal:
-        self_check.check_scheduler()
+        scheduler_hooks.check()
     assert refusal.value.hook == hook
     assert hook in str(refusal.value)
 
@@ -118,7 +118,7 @@ def test_changed_api(monkeypatch: pytest.MonkeyPatch, hook: str, patch: Patch) -
     """nova-api refuses to load the validators, naming the hook."""
     monkeypatch.setattr(*patch)
     with pytest.raises(self_check.HookChanged) as refusal:
-        self_check.check_api()
+        api_hooks.check()
     assert refusal.value.hook == hook
 
 
@@ -131,6 +131,6 @@ def test_every_hook_has_a_test() -> None:
 def test_probes_leave_nothing_behind() -> None:
     """What a check swaps in is swapped out again."""
     before = list(request_filter.ALL_REQUEST_FILTERS), dict(validators.VALIDATORS)
-    self_check.check_scheduler()
-    self_check.check_api()
+    scheduler_hooks.check()
+    api_hooks.check()
     assert (list(request_filter.ALL_REQUEST_FILTERS), dict(validators.VALIDATORS)) == before

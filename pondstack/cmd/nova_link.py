@@ -12,7 +12,7 @@ from pondstack.domain.errors import BadRequest
 
 NAME = "pond.py"
 TEXT = '''"""pondstack's compute drivers; written by `pondstack-manage nova link`, removed by `nova unlink`."""
-from pondstack_nova.compute.drivers import __getattr__  # noqa: F401
+from pondstack_nova.drivers import __getattr__  # noqa: F401
 '''
 
 

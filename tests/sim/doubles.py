@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SimParts:
-    """pondstack.controller.node.resources.ControllerResources over the simulated world."""
+    """pondstack.controller.resources.ControllerResources over the simulated world."""
 
     def __init__(self, rack: "Rack", name: str, process: Process) -> None:
         self._rack = rack

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from pondstack.domain.units import MIB
-from pondstack_agent.pool.memory_users import PROC, guests
+from pondstack_agent.host.memory_users import PROC, guests
 from pondstack_agent.telemetry.guests import nodes_of
 
 _RESIDENT = re.compile(r"^(?:VmRSS|HugetlbPages):\s+(\d+) kB", re.MULTILINE)

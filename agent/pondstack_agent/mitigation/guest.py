@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pondstack.domain.errors import HostUnusable, NotFound
-from pondstack_agent.host import numa
+from pondstack_agent.host import memory_users, numa
 from pondstack_agent.host.numa import Region
 from pondstack_agent.mitigation import privileged
-from pondstack_agent.pool import memory_users
 
 _MACHINE = ".scope"
 """What systemd-machined ends a guest's cgroup with; QEMU's threads are in groups below it."""

@@ -5,7 +5,7 @@ import os
 import re
 from pathlib import Path
 
-from pondstack_agent.pool.memory_users import PROC
+from pondstack_agent.host.memory_users import PROC
 
 NOT_ALLOWED = "the agent may not look into the guest's process: run it as root"
 

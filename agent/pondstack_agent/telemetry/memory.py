@@ -8,7 +8,7 @@ from oslo_log import log
 
 from pondstack.domain.telemetry import Metric
 from pondstack.domain.units import MIB
-from pondstack_agent.pool.memory_users import guests
+from pondstack_agent.host.memory_users import guests
 from pondstack_agent.qemu.process import NOT_ALLOWED
 from pondstack_agent.telemetry import pagemap, untouched
 from pondstack_agent.telemetry.outbox import Outbox

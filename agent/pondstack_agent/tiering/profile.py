@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import HostUnusable
-from pondstack_agent.pool.memory_users import guests
+from pondstack_agent.host.memory_users import guests
 from pondstack_agent.qemu.process import under_kvm
 from pondstack_agent.tiering import heat, pagetypes
 from pondstack_agent.tiering.referenced import Referenced

@@ -139,8 +139,8 @@ def test_a_starting_guest_holds_its_slices(tmp_path: Path, driver, make_grant) -
     grant = make_grant(Extent(0, 1), consumer=VM)
     driver.attach(grant)
     code = (
-        "import sys; from pathlib import Path; from pondstack_agent import head; "
-        f"head.prepare({guest_arguments(1)!r}, Path({str(tmp_path / 'state')!r}), 'host1'); "
+        "import sys; from pathlib import Path; from pondstack_agent.qemu import wrapper; "
+        f"wrapper.prepare({guest_arguments(1)!r}, Path({str(tmp_path / 'state')!r}), 'host1'); "
         "import os; os.execv('/bin/sh', ['sh', '-c', 'echo ready; cat >/dev/null'])"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

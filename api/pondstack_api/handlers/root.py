@@ -1,7 +1,6 @@
 """GET / and GET /openapi.json: what this API is. No token is needed."""
 
 from pondstack_api import microversion
-from pondstack_api import openapi as document
 from pondstack_api.request import Reply, Request
 
 
@@ -24,6 +23,4 @@ def versions(request: Request) -> Reply:
 
 def openapi(request: Request) -> Reply:
     """Show the API as an OpenAPI document, made from the same schemas that validate the requests."""
-    from pondstack_api.routes import ROUTES
-
-    return Reply(document.build(ROUTES, request.url))
+    return Reply(request.document())

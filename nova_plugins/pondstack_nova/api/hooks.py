@@ -12,7 +12,7 @@ from nova.limit import utils as limit_utils
 from nova.objects import flavor as flavor_object
 from nova.virt import hardware
 
-from pondstack_nova import quota
+from pondstack_nova import quota, self_check
 from pondstack_nova.self_check import Check, expect, swapped
 
 
@@ -127,3 +127,8 @@ CHECKS: list[Check] = [
     ("nova.api.openstack.compute.servers.INVALID_FLAVOR_IMAGE_EXCEPTIONS", invalid_request_is_shown),
     ("nova.limit.placement, what a request counts", quota_counts),
 ]
+
+
+def check() -> None:
+    """Check what the extra-spec validators rely on; raises HookChanged."""
+    self_check.run(CHECKS)

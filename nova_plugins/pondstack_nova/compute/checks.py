@@ -36,30 +36,11 @@ DRIVER_HOOKS: dict[str, tuple[str, ...]] = {
     "rollback_live_migration_at_destination": ("context", "instance"),
     "get_nodenames_by_uuid": (),
 }
-LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
-    "_get_guest_config": ("instance",),
-    "_hard_reboot": ("context", "instance"),
-    "check_can_live_migrate_source": ("context", "instance"),
-    "_live_migration_operation": ("context", "instance", "dest", "block_migration", "migrate_data", "guest"),
-    "update_provider_tree": ("provider_tree", "nodename", "allocations"),
-    "get_available_resource": ("nodename",),
-    "_get_host_numa_topology": (),
-}
 
 
 def check_driver(driver: type) -> None:
     """Check what any of our drivers relies on, for Nova's class `driver`; raises HookChanged."""
-    self_check.run([*_signatures(driver, DRIVER_HOOKS), *COMPUTE_CHECKS])
-
-
-def check_libvirt() -> None:
-    """Check what the libvirt driver relies on besides; raises HookChanged."""
-    from nova.virt.libvirt import driver
-
-    from pondstack_nova.compute import libvirt_checks
-
-    check_driver(driver.LibvirtDriver)
-    self_check.run([*_signatures(driver.LibvirtDriver, LIBVIRT_HOOKS), *libvirt_checks.CHECKS])
+    self_check.run([*signatures(driver, DRIVER_HOOKS), *COMPUTE_CHECKS])
 
 
 def has_parameters(function: Callable[..., Any], expected: tuple[str, ...]) -> None:
@@ -75,7 +56,7 @@ def uses(function: Callable[..., Any], *names: str) -> None:
     expect(not missing, f"it does not use {', '.join(missing)}")
 
 
-def _signatures(driver: type, hooks: dict[str, tuple[str, ...]]) -> list[Check]:
+def signatures(driver: type, hooks: dict[str, tuple[str, ...]]) -> list[Check]:
     return [
         (f"{driver.__module__}.{driver.__qualname__}.{name}", functools.partial(_has_hook, driver, name, parameters))
         for name, parameters in hooks.items()

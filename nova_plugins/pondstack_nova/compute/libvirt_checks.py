@@ -9,6 +9,7 @@ from nova.virt.libvirt import driver, migration
 
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Attachment, Backing
+from pondstack_nova import self_check
 from pondstack_nova.compute import checks, host_nodes, znuma
 from pondstack_nova.self_check import Check, expect
 
@@ -81,6 +82,16 @@ def host_capabilities() -> None:
     expect((nodes.local, nodes.pool, nodes.pool_mib) == ({0}, {1}, 2), f"they read {nodes}")
 
 
+LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
+    "_get_guest_config": ("instance",),
+    "_hard_reboot": ("context", "instance"),
+    "check_can_live_migrate_source": ("context", "instance"),
+    "_live_migration_operation": ("context", "instance", "dest", "block_migration", "migrate_data", "guest"),
+    "update_provider_tree": ("provider_tree", "nodename", "allocations"),
+    "get_available_resource": ("nodename",),
+    "_get_host_numa_topology": (),
+}
+
 CHECKS: list[Check] = [
     ("nova.virt.libvirt.driver.LibvirtDriver._hard_reboot", hard_reboot_is_the_way_back),
     ("nova.virt.libvirt.driver.LibvirtDriver.power_off", destroy_and_release),
@@ -89,3 +100,9 @@ CHECKS: list[Check] = [
     ("nova.virt.libvirt.driver.LibvirtDriver._live_migration_operation", migrate_takes_the_xml),
     ("nova.virt.libvirt.config.LibvirtConfigCaps", host_capabilities),
 ]
+
+
+def check_libvirt() -> None:
+    """Check what the libvirt driver relies on; raises HookChanged."""
+    checks.check_driver(Driver)
+    self_check.run([*checks.signatures(Driver, LIBVIRT_HOOKS), *CHECKS])

@@ -14,6 +14,7 @@ from oslo_limit import exception as limit_exceptions
 from oslo_limit import limit as oslo_limit
 
 from pondstack.domain.units import RESOURCE_CLASS
+from pondstack_nova import self_check
 from pondstack_nova.flavors import GROUP_SUFFIX, LOCAL_KEY, POOL_KEY
 from pondstack_nova.self_check import Check, expect, swapped
 
@@ -158,3 +159,8 @@ CHECKS: list[Check] = [
     ("nova.objects.Destination, Instance, Migration of a live migration", live_migration_is_recognised),
     ("nova.limit.placement, usage of a project", quota_enforcer),
 ]
+
+
+def check() -> None:
+    """Check what filter, weigher and request filter rely on; raises HookChanged."""
+    self_check.run(CHECKS)

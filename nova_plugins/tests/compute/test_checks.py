@@ -77,7 +77,7 @@ ONLY_LIBVIRT: list[tuple[str, Change]] = [
 
 def test_this_nova_fits() -> None:
     checks.check_driver(FAKE)
-    checks.check_libvirt()
+    libvirt_checks.check_libvirt()
 
 
 @pytest.mark.parametrize(("hook", "change"), COMPUTE)
@@ -90,11 +90,11 @@ def test_changed_compute(hook: str, change: Change) -> None:
 @pytest.mark.parametrize(("hook", "change"), ONLY_LIBVIRT)
 def test_changed_libvirt(hook: str, change: Change) -> None:
     with patch.object(*change), pytest.raises(self_check.HookChanged) as refusal:
-        checks.check_libvirt()
+        libvirt_checks.check_libvirt()
     assert refusal.value.hook == hook
 
 
-HOOKS = {**checks.DRIVER_HOOKS, **checks.LIBVIRT_HOOKS}
+HOOKS = {**checks.DRIVER_HOOKS, **libvirt_checks.LIBVIRT_HOOKS}
 
 
 @pytest.mark.parametrize("name", [name for name, parameters in HOOKS.items() if parameters])
@@ -105,7 +105,7 @@ def test_changed_signature(name: str) -> None:
         del self, something
 
     with patch.object(driver.LibvirtDriver, name, changed), pytest.raises(self_check.HookChanged) as refusal:
-        checks.check_libvirt()
+        libvirt_checks.check_libvirt()
     assert refusal.value.hook == f"{LIBVIRT}.{name}"
 
 
@@ -133,13 +133,17 @@ def test_every_override_is_checked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ours", "check"), [(virt_libvirt.PondLibvirtDriver, "check_libvirt"), (virt_fake.PondFakeDriver, "check_driver")]
+    ("ours", "module", "check"),
+    [
+        (virt_libvirt.PondLibvirtDriver, libvirt_checks, "check_libvirt"),
+        (virt_fake.PondFakeDriver, checks, "check_driver"),
+    ],
 )
-def test_a_compute_refuses_to_start(ours: type, check: str) -> None:
+def test_a_compute_refuses_to_start(ours: type, module: Any, check: str) -> None:
     """The check comes before anything of Nova's own."""
     refusal = self_check.HookChanged("some.hook", "it is gone")
     with (
-        patch.object(checks, check, side_effect=refusal),
+        patch.object(module, check, side_effect=refusal),
         pytest.raises(self_check.HookChanged, match="it is gone"),
     ):
         object.__new__(ours).init_host("h1")

@@ -21,7 +21,6 @@ from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
-from pondstack.controller.node.resources import ControllerResources
 from pondstack.controller.pool.capacity import PoolClaims
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
@@ -30,6 +29,7 @@ from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.observation import Limits
 from pondstack.controller.reconcile.reconciler import Reconciler
+from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import WakeableWorker
 from pondstack.domain.errors import NotLeader, PondError
 from pondstack.domain.rack import RackView

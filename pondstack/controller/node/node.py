@@ -18,7 +18,7 @@ from pondstack.controller.leader.leader import Leader
 from pondstack.controller.node.broker_probe import BrokerProbe, StepAside
 from pondstack.controller.node.endpoint import NodeEndpoint
 from pondstack.controller.node.follower import Follower
-from pondstack.controller.node.resources import ControllerResources
+from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.connection import migration
 from pondstack.db.store import controllers

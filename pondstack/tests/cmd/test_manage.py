@@ -122,7 +122,7 @@ def test_nova_is_linked_and_unlinked_and_both_may_be_repeated(nova, capsys):
     for _ in range(2):
         assert manage.run(["nova", "link"]) == 0
     assert "pond.PondLibvirtDriver" in capsys.readouterr().out
-    assert "from pondstack_nova.compute.drivers import" in (nova / "pond.py").read_text()
+    assert "from pondstack_nova.drivers import" in (nova / "pond.py").read_text()
     for _ in range(2):
         assert manage.run(["nova", "unlink"]) == 0
     assert not (nova / "pond.py").exists()

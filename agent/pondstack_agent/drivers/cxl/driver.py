@@ -29,8 +29,8 @@ from pondstack_agent.drivers.cxl.preflight import Failure, failed
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.cxl.unrecorded import Stranger, strangers
 from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
+from pondstack_agent.host import memory_users
 from pondstack_agent.locks import NamedLocks
-from pondstack_agent.pool import memory_users
 
 LOG = log.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 from pondstack.domain.model import extents_of
 from pondstack.domain.units import MIB
 from pondstack_agent.drivers.cxl.dax import Slices
-from pondstack_agent.pool import memory_users
+from pondstack_agent.host import memory_users
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pondstack.domain.errors import InUse
 from pondstack_agent.host import numa
-from pondstack_agent.pool.memory_users import PROC
+from pondstack_agent.host.memory_users import PROC
 
 KEY = "vacated"
 

@@ -14,7 +14,7 @@ from pondstack_agent.drivers.cxl import allocations, region
 from pondstack_agent.drivers.cxl.allocations import ONLINE, Allocations
 from pondstack_agent.drivers.cxl.driver import CxlHostPool
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
-from pondstack_agent.pool import memory_users
+from pondstack_agent.host import memory_users
 
 SERIAL = "pool-1"
 GRANT = Grant("allocation-1", "guest-1", "host1", pool_uuid(SERIAL), "pool0", {}, 1024, (Extent(0, 2),), 1)

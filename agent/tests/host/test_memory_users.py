@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pondstack_agent.pool.memory_users import guests, pages_on_node
+from pondstack_agent.host.memory_users import guests, pages_on_node
 
 
 def process(proc: Path, pid: int, command: list[str], numa_maps: str) -> None:
