@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from .conftest import ROOT
+from .tracked import tracked
 
 STRICT = ("pondstack/domain", "pondstack/ha", "pondstack/rpc", "rdma/pondstack_rdma")
 
@@ -13,16 +14,6 @@ STRICT = ("pondstack/domain", "pondstack/ha", "pondstack/rpc", "rdma/pondstack_r
 def _tool(name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(Path(sys.executable).with_name(name)), *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-
-
-def _tracked() -> list[Path]:
-    """Every file that is or would be committed; in an unpacked archive without git, every file that is not hidden."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
-    if done.returncode == 0:
-        return [path for name in done.stdout.decode().split("\0") if name and (path := ROOT / name).is_file()]
-    found = (path for path in ROOT.rglob("*") if path.is_file())
-    return [path for path in found if not any(p[0] == "." or p == "__pycache__" for p in path.relative_to(ROOT).parts)]
 
 
 def test_ruff_finds_nothing() -> None:
@@ -51,7 +42,7 @@ def test_strict_packages_are_strict(tmp_path: Path) -> None:
 
 
 def test_scripts_parse() -> None:
-    scripts = [path for path in _tracked() if path.suffix == ".sh" or _first_line(path).endswith(b"bash")]
+    scripts = [path for path in tracked() if path.suffix == ".sh" or _first_line(path).endswith(b"bash")]
     assert scripts
     for script in scripts:
         text = script.read_text()
@@ -74,7 +65,7 @@ def test_no_file_names_a_machine_of_ours() -> None:
     ]
     found = [
         f"{path.relative_to(ROOT)}:{number}: {line.decode(errors='replace').strip()[:100]}"
-        for path in _tracked()
+        for path in tracked()
         for number, line in enumerate(path.read_bytes().splitlines(), 1)
         if any(pattern.search(line) for pattern in patterns)
     ]
