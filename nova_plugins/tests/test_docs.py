@@ -1,4 +1,4 @@
-"""The page about Nova names every option, extra spec, reason and hook."""
+"""The pages about Nova name every option, extra spec, reason and hook."""
 
 from pathlib import Path
 
@@ -9,7 +9,9 @@ from pondstack.domain.sizing import LEGAL
 from pondstack_nova.api import hooks as api_hooks
 from pondstack_nova.scheduler import hooks as scheduler_hooks
 
-PAGE = (Path(__file__).resolve().parents[2] / "doc" / "source" / "admin" / "nova.md").read_text()
+DOC = Path(__file__).resolve().parents[2] / "doc" / "source"
+PAGES = ("admin/nova.md", "reference/extra-specs.md", "contributor/nova-hooks.md")
+TEXT = "".join((DOC / page).read_text() for page in PAGES)
 
 NAMES = [
     *(opt.name for opt in (*scheduler.OPTS, *compute.OPTS)),
@@ -23,4 +25,4 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 def test_named(name: str) -> None:
     """A new one needs a line."""
-    assert f"`{name}" in PAGE
+    assert f"`{name}" in TEXT
