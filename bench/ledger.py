@@ -27,8 +27,9 @@ from oslo_service import backend
 from bench.figures import spread
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
+from pondstack.domain.requests import AssignRequest
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS
-from pondstack.ledger.ledger import AssignRequest, Ledger
+from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.wire import Report
 from pondstack_rack.servers import MariaDBServer
 from tests.fixtures import lead

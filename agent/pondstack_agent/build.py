@@ -136,6 +136,7 @@ def build_agent(
         step=step,
     )
     manager = AgentManager(
+        host=host,
         operations=operations,
         releases=releases,
         attaching=attaching,

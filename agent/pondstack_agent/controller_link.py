@@ -8,6 +8,7 @@ import oslo_messaging
 from kombu.exceptions import OperationalError
 
 from pondstack.domain import errors
+from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.rpc.wire import Grant, Report, Sample
 from pondstack_agent.rpc_errors import local
 
@@ -17,19 +18,7 @@ T = TypeVar("T")
 class Controller(Protocol):
     """What the agent calls; pondstack.rpc.controller_api.ControllerAPI does it over RPC."""
 
-    def assign(
-        self,
-        *,
-        operation_id: str,
-        consumer_uuid: str,
-        host: str,
-        pool_uuid: str,
-        pool_mib: int,
-        guest_mib: int,
-        project_id: str = "",
-        user_id: str = "",
-        shape: Sequence[int] | None = None,
-    ) -> Grant:
+    def assign(self, operation_id: str, request: AssignRequest) -> Grant:
         """Take free slices."""
 
     def acknowledge(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
@@ -71,17 +60,7 @@ class Controller(Protocol):
     ) -> None:
         """Borrowed buffers are used no more."""
 
-    def borrow(
-        self,
-        *,
-        operation_id: str,
-        consumer_uuid: str,
-        host: str,
-        remote_mib: int,
-        guaranteed: bool,
-        project_id: str = "",
-        user_id: str = "",
-    ) -> dict[str, Any]:
+    def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
         """Ask for memory that others lend."""
 
     def acknowledge_borrowed(
@@ -102,9 +81,9 @@ class ControllerLink:
         self._executor = executor
         self._deadline_seconds = deadline_seconds
 
-    def assign(self, **request: Any) -> Grant:
+    def assign(self, operation_id: str, request: AssignRequest) -> Grant:
         """Take free slices for a consumer."""
-        return self._call(self._controller.assign, **request)
+        return self._call(self._controller.assign, operation_id, request)
 
     def acknowledge(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """Tell that an allocation is online."""
@@ -134,9 +113,9 @@ class ControllerLink:
         """Tell that borrowed buffers are used no more."""
         self._call(self._controller.release_buffers, **release)
 
-    def borrow(self, **request: Any) -> dict[str, Any]:
+    def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
         """Ask for memory that others lend; answers buffers and keys."""
-        return self._call(self._controller.borrow, **request)
+        return self._call(self._controller.borrow, operation_id, request)
 
     def acknowledge_borrowed(self, **opened: Any) -> None:
         """Tell that the keys of an allocation are open."""

@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ from oslo_config import cfg
 
 from pondstack.devices import pool_uuid
 from pondstack.domain.errors import OperationMismatch, PondError, PoolShortage, StaleEpoch
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import TELEMETRY_VERSION
-from pondstack.rpc.wire import Report, Sample
+from pondstack.rpc.wire import Report, Sample, assign_request
 from pondstack_agent.service import AgentService
 from tests.fixtures.fake_controller import FakeController
 
@@ -42,7 +44,7 @@ class ControllerEndpoint:
 
     @expected
     def assign(self, _context: Any, **arguments: Any) -> dict[str, Any]:
-        return self.fake.assign(**arguments).to_wire()
+        return self.fake.assign(arguments.pop("operation_id"), assign_request(**arguments)).to_wire()
 
     @expected
     def acknowledge(self, _context: Any, **arguments: Any) -> None:
@@ -96,8 +98,12 @@ def insist(call: Callable[[], Any]) -> Any:
     return retry(call)
 
 
-def ids() -> dict[str, str]:
-    return {"operation_id": str(uuid.uuid4()), "consumer_uuid": str(uuid.uuid4())}
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def request(mib: int) -> AssignRequest:
+    return AssignRequest(new_id(), "host1", POOL, pool_mib=mib, guest_mib=9)
 
 
 @pytest.mark.parametrize("over", ["", "shm"])
@@ -118,21 +124,21 @@ def test_calls_and_errors_cross_the_bus(conf, device, tmp_path, over) -> None:
             if over:
                 eventually(lambda: api.report("host1", epoch=1) and transport._driver.answered)
             before = transport._driver.answered if over else 0
-            mine = ids()
-            answer = api.attach("host1", **mine, pool_uuid=POOL, pool_mib=2, guest_mib=4)
+            operation_id, mine = new_id(), request(2)
+            answer = api.attach(operation_id, mine)
             assert answer.pool_mib == 2
             assert not over or transport._driver.answered == before + 1
-            assert api.get_attachment("host1", consumer_uuid=mine["consumer_uuid"]) == answer
+            assert api.get_attachment("host1", consumer_uuid=mine.consumer_uuid) == answer
             assert [item.allocation_uuid for item in api.report("host1", epoch=1).attached] == [answer.allocation_uuid]
             with pytest.raises(OperationMismatch):
-                api.attach("host1", **mine, pool_uuid=POOL, pool_mib=1, guest_mib=4)
+                api.attach(operation_id, replace(mine, pool_mib=1))
             with pytest.raises(PoolShortage, match="7 slices asked for, 6 free"):
-                api.attach("host1", **ids(), pool_uuid=POOL, pool_mib=7, guest_mib=9)
+                api.attach(new_id(), request(7))
             with pytest.raises(StaleEpoch):
                 api.report("host1", epoch=0)
-            gone = {**ids(), "consumer_uuid": mine["consumer_uuid"]}
+            gone = {"operation_id": new_id(), "consumer_uuid": mine.consumer_uuid}
             assert api.detach("host1", **gone) is True
-            assert api.get_attachment("host1", consumer_uuid=mine["consumer_uuid"]) is None
+            assert api.get_attachment("host1", consumer_uuid=mine.consumer_uuid) is None
             eventually(lambda: endpoint.fake.held == {})
         finally:
             service.stop()
@@ -206,15 +212,14 @@ def test_a_real_agent_killed_in_mid_attach_goes_on(tmp_path, device, rabbitmq) -
         try:
             agent.start()
             assert endpoint.heard.wait(60), agent.log.read_text()
-            mine = ids()
-            request = {**mine, "pool_uuid": POOL, "pool_mib": 3, "guest_mib": 8}
+            operation_id, mine = new_id(), request(3)
             # Killed when the controller has assigned and before the agent hears of it.
             fake.after["assign"] = [lambda **_: agent.kill()]
             with pytest.raises(oslo_messaging.MessagingTimeout):
-                api.attach("host1", **request)
+                api.attach(operation_id, mine)
             [allocation] = fake.held
             agent.start()
-            answer = insist(lambda: api.attach("host1", **request))
+            answer = insist(lambda: api.attach(operation_id, mine))
             assert answer.allocation_uuid == allocation
             assert fake.held == {allocation: "online"}
             # Killed and restarted: what is attached is reported, with higher sequence numbers.
@@ -230,7 +235,7 @@ def test_a_real_agent_killed_in_mid_attach_goes_on(tmp_path, device, rabbitmq) -
             eventually(reported)
             # The controller is silent when the guest goes; it hears of it afterwards.
             fake.before["release"] = [lambda **_: agent.kill()]
-            gone = {"operation_id": str(uuid.uuid4()), "consumer_uuid": mine["consumer_uuid"]}
+            gone = {"operation_id": new_id(), "consumer_uuid": mine.consumer_uuid}
             with contextlib.suppress(oslo_messaging.MessagingTimeout):  # whichever comes first, its answer or its end
                 api.detach("host1", **gone)
             eventually(lambda: agent.process is not None and agent.process.poll() is not None)

@@ -5,7 +5,7 @@ borrower has let go of it and its lender has said that the borrower's key is dea
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple, TypeVar
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
@@ -16,6 +16,7 @@ from pondstack.db.store.journal import fingerprint
 from pondstack.domain import buffer_choice
 from pondstack.domain.errors import BadRequest, Conflict, IllegalTransition, NotFound
 from pondstack.domain.lending import LENDER_LOST, Buffer, Lender, LenderKind, RemoteAllocation
+from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import HOST_FENCED, OWNED, SliceEvent, SliceState
 from pondstack.domain.transitions import LET_GO
 from pondstack.ledger.buffer_moves import BUFFER_MOVES
@@ -24,19 +25,6 @@ from pondstack.ledger.slice_moves import MOVES
 from pondstack.ledger.store import Moves, Tables
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class BorrowRequest:
-    """What a borrower asks for. `guaranteed`: all or nothing; else as much as there is, up to `remote_mib`."""
-
-    consumer_uuid: str
-    host: str
-    remote_mib: int
-    buffer_mib: int
-    guaranteed: bool
-    project_id: str = ""
-    user_id: str = ""
 
 
 class Delegated(NamedTuple):
@@ -196,8 +184,8 @@ class Lending:
 
     # Borrowers
 
-    def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
-        """Take free buffers for a consumer (GS_alloc_ext when guaranteed, else GS_alloc_swap).
+    def borrow(self, operation_id: str, request: BorrowRequest, buffer_mib: int) -> dict[str, Any]:
+        """Take free buffers of `buffer_mib` for a consumer (GS_alloc_ext when guaranteed, else GS_alloc_swap).
 
         Returns {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
         "generation"}]}; no buffer at all when nothing is guaranteed and nothing is free: then there is no allocation.
@@ -207,10 +195,10 @@ class Lending:
         uuid = str(uuid5(NAMESPACE_OID, f"pondstack remote allocation {operation_id}"))
 
         def guarded(session: Session) -> dict[str, Any]:
-            digest = fingerprint(asdict(request))
+            digest = fingerprint({**asdict(request), "buffer_mib": buffer_mib})
             effect = self._tables.journal.recall(session, operation_id, "borrow", digest)
             if effect is None:
-                effect = self._borrow(session, operation_id, uuid, request)
+                effect = self._borrow(session, operation_id, uuid, request, buffer_mib)
                 self._tables.journal.record(session, operation_id, "borrow", digest, self.epoch, effect)
             elif effect["buffers"] and self._tables.buffers.allocation(session, uuid) is None:
                 raise Conflict(f"the allocation of operation {operation_id} was released; make a new operation id")
@@ -218,11 +206,13 @@ class Lending:
 
         return self._write(guarded)
 
-    def _borrow(self, session: Session, operation_id: str, uuid: str, request: BorrowRequest) -> dict[str, Any]:
+    def _borrow(
+        self, session: Session, operation_id: str, uuid: str, request: BorrowRequest, buffer_mib: int
+    ) -> dict[str, Any]:
         tables = self._tables
         tables.pools.check_host(session, request.host)
-        count = buffers_for(request.remote_mib, request.buffer_mib)
-        free = [item for item in tables.buffers.free(session) if item.size_mib == request.buffer_mib]
+        count = buffers_for(request.remote_mib, buffer_mib)
+        free = [item for item in tables.buffers.free(session) if item.size_mib == buffer_mib]
         # A zombie's agent is silent because it sleeps.
         asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}
         down = tables.buffers.silent(session, self._down) - asleep

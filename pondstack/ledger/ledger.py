@@ -7,7 +7,7 @@ answer in time. What moves slices is in the journal, with its moves, so that a f
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, TypeVar
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
@@ -19,6 +19,7 @@ from pondstack.db.store.pools import Receipt
 from pondstack.domain.allocator import choose_extents
 from pondstack.domain.errors import Conflict, NotAligned, NotFound, PoolFragmented, PoolShortage
 from pondstack.domain.model import PoolState, Slice, indexes_of
+from pondstack.domain.requests import AssignRequest
 from pondstack.domain.sizing import Split
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.domain.transitions import fates, reclaimable
@@ -32,20 +33,6 @@ from pondstack.ledger.store import SQL, Moves, Tables
 T = TypeVar("T")
 AT_A_TIME = 2
 """How many transactions of one writer are under way in the database."""
-
-
-@dataclass(frozen=True, slots=True)
-class AssignRequest:
-    """What an assignment asks for; the same operation id with other values is a mistake."""
-
-    consumer_uuid: str
-    host: str
-    pool_uuid: str
-    pool_mib: int
-    guest_mib: int
-    project_id: str = ""
-    user_id: str = ""
-    shape: tuple[int, ...] | None = None
 
 
 class Ledger(Lending, Failures):

@@ -1,14 +1,14 @@
 """Client of the agents. The virt driver calls attach and detach; the controller calls the commands with its epoch."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import oslo_messaging
 
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 from pondstack.rpc.agent_remote_api import AgentRemoteAPI
-from pondstack.rpc.wire import Attachment, Mitigation, Report
+from pondstack.rpc.wire import Attachment, Mitigation, Report, to_arguments
 
 
 class AgentAPI(AgentLendingAPI, AgentRemoteAPI):
@@ -25,34 +25,14 @@ class AgentAPI(AgentLendingAPI, AgentRemoteAPI):
         context = client.prepare(timeout=self._timeout, call_monitor_timeout=self._monitor, **wanted)
         return context.call({}, method, **arguments)
 
-    def attach(
-        self,
-        host: str,
-        *,
-        operation_id: str,
-        consumer_uuid: str,
-        pool_uuid: str,
-        pool_mib: int,
-        guest_mib: int,
-        project_id: str = "",
-        user_id: str = "",
-        shape: Sequence[int] | None = None,
-    ) -> Attachment:
-        """Have pool memory assigned and onlined for a guest that is about to be defined; idempotent by operation id."""
-        return Attachment.from_wire(
-            self._call(
-                host,
-                "attach",
-                operation_id=operation_id,
-                consumer_uuid=consumer_uuid,
-                pool_uuid=pool_uuid,
-                pool_mib=pool_mib,
-                guest_mib=guest_mib,
-                project_id=project_id,
-                user_id=user_id,
-                shape=list(shape) if shape else None,
-            )
-        )
+    def attach(self, operation_id: str, request: AssignRequest) -> Attachment:
+        """Have pool memory assigned and onlined on `request.host` for a guest that is about to be defined.
+
+        Idempotent by the operation id.
+        """
+        arguments = to_arguments(request)
+        host = arguments.pop("host")  # the agent knows its own name
+        return Attachment.from_wire(self._call(host, "attach", operation_id=operation_id, **arguments))
 
     def detach(self, host: str, *, operation_id: str, consumer_uuid: str) -> bool:
         """Offline what a consumer holds on this host, once its guest is gone; True when there was something.

@@ -10,9 +10,10 @@ from uuid import uuid4
 
 import oslo_messaging
 
+from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
-from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitAnswer
+from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitAnswer, to_arguments
 
 AUDIT_SECONDS = 120.0
 MONITOR_SECONDS = 4
@@ -45,38 +46,12 @@ class ControllerAPI:
 
         return self._persisting.call(attempt, timeout_seconds or self._timeout)
 
-    def assign(
-        self,
-        *,
-        operation_id: str,
-        consumer_uuid: str,
-        host: str,
-        pool_uuid: str,
-        pool_mib: int,
-        guest_mib: int,
-        project_id: str = "",
-        user_id: str = "",
-        shape: Sequence[int] | None = None,
-    ) -> Grant:
+    def assign(self, operation_id: str, request: AssignRequest) -> Grant:
         """Take free slices for a consumer (Pond 4.2: Add_capacity); they are ASSIGNING until acknowledged.
 
-        `shape`: slices per extent that the answer must have (a live migration's destination); None lets the allocator
-        choose. Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, NotLeader.
+        Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, NotLeader.
         """
-        return Grant.from_wire(
-            self._call(
-                "assign",
-                operation_id=operation_id,
-                consumer_uuid=consumer_uuid,
-                host=host,
-                pool_uuid=pool_uuid,
-                pool_mib=pool_mib,
-                guest_mib=guest_mib,
-                project_id=project_id,
-                user_id=user_id,
-                shape=list(shape) if shape else None,
-            )
-        )
+        return Grant.from_wire(self._call("assign", operation_id=operation_id, **to_arguments(request)))
 
     def acknowledge(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has onlined the slices of an allocation: ASSIGNING becomes ONLINE."""
@@ -158,33 +133,14 @@ class ControllerAPI:
             indexes=list(indexes),
         )
 
-    def borrow(
-        self,
-        *,
-        operation_id: str,
-        consumer_uuid: str,
-        host: str,
-        remote_mib: int,
-        guaranteed: bool,
-        project_id: str = "",
-        user_id: str = "",
-    ) -> dict[str, Any]:
+    def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
         """Ask for buffers: all or nothing when `guaranteed` (GS_alloc_ext), else what there is (GS_alloc_swap).
 
         Answers {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
         "generation"}], "lenders": {host: {"incarnation", "ticket", "keys"}}}; a lender that sleeps is not among the
         latter: its keys were opened beforehand. Raises BufferShortage, NotAligned, HostUnusable, AgentUnavailable.
         """
-        answer: dict[str, Any] = self._lent(
-            "borrow",
-            operation_id=operation_id,
-            consumer_uuid=consumer_uuid,
-            host=host,
-            remote_mib=remote_mib,
-            guaranteed=guaranteed,
-            project_id=project_id,
-            user_id=user_id,
-        )
+        answer: dict[str, Any] = self._lent("borrow", operation_id=operation_id, **to_arguments(request))
         return answer
 
     def acknowledge_borrowed(

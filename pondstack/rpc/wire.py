@@ -4,11 +4,22 @@ Version 1.x only adds fields that have a default, so that N and N-1 agents work 
 fields that it does not know.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from pondstack.domain.model import Extent
+from pondstack.domain.requests import AssignRequest, BorrowRequest
+
+
+def to_arguments(request: AssignRequest | BorrowRequest) -> dict[str, Any]:
+    """Return a request as the keyword arguments of its call: its fields, in JSON types."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(request).items()}
+
+
+def assign_request(*, shape: Sequence[int] | None = None, **fields: Any) -> AssignRequest:
+    """Return the request of a call's keyword arguments; raises TypeError for one that is missing or unknown."""
+    return AssignRequest(**fields, shape=tuple(shape) if shape else None)
 
 
 @dataclass(frozen=True, slots=True)

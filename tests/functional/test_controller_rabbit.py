@@ -17,6 +17,7 @@ from pondstack.cmd import manage
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import PoolShortage, Unavailable
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
@@ -66,10 +67,8 @@ class Rack(SimpleNamespace):
         return self.persist(lambda: self.api.heartbeat(report))
 
     def assign(self, operation_id: str, consumer: str, host: str = "h1", slices: int = 2) -> Any:
-        request = {"pool_uuid": self.pool, "pool_mib": slices * 1024, "guest_mib": 8192}
-        return self.persist(
-            lambda: self.api.assign(operation_id=operation_id, consumer_uuid=consumer, host=host, **request)
-        )
+        request = AssignRequest(consumer, host, self.pool, slices * 1024, guest_mib=8192)
+        return self.persist(lambda: self.api.assign(operation_id, request))
 
     def acknowledge(self, grant: Any) -> None:
         uuid = str(uuid4())

@@ -23,6 +23,7 @@ from pondstack.db.read.reader import SqlReader
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import Conflict, NotFound, NotLeader, PoolShortage
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
@@ -82,8 +83,7 @@ class Pair(SimpleNamespace):
         return self.api.heartbeat(Report(host, self.sequence, 0, "0.1.0", pools=(self.pool,), attached=attached))
 
     def assign(self, operation_id: str, consumer: str, host: str = "h1", slices: int = 2) -> Any:
-        request = {"pool_uuid": self.pool, "pool_mib": slices * 1024, "guest_mib": 8192}
-        return self.api.assign(operation_id=operation_id, consumer_uuid=consumer, host=host, **request)
+        return self.api.assign(operation_id, AssignRequest(consumer, host, self.pool, slices * 1024, guest_mib=8192))
 
     def acknowledge(self, grant: Any) -> None:
         self.api.acknowledge(operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=grant.host)

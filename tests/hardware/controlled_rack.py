@@ -18,6 +18,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
 from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import create_device
+from pondstack.domain.requests import AssignRequest
 from pondstack.domain.units import MIB
 from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
@@ -158,14 +159,8 @@ class ControlledRack:
     def attach(self, name: str) -> Attachment:
         """Have all of the pool attached to a host, for a new consumer."""
         size = self.slices * self.slice_mib
-        return self.agent.attach(
-            name,
-            operation_id=str(uuid4()),
-            consumer_uuid=str(uuid4()),
-            pool_uuid=self.pool,
-            pool_mib=size,
-            guest_mib=2 * size,
-        )
+        request = AssignRequest(str(uuid4()), name, self.pool, pool_mib=size, guest_mib=2 * size)
+        return self.agent.attach(str(uuid4()), request)
 
     def detach(self, name: str, held: Attachment, operation_id: str | None = None) -> bool:
         """Give an attachment back."""

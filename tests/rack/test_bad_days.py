@@ -6,6 +6,7 @@ Fake computes: what breaks here is accounting, not guests. Every wait is for a c
 import fcntl
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -14,6 +15,7 @@ from oslo_messaging import MessagingTimeout
 
 from pondstack.domain.errors import Conflict, OperationMismatch, StaleEpoch
 from pondstack.domain.model import Extent
+from pondstack.domain.requests import AssignRequest
 from pondstack.domain.units import GIB_MIB
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
@@ -77,15 +79,9 @@ def test_agent_down_at_attach_without_another_host_fails_cleanly(days: Days) -> 
     # (Not for `server`: its own detach waits there too, and may come before or after.)
     transport, unheard = days.transport(), str(uuid4())
     try:
+        late = AssignRequest(unheard, host, pool, pool_mib=GIB_MIB, guest_mib=4 * GIB_MIB)
         with pytest.raises(MessagingTimeout):
-            AgentAPI(transport, monitor_seconds=2).attach(
-                host,
-                operation_id=str(uuid4()),
-                consumer_uuid=unheard,
-                pool_uuid=pool,
-                pool_mib=GIB_MIB,
-                guest_mib=4 * GIB_MIB,
-            )
+            AgentAPI(transport, monitor_seconds=2).attach(str(uuid4()), late)
     finally:
         transport.cleanup()
     days.agent(host).start()
@@ -224,30 +220,30 @@ def test_duplicate_and_late_calls_change_nothing(days: Days) -> None:
     transport = days.transport()
     agent, controller = AgentAPI(transport), ControllerAPI(transport)
     consumer, attach_id, detach_id = str(uuid4()), str(uuid4()), str(uuid4())
-    request = {"consumer_uuid": consumer, "pool_uuid": pool, "pool_mib": 2 * GIB_MIB, "guest_mib": 4 * GIB_MIB}
+    request = AssignRequest(consumer, host, pool, pool_mib=2 * GIB_MIB, guest_mib=4 * GIB_MIB)
     try:
         grant_id = str(uuid4())
-        grant = controller.assign(operation_id=grant_id, host=host, **request)
-        assert controller.assign(operation_id=grant_id, host=host, **request) == grant
+        grant = controller.assign(grant_id, request)
+        assert controller.assign(grant_id, request) == grant
         assert len(days.in_state("assigning")) == 2
         controller.release(operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=host)
         with pytest.raises(Conflict):
-            controller.assign(operation_id=grant_id, host=host, **request)
-        first = agent.attach(host, operation_id=attach_id, **request)
-        assert agent.attach(host, operation_id=attach_id, **request) == first
+            controller.assign(grant_id, request)
+        first = agent.attach(attach_id, request)
+        assert agent.attach(attach_id, request) == first
         assert len(days.allocations(consumer)) == 1
         late = {"allocation_uuid": first.allocation_uuid, "host": host}
         acknowledge_id, release_id = str(uuid4()), str(uuid4())
         controller.acknowledge(operation_id=acknowledge_id, **late)
         with pytest.raises(OperationMismatch):
-            agent.attach(host, operation_id=attach_id, **{**request, "pool_mib": GIB_MIB})
+            agent.attach(attach_id, replace(request, pool_mib=GIB_MIB))
         assert agent.detach(host, operation_id=detach_id, consumer_uuid=consumer)
         assert agent.detach(host, operation_id=detach_id, consumer_uuid=consumer)
         controller.release(operation_id=release_id, **late)
         controller.release(operation_id=release_id, **late)
         days.assert_nothing_leaked()
         with pytest.raises(Conflict):
-            agent.attach(host, operation_id=attach_id, **request)
+            agent.attach(attach_id, request)
         with pytest.raises(StaleEpoch):
             agent.offline(host, epoch=0, operation_id=str(uuid4()), allocation_uuid=first.allocation_uuid)
         controller.acknowledge(operation_id=acknowledge_id, **late)

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from keystoneauth1.adapter import Adapter
 
+from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_rack.daemon import wait_until
 from pondstack_rack.rack import Rack
@@ -72,10 +73,10 @@ def test_memory_is_lent_used_and_taken_back(rack: Rack, memory: Memory) -> None:
 
 
 def _use(rack: Rack, memory: Memory, controller: ControllerAPI) -> None:
-    wanted = {"consumer_uuid": str(uuid4()), "host": BORROWER, "remote_mib": 2 * BUFFER, "guaranteed": True}
+    wanted = BorrowRequest(str(uuid4()), BORROWER, remote_mib=2 * BUFFER, guaranteed=True)
     operation = str(uuid4())
-    given = controller.borrow(operation_id=operation, **wanted)
-    assert controller.borrow(operation_id=operation, **wanted) == given
+    given = controller.borrow(operation, wanted)
+    assert controller.borrow(operation, wanted) == given
     shown = given["lenders"][LENDER]
     keys = {int(index): Key.from_dict(key) for index, key in shown["keys"].items()}
     page = bytes(range(256)) * 16

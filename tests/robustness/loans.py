@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 from pondstack.domain.errors import PondError, StaleEpoch, Unavailable
+from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_rack.daemon import DaemonFailed, wait_until
@@ -38,7 +39,7 @@ class Borrower:
         self._agents: AgentAPI = rack.agent_client()
         self._transport = ShmTransport(folder=str(rack.shm))
         self.held: list[Loan] = []
-        self.open: list[tuple[str, dict[str, Any]]] = []
+        self.open: list[tuple[str, BorrowRequest]] = []
 
     def turn(self, think: Callable[[], None]) -> None:
         """One loan's life; what it holds when the run ends it keeps."""
@@ -50,22 +51,22 @@ class Borrower:
     def take(self, give_up: bool = False) -> None:
         """Borrow some buffers."""
         rng = self._caller.rng
-        request = {
-            "consumer_uuid": self._caller.new_id(),
-            "host": rng.choice(AGENTS),
-            "remote_mib": rng.randint(1, 3) * BUFFER_MIB,
-            "guaranteed": rng.random() < 0.5,
-        }
+        request = BorrowRequest(
+            self._caller.new_id(),
+            rng.choice(AGENTS),
+            remote_mib=rng.randint(1, 3) * BUFFER_MIB,
+            guaranteed=rng.random() < 0.5,
+        )
         self._borrow(self._caller.new_id(), request, 1 if give_up else float("inf"))
 
-    def _borrow(self, operation_id: str, request: dict[str, Any], tries: float) -> None:
-        host = request["host"]
-        about = {"operation_id": operation_id, "consumer_uuid": request["consumer_uuid"]}
+    def _borrow(self, operation_id: str, request: BorrowRequest, tries: float) -> None:
+        host = request.host
+        about = {"operation_id": operation_id, "consumer_uuid": request.consumer_uuid}
         answer = self._caller.persist(
             Kind.BORROW,
             host,
             about,
-            lambda: self._controller.borrow(operation_id=operation_id, **request),
+            lambda: self._controller.borrow(operation_id, request),
             tries=tries,
         )
         if answer.outcome is Outcome.UNKNOWN:

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from pondstack.domain.errors import Conflict
+from pondstack.domain.requests import AssignRequest
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.rpc.wire import Grant
 from tests.robustness.caller import Caller
@@ -43,7 +44,7 @@ class Direct:
         self._host = host
         self._caller = caller
         self.held: list[Grant] = []
-        self.open: list[tuple[str, dict[str, Any]]] = []
+        self.open: list[tuple[str, AssignRequest]] = []
 
     def turn(self, think: Callable[[], None]) -> None:
         """One guest's life; what it holds when the run ends it keeps."""
@@ -55,22 +56,22 @@ class Direct:
     def take(self, give_up: bool = False) -> None:
         """Have slices assigned and acknowledge them."""
         rng, operation_id = self._caller.rng, self._caller.new_id()
-        request = {
-            "consumer_uuid": self._caller.new_id(),
-            "host": self._host.name,
-            "pool_uuid": self._host.pool,
-            "pool_mib": rng.choice(SIZES) * DEFAULT_SLICE_MIB,
-            "guest_mib": 8 * DEFAULT_SLICE_MIB,
-        }
+        request = AssignRequest(
+            self._caller.new_id(),
+            self._host.name,
+            self._host.pool,
+            pool_mib=rng.choice(SIZES) * DEFAULT_SLICE_MIB,
+            guest_mib=8 * DEFAULT_SLICE_MIB,
+        )
         self._assign(operation_id, request, 1 if give_up else float("inf"))
 
-    def _assign(self, operation_id: str, request: dict[str, Any], tries: float) -> None:
-        about = {"operation_id": operation_id, "consumer_uuid": request["consumer_uuid"]}
+    def _assign(self, operation_id: str, request: AssignRequest, tries: float) -> None:
+        about = {"operation_id": operation_id, "consumer_uuid": request.consumer_uuid}
         answer = self._caller.persist(
             Kind.ASSIGN,
             self._host.name,
             about,
-            lambda: self._api.assign(operation_id=operation_id, **request),
+            lambda: self._api.assign(operation_id, request),
             tries=tries,
         )
         if answer.outcome is Outcome.UNKNOWN:
@@ -157,12 +158,14 @@ class Guests:
         """Attach pool memory for a guest; what is left open is detached by settle()."""
         operation_id = self._caller.new_id()
         about = {"operation_id": operation_id, "consumer_uuid": consumer}
-        wish = {"pool_uuid": self._pool, "pool_mib": slices * DEFAULT_SLICE_MIB, "guest_mib": 8 * DEFAULT_SLICE_MIB}
+        request = AssignRequest(
+            consumer, host, self._pool, pool_mib=slices * DEFAULT_SLICE_MIB, guest_mib=8 * DEFAULT_SLICE_MIB
+        )
         answer = self._caller.persist(
             Kind.ATTACH,
             host,
             about,
-            lambda: self._api.attach(host, operation_id=operation_id, consumer_uuid=consumer, **wish),
+            lambda: self._api.attach(operation_id, request),
             tries=1 if give_up else float("inf"),
         )
         if answer.value is None:

@@ -10,6 +10,7 @@ import oslo_messaging
 
 from pondstack.domain.errors import NotFound, PondError, Unavailable
 from pondstack.domain.model import indexes_of
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc.wire import Attachment
 
 from . import settings
@@ -91,19 +92,12 @@ class Nova:
     def _attach(self, instance: Instance, host: str, shape: tuple[int, ...] | None) -> Attachment | None:
         """Attach, by one operation id; None when it was refused or never answered."""
         operation_id = self._operation(instance, "attach")
+        request = AssignRequest(instance.name, host, instance.pool, instance.mib, 2 * instance.mib, shape=shape)
         for _ in range(TRIES):
             if not self._rack.hosts[host].up:
                 return None
             try:
-                answer = self._agents.attach(
-                    host,
-                    operation_id=operation_id,
-                    consumer_uuid=instance.name,
-                    pool_uuid=instance.pool,
-                    pool_mib=instance.mib,
-                    guest_mib=2 * instance.mib,
-                    shape=shape,
-                )
+                answer = self._agents.attach(operation_id, request)
             except (Unavailable, oslo_messaging.MessagingTimeout) as error:
                 self._rack.scheduler.note(f"attach {instance.name}: {error}")
                 self._rack.scheduler.sleep(0.3)

@@ -92,12 +92,7 @@ class AttachFlow:
         return self._operations.change(operation, Status.GRANTED, grant=grant.to_wire())
 
     def _ask(self, operation: Operation) -> Grant:
-        return self._controller.assign(
-            operation_id=operation.operation_id,
-            consumer_uuid=operation.consumer_uuid,
-            host=self._host,
-            **operation.request,
-        )
+        return self._controller.assign(operation.operation_id, operation.assign_request(self._host))
 
     def _online(self, operation: Operation) -> Attachment:
         grant = operation.granted

@@ -1,11 +1,11 @@
 """What the agent does when it is called. Native threads: one lock per consumer orders what happens to it."""
 
-from collections.abc import Sequence
+from typing import Any
 
 from oslo_log import log
 
 from pondstack.domain.errors import Conflict, InUse, PondError, Unavailable
-from pondstack.rpc.wire import Attached, Attachment, Mitigation, Report
+from pondstack.rpc.wire import Attached, Attachment, Mitigation, Report, assign_request
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.locks import NamedLocks
@@ -24,6 +24,7 @@ class AgentManager:
     def __init__(
         self,
         *,
+        host: str,
         operations: Operations,
         releases: Releases,
         attaching: AttachFlow,
@@ -35,6 +36,7 @@ class AgentManager:
         locks: NamedLocks,
     ) -> None:
         """`locks`: by allocation, those of `attaching`."""
+        self._host = host
         self._operations = operations
         self._releases = releases
         self._attaching = attaching
@@ -46,32 +48,14 @@ class AgentManager:
         self._locks = NamedLocks()
         self._by_allocation = locks
 
-    def attach(
-        self,
-        *,
-        operation_id: str,
-        consumer_uuid: str,
-        pool_uuid: str,
-        pool_mib: int,
-        guest_mib: int,
-        project_id: str = "",
-        user_id: str = "",
-        shape: Sequence[int] | None = None,
-    ) -> Attachment:
-        """Have pool memory assigned and onlined; a repetition by the same operation id goes on or answers the same."""
-        request = {
-            "pool_uuid": pool_uuid,
-            "pool_mib": pool_mib,
-            "guest_mib": guest_mib,
-            "project_id": project_id,
-            "user_id": user_id,
-            "shape": list(shape) if shape else None,
-        }
-        with self._locks.holding(consumer_uuid):
-            operation = self._operations.find(operation_id, Kind.ATTACH, consumer_uuid, request)
-            if operation is None:
-                operation = self._operations.start(operation_id, Kind.ATTACH, consumer_uuid, request=request)
-            return self._attaching.attach(operation)
+    def attach(self, *, operation_id: str, **request: Any) -> Attachment:
+        """Have pool memory assigned and onlined; a repetition by the same operation id goes on or answers the same.
+
+        `request`: the fields of AssignRequest but `host`, which is this one.
+        """
+        wanted = assign_request(host=self._host, **request)
+        with self._locks.holding(wanted.consumer_uuid):
+            return self._attaching.attach(self._operations.attach(operation_id, wanted))
 
     def detach(self, *, operation_id: str, consumer_uuid: str) -> bool:
         """Offline what a consumer holds; what its unfinished attaches may have got is undone in the background."""

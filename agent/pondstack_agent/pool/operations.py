@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any, Self
 
 from pondstack.domain import errors
-from pondstack.rpc.wire import Grant
+from pondstack.domain.requests import AssignRequest
+from pondstack.rpc.wire import Grant, assign_request, to_arguments
 from pondstack_agent.records import Records
 
 
@@ -52,6 +53,10 @@ class Operation:
     allocations: tuple[str, ...] = ()
     error: tuple[str, str] | None = None
     online_at: int = 0
+
+    def assign_request(self, host: str) -> AssignRequest:
+        """Return what an attach asks the controller for, for this host."""
+        return assign_request(consumer_uuid=self.consumer_uuid, host=host, **self.request)
 
     @property
     def granted(self) -> Grant | None:
@@ -99,6 +104,13 @@ class Operations:
                 f"{found.consumer_uuid}); make a new id"
             )
         return found
+
+    def attach(self, operation_id: str, request: AssignRequest) -> Operation:
+        """Return the attach of this id and request, written down anew if need be; raises OperationMismatch."""
+        consumer_uuid = request.consumer_uuid
+        wanted = {key: value for key, value in to_arguments(request).items() if key not in ("consumer_uuid", "host")}
+        found = self.find(operation_id, Kind.ATTACH, consumer_uuid, wanted)
+        return found or self.start(operation_id, Kind.ATTACH, consumer_uuid, request=wanted)
 
     def start(self, operation_id: str, kind: Kind, consumer_uuid: str, **changes: Any) -> Operation:
         """Write a new operation down, before anything is done for it."""

@@ -10,6 +10,7 @@ from uuid import NAMESPACE_OID, uuid5
 from oslo_log import log
 
 from pondstack.domain.errors import BufferShortage, Conflict, PondError, Unavailable
+from pondstack.domain.requests import BorrowRequest
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
@@ -89,8 +90,7 @@ class BorrowRequests:
         return mine if held else self._consumers.drop(mine, borrow)
 
     def _ask(self, mine: Consumer, borrow: Borrow) -> dict[str, Any]:
-        return self._controller.borrow(
-            operation_id=borrow.operation_id,
+        request = BorrowRequest(
             consumer_uuid=mine.consumer_uuid,
             host=self._host,
             remote_mib=borrow.mib,
@@ -98,6 +98,7 @@ class BorrowRequests:
             project_id=mine.project_id,
             user_id=mine.user_id,
         )
+        return self._controller.borrow(borrow.operation_id, request)
 
     def _open(self, allocation_uuid: str, given: Mapping[str, Any]) -> dict[Place, str]:
         """Open the keys of each lender; why those failed that did."""

@@ -18,9 +18,9 @@ from pondstack.conf import agent as agent_conf
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.domain.errors import AgentUnavailable, PondError
 from pondstack.domain.lending import Lender, LenderKind
+from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
 from pondstack.domain.units import MIB
-from pondstack.ledger.buffers import BorrowRequest
 from pondstack.rpc.wire import Report
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
@@ -98,11 +98,10 @@ class Controller:
         if allocation_uuid:
             self.lenders.give_back(operation_id, allocation_uuid, host, [(incarnation, index) for index in indexes])
 
-    def borrow(self, *, operation_id, consumer_uuid, host, remote_mib, guaranteed, project_id, user_id):
+    def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
         if self.away:
             raise AgentUnavailable("the controller is away")
-        request = BorrowRequest(consumer_uuid, host, remote_mib, 1, guaranteed, project_id, user_id)
-        return self.lenders.borrow(operation_id, request)
+        return self.lenders.borrow(operation_id, request, 1)
 
     def acknowledge_borrowed(self, *, operation_id, allocation_uuid, host, opened) -> None:
         self.ledger.acknowledge_borrowed(operation_id, allocation_uuid, host, opened)

@@ -30,6 +30,7 @@ from pondstack.domain.errors import (
     PoolShortage,
     Unavailable,
 )
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.wire import Attachment
@@ -110,12 +111,13 @@ class PoolAttachments:
     def attach(self, host: str, consumer_uuid: str, claim: PoolClaim, **wishes: Any) -> Attachment:
         """Attach what is claimed, from the first of its pools that the host reaches; raises PoolMemoryUnavailable.
 
-        `wishes`: guest_mib, project_id, user_id, shape, as AgentAPI.attach takes them. A failure is undone as
+        `wishes`: guest_mib, project_id, user_id, shape, as AssignRequest has them. A failure is undone as
         far as the agent can be reached; what is left, the controller's reconciler releases.
         """
         for pool_uuid in claim.pools:
             try:
-                attachment = self._attach_once(host, consumer_uuid, pool_uuid, claim.pool_mib, wishes)
+                request = AssignRequest(consumer_uuid, host, pool_uuid, claim.pool_mib, **wishes)
+                attachment = self._attach_once(request)
             except (HostUnusable, NotFound) as error:  # an evacuated guest may still claim its old host's pool, too
                 failure, failed_pool = error, pool_uuid
                 continue
@@ -125,20 +127,9 @@ class PoolAttachments:
             return attachment
         raise self._failed(host, consumer_uuid, failed_pool, claim, failure) from failure
 
-    def _attach_once(
-        self, host: str, consumer_uuid: str, pool_uuid: str, pool_mib: int, wishes: dict[str, Any]
-    ) -> Attachment:
+    def _attach_once(self, request: AssignRequest) -> Attachment:
         operation_id = str(uuid.uuid4())
-        return self._insist(
-            lambda api: api.attach(
-                host,
-                operation_id=operation_id,
-                consumer_uuid=consumer_uuid,
-                pool_uuid=pool_uuid,
-                pool_mib=pool_mib,
-                **wishes,
-            )
-        )
+        return self._insist(lambda api: api.attach(operation_id, request))
 
     def release(self, host: str, consumer_uuid: str) -> bool:
         """Give back what a guest that is gone holds on a host; True when the agent did it or had nothing.

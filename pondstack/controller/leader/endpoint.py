@@ -18,9 +18,9 @@ from pondstack.domain.errors import Conflict, PondError
 from pondstack.domain.model import Extent
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
-from pondstack.ledger.ledger import AssignRequest, Ledger
+from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.controller_api import TELEMETRY_VERSION
-from pondstack.rpc.wire import Grant, Report, Sample
+from pondstack.rpc.wire import Grant, Report, Sample, assign_request
 
 LOG = log.getLogger(__name__)
 
@@ -61,32 +61,14 @@ class LeaderEndpoint:
         self.reconciler: Reconciler | None = None
 
     @gated
-    def assign(
-        self,
-        _context: Any,
-        *,
-        operation_id: str,
-        consumer_uuid: str,
-        host: str,
-        pool_uuid: str,
-        pool_mib: int,
-        guest_mib: int,
-        project_id: str = "",
-        user_id: str = "",
-        shape: Sequence[int] | None = None,
-    ) -> dict[str, Any]:
-        """Take free slices and let the host in at the device; a repetition gets the same grant."""
-        request = AssignRequest(
-            consumer_uuid=consumer_uuid,
-            host=host,
-            pool_uuid=pool_uuid,
-            pool_mib=pool_mib,
-            guest_mib=guest_mib,
-            project_id=project_id,
-            user_id=user_id,
-            shape=tuple(shape) if shape else None,
-        )
-        effect = self._ledger.assign(operation_id, request)
+    def assign(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
+        """Take free slices and let the host in at the device; a repetition gets the same grant.
+
+        `request`: the fields of AssignRequest.
+        """
+        wanted = assign_request(**request)
+        host, pool_uuid = wanted.host, wanted.pool_uuid
+        effect = self._ledger.assign(operation_id, wanted)
         extents = tuple(Extent(item["start"], item["count"]) for item in effect["extents"])
         uuid = effect["allocation_uuid"]
         try:
@@ -100,7 +82,7 @@ class LeaderEndpoint:
         about = self._devices.about(pool_uuid)
         return Grant(
             allocation_uuid=uuid,
-            consumer_uuid=consumer_uuid,
+            consumer_uuid=wanted.consumer_uuid,
             host=host,
             pool_uuid=pool_uuid,
             pool_name=about.name,

@@ -10,7 +10,7 @@ from pondstack.controller.lending.lenders import Lenders, asked
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import BadRequest, BufferShortage
 from pondstack.domain.lending import Lender, LenderKind
-from pondstack.ledger.buffers import BorrowRequest
+from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 from pondstack.rpc.controller_api import LENDING_VERSION
@@ -70,24 +70,16 @@ class LendingEndpoint:
             self._lenders.give_back(operation_id, allocation_uuid, host, only)
 
     @gated
-    def borrow(
-        self,
-        _context: Any,
-        *,
-        operation_id: str,
-        consumer_uuid: str,
-        host: str,
-        remote_mib: int,
-        guaranteed: bool,
-        project_id: str = "",
-        user_id: str = "",
-    ) -> dict[str, Any]:
-        """Give buffers and keys to a borrower (GS_alloc_ext when guaranteed, else GS_alloc_swap)."""
+    def borrow(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
+        """Give buffers and keys to a borrower (GS_alloc_ext when guaranteed, else GS_alloc_swap).
+
+        `request`: the fields of BorrowRequest.
+        """
+        wanted = BorrowRequest(**request)
         size = next((item.buffer_mib for item in self._reader.lenders() if item.incarnation), 0)
         if not size:
             raise BufferShortage("no host lends memory; have some lend it: openstack memory host delegate")
-        request = BorrowRequest(consumer_uuid, host, remote_mib, size, guaranteed, project_id, user_id)
-        return self._lenders.borrow(operation_id, request)
+        return self._lenders.borrow(operation_id, wanted, size)
 
     @gated
     def acknowledge_borrowed(

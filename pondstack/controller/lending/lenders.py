@@ -16,8 +16,9 @@ from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.domain import buffer_choice
 from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError, Unavailable
 from pondstack.domain.lending import LENDER_LOST, Buffer, LenderKind
+from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
-from pondstack.ledger.buffers import BorrowRequest, is_fenced
+from pondstack.ledger.buffers import is_fenced
 from pondstack.ledger.ledger import Ledger
 
 LOG = log.getLogger(__name__)
@@ -73,14 +74,14 @@ class Lenders:
     def __init__(self, ledger: Ledger, agents: LendingAgents, settle: Callable[[], object]) -> None:
         self._ledger, self._agents, self.settle = ledger, agents, settle
 
-    def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
-        """Give buffers to a borrower, with the keys of them (GS_alloc_ext, GS_alloc_swap).
+    def borrow(self, operation_id: str, request: BorrowRequest, buffer_mib: int) -> dict[str, Any]:
+        """Give buffers of `buffer_mib` to a borrower, with their keys (GS_alloc_ext, GS_alloc_swap).
 
         Returns what Ledger.borrow does and "lenders": {host: {"incarnation", "ticket", "keys"}}, without those that
         sleep: their keys were opened beforehand. A repetition gets the same, but for what went back since. When a
         lender makes no keys all goes back; raises AgentUnavailable then, and what Ledger.borrow raises.
         """
-        effect = self._ledger.borrow(operation_id, request)
+        effect = self._ledger.borrow(operation_id, request, buffer_mib)
         uuid = effect["allocation_uuid"]
         mine = {(item.incarnation, item.index): item for item in self._ledger.buffers() if _held_by(item, uuid)}
         given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]

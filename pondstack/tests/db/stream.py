@@ -11,7 +11,8 @@ from sqlalchemy import func, select
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, OperationRow, SliceRow
 from pondstack.domain.errors import Unavailable
-from pondstack.ledger.ledger import AssignRequest, Ledger
+from pondstack.domain.requests import AssignRequest
+from pondstack.ledger.ledger import Ledger
 from pondstack_rack.daemon import DaemonFailed, wait_until
 from tests.fixtures.ledgers import POOL, report
 

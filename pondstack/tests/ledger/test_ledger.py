@@ -13,8 +13,9 @@ from sqlalchemy import event, select
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.store.pools import Receipt
 from pondstack.domain import errors
+from pondstack.domain.requests import AssignRequest
 from pondstack.domain.sizing import Split
-from pondstack.ledger.ledger import AT_A_TIME, AssignRequest, Ledger
+from pondstack.ledger.ledger import AT_A_TIME, Ledger
 from tests.fixtures import lead
 from tests.fixtures.ledgers import POOL, report
 

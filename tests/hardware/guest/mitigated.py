@@ -11,6 +11,7 @@ import futurist
 from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc.wire import Attachment, Grant, Mitigation, Report
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
@@ -30,9 +31,9 @@ class Controller:
         self.grants: dict[str, Grant] = {}
         self.released: list[str] = []
 
-    def assign(self, *, consumer_uuid: str, **_request: Any) -> Grant:
+    def assign(self, _operation_id: str, request: AssignRequest) -> Grant:
         """Answer with the consumer's grant."""
-        return self.grants[consumer_uuid]
+        return self.grants[request.consumer_uuid]
 
     def acknowledge(self, **_request: Any) -> None:
         """The slices are online."""

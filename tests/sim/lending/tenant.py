@@ -8,6 +8,7 @@ from uuid import UUID
 import oslo_messaging
 
 from pondstack.domain.errors import Conflict, PondError
+from pondstack.domain.requests import BorrowRequest
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.link import LenderLink
 
@@ -87,10 +88,10 @@ class Tenant:
         """Ask for memory and use it."""
         loan = Loan(str(UUID(int=process.rng.getrandbits(128), version=4)), forgotten=step.values["forgets"])
         mib = step.values["buffers"] * BUFFER_MIB
-        asked = {"consumer_uuid": f"vm-{self._host.name}", "host": self._host.name, "remote_mib": mib}
+        request = BorrowRequest(f"vm-{self._host.name}", self._host.name, mib, guaranteed=step.values["guaranteed"])
         self.loans.append(loan)
         try:
-            answer = controller.borrow(operation_id=loan.operation_id, guaranteed=step.values["guaranteed"], **asked)
+            answer = controller.borrow(loan.operation_id, request)
             if answer["buffers"] and not loan.forgotten:
                 self._take(controller, loan, answer)
         except FAILED as error:

@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.domain.errors import Conflict, InUse, NotFound, PondError
 from pondstack.domain.lending import LENDER_LOST, Lender, LenderKind
+from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
-from pondstack.ledger.buffers import BorrowRequest
 from tests.fixtures.ledgers import report
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
@@ -178,9 +178,9 @@ class LentMemory(RuleBasedStateMachine):
     @rule(name=st.sampled_from(HOSTS), count=st.integers(1, 4), guaranteed=st.booleans(), acknowledges=st.booleans())
     def borrow(self, name: str, count: int, guaranteed: bool, acknowledges: bool) -> None:
         operation = self.operation()
-        request = BorrowRequest(operation, name, count * SIZE, SIZE, guaranteed)
+        request = BorrowRequest(operation, name, count * SIZE, guaranteed)
         try:
-            given = self.lenders.borrow(operation, request)
+            given = self.lenders.borrow(operation, request, SIZE)
         except PondError:
             return
         for lender, keys in given["lenders"].items():
@@ -271,9 +271,9 @@ class LentMemory(RuleBasedStateMachine):
     def everything_can_be_had_by(self, name: str) -> None:
         for _ in range(2):
             operation = self.operation()
-            request = BorrowRequest(operation, name, 99 * SIZE, SIZE, guaranteed=False)
+            request = BorrowRequest(operation, name, 99 * SIZE, guaranteed=False)
             try:
-                given = self.lenders.borrow(operation, request)
+                given = self.lenders.borrow(operation, request, SIZE)
                 break
             except InUse:  # of a key whose maker's answer was lost
                 for _ in range(2):

@@ -5,7 +5,7 @@ import pytest
 from pondstack.clients.placement import Inventory
 from pondstack.controller.lending.inventory import AGGREGATE, PROVIDER, LendingInventory
 from pondstack.domain.lending import REMOTE_CLASS, Lender, LenderKind
-from pondstack.ledger.buffers import BorrowRequest
+from pondstack.domain.requests import BorrowRequest
 from pondstack.tests.controller.conftest import register_host
 from tests.fixtures.ledgers import report
 from tests.fixtures.memory.lease import take_over
@@ -42,8 +42,8 @@ def test_what_can_be_claimed_and_by_whom(ledger, placement) -> None:
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS) == Inventory(256, 0, SIZE, SIZE, 256)
     assert [shared(placement, host) for host in ("h1", "h2", "h3")] == [True, True, False]
-    uuid = ledger.borrow("op-1", BorrowRequest("vm1", "h2", SIZE, SIZE, guaranteed=True))["allocation_uuid"]
-    ledger.borrow("op-2", BorrowRequest("swap", "h2", SIZE, SIZE, guaranteed=False))
+    uuid = ledger.borrow("op-1", BorrowRequest("vm1", "h2", SIZE, guaranteed=True), SIZE)["allocation_uuid"]
+    ledger.borrow("op-2", BorrowRequest("swap", "h2", SIZE, guaranteed=False), SIZE)
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == SIZE, "swap has no claim"
     ledger.give_back("op-3", uuid, "h2")

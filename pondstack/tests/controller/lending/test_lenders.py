@@ -9,7 +9,7 @@ import pytest
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.domain.errors import AgentUnavailable, BufferShortage, InUse, StaleEpoch
 from pondstack.domain.lending import Lender, LenderKind
-from pondstack.ledger.buffers import BorrowRequest
+from pondstack.domain.requests import BorrowRequest
 from tests.fixtures.ledgers import report
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
@@ -84,8 +84,8 @@ class Rack:
         )
 
     def borrow(self, count=2, operation=None, guaranteed=True):
-        request = BorrowRequest("vm1", "h3", count * SIZE, SIZE, guaranteed)
-        return self.lenders.borrow(operation or str(uuid4()), request)
+        request = BorrowRequest("vm1", "h3", count * SIZE, guaranteed)
+        return self.lenders.borrow(operation or str(uuid4()), request, SIZE)
 
     def states(self):
         return sorted(str(item.state) for item in self.ledger.buffers())

@@ -18,6 +18,7 @@ from pondstack.db.store.telemetry import LATE_SECONDS
 from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, Unavailable
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Report, Sample
@@ -124,9 +125,7 @@ def beat(api: ControllerAPI, host: str = "h1", sequence: int = 1) -> dict:
 
 
 def assign(api: ControllerAPI, operation_id: str, consumer: str):
-    return api.assign(
-        operation_id=operation_id, consumer_uuid=consumer, host="h1", pool_uuid=POOL, pool_mib=1024, guest_mib=4096
-    )
+    return api.assign(operation_id, AssignRequest(consumer, "h1", POOL, pool_mib=1024, guest_mib=4096))
 
 
 def test_a_controller_alone_leads_and_hands_over_at_its_stop(nodes, api) -> None:

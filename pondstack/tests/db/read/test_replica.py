@@ -4,7 +4,7 @@ import pytest
 
 from pondstack.db.read.replica import differences, follow, load
 from pondstack.db.store import journal
-from pondstack.ledger.ledger import AssignRequest
+from pondstack.domain.requests import AssignRequest
 from pondstack.ledger.slice_moves import OutOfStep
 from pondstack.tests.db.store.test_journal import some_life
 from tests.fixtures.ledgers import POOL, report

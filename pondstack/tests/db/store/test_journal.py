@@ -10,8 +10,8 @@ from pondstack.db.models import OperationRow
 from pondstack.db.store import journal
 from pondstack.domain.errors import Conflict, HostUnusable, NotFound, PoolShortage
 from pondstack.domain.model import Slice
+from pondstack.domain.requests import AssignRequest
 from pondstack.domain.states import SliceState
-from pondstack.ledger.ledger import AssignRequest
 from pondstack.ledger.slice_moves import MOVES, OutOfStep, replay
 from tests.fixtures.ledgers import POOL, report
 
