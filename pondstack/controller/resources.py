@@ -49,7 +49,7 @@ class ControllerResources:
         self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
         self.transport = rpc.get_controller_transport(conf)
         self.telemetry = Telemetry(self.database, self._keeping)
-        self.tell_failed = FailedGuests(conf, self.name)
+        self.notify_failed = FailedGuests(conf, self.name)
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
         """Return the driver object of a device."""
@@ -66,6 +66,6 @@ class ControllerResources:
     def close(self) -> None:
         """Close bus and databases."""
         self.transport.cleanup()
-        self.tell_failed.close()
+        self.notify_failed.close()
         self._lease_database.dispose()
         self.database.dispose()

@@ -43,7 +43,7 @@ class SimParts:
         self.placement = rack.placement
         self.transport = None
         self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
-        self.tell_failed = lambda _event: None
+        self.notify_failed = lambda _event: None
 
     def conf_of_node(self) -> SimpleNamespace:
         """Return a configuration that the double of ControllerResources knows these parts by."""
@@ -57,9 +57,6 @@ class SimParts:
     def buffer_slices(self) -> int:
         """Return how many free slices per pool are kept back."""
         return self._rack.history.buffer_slices
-
-    def tell_failed(self, *_arguments: Any) -> None:
-        """Nobody listens to notifications."""
 
     def close(self) -> None:
         """Nothing to close."""

@@ -102,7 +102,7 @@ def hand_over_while_writing() -> Iterator[None]:
 @mutant()
 def opens_before_reports() -> Iterator[None]:
     """A new leader answers before it has told the agents of its epoch and heard what they hold."""
-    with mock.patch.object(reconciler.Reconciler, "welcome", return_value=[]):
+    with mock.patch.object(reconciler.Reconciler, "reconcile_at_promotion", return_value=[]):
         yield
 
 

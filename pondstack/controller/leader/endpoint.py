@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any
-from uuid import NAMESPACE_OID, uuid4, uuid5
+from uuid import uuid4
 
 import oslo_messaging
 from oslo_log import log
@@ -12,9 +12,10 @@ from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.snapshot import make_snapshot
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.findings import Severity
+from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.db.read.reader import SqlReader
-from pondstack.domain.errors import Conflict, PondError
+from pondstack.domain.errors import PondError
 from pondstack.domain.model import Extent
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
@@ -28,8 +29,8 @@ LOG = log.getLogger(__name__)
 class LeaderEndpoint:
     """What the leader answers. Errors are of pondstack.domain.errors; native threads, one request each.
 
-    `sanitize` and `publish` make the sanitiser and the writer of Placement look soon; `keep` keeps what hosts measured;
-    `gate` refuses requests once this controller is not sure any more that it leads.
+    `publish` wakes the writer of Placement; `store_samples` stores what a host measured; `gate` refuses requests once
+    this controller is not sure any more that it leads.
     """
 
     target = oslo_messaging.Target(version=TELEMETRY_VERSION)
@@ -40,25 +41,26 @@ class LeaderEndpoint:
         ledger: Ledger,
         reader: SqlReader,
         devices: DeviceRegistry,
-        splitting: SplitService,
+        intake: ReportIntake,
+        reconciler: Reconciler,
+        splits: SplitService,
         buffer_slices: Callable[[], int],
         down_seconds: float,
-        sanitize: Callable[[], None],
         publish: Callable[[], None],
-        keep: Callable[[str, Sequence[Sample]], object] = lambda _host, _samples: None,
+        store_samples: Callable[[str, Sequence[Sample]], object] = lambda _host, _samples: None,
         gate: Gate | None = None,
     ) -> None:
         self.gate = gate or Gate()
         self._ledger = ledger
         self._reader = reader
         self._devices = devices
-        self._splitting = splitting
+        self._intake = intake
+        self._reconciler = reconciler
+        self._splits = splits
         self._buffer_slices = buffer_slices
         self._down = down_seconds
-        self._sanitize = sanitize
         self._publish = publish
-        self._keep = keep
-        self.reconciler: Reconciler | None = None
+        self._store_samples = store_samples
 
     @gated
     def assign(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
@@ -77,7 +79,7 @@ class LeaderEndpoint:
             LOG.error("Pool %s does not let host %s in to allocation %s: %s", pool_uuid, host, uuid, error)
             # Back again, as the host has not heard of it. Not what it has online: a request that was long on its way
             # may be the repetition of one that was answered and acknowledged since.
-            self._release(str(uuid4()), uuid, host, unacknowledged=True)
+            self._intake.release(str(uuid4()), uuid, host, unacknowledged=True)
             raise
         about = self._devices.about(pool_uuid)
         return Grant(
@@ -100,32 +102,14 @@ class LeaderEndpoint:
     @gated
     def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has offlined an allocation; its slices are sanitised in the background."""
-        self._release(operation_id, allocation_uuid, host)
-
-    def _release(self, operation_id: str, allocation_uuid: str, host: str, *, unacknowledged: bool = False) -> None:
-        pool_uuid = self._ledger.release(operation_id, allocation_uuid, host, unacknowledged=unacknowledged)
-        if pool_uuid is not None:
-            self._sanitize()
-            self._publish()
+        self._intake.release(operation_id, allocation_uuid, host)
 
     @gated
     def heartbeat(self, _context: Any, *, report: dict[str, Any]) -> dict[str, Any]:
         """Take a report over; see ControllerAPI.heartbeat for the answer."""
         value = Report.from_wire(report)
-        forget = self.receive(value)
+        forget = self._intake.receive(value)
         return {"epoch": self._ledger.epoch, "forget": forget, "pools": self._pools(value)}
-
-    def receive(self, report: Report) -> list[str]:
-        """Write a report down and settle the releases that it tells of; returns the settled allocations."""
-        if self._ledger.heartbeat(report.to_wire()).reach_changed:
-            self._publish()
-        for uuid in report.released:
-            try:
-                # One operation per release, however often the agent repeats it.
-                self._release(str(uuid5(NAMESPACE_OID, f"pondstack release {report.host} {uuid}")), uuid, report.host)
-            except Conflict as error:
-                LOG.warning("Host %s releases what is not its own, which changes nothing: %s", report.host, error)
-        return list(report.released)
 
     def _pools(self, report: Report) -> dict[str, Any]:
         found = {uuid: self._devices.about(uuid) for uuid in set(report.pools) & set(self._devices.uuids())}
@@ -141,13 +125,13 @@ class LeaderEndpoint:
 
     @gated
     def telemetry(self, _context: Any, *, host: str, samples: Sequence[dict[str, Any]]) -> None:
-        """Keep what a host measured (since 1.1); no part of the journal, so that repeating it is not harmless."""
-        self._keep(host, [Sample.from_wire(item) for item in samples])
+        """Store what a host measured (since 1.1); no part of the journal, so that repeating it is not harmless."""
+        self._store_samples(host, [Sample.from_wire(item) for item in samples])
 
     @gated
     def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:
         """Say how to split a VM."""
-        return self._splitting.split(features).to_wire()
+        return self._splits.split(features).to_wire()
 
     @gated
     def snapshot(self, _context: Any) -> dict[str, Any]:
@@ -184,10 +168,9 @@ class LeaderEndpoint:
         self, _context: Any, *, name: str, reason: str, force: bool, operation_id: str | None = None
     ) -> dict[str, Any]:
         """Take everything from a host that an operator says is dead; answers how much its devices still hold back."""
-        assert self.reconciler is not None
         self._ledger.fence_host(name, reason, force=force, operation_id=operation_id)
         LOG.warning("Host %s is fenced: %s", name, reason)
-        self.reconciler.fence(name)
+        self._reconciler.fence(name)
         self._publish()
         host = self._reader.host(name)
         return {"name": name, "fenced": host.fenced, "pool_mib": host.pool_mib}
@@ -203,13 +186,12 @@ class LeaderEndpoint:
     @gated
     def audit(self, _context: Any, *, repair: bool) -> dict[str, Any]:
         """Compare everything now; see ControllerAPI.audit for the answer."""
-        assert self.reconciler is not None
-        findings = self.reconciler.audit(repair)
+        findings = self._reconciler.audit(repair)
         clean = all(item["severity"] == Severity.INFO for item in findings)
         return {
             "clean": clean,
             "findings": findings,
-            "totals": totals(self._reader.rack(), self.reconciler.claimed_mib()),
+            "totals": totals(self._reader.rack(), self._reconciler.claimed_mib()),
         }
 
 

@@ -1,7 +1,7 @@
-"""Tells of guests whose memory failed, what the ledger says is untold: each once, whoever leads.
+"""Sends a message for each guest whose memory failed: all that the ledger has not marked as sent, whoever leads.
 
-A leader that ends between the sending and its note of it leaves the event to the next one, which sends it again with
-the same event UUID. Nothing is lost.
+A leader that ends between sending a message and marking it leaves it to the next one, which sends it again with the
+same event UUID. Nothing is lost.
 """
 
 from collections.abc import Callable
@@ -15,23 +15,23 @@ LOG = log.getLogger(__name__)
 
 
 class FailureNotifier:
-    """`send` returns when the message is safe. run() is for one thread; expect() may come from any."""
+    """`send` returns when the message is safe. run() is for one thread, wake() for any."""
 
     def __init__(self, ledger: Ledger, send: Callable[[MemoryFailed], None]) -> None:
         self._ledger = ledger
         self._send = send
-        # A new leader does not know what its predecessor has left untold.
-        self._expected = True
+        # A new leader does not know what its predecessor has not sent.
+        self._woken = True
 
-    def expect(self) -> None:
-        """Something is there to be told."""
-        self._expected = True
+    def wake(self) -> None:
+        """Have the next run look for messages to send."""
+        self._woken = True
 
     def run(self) -> None:
-        """Tell all there is; what fails stays for the next run. Raises NotLeader, Unavailable."""
-        if not self._expected:
+        """Send all there is; what fails stays for the next run. Raises NotLeader, Unavailable."""
+        if not self._woken:
             return
-        self._expected = False
+        self._woken = False
         try:
             for event in self._ledger.untold():
                 LOG.error(
@@ -44,5 +44,5 @@ class FailureNotifier:
                 self._send(event)
                 self._ledger.told(event)
         except BaseException:
-            self._expected = True
+            self._woken = True
             raise

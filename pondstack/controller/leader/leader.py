@@ -1,7 +1,7 @@
 """A controller that leads: everything that one epoch's leader has and does, made at the promotion, torn down after it.
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
-of lent memory, one writer of Placement, one announcer of failed guests, [controller] agent_calls for commands to
+of lent memory, one writer of Placement, one notifier of failed guests, [controller] agent_calls for commands to
 agents, one for Nova's notifications.
 """
 
@@ -27,6 +27,7 @@ from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.sanitizer import Sanitizer
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.claims import read_claims
+from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Limits
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.controller.resources import ControllerResources
@@ -44,7 +45,7 @@ from pondstack.telemetry.notifications import start_listener
 LOG = log.getLogger(__name__)
 
 PRUNE_SECONDS = 600.0
-TELL_SECONDS = 5.0
+NOTIFY_SECONDS = 5.0
 """How long an end waits for a notification under way, which the next leader sends too: it may never end."""
 
 
@@ -52,56 +53,36 @@ class Leader:
     """The leader's parts under one epoch, joined. Made by one thread; open() and close() may meet."""
 
     def __init__(
-        self, parts: ControllerResources, candidate: Candidate, epoch: int, hears: Callable[[], bool] = lambda: True
+        self,
+        resources: ControllerResources,
+        candidate: Candidate,
+        epoch: int,
+        receiving: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`hears()`: whether the broker brings this controller anything, so that an agent's silence means something."""
-        self._conf = conf = parts.conf
-        self._parts = parts
+        """`receiving()`: whether the broker's messages reach this controller, so that an agent's silence is its own."""
+        self._conf = conf = resources.conf
+        self._resources = resources
         self._candidate = candidate
-        self._hears = hears
+        self._receiving = receiving
         self.epoch = epoch
-        self.reader = parts.reader
-        self.ledger = Ledger(
-            parts.database,
-            epoch,
-            conf.controller.agent_down_seconds,
-            lease_seconds=conf.ha.lease_seconds,
-            clock=parts.clock,
-            renewed=candidate.renewed,
-        )
+        self.reader = resources.reader
+        self.ledger = self._make_ledger()
         self.gate = Gate(self._check)
-        self.devices = DeviceRegistry(self.ledger, parts.specs, parts.device, parts.clock)
+        self.devices = DeviceRegistry(self.ledger, resources.specs, resources.device, resources.clock)
         self._executor = futurist.ThreadPoolExecutor(max_workers=conf.controller.agent_calls)
-        sanitizer = Sanitizer(
-            self.ledger, self.reader, self.devices, lambda _uuid: self._publish(), lambda: self.sanitizing.stopping
-        )
-        self.sanitizing = WakeableWorker("sanitizer", sanitizer.drain)
-        agents = self._agents(conf.controller.agent_timeout_seconds)
-        lent = None if parts.placement is None else LendingInventory(parts.placement, self.ledger)
-        settler = BufferSettler(
-            self.ledger,
-            agents,
-            lent,
-            stopping=lambda: self.settling.stopping,
-            abandoned_seconds=lambda: float(conf.controller.assign_timeout_seconds),
-        )
-        self.settling = WakeableWorker("settler", settler.run)
-        self.lending_manager = LendingEndpoint(
-            ledger=self.ledger,
-            reader=self.reader,
-            lenders=Lenders(self.ledger, agents, self.settling.wake),
-            agents=agents,
-            gate=self.gate,
-        )
-        self.announcer = FailureNotifier(self.ledger, parts.tell_failed)
-        self.announcing = WakeableWorker("announcer", self.announcer.run)
-        self.publishing: WakeableWorker | None = None
-        self._sync: InventorySync | None = None
-        if parts.placement is not None:
-            sync = self._sync = InventorySync(parts.placement, self.ledger, parts.buffer_slices)
-            self.publishing = WakeableWorker("inventory", lambda: sync.write(self.reader.rack()))
-        self.manager = self._make_manager()
-        self.reconciler = self.manager.reconciler = self._make_reconciler()
+        self._agents = self._make_agents(conf.controller.agent_timeout_seconds)
+
+        self._inventory = self._make_inventory()
+        self._failures = FailureNotifier(self.ledger, resources.notify_failed)
+        self._sanitizer = self._make_sanitizer()
+        self._settler = self._make_settler()
+        self._notifier = WakeableWorker("notifier", self._failures.run)
+        self._publisher = self._make_publisher()
+
+        intake = ReportIntake(self.ledger, sanitize=self._sanitizer.wake, publish=self._publish)
+        self.reconciler = self._make_reconciler(intake)
+        self._endpoints = [self._make_endpoint(intake), self._make_lending_endpoint()]
+
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._servers: list[Any] = []
@@ -113,14 +94,69 @@ class Leader:
         if self._candidate.epoch != self.epoch:
             raise NotLeader(f"epoch {self.epoch} has ended; call again, the leader answers")
 
-    def _make_manager(self) -> LeaderEndpoint:
-        parts, down_seconds = self._parts, self._conf.controller.agent_down_seconds
-        splitting = SplitService(
-            database=parts.database,
+    # What it is made of
+
+    def _make_ledger(self) -> Ledger:
+        return Ledger(
+            self._resources.database,
+            self.epoch,
+            self._conf.controller.agent_down_seconds,
+            lease_seconds=self._conf.ha.lease_seconds,
+            clock=self._resources.clock,
+            renewed=self._candidate.renewed,
+        )
+
+    def _make_agents(self, timeout: float) -> AgentAPI:
+        return AgentAPI(self._resources.transport, timeout_seconds=timeout, monitor_seconds=max(1, int(timeout / 2)))
+
+    def _make_inventory(self) -> InventorySync | None:
+        placement = self._resources.placement
+        return None if placement is None else InventorySync(placement, self.ledger, self._resources.buffer_slices)
+
+    def _make_publisher(self) -> WakeableWorker | None:
+        inventory = self._inventory
+        if inventory is None:
+            return None
+        return WakeableWorker("inventory", lambda: inventory.write(self.reader.rack()))
+
+    def _make_sanitizer(self) -> WakeableWorker:
+        sanitizer = Sanitizer(self.ledger, self.reader, self.devices, self._publish, lambda: self._sanitizer.stopping)
+        return WakeableWorker("sanitizer", sanitizer.drain)
+
+    def _make_settler(self) -> WakeableWorker:
+        placement = self._resources.placement
+        settler = BufferSettler(
+            self.ledger,
+            self._agents,
+            None if placement is None else LendingInventory(placement, self.ledger),
+            stopping=lambda: self._settler.stopping,
+            abandoned_seconds=lambda: float(self._conf.controller.assign_timeout_seconds),
+        )
+        return WakeableWorker("settler", settler.run)
+
+    def _make_reconciler(self, intake: ReportIntake) -> Reconciler:
+        return Reconciler(
+            ledger=self.ledger,
+            reader=self.reader,
+            devices=self.devices,
+            agents=self._agents,
+            placement=self._resources.placement,
+            inventory=self._inventory,
+            intake=intake,
+            limits=self._limits,
+            executor=self._executor,
+            settled=self._settled,
+            notify=self._failures.wake,
+        )
+
+    def _make_endpoint(self, intake: ReportIntake) -> LeaderEndpoint:
+        resources, down_seconds = self._resources, self._conf.controller.agent_down_seconds
+        splits = SplitService(
+            database=resources.database,
             ledger=self.ledger,
             view=self.reader.rack,
             predictor=lambda: StaticShare(self._conf.sizing.static_pool_percent),
-            buffer_slices=parts.buffer_slices,
+            buffer_slices=resources.buffer_slices,
             down_seconds=down_seconds,
             claims=self._claims,
         )
@@ -128,36 +164,29 @@ class Leader:
             ledger=self.ledger,
             reader=self.reader,
             devices=self.devices,
-            splitting=splitting,
-            buffer_slices=parts.buffer_slices,
+            intake=intake,
+            reconciler=self.reconciler,
+            splits=splits,
+            buffer_slices=resources.buffer_slices,
             down_seconds=down_seconds,
-            sanitize=self.sanitizing.wake,
             publish=self._publish,
-            keep=parts.telemetry.write,
+            store_samples=resources.telemetry.write,
+            gate=self.gate,
+        )
+
+    def _make_lending_endpoint(self) -> LendingEndpoint:
+        return LendingEndpoint(
+            ledger=self.ledger,
+            reader=self.reader,
+            lenders=Lenders(self.ledger, self._agents, self._settler.wake),
+            agents=self._agents,
             gate=self.gate,
         )
 
     def _claims(self, view: RackView) -> PoolClaims:
-        claims = None if self._parts.placement is None else read_claims(self._parts.placement, view, ())
+        placement = self._resources.placement
+        claims = None if placement is None else read_claims(placement, view, ())
         return {} if claims is None else claims.pools
-
-    def _make_reconciler(self) -> Reconciler:
-        return Reconciler(
-            ledger=self.ledger,
-            reader=self.reader,
-            devices=self.devices,
-            agents=self._agents(self._conf.controller.agent_timeout_seconds),
-            placement=self._parts.placement,
-            inventory=self._sync,
-            receive=self.manager.receive,
-            limits=self._limits,
-            executor=self._executor,
-            settled=self._settled,
-            tell=self.announcer.expect,
-        )
-
-    def _agents(self, timeout: float) -> AgentAPI:
-        return AgentAPI(self._parts.transport, timeout_seconds=timeout, monitor_seconds=max(1, int(timeout / 2)))
 
     def _limits(self) -> Limits:
         group = self._conf.controller
@@ -170,13 +199,13 @@ class Leader:
         )
 
     def _publish(self) -> None:
-        if self.publishing is not None:
-            self.publishing.wake()
+        if self._publisher is not None:
+            self._publisher.wake()
 
     def _settled(self) -> None:
-        self.sanitizing.wake()
-        self.settling.wake()
-        self.announcing.wake()
+        self._sanitizer.wake()
+        self._settler.wake()
+        self._notifier.wake()
         self._publish()
 
     def open(self) -> None:
@@ -188,16 +217,17 @@ class Leader:
         self.devices.register()
         self._check()
         seconds = self._conf.ha.promotion_report_seconds
-        agents = self._agents(seconds)
+        agents = self._make_agents(seconds)
 
         def report_of(host: str) -> Report:
             return agents.report(host, epoch=self.epoch)
 
-        self.reconciler.welcome(report_of, seconds)
+        self.reconciler.reconcile_at_promotion(report_of, seconds)
         self._check()
         target = rpc.controller_target(self._conf.controller.name)
-        endpoints = [self.manager, self.lending_manager]
-        self._serve(oslo_messaging.get_rpc_server(self._parts.transport, target, endpoints, executor="threading"))
+        server = oslo_messaging.get_rpc_server(self._resources.transport, target, self._endpoints, executor="threading")
+        server.start()
+        self._add_server(server)
         LOG.info(
             "Epoch %d: serving %d pool(s), %.0f ms after the election",
             self.epoch,
@@ -206,11 +236,7 @@ class Leader:
         )
         self._start_background()
 
-    def _serve(self, server: Any) -> None:
-        server.start()
-        self._keep(server)
-
-    def _keep(self, server: Any) -> None:
+    def _add_server(self, server: Any) -> None:
         """Have close() end a server that runs; one that came up after it is ended here."""
         with self._lock:
             if not self._closing.is_set():
@@ -222,11 +248,11 @@ class Leader:
     def _start_background(self) -> None:
         if self._closing.is_set():
             return
-        self.sanitizing.start()
-        self.settling.start()
-        self.announcing.start()
-        if self.publishing is not None:
-            self.publishing.start()
+        self._sanitizer.start()
+        self._settler.start()
+        self._notifier.start()
+        if self._publisher is not None:
+            self._publisher.start()
         periodic = self._make_periodic()
         with self._lock:
             if self._closing.is_set():
@@ -236,26 +262,26 @@ class Leader:
         if self._conf.nova.notifications:
             listener = start_listener(self._conf, self.reconciler.hint)
             if listener is not None:
-                self._keep(listener)
+                self._add_server(listener)
 
     def _make_periodic(self) -> Any:
         group = self._conf.controller
 
         @periodics.periodic(spacing=group.reconcile_interval_seconds, run_immediately=True)
         def reconcile() -> None:
-            if self._hears():
+            if self._receiving():
                 self._guarded(self.reconciler.run)
 
         @periodics.periodic(spacing=group.resync_interval_seconds)
         def resync() -> None:
-            if self._sync is not None:
-                self._sync.forget()
+            if self._inventory is not None:
+                self._inventory.forget()
                 self._publish()
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
             self._guarded(lambda: self.ledger.prune(group.operations_keep_seconds))
-            self._guarded(self._parts.telemetry.tidy)
+            self._guarded(self._resources.telemetry.tidy)
 
         return periodics.PeriodicWorker([(task, (), {}) for task in (reconcile, resync, prune)])
 
@@ -284,10 +310,10 @@ class Leader:
         if self._periodic is not None:
             self._periodic.stop()
             self._periodic.wait()
-        self.sanitizing.stop()
-        self.settling.stop()
-        self.announcing.stop(TELL_SECONDS)
-        if self.publishing is not None:
-            self.publishing.stop()
+        self._sanitizer.stop()
+        self._settler.stop()
+        self._notifier.stop(NOTIFY_SECONDS)
+        if self._publisher is not None:
+            self._publisher.stop()
         self._executor.shutdown()
         LOG.info("Epoch %d: all parts have ended", self.epoch)

@@ -22,14 +22,14 @@ SANITIZE_FAILED = "sanitize_failed"
 
 
 class Sanitizer:
-    """Drains all pools. `changed` is called with a pool whose slices moved on, `stopping` tells when to leave off."""
+    """Drains all pools. `changed` is called when slices moved on, `stopping` tells when to leave off."""
 
     def __init__(
         self,
         ledger: Ledger,
         reader: SqlReader,
         devices: DeviceRegistry,
-        changed: Callable[[str], None],
+        changed: Callable[[], None],
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._ledger = ledger
@@ -77,7 +77,7 @@ class Sanitizer:
         for index, cause in failed.items():
             LOG.error("Slice %d of pool %s is quarantined: %s", index, uuid, cause)
             self._ledger.quarantine_slices(uuid, [index], f"{SANITIZE_FAILED}: {cause}")
-        self._changed(uuid)
+        self._changed()
 
     def _zero(self, device: PoolDevice, index: int) -> None:
         try:

@@ -45,7 +45,7 @@ class Agents(Protocol):
 
 
 class Applier:
-    """Carries findings' actions out. `tell`: somebody has to be told that a guest's memory failed."""
+    """Carries findings' actions out. `notify` wakes the notifier of guests whose memory failed."""
 
     def __init__(
         self,
@@ -53,13 +53,13 @@ class Applier:
         reader: SqlReader,
         devices: DeviceRegistry,
         agents: Agents,
-        tell: Callable[[], object] = lambda: None,
+        notify: Callable[[], object] = lambda: None,
     ) -> None:
         self._ledger = ledger
         self._reader = reader
         self._devices = devices
         self._agents = agents
-        self._tell = tell
+        self._notify = notify
 
     def apply(self, finding: Finding) -> str:
         """Execute the finding's action and return how it went, for people. Raises NotLeader."""
@@ -99,7 +99,7 @@ class Applier:
                 return ledger.quarantine_allocation(allocation_uuid, reason) > 0
             case act.FailAllocation(allocation_uuid, failure, reason, tell):
                 changed = ledger.fail_allocation(allocation_uuid, failure, reason, tell=tell) > 0
-                self._tell()
+                self._notify()
                 return changed
             case act.FenceSlices(host, pool_uuid, indexes):
                 self._devices.get(pool_uuid).fence(host, indexes, epoch=ledger.epoch)

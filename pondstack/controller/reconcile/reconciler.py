@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent import futures
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any
 
 import oslo_messaging
 from oslo_log import log
@@ -17,6 +16,7 @@ from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.reconcile.applier import Agents, Applier
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.findings import Finding, Offline, Severity
+from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Claims, Limits, Observation
 from pondstack.controller.reconcile.rules.failures import fence_rules
 from pondstack.controller.reconcile.rules.rules import decide
@@ -42,11 +42,11 @@ class Reconciler:
         agents: Agents,
         placement: Placement | None,
         inventory: InventorySync | None,
-        receive: Callable[[Report], Any],
+        intake: ReportIntake,
         limits: Callable[[], Limits],
         executor: Executor,
         settled: Callable[[], None],
-        tell: Callable[[], object] = lambda: None,
+        notify: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
@@ -55,16 +55,16 @@ class Reconciler:
         self._agents = agents
         self._placement = placement
         self._inventory = inventory
-        self._receive = receive
+        self._intake = intake
         self._limits = limits
         self._executor = executor
         self._settled = settled
         self._clock = clock
-        self._applier = Applier(ledger, reader, devices, agents, tell)
+        self._applier = Applier(ledger, reader, devices, agents, notify)
         self._lock = threading.Lock()
         self._placement_trouble = ""
 
-    def welcome(self, report_of: Callable[[str], Report], seconds: float) -> list[Finding]:
+    def reconcile_at_promotion(self, report_of: Callable[[str], Report], seconds: float) -> list[Finding]:
         """A new leader's first look: the live agents' reports against ledger and devices, in bounded time.
 
         `report_of` asks one host, under the new epoch, which its agent remembers from then on. Who has not answered
@@ -201,7 +201,7 @@ class Reconciler:
 
         def ask(host: str) -> str | None:
             try:
-                self._receive(report_of(host))
+                self._intake.receive(report_of(host))
             except NotLeader:
                 raise
             except (PondError, oslo_messaging.MessagingException) as error:

@@ -5,6 +5,7 @@ Nothing runs by itself: a test calls the sanitiser, the reconciler and the write
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.sanitizer import Sanitizer
 from pondstack.controller.pool.split_service import SplitService
+from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Limits
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.db.connection import migration
@@ -104,17 +106,17 @@ class Rack(SimpleNamespace):
             "pool_mib": slices * 1024,
             "guest_mib": 8192,
         }
-        return Grant.from_wire(call(self.manager.assign, **{**request, **values}))
+        return Grant.from_wire(call(self.endpoint.assign, **{**request, **values}))
 
     def online(self, host="h1", slices=2, in_use=True, **values) -> Grant:
         grant = self.assign(host, slices, **values)
         self.agents[host].hold(grant, in_use)
-        call(self.manager.acknowledge, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=host)
+        call(self.endpoint.acknowledge, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=host)
         return grant
 
     def beat(self, *hosts):
         return [
-            call(self.manager.heartbeat, report=self.agents[host].report().to_wire()) for host in hosts or self.agents
+            call(self.endpoint.heartbeat, report=self.agents[host].report().to_wire()) for host in hosts or self.agents
         ]
 
     def states(self):
@@ -128,7 +130,7 @@ class Rack(SimpleNamespace):
         self.limits = Limits(**{"settle_seconds": -3600.0, **limits})
         codes = [finding.code for finding in self.reconciler.run()]
         self.sanitizer.drain()
-        self.announcer.run()
+        self.notifier.run()
         return codes
 
 
@@ -142,7 +144,7 @@ def call(method, **arguments):
 
 def audit(placed, repair=False, settle_seconds=-3600.0):
     placed.limits = Limits(settle_seconds=settle_seconds)
-    return call(placed.manager.audit, repair=repair)
+    return call(placed.endpoint.audit, repair=repair)
 
 
 @pytest.fixture
@@ -198,11 +200,11 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         published=[],
         claims={},
     )
-    rack.sanitizer = Sanitizer(ledger, reader, devices, rack.published.append)
+    rack.sanitizer = Sanitizer(ledger, reader, devices, lambda: rack.published.append("sanitizer"))
     rack.sync = InventorySync(placement, ledger, lambda: 1) if placement else None
     rack.told = []
-    rack.announcer = FailureNotifier(ledger, rack.told.append)
-    rack.splitting = SplitService(
+    rack.notifier = FailureNotifier(ledger, rack.told.append)
+    rack.splits = SplitService(
         database=database,
         ledger=ledger,
         view=reader.rack,
@@ -211,29 +213,32 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         down_seconds=down_seconds,
         claims=lambda _view: rack.claims,
     )
-    rack.manager = LeaderEndpoint(
-        ledger=ledger,
-        reader=reader,
-        devices=devices,
-        splitting=rack.splitting,
-        buffer_slices=lambda: 1,
-        down_seconds=down_seconds,
-        sanitize=lambda: None,
-        publish=lambda: rack.published.append("manager"),
-        keep=Telemetry(database, lambda: Retention(7200, 300, 7200)).write,
-    )
-    rack.reconciler = rack.manager.reconciler = Reconciler(
+    publish = partial(rack.published.append, "endpoint")
+    rack.intake = ReportIntake(ledger, sanitize=lambda: None, publish=publish)
+    rack.reconciler = Reconciler(
         ledger=ledger,
         reader=reader,
         devices=devices,
         agents=rack.agents,
         placement=placement,
         inventory=rack.sync,
-        receive=rack.manager.receive,
+        intake=rack.intake,
         limits=lambda: rack.limits,
         executor=futurist.SynchronousExecutor(),
         settled=lambda: None,
-        tell=rack.announcer.expect,
+        notify=rack.notifier.wake,
+    )
+    rack.endpoint = LeaderEndpoint(
+        ledger=ledger,
+        reader=reader,
+        devices=devices,
+        intake=rack.intake,
+        reconciler=rack.reconciler,
+        splits=rack.splits,
+        buffer_slices=lambda: 1,
+        down_seconds=down_seconds,
+        publish=publish,
+        store_samples=Telemetry(database, lambda: Retention(7200, 300, 7200)).write,
     )
     rack.beat()
     return rack

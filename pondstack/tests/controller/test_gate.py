@@ -52,7 +52,7 @@ def test_a_request_that_fails_is_outside_again() -> None:
 
 
 def test_every_method_of_the_leader_is_behind_the_gate(rack) -> None:
-    rack.manager.gate.shut("handed over")
+    rack.endpoint.gate.shut("handed over")
     requests = {
         "assign": {"operation_id": "o", "consumer_uuid": "c", "host": "h", "pool_uuid": "p", "pool_mib": 1},
         "acknowledge": {"operation_id": "o", "allocation_uuid": "a", "host": "h"},
@@ -68,8 +68,8 @@ def test_every_method_of_the_leader_is_behind_the_gate(rack) -> None:
     }
     requests["assign"]["guest_mib"] = 1
     internal = {"receive", "target", "gate", "reconciler"}
-    public = {name for name in vars(type(rack.manager)) if not name.startswith("_")} - internal
+    public = {name for name in vars(type(rack.endpoint)) if not name.startswith("_")} - internal
     assert public == set(requests)
     for name, arguments in requests.items():
         with pytest.raises(NotLeader):
-            call(getattr(rack.manager, name), **arguments)
+            call(getattr(rack.endpoint, name), **arguments)

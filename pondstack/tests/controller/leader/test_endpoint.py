@@ -12,7 +12,7 @@ from pondstack.tests.controller.conftest import POOL, call
 
 def release(rack, grant, host="h1", operation_id=None):
     call(
-        rack.manager.release,
+        rack.endpoint.release,
         operation_id=operation_id or str(uuid4()),
         allocation_uuid=grant.allocation_uuid,
         host=host,
@@ -22,7 +22,7 @@ def release(rack, grant, host="h1", operation_id=None):
 def split(rack, policy="fixed", pool_mib=0, memory_mib=8192, instance="i1", **values):
     specs = {"policy": policy, "pool_mib": pool_mib}
     features = {"instance_uuid": instance, "memory_mib": memory_mib, "vcpus": 2, "specs": specs, **values}
-    return SplitAnswer.from_wire(call(rack.manager.get_split, features=features))
+    return SplitAnswer.from_wire(call(rack.endpoint.get_split, features=features))
 
 
 def test_assign_acknowledge_release_and_sanitise(rack, device):
@@ -39,7 +39,7 @@ def test_assign_acknowledge_release_and_sanitise(rack, device):
     assert device.permissions() == {}
     with open(device.path / "memory", "rb") as memory:
         assert memory.read(18) == bytes(18)
-    assert rack.published.count(POOL) == 1
+    assert rack.published.count("sanitizer") == 1
 
 
 def test_a_duplicate_assign_gets_the_same_grant(rack):
@@ -79,7 +79,7 @@ def test_a_late_acknowledge_after_the_release_is_refused(rack):
     release(rack, grant)
     other = rack.online(host="h2")
     with pytest.raises(errors.NotFound):
-        call(rack.manager.acknowledge, operation_id="late", allocation_uuid=grant.allocation_uuid, host="h1")
+        call(rack.endpoint.acknowledge, operation_id="late", allocation_uuid=grant.allocation_uuid, host="h1")
     assert rack.reader.allocation(other.allocation_uuid).state == "online"
 
 
@@ -90,7 +90,7 @@ def test_releases_may_come_twice_late_or_for_nothing(rack):
     rack.online(host="h2", slices=8)
     release(rack, grant, operation_id="r")
     release(rack, grant)
-    call(rack.manager.release, operation_id="x", allocation_uuid=str(uuid4()), host="h1")
+    call(rack.endpoint.release, operation_id="x", allocation_uuid=str(uuid4()), host="h1")
     assert rack.count("online") == 8
 
 
@@ -156,15 +156,15 @@ def test_the_release_of_another_hosts_allocation_settles_and_changes_nothing(rac
 
 def test_an_unknown_pool_in_a_report_is_left_out(rack):
     report = Report("h9", 1, 1, "9.9", pools=(POOL, str(uuid4())))
-    answer = call(rack.manager.heartbeat, report={**report.to_wire(), "field_of_the_future": 1})
+    answer = call(rack.endpoint.heartbeat, report={**report.to_wire(), "field_of_the_future": 1})
     assert set(answer["pools"]) == {POOL}
     assert rack.reader.host("h9").pools == (POOL,)
 
 
 def test_snapshot(rack):
     rack.online(slices=3)
-    call(rack.manager.set_host, name="h2", enabled=False, reason="broken fan", generation=0)
-    view = Snapshot.from_wire(call(rack.manager.snapshot))
+    call(rack.endpoint.set_host, name="h2", enabled=False, reason="broken fan", generation=0)
+    view = Snapshot.from_wire(call(rack.endpoint.snapshot))
     (pool,) = view.pools
     assert (pool.free_slices, pool.largest_extent, pool.buffer_slices, pool.hosts) == (5, 5, 1, ("h1", "h2"))
     assert view.usable_hosts == ("h1",)
@@ -173,12 +173,12 @@ def test_snapshot(rack):
 
 
 def test_set_host_answers_the_host(rack):
-    answer = call(rack.manager.set_host, name="h1", enabled=False, reason="r", generation=None)
+    answer = call(rack.endpoint.set_host, name="h1", enabled=False, reason="r", generation=None)
     assert answer == {"name": "h1", "enabled": False, "disabled_reason": "r", "generation": 1}
     with pytest.raises(errors.GenerationConflict):
-        call(rack.manager.set_host, name="h1", enabled=True, reason="", generation=0)
+        call(rack.endpoint.set_host, name="h1", enabled=True, reason="", generation=0)
     with pytest.raises(errors.NotFound):
-        call(rack.manager.set_host, name="h7", enabled=True, reason="", generation=None)
+        call(rack.endpoint.set_host, name="h7", enabled=True, reason="", generation=None)
 
 
 # Splits
@@ -193,7 +193,7 @@ def test_fixed_and_local_follow_the_flavor(rack):
 def test_auto_is_remembered_until_the_flavor_changes(rack):
     first = split(rack, "auto", memory_mib=16384)
     assert first.pool_mib == 2048
-    rack.splitting._predictor = lambda: None
+    rack.splits._predictor = lambda: None
     assert split(rack, "auto", memory_mib=16384) == first
     with pytest.raises(AttributeError):
         split(rack, "auto", memory_mib=8192)
@@ -217,7 +217,7 @@ def test_a_fixed_share_that_no_pool_has_names_pool_and_shortage(rack):
 
 def test_a_pool_that_only_unusable_hosts_reach_counts_for_nothing(rack):
     for host in rack.agents:
-        call(rack.manager.set_host, name=host, enabled=False, reason="r", generation=None)
+        call(rack.endpoint.set_host, name=host, enabled=False, reason="r", generation=None)
     with pytest.raises(errors.PoolShortage, match="no usable host"):
         split(rack, "fixed", 1024)
 
@@ -234,7 +234,7 @@ def test_auto_is_all_local_when_the_pool_is_short(rack):
 )
 def test_malformed_features_are_refused(rack, features):
     with pytest.raises(errors.BadRequest):
-        call(rack.manager.get_split, features=features)
+        call(rack.endpoint.get_split, features=features)
 
 
 def test_fixed_without_local_memory_is_refused(rack):

@@ -88,15 +88,15 @@ def test_a_device_that_comes_back_is_audited_before_its_slices_are_used(two):
     assert states(two) == {"quarantined": 8}
     with pytest.raises(PoolShortage):
         two.assign("h2")
-    audit = call(two.manager.audit, repair=True)
+    audit = call(two.endpoint.audit, repair=True)
     two.sanitizer.drain()
     assert {item["code"] for item in audit["findings"]} >= {"quarantined", "quarantined_waiting"}
     assert states(two) == {"quarantined": 2, "free": 6}  # its guest still runs
     two.agents["h1"].attached.clear()
-    call(two.manager.release, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host="h1")
+    call(two.endpoint.release, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host="h1")
     two.reconcile(**AT_ONCE)
     assert states(two) == {"quarantined": 2, "free": 6}
-    call(two.manager.audit, repair=True)
+    call(two.endpoint.audit, repair=True)
     two.sanitizer.drain()
     assert states(two) == {"free": 8}
     assert len(two.told) == 1
@@ -121,7 +121,7 @@ def test_what_one_leader_did_not_tell_the_next_one_tells(two):
     def lost(_event):
         raise Unavailable("killed in between")
 
-    two.announcer = FailureNotifier(two.ledger, lost)
+    two.notifier = FailureNotifier(two.ledger, lost)
     with pytest.raises(Unavailable):
         two.reconcile(**AT_ONCE)
     later, told = Ledger(two.database, lead(two.database, "next")), []
@@ -143,11 +143,11 @@ def test_what_failed_to_be_told_is_told_at_the_next_run(two):
             raise troubles.pop()
         told.append(event)
 
-    two.announcer = FailureNotifier(two.ledger, send)
+    two.notifier = FailureNotifier(two.ledger, send)
     with pytest.raises(Unavailable):
         two.reconcile(**AT_ONCE)
-    two.announcer.run()
-    two.announcer.run()
+    two.notifier.run()
+    two.notifier.run()
     assert len(told) == 1
 
 
@@ -155,7 +155,7 @@ def test_what_failed_to_be_told_is_told_at_the_next_run(two):
 
 
 def fence(rack, host="h1", force=True):
-    return call(rack.manager.fence_host, name=host, reason="it burns", force=force)
+    return call(rack.endpoint.fence_host, name=host, reason="it burns", force=force)
 
 
 def test_a_fenced_hosts_memory_goes_to_others_after_its_device_and_the_sanitiser(two, device):
@@ -225,12 +225,12 @@ def test_a_fenced_host_that_comes_back_drops_what_it_had_and_is_unfenced(two):
     two.sanitizer.drain()
     two.beat("h1")  # its agent still has it on its list
     with pytest.raises(Conflict, match="still holds"):
-        call(two.manager.unfence_host, name="h1")
+        call(two.endpoint.unfence_host, name="h1")
     assert "fenced_attached" in two.reconcile()
     assert two.agents["h1"].attached == {}
     assert states(two) == {"free": 8}
     two.beat("h1")
-    assert call(two.manager.unfence_host, name="h1") == {"name": "h1", "fenced": False}
+    assert call(two.endpoint.unfence_host, name="h1") == {"name": "h1", "fenced": False}
     two.assign("h1")
 
 
@@ -243,14 +243,14 @@ def test_a_host_of_a_failed_device_is_freed_by_an_operator(two):
     two.mended()
     two.reconcile(**AT_ONCE)
     assert states(two) == {"quarantined": 8}
-    call(two.manager.audit, repair=True)
+    call(two.endpoint.audit, repair=True)
     two.sanitizer.drain()
     assert states(two) == {"free": 8}
 
 
 def test_the_snapshot_says_why_a_host_gets_nothing(two):
     fence(two)
-    view = call(two.manager.snapshot)
+    view = call(two.endpoint.snapshot)
     assert view["unusable_hosts"] == {"h1": "fenced: it burns"}
     assert tuple(view["usable_hosts"]) == ("h2",)
 

@@ -44,14 +44,14 @@ def kept(rack: Any) -> list[tuple[Any, ...]]:
 
 
 def test_samples_arrive(rack: Any) -> None:
-    with serving(rack.manager) as controller:
+    with serving(rack.endpoint) as controller:
         controller.telemetry(host="h1", samples=SAMPLES)
     assert kept(rack) == [("h1", "hot_mib", 1, 0, None, "not yet"), ("h1", "untouched_mib", -1, 2, 2.0, "")]
 
 
 def test_who_does_not_lead_keeps_nothing_and_is_not_asked_again(rack: Any) -> None:
-    rack.manager.gate.shut("handed over")
-    with serving(rack.manager) as controller, pytest.raises(NotLeader):
+    rack.endpoint.gate.shut("handed over")
+    with serving(rack.endpoint) as controller, pytest.raises(NotLeader):
         controller.telemetry(host="h1", samples=SAMPLES)
     assert kept(rack) == []
 

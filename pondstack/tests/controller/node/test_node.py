@@ -250,7 +250,7 @@ def test_losing_the_lead_during_the_promotion(nodes, monkeypatch) -> None:
     def opens(self: Leader) -> None:
         opened.append(self.epoch)
         if self.epoch == 1:
-            lead(self._parts.database, "another")
+            lead(self._resources.database, "another")
         real(self)
 
     monkeypatch.setattr(Leader, "open", opens)

@@ -16,7 +16,7 @@ VM_MIB = 40 * 1024
 @pytest.fixture(autouse=True)
 def clock(rack):
     moments = [0.0]
-    rack.splitting._promises = PendingSplits(lambda: moments[0])
+    rack.splits._promises = PendingSplits(lambda: moments[0])
     return moments
 
 
@@ -62,5 +62,5 @@ def test_without_placement_the_ledger_alone_is_looked_at(rack):
     def away(_view: RackView) -> capacity.PoolClaims:
         raise errors.Unavailable("Placement does not answer")
 
-    rack.splitting._claims = away
+    rack.splits._claims = away
     assert split(rack, "auto", memory_mib=VM_MIB).pool_mib == 6144

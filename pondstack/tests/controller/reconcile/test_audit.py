@@ -62,7 +62,7 @@ def test_an_audit_asks_live_agents_afresh(placed):
 
 
 def test_without_placement_the_audit_says_so(rack):
-    answer = call(rack.manager.audit, repair=False)
+    answer = call(rack.endpoint.audit, repair=False)
     assert [item["code"] for item in answer["findings"]] == ["placement_disabled"]
     assert answer["clean"]
     assert answer["totals"]["claimed_mib"] is None

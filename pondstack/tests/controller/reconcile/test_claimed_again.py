@@ -54,7 +54,7 @@ def test_a_host_that_let_go_meanwhile_gives_it_back(placed, monkeypatch):
 
     def reclaim(self, uuid):
         placed.agents["h1"].attached.pop(uuid)
-        call(placed.manager.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1")
+        call(placed.endpoint.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1")
         return plain(self, uuid)
 
     monkeypatch.setattr(Ledger, "reclaim", reclaim)
@@ -65,7 +65,7 @@ def test_a_host_that_let_go_meanwhile_gives_it_back(placed, monkeypatch):
 def test_a_host_that_lets_go_a_moment_later_gives_it_back(placed, source):
     placed.reconcile(**NOW)
     placed.agents["h1"].attached.clear()
-    call(placed.manager.release, operation_id=str(uuid4()), allocation_uuid=source.allocation_uuid, host="h1")
+    call(placed.endpoint.release, operation_id=str(uuid4()), allocation_uuid=source.allocation_uuid, host="h1")
     placed.reconcile(**NOW)
     assert placed.count("free") == 8
 

@@ -6,7 +6,7 @@ from pondstack.tests.controller.conftest import call
 def test_a_late_report_that_its_host_does_not_repeat_is_not_acted_on(rack):
     late = rack.agents["h1"].report()
     rack.online(slices=2)
-    call(rack.manager.heartbeat, report=late.to_wire())
+    call(rack.endpoint.heartbeat, report=late.to_wire())
     rack.agents["h1"].up = False
     assert "agent_lost" in rack.reconcile()
     assert rack.count("online") == 2
@@ -17,9 +17,9 @@ def test_a_late_report_that_its_host_does_not_repeat_is_not_acted_on(rack):
 def test_an_audit_does_not_act_on_it_either(rack):
     late = rack.agents["h1"].report()
     rack.online(slices=2)
-    call(rack.manager.heartbeat, report=late.to_wire())
+    call(rack.endpoint.heartbeat, report=late.to_wire())
     rack.agents["h1"].up = False
-    answer = call(rack.manager.audit, repair=True)
+    answer = call(rack.endpoint.audit, repair=True)
     assert rack.count("online") == 2
     assert not answer["clean"]
 

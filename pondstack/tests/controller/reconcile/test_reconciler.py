@@ -218,7 +218,7 @@ def _stale_table(placed, monkeypatch, grant):
         if not seen:
             seen.append(True)
             placed.agents["h1"].attached.clear()
-            placed.manager._release(str(uuid4()), grant.allocation_uuid, "h1")
+            placed.intake.release(str(uuid4()), grant.allocation_uuid, "h1")
             placed.sanitizer.drain()
         return table
 

@@ -108,7 +108,7 @@ def test_back_by_way_of_the_sanitiser_when_it_went_offline(placed, held, told):
     agent.attached.clear()
     agent.stuck.clear()
     if told == "call":
-        call(placed.manager.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1")
+        call(placed.endpoint.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1")
     else:
         agent.released.append(uuid)
         placed.beat()
