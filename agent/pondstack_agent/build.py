@@ -4,15 +4,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import futurist
 from oslo_config import cfg
 
+from pondstack.rpc.bounded import BoundedCalls
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.build import build_borrowing
 from pondstack_agent.borrowing.pages import Pages
-from pondstack_agent.controller_link import Controller, ControllerLink
+from pondstack_agent.controller_link import controller_link
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.build import build_lending
@@ -52,10 +52,10 @@ class Agent:
 
 def build_agent(
     conf: cfg.ConfigOpts,
-    controller: Controller,
+    controller: ControllerAPI,
     executor: Executor,
     *,
-    calls: Any = None,
+    calls: BoundedCalls | None = None,
     pools: HostPools | None = None,
     clock: Callable[[], float] = time.time,
     records: Callable[[Path], Records] = Records,
@@ -69,14 +69,14 @@ def build_agent(
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
-    `executor` runs what nobody waits for, `calls` the calls of the controller (None: in the caller's thread). `records`
-    opens a folder of records. `mitigating` runs mitigations, which take long (None: `executor`); `step` is told before
-    each of their changes. `tiering`: the settings of another kernel than that of this machine. `remote` runs what takes
-    long of lent memory (None: `executor`), `meminfo` tells how much memory is available, `growth_mib` what
-    guests may still take of it, `pages` owns what is in borrowed memory (None: page stores).
+    `executor` runs what nobody waits for, `calls` makes the calls of the controller (None: in the caller's thread).
+    `records` opens a folder of records. `mitigating` runs mitigations, which take long (None: `executor`); `step` is
+    told before each of their changes. `tiering`: the settings of another kernel than that of this machine. `remote`
+    runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available, `growth_mib`
+    what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores).
     """
     state_dir, host = Path(conf.agent.state_dir), conf.host
-    link = ControllerLink(controller, calls or futurist.SynchronousExecutor(), conf.agent.controller_timeout_seconds)
+    link = controller_link(controller, calls, conf.agent.controller_timeout_seconds)
     pools = pools or load_drivers(conf)
     marks = records(state_dir / "marks")
     sequence, by_allocation = Sequence(marks), NamedLocks()

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import oslo_messaging
 
 from pondstack.domain.errors import HostUnusable, PondError
-from pondstack_agent.rpc_errors import local
+from pondstack_agent.rpc_errors import to_domain
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ def expected(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(*arguments, **named)
         except PondError as error:
-            raise local(error) from error
+            raise to_domain(error) from error
 
     wrapped: Callable[..., Any] = oslo_messaging.expected_exceptions(PondError)(answering)
     return wrapped

@@ -7,9 +7,9 @@ from typing import Any
 from oslo_log import log
 
 from pondstack.domain.errors import PondError
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Report
 from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.lending import Lending
@@ -31,7 +31,7 @@ class Reporter:
         releases: Releases,
         epoch: EpochGuard,
         sequence: Sequence,
-        controller: ControllerLink,
+        controller: ControllerAPI,
         tiering: Tiering,
         lending: Lending | None = None,
         borrowing: Borrowing | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pondstack.domain import errors
 
 
-def local(error: errors.PondError) -> errors.PondError:
+def to_domain(error: errors.PondError) -> errors.PondError:
     """Return an error as the nearest class of pondstack.domain.errors, so that it can cross RPC (once more)."""
     kind: Callable[[str], errors.PondError] = next(
         item for item in type(error).__mro__ if item.__module__ == errors.__name__

@@ -13,10 +13,11 @@ from oslo_service import service
 
 from pondstack.domain.errors import PondError
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.bounded import BoundedCalls
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrowing.endpoint import BorrowingEndpoint
 from pondstack_agent.build import Agent, build_agent
-from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.controller_link import controller_link
 from pondstack_agent.lending.endpoint import LendingEndpoint
 from pondstack_agent.pool.endpoint import AgentEndpoint
 from pondstack_agent.remote.endpoint import RemoteEndpoint
@@ -58,9 +59,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         self._remote = futurist.ThreadPoolExecutor(max_workers=_REMOTE_THREADS)
         controller = ControllerAPI(transport, timeout_seconds=conf.agent.controller_timeout_seconds)
         # As many as can be waiting at once: a call that the bus holds up must not keep others waiting.
-        calls = futurist.ThreadPoolExecutor(
-            max_workers=conf.agent.rpc_threads + _BACKGROUND_THREADS + _REMOTE_THREADS + 2
-        )
+        calls = BoundedCalls(conf.agent.rpc_threads + _BACKGROUND_THREADS + _REMOTE_THREADS + 2, "controller-call")
         agent = build_agent(
             conf, controller, self._executor, calls=calls, mitigating=self._mitigating, remote=self._remote
         )
@@ -86,7 +85,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         thread = threading.Thread(target=self._heartbeat.start, name="heartbeat", daemon=True)
         thread.start()
         if conf.telemetry.enabled:
-            link = ControllerLink(controller, calls, conf.agent.controller_timeout_seconds)
+            link = controller_link(controller, calls, conf.agent.controller_timeout_seconds)
             self._telemetry = Telemetry(conf, link)
             self._telemetry.start()
         LOG.info("Agent of host %s serves", conf.host)

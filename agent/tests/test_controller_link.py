@@ -3,14 +3,14 @@
 import json
 import threading
 
-import futurist
 import oslo_messaging
 import pytest
 from kombu.exceptions import OperationalError
 from oslo_messaging._drivers import common
 
 from pondstack.domain.errors import PoolShortage, Unavailable
-from pondstack_agent.controller_link import ControllerLink
+from pondstack.rpc.bounded import BoundedCalls
+from pondstack_agent.controller_link import controller_link
 
 
 class Failing:
@@ -23,8 +23,8 @@ class Failing:
         raise self.error
 
 
-def call(controller, executor=None, deadline_seconds: float = 30.0) -> None:
-    link = ControllerLink(controller, executor or futurist.SynchronousExecutor(), deadline_seconds)
+def call(controller, calls: BoundedCalls | None = None, deadline_seconds: float = 30.0) -> None:
+    link = controller_link(controller, calls, deadline_seconds)
     link.release(operation_id="op", allocation_uuid="a", host="h")
 
 
@@ -65,11 +65,10 @@ def test_a_bus_that_never_returns_meets_the_deadline() -> None:
         def release(self, **_arguments: str) -> None:
             back.wait(30)
 
-    executor = futurist.ThreadPoolExecutor(max_workers=1)
+    calls = BoundedCalls(1)
     try:
-        for _ in range(2):  # the second one finds no thread at all
+        for _ in range(2):  # the second one is not made at all
             with pytest.raises(Unavailable, match="did not answer release in time"):
-                call(Stuck(), executor, deadline_seconds=0.05)
+                call(Stuck(), calls, deadline_seconds=0.05)
     finally:
         back.set()
-        executor.shutdown()

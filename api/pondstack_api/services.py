@@ -11,15 +11,16 @@ from pondstack.domain.errors import Unavailable
 from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.terms import broker_terms_as_they_are
 from pondstack.ledger.reader import Reader
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_api import policy
-from pondstack_api.controller import BoundedController, Controller
+from pondstack_api.controller import controller_of
 
 
 class Services:
     """Built at the first use, after a pre-forking server forked: no connection is shared between processes."""
 
     def __init__(
-        self, conf: cfg.ConfigOpts, reader: Reader | None = None, controller: Controller | None = None
+        self, conf: cfg.ConfigOpts, reader: Reader | None = None, controller: ControllerAPI | None = None
     ) -> None:
         self.conf = conf
         self.enforcer: oslo_policy.Enforcer = policy.make_enforcer(conf)
@@ -38,11 +39,11 @@ class Services:
             return self._reader
 
     @property
-    def controller(self) -> Controller:
+    def controller(self) -> ControllerAPI:
         """The controller, by RPC."""
         with self._lock:
             if self._controller is None:
-                self._controller = BoundedController.from_conf(self.conf)
+                self._controller = controller_of(self.conf)
             return self._controller
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from pondstack.domain.errors import GenerationConflict, Unavailable
 from pondstack_api import controller
-from pondstack_api.controller import BoundedController
+from pondstack_api.controller import bounded
 
 
 class Hanging:
@@ -49,64 +49,64 @@ def hanging():
     made.back.set()
 
 
-def set_host(bounded):
-    return bounded.set_host(name="host-1", enabled=True, reason="", generation=0)
+def set_host(client):
+    return client.set_host(name="host-1", enabled=True, reason="", generation=0)
 
 
 def test_an_answer(hanging):
     hanging.back.set()
-    assert set_host(BoundedController(hanging, 5.0)) == {"generation": 1}
+    assert set_host(bounded(hanging, 5.0)) == {"generation": 1}
 
 
 def test_an_error_is_the_controllers_own(hanging):
     with pytest.raises(GenerationConflict, match="repair True"):
-        BoundedController(hanging, 5.0).audit(repair=True)
+        bounded(hanging, 5.0).audit(repair=True)
 
 
 def test_silence_is_unavailable_in_time(hanging):
     started = time.monotonic()
     with pytest.raises(Unavailable, match="may still take effect"):
-        set_host(BoundedController(hanging, 0.05))
+        set_host(bounded(hanging, 0.05))
     assert time.monotonic() - started < 5
 
 
 def test_a_fail_over_is_bounded_too(hanging):
     with pytest.raises(Unavailable, match="may still take effect"):
-        BoundedController(hanging, 0.05).failover(leader="controller-1", to=None)
+        bounded(hanging, 0.05).failover(leader="controller-1", to=None)
     hanging.back.set()
-    BoundedController(hanging, 5.0).failover(leader="controller-1", to="controller-2")
+    bounded(hanging, 5.0).failover(leader="controller-1", to="controller-2")
     assert ("controller-1", "controller-2") in hanging.handed_over
 
 
 def test_calls_to_lenders_are_bounded_and_handed_on_as_they_are(hanging):
     lend = {"name": "host-1", "mib": 512, "kind": "zombie", "operation_id": "an id"}
     reclaim = {"name": "host-1", "mib": 64, "seconds": 1.5, "operation_id": None}
-    impatient = BoundedController(hanging, 0.05)
+    impatient = bounded(hanging, 0.05)
     with pytest.raises(Unavailable, match="may still take effect"):
         impatient.delegate_host(**lend)
     with pytest.raises(Unavailable, match="may still take effect"):
         impatient.reclaim_host(**reclaim)
     hanging.back.set()
-    assert BoundedController(hanging, 5.0).delegate_host(**lend) == lend
-    assert BoundedController(hanging, 5.0).reclaim_host(**reclaim) == reclaim
+    assert bounded(hanging, 5.0).delegate_host(**lend) == lend
+    assert bounded(hanging, 5.0).reclaim_host(**reclaim) == reclaim
 
 
 def test_hanging_calls_are_counted_and_more_are_refused_unsent(hanging, monkeypatch):
     monkeypatch.setattr(controller, "HANGING_CALLS_MAX", 2)
-    bounded = BoundedController(hanging, 0.05)
+    client = bounded(hanging, 0.05)
     for _ in range(2):
         with pytest.raises(Unavailable, match="may still take effect"):
-            set_host(bounded)
+            set_host(client)
     with pytest.raises(Unavailable, match="was not sent"):
-        set_host(bounded)
+        set_host(client)
     assert hanging.calls == 2
 
 
 def test_calls_that_ended_hold_nothing(hanging, monkeypatch):
     monkeypatch.setattr(controller, "HANGING_CALLS_MAX", 1)
     hanging.back.set()
-    bounded = BoundedController(hanging, 5.0)
+    client = bounded(hanging, 5.0)
     for _ in range(3):
-        assert set_host(bounded) == {"generation": 1}
+        assert set_host(client) == {"generation": 1}
         with pytest.raises(GenerationConflict):
-            bounded.audit(repair=False)
+            client.audit(repair=False)

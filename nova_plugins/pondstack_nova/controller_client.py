@@ -1,8 +1,7 @@
 """The plugins' way to pondstack-controller: one client per process, and a budget that holds whatever the broker does.
 
-oslo.messaging blocks on a dead broker for longer than a call's time-out. So each call runs in a thread of its own and
-the caller waits for its budget only; a bound and a breaker keep threads from piling up. They are daemon threads, and no
-futurist pool: that one joins its threads at exit, and nova-scheduler could not end while the broker is away.
+Each call is bounded (pondstack.rpc.bounded), and after some failures in a row a breaker leaves the controller alone for
+a while.
 """
 
 import functools
@@ -10,7 +9,6 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from concurrent import futures
 from typing import Any
 
 import nova.conf
@@ -19,6 +17,7 @@ import oslo_messaging
 from pondstack.conf import scheduler as conf
 from pondstack.domain.errors import PondError, Unavailable
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.bounded import BoundedCalls, CallOverdue, TooManyCalls
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import SplitAnswer
 from pondstack_nova.breaker import Breaker
@@ -50,7 +49,7 @@ class BudgetedController:
     ) -> None:
         self._api = functools.cache(api)
         self._breaker = Breaker(clock, lambda: float(CONF.pondstack.split_retry_seconds))
-        self._free = threading.BoundedSemaphore(CALLS_AT_ONCE)
+        self._calls = BoundedCalls(CALLS_AT_ONCE, "pondstack-split")
 
     def get_split(self, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
         """Ask for a split.
@@ -72,15 +71,14 @@ class BudgetedController:
         return answer
 
     def _call(self, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
-        future: futures.Future[SplitAnswer] = futures.Future()
-        if not self._free.acquire(blocking=False):
-            raise NoAnswer("busy", "too many calls of the controller hang already")
-        threading.Thread(
-            target=self._ask, args=(future, features, timeout_seconds), name="pondstack-split", daemon=True
-        ).start()
+        def get_split() -> SplitAnswer:
+            return self._api().get_split(features=features, timeout_seconds=timeout_seconds)
+
         try:
-            return future.result(timeout=timeout_seconds)
-        except (futures.TimeoutError, oslo_messaging.MessagingTimeout) as error:
+            return self._calls.call(timeout_seconds, get_split)
+        except TooManyCalls as error:
+            raise NoAnswer("busy", "too many calls of the controller hang already") from error
+        except (CallOverdue, TimeoutError, oslo_messaging.MessagingTimeout) as error:
             raise NoAnswer("timeout", f"no answer within {timeout_seconds:.3f} s") from error
         except Unavailable as error:
             raise NoAnswer("unavailable", error.message) from error
@@ -91,14 +89,6 @@ class BudgetedController:
         except Exception as error:
             # Any failure of the bus or of the answer means: place it all local.
             raise NoAnswer("transport", f"{type(error).__name__}: {error}") from error
-
-    def _ask(self, future: "futures.Future[SplitAnswer]", features: dict[str, Any], timeout_seconds: float) -> None:
-        try:
-            future.set_result(self._api().get_split(features=features, timeout_seconds=timeout_seconds))
-        except Exception as error:  # noqa: BLE001 - whoever waits gets it
-            future.set_exception(error)
-        finally:
-            self._free.release()
 
 
 _lock = threading.Lock()

@@ -19,7 +19,7 @@ from .kernel import Process
 from .lending.lender import Life
 from .lending.tenant import Tenant
 from .lending.world import HOST_BYTES, NoFolder
-from .threads import InlineExecutor, RLock, SimExecutor
+from .threads import RLock, SimExecutor
 
 if TYPE_CHECKING:
     from .rack import Rack
@@ -76,7 +76,6 @@ class SimHost:
                     self.rack.network, self.rack.moments, scheduler, settings.CONTROLLER_CALL_SECONDS, process.rng
                 ),
                 SimExecutor(scheduler, process),
-                calls=InlineExecutor(),
                 pools=HostPools([driver]),
                 clock=self.wall_seconds,
                 records=self._records,  # type: ignore[arg-type]

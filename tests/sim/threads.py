@@ -56,19 +56,6 @@ class SimExecutor:
         """Nothing to end."""
 
 
-class InlineExecutor:
-    """Runs what is submitted at once, in the task that submits it."""
-
-    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> "Future[Any]":
-        """Run it."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(work(*arguments, **named))
-        except Exception as error:  # noqa: BLE001 (whoever asks for the result gets it)
-            future.set_exception(error)
-        return future
-
-
 class Lock:
     """threading.Lock for tasks."""
 

@@ -13,10 +13,10 @@ from uuid import NAMESPACE_OID, uuid5
 from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, PondError
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.borrowing.pages import Pages
 from pondstack_agent.borrowing.records import BorrowedBuffer, Held, Store, name_of
-from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.pool.releases import Executor
@@ -38,7 +38,7 @@ class Borrowing:
         store: Store,
         make_link: LinkMaker,
         pages: Pages,
-        controller: ControllerLink,
+        controller: ControllerAPI,
         epoch: EpochGuard,
         executor: Executor,
     ) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 from oslo_config import cfg
 
 from pondstack.domain.errors import BadRequest
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.borrowing.pages import Pages
 from pondstack_agent.borrowing.records import Store
-from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.pool.releases import Executor
 from pondstack_agent.records import Records
@@ -22,7 +22,7 @@ from pondstack_rdma.transports import load_transport
 
 def build_borrowing(
     conf: cfg.ConfigOpts,
-    controller: ControllerLink,
+    controller: ControllerAPI,
     epoch: EpochGuard,
     executor: Executor,
     records: Callable[[Path], Records],

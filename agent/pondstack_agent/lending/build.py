@@ -5,7 +5,7 @@ from pathlib import Path
 
 from oslo_config import cfg
 
-from pondstack_agent.controller_link import ControllerLink
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.client import Command, LenderClient
 from pondstack_agent.lending.lend_operation import Lends
@@ -22,7 +22,7 @@ from pondstack_agent.transports import options_of
 
 def build_lending(
     conf: cfg.ConfigOpts,
-    controller: ControllerLink,
+    controller: ControllerAPI,
     epoch: EpochGuard,
     executor: Executor,
     records: Callable[[Path], Records],

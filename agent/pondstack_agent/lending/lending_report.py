@@ -3,7 +3,7 @@
 from oslo_log import log
 
 from pondstack.domain.errors import PondError, Unavailable
-from pondstack_agent.controller_link import ControllerLink
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.lending.model import Holding
 from pondstack_agent.records import Records
 from pondstack_agent.sequence import Sequence
@@ -16,7 +16,7 @@ _KEY = "lent"
 class LendingReport:
     """Remembers on disk which incarnation the controller was told of, so that its loss is noticed and told."""
 
-    def __init__(self, host: str, marks: Records, controller: ControllerLink, sequence: Sequence) -> None:
+    def __init__(self, host: str, marks: Records, controller: ControllerAPI, sequence: Sequence) -> None:
         self._host, self._marks, self._controller, self._sequence = host, marks, controller, sequence
 
     def next(self) -> int:

@@ -7,7 +7,7 @@ revokes keys on its own: its borrowers have their mirrors. Memory goes back to t
 from oslo_log import log
 
 from pondstack.domain.errors import PondError
-from pondstack_agent.controller_link import ControllerLink
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.lending.client import LenderClient
 from pondstack_agent.lending.lend_operation import retire
 from pondstack_agent.lending.lending_report import LendingReport
@@ -22,7 +22,7 @@ class Reclaims:
     """Carries reclaims out; its caller runs one operation at a time."""
 
     def __init__(
-        self, host: str, client: LenderClient, entries: Entries, telling: LendingReport, controller: ControllerLink
+        self, host: str, client: LenderClient, entries: Entries, telling: LendingReport, controller: ControllerAPI
     ) -> None:
         self._host, self._client, self._entries = host, client, entries
         self._telling, self._controller = telling, controller

@@ -6,8 +6,8 @@ The caller holds the consumer's lock.
 from oslo_log import log
 
 from pondstack.domain.errors import Conflict, DeviceFailed, HostUnusable, InUse, PondError, Unavailable
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attachment, Backing, Grant
-from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.locks import NamedLocks
@@ -28,7 +28,7 @@ class AttachFlow:
         operations: Operations,
         releases: Releases,
         pools: HostPools,
-        controller: ControllerLink,
+        controller: ControllerAPI,
         epoch: EpochGuard,
         sequence: Sequence,
         locks: NamedLocks,

@@ -15,7 +15,7 @@ from oslo_log import log
 
 from pondstack.devices import NAMESPACE
 from pondstack.domain.errors import Conflict, InUse, PondError, Unavailable
-from pondstack_agent.controller_link import ControllerLink
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.records import Records
 
@@ -40,7 +40,7 @@ class Releases:
         host: str,
         records: Records,
         pools: HostPools,
-        controller: ControllerLink,
+        controller: ControllerAPI,
         executor: Executor,
         clock: Callable[[], float],
     ) -> None:

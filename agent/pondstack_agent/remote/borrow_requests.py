@@ -11,8 +11,8 @@ from oslo_log import log
 
 from pondstack.domain.errors import BufferShortage, Conflict, PondError, Unavailable
 from pondstack.domain.requests import BorrowRequest
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers
 
@@ -26,7 +26,7 @@ class BorrowRequests:
     """The requests of one host to the controller."""
 
     def __init__(
-        self, host: str, consumers: Consumers, controller: ControllerLink, borrowing: Borrowing, epoch: EpochGuard
+        self, host: str, consumers: Consumers, controller: ControllerAPI, borrowing: Borrowing, epoch: EpochGuard
     ) -> None:
         self._host, self._consumers, self._controller = host, consumers, controller
         self._borrowing, self._epoch = borrowing, epoch

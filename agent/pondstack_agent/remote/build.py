@@ -5,9 +5,9 @@ from pathlib import Path
 
 from oslo_config import cfg
 
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.records import Store
-from pondstack_agent.controller_link import ControllerLink
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.pool.releases import Executor
 from pondstack_agent.records import Records
@@ -51,7 +51,7 @@ def build_remote(
     conf: cfg.ConfigOpts,
     consumers: Consumers,
     stores: PageStores,
-    controller: ControllerLink,
+    controller: ControllerAPI,
     borrowing: Borrowing,
     epoch: EpochGuard,
     executor: Executor,

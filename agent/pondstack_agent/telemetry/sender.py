@@ -3,7 +3,7 @@
 from oslo_log import log
 
 from pondstack.domain.errors import PondError
-from pondstack_agent.controller_link import ControllerLink
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.telemetry.outbox import Outbox
 
 LOG = log.getLogger(__name__)
@@ -15,7 +15,7 @@ BATCH_SAMPLES = 2000
 class TelemetrySender:
     """Sends what is in the outbox; what cannot be sent now is forgotten, and said once."""
 
-    def __init__(self, host: str, controller: ControllerLink, outbox: Outbox) -> None:
+    def __init__(self, host: str, controller: ControllerAPI, outbox: Outbox) -> None:
         self._host = host
         self._controller = controller
         self._outbox = outbox

@@ -10,7 +10,7 @@ import futurist
 from futurist import periodics
 from oslo_config import cfg
 
-from pondstack_agent.controller_link import ControllerLink
+from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.records import Records
 from pondstack_agent.telemetry.access import AccessLook
 from pondstack_agent.telemetry.balloon import Balloon, BalloonLook
@@ -28,7 +28,7 @@ BALLOON_SECONDS = 60.0
 class Telemetry:
     """All looks of one host, from [telemetry]. stop() does not wait: a look that is under way ends by itself."""
 
-    def __init__(self, conf: cfg.ConfigOpts, controller: ControllerLink) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, controller: ControllerAPI) -> None:
         group = conf.telemetry
         self._stopping = threading.Event()
         outbox = Outbox(time.monotonic)

@@ -6,13 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import futurist
 import pytest
 
 from pondstack.domain.errors import NotLeader
 from pondstack.domain.telemetry import Metric
 from pondstack.rpc.wire import Sample
-from pondstack_agent.controller_link import ControllerLink
+from pondstack_agent.controller_link import controller_link
 from pondstack_agent.qemu.process import NOT_ALLOWED
 from pondstack_agent.telemetry import sender as sending
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
@@ -157,7 +156,7 @@ def controller() -> FakeController:
 
 @pytest.fixture
 def sender(controller: FakeController, outbox: Outbox) -> TelemetrySender:
-    return TelemetrySender("host1", ControllerLink(controller, futurist.SynchronousExecutor(), 5.0), outbox)
+    return TelemetrySender("host1", controller_link(controller, None, 5.0), outbox)
 
 
 def test_batches_are_bounded(
@@ -197,7 +196,7 @@ def test_the_service_looks_and_tells_by_itself(start_guest: GuestMaker, controll
     for name, value in {"memory_seconds": 1, "batch_seconds": 1, "access_seconds": 1, "counters_seconds": 0.2}.items():
         conf.set_override(name, value, group="telemetry")
     conf.set_override("libvirt_uri", "test:///default", group="telemetry")
-    telemetry = Telemetry(conf, ControllerLink(controller, futurist.SynchronousExecutor(), 5.0))
+    telemetry = Telemetry(conf, controller_link(controller, None, 5.0))
     telemetry.start()
     wanted = {
         "memory_mib",

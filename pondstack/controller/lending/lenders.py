@@ -4,9 +4,9 @@ Zombieland (EuroSys'18), sections 4.1 to 4.4; the ledger's part is pondstack.led
 only: whatever was lost on the bus is found again in its next round.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import oslo_messaging
@@ -20,6 +20,7 @@ from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
 from pondstack.ledger.buffers import is_fenced
 from pondstack.ledger.ledger import Ledger
+from pondstack.rpc.agent_lending_api import AgentLendingAPI
 
 LOG = log.getLogger(__name__)
 
@@ -29,49 +30,10 @@ ABANDONED_SECONDS = 90.0
 """The default of [controller] assign_timeout_seconds."""
 
 
-class LendingAgents(Protocol):
-    """The controller's commands to agents (pondstack.rpc.agent_api.AgentAPI). Idempotent, guarded by the epoch."""
-
-    def export(
-        self,
-        host: str,
-        *,
-        epoch: int,
-        indexes: Sequence[int],
-        borrower: str,
-        incarnation: str,
-        generations: Mapping[int, int],
-    ) -> Mapping[str, Any]:
-        """Have a lender make keys of these generations; {"incarnation", "ticket", "keys": {index: key}}."""
-
-    def revoke(
-        self, host: str, *, epoch: int, indexes: Sequence[int], incarnation: str, generations: Mapping[int, int]
-    ) -> list[int]:
-        """Have a lender end keys, up to these generations; which buffers have none now, and are fresh."""
-
-    def give_back(
-        self, host: str, *, epoch: int, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]
-    ) -> list[int]:
-        """Have a borrower let go of buffers (US_reclaim); which of them it does not use any more."""
-
-    def prepare(
-        self,
-        host: str,
-        *,
-        epoch: int,
-        lender: str,
-        ticket: Mapping[str, Any],
-        keys: Mapping[str, Any],
-        allocation_uuid: str,
-        incarnation: str,
-    ) -> list[int]:
-        """Have a borrower open keys while their lender is awake; the buffers."""
-
-
 class Lenders:
     """Gives buffers out. `settle`: have the settler look soon."""
 
-    def __init__(self, ledger: Ledger, agents: LendingAgents, settle: Callable[[], object]) -> None:
+    def __init__(self, ledger: Ledger, agents: AgentLendingAPI, settle: Callable[[], object]) -> None:
         self._ledger, self._agents, self.settle = ledger, agents, settle
 
     def borrow(self, operation_id: str, request: BorrowRequest, buffer_mib: int) -> dict[str, Any]:
@@ -137,7 +99,7 @@ class BufferSettler:
     def __init__(
         self,
         ledger: Ledger,
-        agents: LendingAgents,
+        agents: AgentLendingAPI,
         inventory: LendingInventory | None = None,
         stopping: Callable[[], bool] = lambda: False,
         abandoned_seconds: Callable[[], float] = lambda: ABANDONED_SECONDS,

@@ -1,7 +1,7 @@
 """Executes the reconciler's actions. Each is idempotent; what fails is found again at the next round."""
 
 from collections.abc import Callable
-from typing import Any, Protocol, assert_never, cast
+from typing import assert_never, cast
 from uuid import uuid4
 
 import oslo_messaging
@@ -15,6 +15,7 @@ from pondstack.domain.errors import AgentUnavailable, InUse, NotFound, NotLeader
 from pondstack.domain.model import Extent
 from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
+from pondstack.rpc.agent_api import AgentAPI
 
 LOG = log.getLogger(__name__)
 
@@ -32,18 +33,6 @@ KNOWN = (
 )
 
 
-class Agents(Protocol):
-    """The controller's commands to agents (pondstack.rpc.agent_api.AgentAPI)."""
-
-    def offline(
-        self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str, report_sequence: int | None
-    ) -> bool:
-        """Offline an allocation, unless it came online after a report; True when the host holds none of it."""
-
-    def report(self, host: str, *, epoch: int) -> Any:
-        """Return what is really attached now."""
-
-
 class Applier:
     """Carries findings' actions out. `notify` wakes the notifier of guests whose memory failed."""
 
@@ -52,7 +41,7 @@ class Applier:
         ledger: Ledger,
         reader: SqlReader,
         devices: DeviceRegistry,
-        agents: Agents,
+        agents: AgentAPI,
         notify: Callable[[], object] = lambda: None,
     ) -> None:
         self._ledger = ledger

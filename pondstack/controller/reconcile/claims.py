@@ -1,24 +1,14 @@
 """Reading Placement's claims on our pools, for the reconciler."""
 
 from collections.abc import Iterable
-from typing import Protocol
 
+from pondstack.clients.placement import Placement
 from pondstack.controller.reconcile.observation import Claims
 from pondstack.domain.rack import RackView
 from pondstack.domain.units import RESOURCE_CLASS
 
 
-class AllocationSource(Protocol):
-    """The part of pondstack.clients.placement.Placement that is needed here."""
-
-    def provider_by_name(self, name: str) -> str | None:
-        """Return the UUID of the provider with this name."""
-
-    def allocations_of(self, uuid: str) -> dict[str, dict[str, int]] | None:
-        """Return what each consumer holds of one provider, None without the provider."""
-
-
-def read_claims(placement: AllocationSource, view: RackView, hosts: Iterable[str]) -> Claims | None:
+def read_claims(placement: Placement, view: RackView, hosts: Iterable[str]) -> Claims | None:
     """Return the claims on all pools from `hosts`; raises Unavailable.
 
     None when Placement does not have a pool's provider: it was lost or is being rebuilt, and proves nothing.
@@ -32,7 +22,7 @@ def read_claims(placement: AllocationSource, view: RackView, hosts: Iterable[str
     return Claims(pools, {host: _consumers(placement, view, host) for host in hosts})
 
 
-def _consumers(placement: AllocationSource, view: RackView, host: str) -> frozenset[str]:
+def _consumers(placement: Placement, view: RackView, host: str) -> frozenset[str]:
     report = view.hosts.get(host)
     provider = report.provider_uuid if report else None
     held = placement.allocations_of(provider) if provider else None

@@ -13,7 +13,7 @@ from oslo_log import log
 from pondstack.clients.placement import Placement
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
-from pondstack.controller.reconcile.applier import Agents, Applier
+from pondstack.controller.reconcile.applier import Applier
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.findings import Finding, Offline, Severity
 from pondstack.controller.reconcile.intake import ReportIntake
@@ -25,6 +25,7 @@ from pondstack.devices.base import Permission
 from pondstack.domain.errors import NotLeader, PondError, Unavailable
 from pondstack.domain.rack import RackView
 from pondstack.ledger.ledger import Ledger
+from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.wire import Report
 
 LOG = log.getLogger(__name__)
@@ -39,7 +40,7 @@ class Reconciler:
         ledger: Ledger,
         reader: SqlReader,
         devices: DeviceRegistry,
-        agents: Agents,
+        agents: AgentAPI,
         placement: Placement | None,
         inventory: InventorySync | None,
         intake: ReportIntake,
