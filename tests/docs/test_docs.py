@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -116,3 +117,18 @@ def test_a_note_with_an_unknown_section_is_refused(tmp_path: Path) -> None:
     reno = Path(sys.executable).with_name("reno")
     done = subprocess.run([str(reno), "lint", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode != 0
+
+
+def test_every_path_of_the_architecture_page_exists() -> None:
+    page = (DOC / "contributor" / "architecture.md").read_text()
+    named = set(re.findall(r"`((?:[\w.]+/){2,}[\w.]*|[\w.]+/[\w.]+\.\w+)`", page))
+    assert len(named) > 80
+    assert not [name for name in sorted(named) if not (ROOT / name).exists()]
+
+
+def test_the_architecture_page_gives_a_reason_for_each_large_folder() -> None:
+    page = (DOC / "contributor" / "architecture.md").read_text()
+    tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    sizes = Counter(str(Path(name).parent) for name in tracked.splitlines() if not name.endswith("__init__.py"))
+    reasons = page.split("## Folders with more than 15 modules")[1]
+    assert not [folder for folder, modules in sizes.items() if modules > 15 and f"`{folder}/`" not in reasons]
