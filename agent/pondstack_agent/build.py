@@ -25,7 +25,8 @@ from pondstack_agent.mitigation.mover import Mover
 from pondstack_agent.mitigation.records import Entries
 from pondstack_agent.mitigation.room import HostNodes, LocalRoom
 from pondstack_agent.pool.attach import AttachFlow
-from pondstack_agent.pool.manager import AgentManager
+from pondstack_agent.pool.endpoint import AgentEndpoint
+from pondstack_agent.pool.housekeeper import Housekeeper
 from pondstack_agent.pool.operations import Operations
 from pondstack_agent.pool.releases import Executor, Releases
 from pondstack_agent.records import Records
@@ -41,8 +42,9 @@ from pondstack_rdma.host_memory import Room, host_room
 class Agent:
     """The parts of an agent that its service runs."""
 
-    manager: AgentManager
-    reporting: Reporter
+    endpoint: AgentEndpoint
+    housekeeper: Housekeeper
+    reporter: Reporter
     tiering: Tiering
     lending: Lending | None = None
     borrowing: Borrowing | None = None
@@ -79,7 +81,7 @@ def build_agent(
     link = controller_link(controller, calls, conf.agent.controller_timeout_seconds)
     pools = pools or load_drivers(conf)
     marks = records(state_dir / "marks")
-    sequence, by_allocation = Sequence(marks), NamedLocks()
+    sequence, consumers, allocations = Sequence(marks), NamedLocks(), NamedLocks()
     epoch = EpochGuard(marks)
     operations = Operations(records(state_dir / "operations"), clock)
     releases = Releases(
@@ -91,7 +93,7 @@ def build_agent(
         clock=clock,
     )
     tiering = tiering or Tiering.from_conf(conf, records(state_dir / "tiering"))
-    attaching = AttachFlow(
+    attach_flow = AttachFlow(
         host=host,
         operations=operations,
         releases=releases,
@@ -99,7 +101,7 @@ def build_agent(
         controller=link,
         epoch=epoch,
         sequence=sequence,
-        locks=by_allocation,
+        locks=allocations,
     )
     nodes = HostNodes()
     room = LocalRoom(nodes.free_mib, conf.agent.mitigation_headroom_mib)
@@ -111,11 +113,11 @@ def build_agent(
         if pages is not None:
             borrowing = build_borrowing(conf, link, epoch, remote, records, clock, pages)
         else:
-            consumers = build_consumers(conf, records, clock)
-            stores = build_stores(conf, consumers, records, clock)
+            borrowers = build_consumers(conf, records, clock)
+            stores = build_stores(conf, borrowers, records, clock)
             borrowing = build_borrowing(conf, link, epoch, remote, records, clock, stores)
-            remote_memory = build_remote(conf, consumers, stores, link, borrowing, epoch, remote)
-    reporting = Reporter(
+            remote_memory = build_remote(conf, borrowers, stores, link, borrowing, epoch, remote)
+    reporter = Reporter(
         host=host,
         pools=pools,
         releases=releases,
@@ -135,16 +137,26 @@ def build_agent(
         executor=mitigating or executor,
         step=step,
     )
-    manager = AgentManager(
+    housekeeper = Housekeeper(
+        operations=operations,
+        releases=releases,
+        attach_flow=attach_flow,
+        pools=pools,
+        executor=executor,
+        mitigations=mitigations,
+        locks=consumers,
+    )
+    endpoint = AgentEndpoint(
         host=host,
         operations=operations,
         releases=releases,
-        attaching=attaching,
-        reporting=reporting,
+        attach_flow=attach_flow,
+        reporter=reporter,
         pools=pools,
         epoch=epoch,
-        executor=executor,
         mitigations=mitigations,
-        locks=by_allocation,
+        housekeeper=housekeeper,
+        consumers=consumers,
+        allocations=allocations,
     )
-    return Agent(manager, reporting, tiering, lending, borrowing, remote_memory)
+    return Agent(endpoint, housekeeper, reporter, tiering, lending, borrowing, remote_memory)

@@ -19,7 +19,6 @@ from pondstack_agent.borrowing.endpoint import BorrowingEndpoint
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.controller_link import controller_link
 from pondstack_agent.lending.endpoint import LendingEndpoint
-from pondstack_agent.pool.endpoint import AgentEndpoint
 from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.telemetry.service import Telemetry
 
@@ -63,7 +62,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         agent = build_agent(
             conf, controller, self._executor, calls=calls, mitigating=self._mitigating, remote=self._remote
         )
-        agent.manager.recover()
+        agent.housekeeper.recover()
         if agent.borrowing is not None:
             agent.borrowing.recover()
         if agent.remote is not None:
@@ -74,7 +73,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             transport,
             rpc.agent_target(conf.host),
             [
-                AgentEndpoint(agent.manager),
+                agent.endpoint,
                 LendingEndpoint(agent.lending),
                 BorrowingEndpoint(agent.borrowing, agent.remote),
                 RemoteEndpoint(agent.remote),
@@ -99,7 +98,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         if self._heartbeat is not None:
             self._heartbeat.stop()  # not waited for: what it does is on disk before and goes on after a restart
         if self._agent is not None:
-            self._agent.manager.stop()
+            self._agent.housekeeper.stop()
             if self._agent.lending is not None:
                 self._agent.lending.stop()
         if self._telemetry is not None:
@@ -130,8 +129,8 @@ def _heartbeat(conf: cfg.ConfigOpts, agent: Agent) -> Any:
     @periodics.periodic(spacing=conf.agent.heartbeat_seconds, run_immediately=True)
     def beat() -> None:
         try:
-            agent.reporting.heartbeat()
-            agent.manager.tidy(conf.agent.unanswered_attach_seconds, conf.agent.operation_memory_seconds)
+            agent.reporter.heartbeat()
+            agent.housekeeper.tidy(conf.agent.unanswered_attach_seconds, conf.agent.operation_memory_seconds)
             agent.tiering.maintain()
             for side in (agent.lending, agent.borrowing):
                 if side is not None:

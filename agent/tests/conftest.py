@@ -17,6 +17,7 @@ from pondstack.rpc.wire import Attachment, Grant
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers.emulated import EmulatedHostPool
 from tests.fixtures.fake_controller import FakeController
+from tests.fixtures.rpc_call import call
 
 GrantMaker = Callable[..., Grant]
 
@@ -103,28 +104,34 @@ class Rig:
         """Forget all that is not on disk, as kill -9 does, and start again."""
         self.later = Later()
         self.agent = build_agent(self.conf, self.controller, self.later, clock=lambda: self.now)
-        self.agent.manager.recover()
+        self.agent.housekeeper.recover()
 
     def attach(self, operation: str, consumer: str = "vm1", mib: int = 2, **more: Any) -> Attachment:
         """Call attach as the virt driver does."""
         request = {"pool_uuid": self.pool, "pool_mib": mib, "guest_mib": 16, **more}
-        return self.agent.manager.attach(operation_id=operation, consumer_uuid=consumer, **request)
+        answer = call(self.agent.endpoint.attach, operation_id=operation, consumer_uuid=consumer, **request)
+        return Attachment.from_wire(answer)
+
+    def attachment(self, consumer: str = "vm1") -> Attachment | None:
+        """Return what a consumer holds, as the virt driver asks for it."""
+        found = call(self.agent.endpoint.get_attachment, consumer_uuid=consumer)
+        return Attachment.from_wire(found) if found else None
 
     def detach(self, operation: str, consumer: str = "vm1") -> bool:
         """Call detach as the virt driver does."""
-        return self.agent.manager.detach(operation_id=operation, consumer_uuid=consumer)
+        return call(self.agent.endpoint.detach, operation_id=operation, consumer_uuid=consumer)
 
     def beat(self) -> bool:
         """One turn of the heartbeat's thread, and what waits in the background."""
         self.later.run()
-        answered = self.agent.reporting.heartbeat()
-        self.agent.manager.tidy(60.0, 3600.0)
+        answered = self.agent.reporter.heartbeat()
+        self.agent.housekeeper.tidy(60.0, 3600.0)
         self.later.run()
         return answered
 
     def attached(self) -> set[str]:
         """Allocations that are really attached."""
-        return {item.allocation_uuid for item in self.agent.reporting.report().attached}
+        return {item.allocation_uuid for item in self.agent.reporter.report().attached}
 
 
 @pytest.fixture

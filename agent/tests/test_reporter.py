@@ -7,12 +7,13 @@ import pytest
 
 from pondstack.domain.errors import StaleEpoch, Unavailable
 from pondstack_agent.qemu.attachment_lock import hold
+from tests.fixtures.rpc_call import call
 
 
 def test_a_report_tells_what_is_there(rig, tmp_path) -> None:
     answer = rig.attach("op1")
     handle = hold(tmp_path / "state" / "attachments" / f"{answer.allocation_uuid}.json")
-    report = rig.agent.reporting.report()
+    report = rig.agent.reporter.report()
     os.close(handle)
     assert (report.host, report.pools, report.epoch) == ("host1", (rig.pool,), 1)
     assert report.version
@@ -24,7 +25,7 @@ def test_a_report_tells_what_is_there(rig, tmp_path) -> None:
 def test_the_sequence_grows_over_restarts(rig) -> None:
     numbers = []
     for _ in range(3):
-        numbers += [rig.agent.reporting.report().sequence for _ in range(2)]
+        numbers += [rig.agent.reporter.report().sequence for _ in range(2)]
         rig.restart()
     assert numbers == sorted(set(numbers))
 
@@ -32,7 +33,7 @@ def test_the_sequence_grows_over_restarts(rig) -> None:
 def test_what_is_released_is_not_attached(rig, monkeypatch) -> None:
     """A release between the two looks of one report."""
     rig.attach("op1")
-    pools = rig.agent.reporting._pools
+    pools = rig.agent.reporter._pools
     attached = pools.attached
 
     def look_then_release():
@@ -42,7 +43,7 @@ def test_what_is_released_is_not_attached(rig, monkeypatch) -> None:
         return found
 
     monkeypatch.setattr(pools, "attached", look_then_release)
-    report = rig.agent.reporting.report()
+    report = rig.agent.reporter.report()
     assert report.attached == ()
     assert len(report.released) == 1
 
@@ -65,18 +66,18 @@ def test_releases_are_repeated_until_the_controller_forgets(rig) -> None:
 def test_pools_and_epoch_are_learnt(rig) -> None:
     rig.controller.lead_again(4)
     assert rig.beat() is True
-    assert rig.agent.reporting.known_pools[rig.pool]["slices_total"] == 8
+    assert rig.agent.reporter.known_pools[rig.pool]["slices_total"] == 8
     with pytest.raises(StaleEpoch):
-        rig.agent.manager.report(epoch=3)
+        call(rig.agent.endpoint.report, epoch=3)
 
 
 def test_an_old_controllers_answer_is_not_trusted(rig) -> None:
     allocation = rig.attach("op1").allocation_uuid
     rig.detach("op2")
     rig.later.waiting.clear()
-    rig.agent.manager.report(epoch=9)
-    assert rig.agent.reporting.heartbeat() is False
-    assert rig.agent.reporting.report().released == (allocation,)
+    call(rig.agent.endpoint.report, epoch=9)
+    assert rig.agent.reporter.heartbeat() is False
+    assert rig.agent.reporter.report().released == (allocation,)
 
 
 def test_a_silent_controller_is_logged_once(rig, caplog) -> None:
@@ -85,8 +86,8 @@ def test_a_silent_controller_is_logged_once(rig, caplog) -> None:
 
     with caplog.at_level(logging.INFO):
         rig.controller.before["heartbeat"] = [silent, silent, silent]
-        assert [rig.agent.reporting.heartbeat() for _ in range(4)] == [False, False, False, True]
-        rig.agent.reporting.heartbeat()
+        assert [rig.agent.reporter.heartbeat() for _ in range(4)] == [False, False, False, True]
+        rig.agent.reporter.heartbeat()
     lines = [record.getMessage() for record in caplog.records if "Heartbeat" in record.getMessage()]
     assert [line.split(",")[0] for line in lines] == [
         "Heartbeat of host host1 failed",
@@ -113,7 +114,7 @@ def test_a_device_that_went_away_is_no_pool_of_the_host(rig, device, caplog) -> 
     allocation = rig.attach("op1").allocation_uuid
     device.path.rename(device.path.with_name("gone"))
     for _ in range(2):
-        report = rig.agent.reporting.report()
+        report = rig.agent.reporter.report()
     assert report.pools == ()
     # The guest's slices are not called free because they cannot be looked at.
     assert [(item.allocation_uuid, item.in_use) for item in report.attached] == [(allocation, True)]

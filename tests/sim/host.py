@@ -81,12 +81,12 @@ class SimHost:
                 records=self._records,  # type: ignore[arg-type]
                 **more,
             )
-            agent.manager.recover()
+            agent.housekeeper.recover()
         except DeviceFailed as error:
             scheduler.note(f"cannot start: {error}")
             scheduler.call_at(scheduler.now + 1.0, self._again(process))
             return
-        endpoints = [AgentEndpoint(agent.manager)]
+        endpoints: list[Any] = [agent.endpoint]
         if lent is not None:
             endpoints += lent.serve(self, agent)
         self.rack.network.serve(
@@ -94,8 +94,8 @@ class SimHost:
         )
         while True:
             try:
-                agent.reporting.heartbeat()
-                agent.manager.tidy(settings.UNANSWERED_SECONDS, settings.KEEP_SECONDS)
+                agent.reporter.heartbeat()
+                agent.housekeeper.tidy(settings.UNANSWERED_SECONDS, settings.KEEP_SECONDS)
                 if lent is not None:
                     lent.beat(self, agent, self._client(process))
             except PondError as error:

@@ -6,8 +6,8 @@ import oslo_messaging
 
 from pondstack.rpc.agent_lending_api import LENDING_VERSION
 from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.endpoint_arguments import expected, need
 from pondstack_agent.remote.remote import RemoteMemory
+from pondstack_agent.rpc_errors import answered, need
 
 
 class BorrowingEndpoint:
@@ -18,17 +18,17 @@ class BorrowingEndpoint:
     def __init__(self, borrowing: Borrowing | None, remote: RemoteMemory | None = None) -> None:
         self._borrowing, self._remote = borrowing, remote
 
-    @expected
+    @answered
     def prepare(self, _context: Any, **arguments: Any) -> list[int]:
         """See Borrowing.prepare."""
         return need(self._borrowing).prepare(**arguments)
 
-    @expected
+    @answered
     def give_back(self, _context: Any, **arguments: Any) -> list[int]:
         """See Borrowing.give_back."""
         return need(self._borrowing).give_back(**arguments)
 
-    @expected
+    @answered
     def get_borrowing(self, _context: Any) -> dict[str, Any]:
         """See Borrowing.get_borrowing, and RemoteMemory.views."""
         found = need(self._borrowing).get_borrowing()

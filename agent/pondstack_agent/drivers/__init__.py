@@ -66,6 +66,10 @@ class HostPools:
         """Return what is really attached."""
         return tuple(item for driver in self._drivers for item in driver.attached())
 
+    def held_by(self, consumer_uuid: str) -> list[Attached]:
+        """Return what is really attached for a consumer."""
+        return [item for item in self.attached() if item.consumer_uuid == consumer_uuid]
+
     def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
         """Return the backings of an attached allocation; raises NotFound."""
         for driver in self._drivers:

@@ -5,8 +5,8 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.rpc.agent_lending_api import LENDING_VERSION
-from pondstack_agent.endpoint_arguments import expected, need
 from pondstack_agent.lending.lending import Lending
+from pondstack_agent.rpc_errors import answered, need
 
 
 class LendingEndpoint:
@@ -17,32 +17,32 @@ class LendingEndpoint:
     def __init__(self, lending: Lending | None) -> None:
         self._lending = lending
 
-    @expected
+    @answered
     def lend(self, _context: Any, **arguments: Any) -> dict[str, Any]:
         """See Lending.lend."""
         return need(self._lending).lend(**arguments)
 
-    @expected
+    @answered
     def reclaim(self, _context: Any, **arguments: Any) -> dict[str, Any]:
         """See Lending.reclaim."""
         return need(self._lending).reclaim(**arguments)
 
-    @expected
+    @answered
     def export(self, _context: Any, **arguments: Any) -> dict[str, Any]:
         """See Lending.export."""
         return need(self._lending).export(**arguments)
 
-    @expected
+    @answered
     def revoke(self, _context: Any, **arguments: Any) -> list[int]:
         """See Lending.revoke."""
         return need(self._lending).revoke(**arguments)
 
-    @expected
+    @answered
     def withdraw(self, _context: Any, **arguments: Any) -> list[int]:
         """See Lending.withdraw."""
         return need(self._lending).withdraw(**arguments)
 
-    @expected
+    @answered
     def get_lending(self, _context: Any) -> dict[str, Any]:
         """See Lending.get_lending."""
         return need(self._lending).get_lending()

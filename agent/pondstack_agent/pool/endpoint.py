@@ -1,64 +1,157 @@
-"""RPC endpoint of pondstack-agent: pondstack.rpc.agent_api on the wire, AgentManager behind it."""
+"""RPC endpoint of pondstack-agent for pool memory: what pondstack.rpc.agent_api.AgentAPI calls.
 
-from collections.abc import Callable
+Native threads: one lock per consumer orders what happens to it.
+"""
+
 from typing import Any
 
 import oslo_messaging
+from oslo_log import log
 
-from pondstack.domain.errors import PondError
+from pondstack.domain.errors import Conflict, InUse
 from pondstack.rpc.transport import RPC_VERSION
-from pondstack_agent.pool.manager import AgentManager
+from pondstack.rpc.wire import assign_request
+from pondstack_agent.drivers import HostPools
+from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.locks import NamedLocks
+from pondstack_agent.mitigation.mitigations import Mitigations
+from pondstack_agent.pool.attach import AttachFlow, attachment_of
+from pondstack_agent.pool.housekeeper import Housekeeper
+from pondstack_agent.pool.operations import UNFINISHED, Kind, Operation, Operations, Status
+from pondstack_agent.pool.releases import Releases
+from pondstack_agent.reporter import Reporter
+from pondstack_agent.rpc_errors import answered
 
-expected: Callable[[Callable[..., Any]], Callable[..., Any]] = oslo_messaging.expected_exceptions(PondError)
-"""Our own errors are answers: they cross RPC without a traceback in the agent's log."""
+LOG = log.getLogger(__name__)
 
 
 class AgentEndpoint:
-    """The methods that others may call. Arguments come by name, as AgentAPI sends them."""
+    """The methods that others may call. Errors are of pondstack.domain.errors."""
 
     target = oslo_messaging.Target(version=RPC_VERSION)
 
-    def __init__(self, manager: AgentManager) -> None:
-        self._manager = manager
+    def __init__(
+        self,
+        *,
+        host: str,
+        operations: Operations,
+        releases: Releases,
+        attach_flow: AttachFlow,
+        reporter: Reporter,
+        pools: HostPools,
+        epoch: EpochGuard,
+        mitigations: Mitigations,
+        housekeeper: Housekeeper,
+        consumers: NamedLocks,
+        allocations: NamedLocks,
+    ) -> None:
+        """`consumers`: locks by consumer, the same as the housekeeper's; `allocations`: as the attach flow's."""
+        self._host = host
+        self._operations = operations
+        self._releases = releases
+        self._attach_flow = attach_flow
+        self._reporter = reporter
+        self._pools = pools
+        self._epoch = epoch
+        self._mitigations = mitigations
+        self._housekeeper = housekeeper
+        self._consumers = consumers
+        self._allocations = allocations
 
-    @expected
-    def attach(self, _context: Any, **arguments: Any) -> dict[str, Any]:
-        """See AgentManager.attach."""
-        return self._manager.attach(**arguments).to_wire()
+    @answered
+    def attach(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
+        """Have pool memory assigned and onlined; a repetition by the same operation id goes on or answers the same.
 
-    @expected
-    def detach(self, _context: Any, **arguments: Any) -> bool:
-        """See AgentManager.detach."""
-        return self._manager.detach(**arguments)
+        `request`: the fields of AssignRequest but `host`, which is this one.
+        """
+        wanted = assign_request(host=self._host, **request)
+        with self._consumers.holding(wanted.consumer_uuid):
+            return self._attach_flow.attach(self._operations.attach(operation_id, wanted)).to_wire()
 
-    @expected
-    def get_attachment(self, _context: Any, **arguments: Any) -> dict[str, Any] | None:
-        """See AgentManager.get_attachment."""
-        found = self._manager.get_attachment(**arguments)
+    @answered
+    def detach(self, _context: Any, *, operation_id: str, consumer_uuid: str) -> bool:
+        """Offline what a consumer holds; what its unfinished attaches may have got is undone in the background."""
+        with self._consumers.holding(consumer_uuid):
+            operation = self._operations.find(operation_id, Kind.DETACH, consumer_uuid)
+            if operation is None:
+                mine = tuple(item.allocation_uuid for item in self._pools.held_by(consumer_uuid))
+                operation = self._operations.start(operation_id, Kind.DETACH, consumer_uuid, allocations=mine)
+            if operation.status is Status.PENDING:
+                # Only what was there when it was first asked for: a late repetition must not take a newer attach away.
+                for allocation_uuid in operation.allocations:
+                    self._releases.release(allocation_uuid)
+                self._close_attaches(consumer_uuid, operation)
+                self._operations.change(operation, Status.DONE)
+            return bool(operation.allocations)
+
+    def _close_attaches(self, consumer_uuid: str, detach: Operation) -> None:
+        for attach in self._operations.attaches(consumer_uuid):
+            grant = attach.granted
+            if grant is not None and grant.allocation_uuid in detach.allocations:
+                over = Conflict(f"operation {attach.operation_id} was detached meanwhile; make a new operation id")
+                self._operations.end(attach, over)
+            elif attach.status in UNFINISHED and attach.at <= detach.at:
+                self._housekeeper.undo_soon(self._operations.change(attach, Status.CANCELLED))
+
+    @answered
+    def get_attachment(self, _context: Any, *, consumer_uuid: str) -> dict[str, Any] | None:
+        """Return what a consumer holds, None when nothing."""
+        with self._consumers.holding(consumer_uuid):
+            attaches = [item for item in self._operations.attaches(consumer_uuid) if item.status is Status.DONE]
+            grants = {item.granted.allocation_uuid: item.granted for item in attaches if item.granted}
+            for held in self._pools.held_by(consumer_uuid):
+                grant = grants.get(held.allocation_uuid)
+                if grant is not None:
+                    return attachment_of(grant, self._pools.backings(held.allocation_uuid)).to_wire()
+        return None
+
+    @answered
+    def offline(
+        self,
+        _context: Any,
+        *,
+        epoch: int,
+        operation_id: str,
+        allocation_uuid: str,
+        report_sequence: int | None = None,
+    ) -> bool:
+        """Controller's command: offline an allocation; it stays refused, should its grant still be on the way.
+
+        What has come online since the report that the command rests on is kept: raises InUse. False when it takes
+        long: it goes on in the background, and the controller is told of the release.
+        """
+        self._epoch.check(epoch)
+        consumer = next((i.consumer_uuid for i in self._pools.attached() if i.allocation_uuid == allocation_uuid), "")
+        with self._consumers.holding(consumer or allocation_uuid), self._allocations.holding(allocation_uuid):
+            if report_sequence is not None and self._operations.online_at(allocation_uuid) > report_sequence:
+                raise InUse(
+                    f"allocation {allocation_uuid} came online after report {report_sequence} of this host, on which "
+                    "its offline rests; look again"
+                )
+            LOG.info("Offline %s of allocation %s by the controller", operation_id, allocation_uuid)
+            return self._releases.offline(allocation_uuid)
+
+    @answered
+    def report(self, _context: Any, *, epoch: int) -> dict[str, Any]:
+        """Return what is really attached now."""
+        self._epoch.check(epoch)
+        return self._reporter.report().to_wire()
+
+    @answered
+    def mitigate(self, _context: Any, *, epoch: int, operation_id: str, consumer_uuid: str) -> dict[str, Any]:
+        """Controller's command: begin to move all pool pages of a running guest to local memory, then release them."""
+        self._epoch.check(epoch)
+        with self._consumers.holding(consumer_uuid):
+            return self._mitigations.begin(operation_id, consumer_uuid, self._housekeeper.release_unused).to_wire()
+
+    @answered
+    def get_mitigation(self, _context: Any, *, consumer_uuid: str) -> dict[str, Any] | None:
+        """Return how far a guest's newest mitigation is, None when there was none."""
+        found = self._mitigations.progress(consumer_uuid)
         return found.to_wire() if found else None
 
-    @expected
-    def offline(self, _context: Any, **arguments: Any) -> bool:
-        """See AgentManager.offline."""
-        return self._manager.offline(**arguments)
-
-    @expected
-    def report(self, _context: Any, **arguments: Any) -> dict[str, Any]:
-        """See AgentManager.report."""
-        return self._manager.report(**arguments).to_wire()
-
-    @expected
-    def mitigate(self, _context: Any, **arguments: Any) -> dict[str, Any]:
-        """See AgentManager.mitigate."""
-        return self._manager.mitigate(**arguments).to_wire()
-
-    @expected
-    def get_mitigation(self, _context: Any, **arguments: Any) -> dict[str, Any] | None:
-        """See AgentManager.get_mitigation."""
-        found = self._manager.get_mitigation(**arguments)
-        return found.to_wire() if found else None
-
-    @expected
-    def abort_mitigation(self, _context: Any, **arguments: Any) -> dict[str, Any]:
-        """See AgentManager.abort_mitigation."""
-        return self._manager.abort_mitigation(**arguments).to_wire()
+    @answered
+    def abort_mitigation(self, _context: Any, *, epoch: int, consumer_uuid: str) -> dict[str, Any]:
+        """Controller's command: stop a mitigation at its next chunk."""
+        self._epoch.check(epoch)
+        return self._mitigations.abort(consumer_uuid).to_wire()

@@ -5,8 +5,8 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.rpc.agent_remote_api import REMOTE_VERSION
-from pondstack_agent.endpoint_arguments import expected, need
 from pondstack_agent.remote.remote import RemoteMemory
+from pondstack_agent.rpc_errors import answered, need
 
 
 class RemoteEndpoint:
@@ -17,22 +17,22 @@ class RemoteEndpoint:
     def __init__(self, remote: RemoteMemory | None) -> None:
         self._remote = remote
 
-    @expected
+    @answered
     def alloc_ext(self, _context: Any, **arguments: Any) -> dict[str, Any]:
         """See RemoteMemory.alloc_ext."""
         return need(self._remote).alloc_ext(**arguments)
 
-    @expected
+    @answered
     def alloc_swap(self, _context: Any, **arguments: Any) -> dict[str, Any]:
         """See RemoteMemory.alloc_swap."""
         return need(self._remote).alloc_swap(**arguments)
 
-    @expected
+    @answered
     def release_remote(self, _context: Any, **arguments: Any) -> bool:
         """See RemoteMemory.release."""
         return need(self._remote).release(**arguments)
 
-    @expected
+    @answered
     def get_remote(self, _context: Any, **arguments: Any) -> dict[str, Any] | None:
         """See RemoteMemory.get."""
         return need(self._remote).get(**arguments)

@@ -111,7 +111,7 @@ class Host:
 
     def beat(self) -> None:
         """One turn of the heartbeat's thread, and what it starts in the background."""
-        self.agent.reporting.heartbeat()
+        self.agent.reporter.heartbeat()
         for side in (self.lending, self.borrowing):
             side.maintain(3600.0)
         self.later.run()

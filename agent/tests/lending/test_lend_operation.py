@@ -6,6 +6,7 @@ import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, OperationMismatch, StaleEpoch, Unavailable
 from pondstack.domain.units import MIB
+from tests.fixtures.rpc_call import call
 
 
 def silent(*_: object, **__: object) -> None:
@@ -160,9 +161,9 @@ def test_nonsense_is_refused(rack, mib, kind) -> None:
 def test_an_old_controller_is_refused(rack) -> None:
     host = rack["host1"]
     host.lend(1)
-    host.agent.manager.report(epoch=5)
+    call(host.agent.endpoint.report, epoch=5)
     lending, borrowing = host.lending, host.borrowing
-    calls = [
+    commands = [
         lambda: lending.lend(epoch=4, operation_id="x", mib=1, kind="active"),
         lambda: lending.reclaim(epoch=4, operation_id="x", mib=1),
         lambda: lending.export(epoch=4, indexes=[0], borrower="host2"),
@@ -171,9 +172,9 @@ def test_an_old_controller_is_refused(rack) -> None:
         lambda: borrowing.prepare(epoch=4, lender="host2", ticket={}, keys={}),
         lambda: borrowing.give_back(epoch=4, allocation_uuid="l", lender="host2", indexes=[0]),
     ]
-    for call in calls:
+    for command in commands:
         with pytest.raises(StaleEpoch):
-            call()
+            command()
     assert len(lending.get_lending()["buffers"]) == 1
 
 
@@ -193,11 +194,11 @@ def test_quiet_at_idle(rack, caplog) -> None:
 def test_the_report_has_both_sides(rack) -> None:
     rack["host1"].lend(3)
     incarnation = rack.borrow_buffers([0, 1])
-    report = rack["host1"].agent.reporting.report()
+    report = rack["host1"].agent.reporter.report()
     assert report.lending
     assert report.lending["buffers"] == [[0, 2, "host2", 1], [2, 1, "", 0]]
     assert (report.lending["incarnation"], report.lending["answers"]) == (incarnation, True)
-    borrowed = rack["host2"].agent.reporting.report().borrowed
+    borrowed = rack["host2"].agent.reporter.report().borrowed
     assert borrowed
     [lender] = borrowed["lenders"]
     assert (lender["lender"], lender["incarnation"], lender["up"]) == ("host1", incarnation, True)

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NoLocalRoom, NotFound, StaleEpoch
-from pondstack.rpc.wire import Backing
+from pondstack.rpc.wire import Backing, Mitigation
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.drivers.emulated import EmulatedHostPool
 from pondstack_agent.host import numa
 from pondstack_agent.host.numa import Region
 from pondstack_agent.mitigation import mitigations, mover
+from tests.fixtures.rpc_call import call
 
 POOL, PAGES = 1, 512
 EPOCH = 1
@@ -121,19 +122,21 @@ class Host:
             clock=clock,
             step=self._step,
         )
-        found = built.manager._mitigations
+        found = built.endpoint._mitigations
         found._find, found._cgroup_of = self.kernel.find, lambda guest: guest
         self.rig.agent = built
-        built.manager.recover()
+        built.housekeeper.recover()
         self.rig.later.run()
 
     def mitigate(self, operation: str = "m1"):
         """Call it as the controller does."""
-        return self.rig.agent.manager.mitigate(epoch=EPOCH, operation_id=operation, consumer_uuid="vm1")
+        endpoint = self.rig.agent.endpoint
+        return Mitigation.from_wire(call(endpoint.mitigate, epoch=EPOCH, operation_id=operation, consumer_uuid="vm1"))
 
     def now(self):
         """Ask how far it is."""
-        return self.rig.agent.manager.get_mitigation(consumer_uuid="vm1")
+        found = call(self.rig.agent.endpoint.get_mitigation, consumer_uuid="vm1")
+        return Mitigation.from_wire(found) if found else None
 
     def _step(self, name: str) -> None:
         if name == self.kill_at:
@@ -161,7 +164,7 @@ def test_pages_move_and_slices_go_back_while_the_guest_runs(host) -> None:
     assert host.kernel.running
     assert host.rig.attached() == set()
     assert host.rig.controller.held == {}
-    assert host.rig.agent.manager.get_attachment(consumer_uuid="vm1") is None
+    assert host.rig.attachment() is None
     with pytest.raises(Conflict):
         host.rig.attach("op1")
 
@@ -189,7 +192,7 @@ def test_without_room_nothing_moves(host) -> None:
 
 def test_aborted_between_two_chunks(host) -> None:
     host.mitigate()
-    host.at["chunk"] = lambda: host.rig.agent.manager.abort_mitigation(epoch=EPOCH, consumer_uuid="vm1")
+    host.at["chunk"] = lambda: call(host.rig.agent.endpoint.abort_mitigation, epoch=EPOCH, consumer_uuid="vm1")
     host.rig.later.run()
     assert (host.now().state, host.now().pages_moved) == ("aborted", 256)
     assert host.kernel.policy == POOL
@@ -267,12 +270,12 @@ def fail_in_use(_allocation: str) -> None:
 
 
 def test_who_has_nothing_on_a_node_is_refused(host) -> None:
-    manager = host.rig.agent.manager
+    endpoint = host.rig.agent.endpoint
     with pytest.raises(NotFound, match="no pool memory"):
-        manager.mitigate(epoch=EPOCH, operation_id="m1", consumer_uuid="vm2")
+        call(endpoint.mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm2")
     with pytest.raises(NotFound):
-        manager.abort_mitigation(epoch=EPOCH, consumer_uuid="vm2")
-    manager.report(epoch=5)
+        call(endpoint.abort_mitigation, epoch=EPOCH, consumer_uuid="vm2")
+    call(endpoint.report, epoch=5)
     with pytest.raises(StaleEpoch):
         host.mitigate()
 
@@ -280,7 +283,7 @@ def test_who_has_nothing_on_a_node_is_refused(host) -> None:
 def test_a_file_is_no_node(rig) -> None:
     rig.attach("op1")
     with pytest.raises(BadRequest, match="live-migrate"):
-        rig.agent.manager.mitigate(epoch=EPOCH, operation_id="m1", consumer_uuid="vm1")
+        call(rig.agent.endpoint.mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm1")
 
 
 def test_old_ones_are_forgotten(host) -> None:

@@ -19,7 +19,7 @@ ATTACH_POINTS = ["before assign", "after assign", "before driver", "after driver
 def kill_at(rig, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
     when, what = point.split()
     if what == "driver":
-        pools = rig.agent.manager._pools
+        pools = rig.agent.endpoint._pools
         attach = pools.attach
 
         def attach_and_die(grant):
@@ -73,12 +73,12 @@ def test_killed_in_attach_nobody_comes_back(rig, monkeypatch, point: str) -> Non
 
 def test_killed_before_going_offline(rig, monkeypatch) -> None:
     allocation = rig.attach("op1").allocation_uuid
-    monkeypatch.setattr(rig.agent.manager._pools, "detach", kill)
+    monkeypatch.setattr(rig.agent.endpoint._pools, "detach", kill)
     with pytest.raises(Killed):
         rig.detach("op2")
     rig.restart()
     assert rig.attached() == set()
-    assert rig.agent.reporting.report().released == (allocation,)
+    assert rig.agent.reporter.report().released == (allocation,)
     assert rig.detach("op2") is True
     rig.beat()
     assert rig.controller.held == {}
@@ -86,13 +86,13 @@ def test_killed_before_going_offline(rig, monkeypatch) -> None:
 
 def test_killed_after_going_offline(rig, monkeypatch) -> None:
     allocation = rig.attach("op1").allocation_uuid
-    pools = rig.agent.manager._pools
+    pools = rig.agent.endpoint._pools
     detach = pools.detach
     monkeypatch.setattr(pools, "detach", lambda uuid: kill(detach(uuid)))
     with pytest.raises(Killed):
         rig.detach("op2")
     rig.restart()
-    assert rig.agent.reporting.report().released == (allocation,)
+    assert rig.agent.reporter.report().released == (allocation,)
     rig.beat()
     assert rig.controller.held == {}
 
@@ -116,13 +116,13 @@ def test_a_half_done_release_stops_at_a_running_guest(rig, monkeypatch, tmp_path
     from pondstack_agent.qemu.attachment_lock import hold
 
     allocation = rig.attach("op1").allocation_uuid
-    monkeypatch.setattr(rig.agent.manager._pools, "detach", kill)
+    monkeypatch.setattr(rig.agent.endpoint._pools, "detach", kill)
     with pytest.raises(Killed):
         rig.detach("op2")
     handle = hold(tmp_path / "state" / "attachments" / f"{allocation}.json")
     try:
         rig.restart()
         assert rig.attached() == {allocation}
-        assert rig.agent.reporting.report().released == ()
+        assert rig.agent.reporter.report().released == ()
     finally:
         os.close(handle)

@@ -6,6 +6,7 @@ from pondstack.domain.errors import DeviceFailed, InUse
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.drivers.emulated import EmulatedHostPool
+from tests.fixtures.rpc_call import call
 
 
 class SlowPool(EmulatedHostPool):
@@ -54,7 +55,7 @@ def slow_rig(rig, slow, monkeypatch):
         rig.later = type(rig.later)()
         clock = lambda: rig.now  # noqa: E731
         rig.agent = build_agent(rig.conf, rig.controller, rig.later, pools=HostPools([slow]), clock=clock)
-        rig.agent.manager.recover()
+        rig.agent.housekeeper.recover()
 
     monkeypatch.setattr(rig, "restart", restart)
     restart()
@@ -91,7 +92,7 @@ def test_what_is_stuck_is_reported_and_tried_again(slow_rig, slow) -> None:
     slow.held_by_others = True
     slow_rig.detach("op2")
     slow_rig.later.run()
-    report = slow_rig.agent.reporting.report()
+    report = slow_rig.agent.reporter.report()
     assert report.stuck == {answer.allocation_uuid: "1 of 8 memory blocks is still in use"}
     assert [item.allocation_uuid for item in report.attached] == [answer.allocation_uuid]
     assert slow_rig.controller.held == {answer.allocation_uuid: "online"}
@@ -100,7 +101,7 @@ def test_what_is_stuck_is_reported_and_tried_again(slow_rig, slow) -> None:
     slow.held_by_others = False
     slow_rig.now += 61.0
     slow_rig.beat()
-    assert slow_rig.agent.reporting.report().stuck == {}
+    assert slow_rig.agent.reporter.report().stuck == {}
     assert slow_rig.attached() == set()
     assert slow_rig.controller.held == {}
 
@@ -109,12 +110,12 @@ def test_the_controllers_command_does_not_wait_either(slow_rig, slow) -> None:
     answer = slow_rig.attach("op1")
     uuid = answer.allocation_uuid
     for number in (2, 3):  # it asks again at each of its rounds
-        assert not slow_rig.agent.manager.offline(epoch=1, operation_id=f"op{number}", allocation_uuid=uuid)
+        assert not call(slow_rig.agent.endpoint.offline, epoch=1, operation_id=f"op{number}", allocation_uuid=uuid)
     assert slow.detached == []
     slow_rig.later.run()
     assert slow_rig.attached() == set()
     assert slow_rig.controller.held == {}
-    assert slow_rig.agent.manager.offline(epoch=1, operation_id="op4", allocation_uuid=uuid)
+    assert call(slow_rig.agent.endpoint.offline, epoch=1, operation_id="op4", allocation_uuid=uuid)
 
 
 def test_killed_before_the_background_got_to_it(slow_rig, slow) -> None:

@@ -52,4 +52,4 @@ def test_the_service_sets_reports_and_restores(on_machine, machine, device, tmp_
 
 
 def test_an_agent_without_a_policy_reports_nothing(rig) -> None:
-    assert rig.agent.reporting.report().tiering == {}
+    assert rig.agent.reporter.report().tiering == {}

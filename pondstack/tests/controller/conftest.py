@@ -35,6 +35,7 @@ from pondstack.domain.units import COMPUTE_TRAIT
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.wire import Attached, Grant, Report
 from tests.fixtures import lead
+from tests.fixtures.rpc_call import call
 
 SERIAL = "S1"
 POOL = pool_uuid(SERIAL)
@@ -132,14 +133,6 @@ class Rack(SimpleNamespace):
         self.sanitizer.drain()
         self.notifier.run()
         return codes
-
-
-def call(method, **arguments):
-    """Call an RPC method as the dispatcher does: an expected error comes out as itself."""
-    try:
-        return method({}, **arguments)
-    except oslo_messaging.ExpectedException as wrapped:
-        raise wrapped.exc_info[1] from None
 
 
 def audit(placed, repair=False, settle_seconds=-3600.0):

@@ -4,10 +4,12 @@ import os
 import signal
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import futurist
+import oslo_messaging
 from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
@@ -47,6 +49,14 @@ class Controller:
         return {"epoch": EPOCH}
 
 
+def _call(method: Callable[..., Any], **arguments: Any) -> Any:
+    """Call an endpoint's method as the dispatcher does."""
+    try:
+        return method({}, **arguments)
+    except oslo_messaging.ExpectedException as wrapped:
+        raise wrapped.exc_info[1] from None
+
+
 class Agent:
     """One agent at a time; `restart` is its next life, after a kill or not."""
 
@@ -77,23 +87,25 @@ class Agent:
         built = build_agent(
             conf, self.controller, self._background, pools=pools, mitigating=self._moving, step=self._step
         )
-        self._manager = built.manager
-        self._manager.recover()
+        self._endpoint = built.endpoint
+        built.housekeeper.recover()
 
     def attach(self, grant: Grant) -> Attachment:
         """Attach a grant."""
         self.controller.grants[grant.consumer_uuid] = grant
-        return self._manager.attach(
+        answer = _call(
+            self._endpoint.attach,
             operation_id=f"attach-{grant.allocation_uuid}",
             consumer_uuid=grant.consumer_uuid,
             pool_uuid=grant.pool_uuid,
             pool_mib=sum(extent.count for extent in grant.extents) * grant.slice_mib,
             guest_mib=1024,
         )
+        return Attachment.from_wire(answer)
 
     def detach(self, consumer_uuid: str) -> bool:
         """Detach a consumer."""
-        return self._manager.detach(operation_id=f"detach-{consumer_uuid}", consumer_uuid=consumer_uuid)
+        return _call(self._endpoint.detach, operation_id=f"detach-{consumer_uuid}", consumer_uuid=consumer_uuid)
 
     def mitigate(self, operation_id: str, consumer_uuid: str, hold: bool = False) -> Mitigation:
         """Begin; with `hold` it waits before the first chunk that finds some pages moved, until `go_on`."""
@@ -101,7 +113,8 @@ class Agent:
         self._consumer = consumer_uuid
         self._reached.clear()
         self._go.clear()
-        return self._manager.mitigate(epoch=EPOCH, operation_id=operation_id, consumer_uuid=consumer_uuid)
+        answer = _call(self._endpoint.mitigate, epoch=EPOCH, operation_id=operation_id, consumer_uuid=consumer_uuid)
+        return Mitigation.from_wire(answer)
 
     def held(self) -> bool:
         """Wait until it holds."""
@@ -114,11 +127,12 @@ class Agent:
 
     def abort(self, consumer_uuid: str) -> Mitigation:
         """Abort one."""
-        return self._manager.abort_mitigation(epoch=EPOCH, consumer_uuid=consumer_uuid)
+        return Mitigation.from_wire(_call(self._endpoint.abort_mitigation, epoch=EPOCH, consumer_uuid=consumer_uuid))
 
     def progress(self, consumer_uuid: str) -> Mitigation | None:
         """Tell how far it is."""
-        return self._manager.get_mitigation(consumer_uuid=consumer_uuid)
+        found = _call(self._endpoint.get_mitigation, consumer_uuid=consumer_uuid)
+        return Mitigation.from_wire(found) if found else None
 
     def mitigate_killed(self, operation_id: str, consumer_uuid: str, step: str) -> bool:
         """Mitigate in a process of its own that ends, as by kill -9, before a step; "some moved": see `mitigate`.
@@ -130,7 +144,7 @@ class Agent:
             try:
                 self._kill_at, self._hold, self._consumer = step, False, consumer_uuid
                 self.restart()
-                self._manager.mitigate(epoch=EPOCH, operation_id=operation_id, consumer_uuid=consumer_uuid)
+                self.mitigate(operation_id, consumer_uuid)
                 self.finish()
             except BaseException:  # noqa: BLE001 - whatever it is, this process ends here
                 traceback.print_exc()
@@ -158,7 +172,7 @@ class Agent:
 
     def _step(self, name: str) -> None:
         if name == "chunk" and (self._hold or self._kill_at == "some moved"):
-            now = self._manager.get_mitigation(consumer_uuid=self._consumer)
+            now = self.progress(self._consumer)
             if now is None or not now.pages_moved:
                 return
             if self._kill_at:

@@ -58,7 +58,7 @@ class Tenant:
     @property
     def _epoch(self) -> int:
         assert self.agent
-        return self.agent.manager._epoch.seen
+        return self.agent.endpoint._epoch.seen
 
     # Pages
 

@@ -1,7 +1,7 @@
 """A leader that was paused wakes after the next one took over: every place where it could still do harm refuses it.
 
-The same for devices alone is in pondstack/tests/devices/test_pauses.py, for agents in agent/tests/pool/test_manager.py,
-for Placement in pondstack/tests/clients/test_placement.py.
+The same for devices alone is in pondstack/tests/devices/test_pauses.py, for agents in
+agent/tests/pool/test_endpoint.py, for Placement in pondstack/tests/clients/test_placement.py.
 """
 
 from uuid import uuid4

@@ -19,6 +19,7 @@ from pondstack.domain.errors import (
 from pondstack_agent.drivers.emulated import EmulatedHostPool
 from pondstack_agent.qemu.attachment_lock import hold
 from pondstack_rack.daemon import wait_until
+from tests.fixtures.rpc_call import call
 
 
 def fail(error):
@@ -90,7 +91,9 @@ def test_a_refused_assign_is_refused_again_with_the_same_text(rig) -> None:
 
 def test_a_pool_out_of_reach_is_not_asked_for(rig) -> None:
     with pytest.raises(HostUnusable, match="does not reach"):
-        rig.agent.manager.attach(operation_id="op1", consumer_uuid="vm1", pool_uuid="far", pool_mib=1, guest_mib=2)
+        call(
+            rig.agent.endpoint.attach, operation_id="op1", consumer_uuid="vm1", pool_uuid="far", pool_mib=1, guest_mib=2
+        )
     assert rig.controller.calls == []
 
 
@@ -193,11 +196,11 @@ def test_detach_tells_the_controller_in_the_background(rig) -> None:
     allocation = rig.attach("op1").allocation_uuid
     assert rig.detach("op2") is True
     assert rig.attached() == set()
-    assert rig.agent.reporting.report().released == (allocation,)
+    assert rig.agent.reporter.report().released == (allocation,)
     assert rig.controller.held == {allocation: "online"}
     rig.later.run()
     assert rig.controller.held == {}
-    assert rig.agent.reporting.report().released == ()
+    assert rig.agent.reporter.report().released == ()
 
 
 def test_detach_of_nothing(rig) -> None:
@@ -227,7 +230,7 @@ def test_a_late_duplicate_of_a_detached_attach_changes_nothing(rig) -> None:
 
 def test_a_late_duplicate_after_an_offline_changes_nothing(rig) -> None:
     allocation = rig.attach("op1").allocation_uuid
-    assert rig.agent.manager.offline(epoch=1, operation_id="op2", allocation_uuid=allocation)
+    assert call(rig.agent.endpoint.offline, epoch=1, operation_id="op2", allocation_uuid=allocation)
     with pytest.raises(Conflict, match="given back"):
         rig.attach("op1")
     assert rig.attached() == set()
@@ -242,8 +245,8 @@ def test_detach_in_use_changes_nothing(rig, tmp_path) -> None:
         with pytest.raises(InUse):
             rig.detach("op2")
         with pytest.raises(InUse):
-            rig.agent.manager.offline(epoch=1, operation_id="op3", allocation_uuid=allocation)
-        assert rig.agent.reporting.report().released == ()
+            call(rig.agent.endpoint.offline, epoch=1, operation_id="op3", allocation_uuid=allocation)
+        assert rig.agent.reporter.report().released == ()
         assert rig.attached() == {allocation}
         assert rig.attach("op1").allocation_uuid == allocation
     finally:
@@ -252,44 +255,48 @@ def test_detach_in_use_changes_nothing(rig, tmp_path) -> None:
 
 
 def test_get_attachment(rig) -> None:
-    assert rig.agent.manager.get_attachment(consumer_uuid="vm1") is None
+    assert rig.attachment("vm1") is None
     answer = rig.attach("op1")
-    assert rig.agent.manager.get_attachment(consumer_uuid="vm1") == answer
-    assert rig.agent.manager.get_attachment(consumer_uuid="vm2") is None
+    assert rig.attachment("vm1") == answer
+    assert rig.attachment("vm2") is None
     rig.detach("op2")
-    assert rig.agent.manager.get_attachment(consumer_uuid="vm1") is None
+    assert rig.attachment("vm1") is None
 
 
 def test_get_attachment_hides_what_the_controller_does_not_know(rig) -> None:
     rig.controller.before["acknowledge"] = [fail(LOST)]
     with pytest.raises(Unavailable):
         rig.attach("op1")
-    assert rig.agent.manager.get_attachment(consumer_uuid="vm1") is None
+    assert rig.attachment("vm1") is None
 
 
 def test_offline_by_the_controller(rig) -> None:
     allocation = rig.attach("op1").allocation_uuid
     for _ in range(2):
-        assert rig.agent.manager.offline(epoch=1, operation_id="op2", allocation_uuid=allocation) is True
+        assert call(rig.agent.endpoint.offline, epoch=1, operation_id="op2", allocation_uuid=allocation) is True
     assert rig.attached() == set()
     assert rig.later.waiting == []
 
 
 def test_an_offline_that_rests_on_an_old_report_changes_nothing(rig) -> None:
     """It was under way while the memory came online: the controller has to look again."""
-    before = rig.agent.reporting.report().sequence
+    before = rig.agent.reporter.report().sequence
     allocation = rig.attach("op1").allocation_uuid
     rig.restart()
 
     def offline(report_sequence: int) -> bool:
-        return rig.agent.manager.offline(
-            epoch=1, operation_id="op2", allocation_uuid=allocation, report_sequence=report_sequence
+        return call(
+            rig.agent.endpoint.offline,
+            epoch=1,
+            operation_id="op2",
+            allocation_uuid=allocation,
+            report_sequence=report_sequence,
         )
 
     with pytest.raises(InUse, match=f"came online after report {before} of this host"):
         offline(before)
     assert rig.attach("op1").allocation_uuid == allocation
-    report = rig.agent.reporting.report()
+    report = rig.agent.reporter.report()
     assert [item.allocation_uuid for item in report.attached] == [allocation]
     assert offline(report.sequence) is True
     assert rig.attached() == set()
@@ -297,7 +304,7 @@ def test_an_offline_that_rests_on_an_old_report_changes_nothing(rig) -> None:
 
 def test_an_offline_waits_for_memory_that_is_coming_online(rig, monkeypatch) -> None:
     """Else the host would say that it holds none of it, and hold it a moment later."""
-    before = rig.agent.reporting.report().sequence
+    before = rig.agent.reporter.report().sequence
     entered, go_on, plain = threading.Event(), threading.Event(), EmulatedHostPool.attach
 
     def attach(*arguments):
@@ -311,13 +318,14 @@ def test_an_offline_waits_for_memory_that_is_coming_online(rig, monkeypatch) -> 
         assert entered.wait(30)
         [allocation] = rig.controller.held
         going = threads.submit(
-            rig.agent.manager.offline,
+            call,
+            rig.agent.endpoint.offline,
             epoch=1,
             operation_id="op2",
             allocation_uuid=allocation,
             report_sequence=before,
         )
-        waiting = rig.agent.manager._by_allocation._locks
+        waiting = rig.agent.endpoint._allocations._locks
         assert wait_until(lambda: going.done() or waiting[allocation][1] == 2, 30)
         go_on.set()
         assert coming.result(30).allocation_uuid == allocation
@@ -329,7 +337,7 @@ def test_an_offline_waits_for_memory_that_is_coming_online(rig, monkeypatch) -> 
 def test_a_grant_that_was_offlined_on_its_way_is_refused(rig) -> None:
     def overtake(**_):
         [allocation] = rig.controller.held
-        assert rig.agent.manager.offline(epoch=1, operation_id="op2", allocation_uuid=allocation)
+        assert call(rig.agent.endpoint.offline, epoch=1, operation_id="op2", allocation_uuid=allocation)
 
     rig.controller.after["assign"] = [overtake]
     with pytest.raises(Conflict, match="given back"):
@@ -346,7 +354,7 @@ def test_a_grant_of_a_former_leader_is_renewed_by_the_present_one(rig) -> None:
     rig.controller.before["acknowledge"].append(away)
     with pytest.raises(Unavailable):
         rig.attach("op1")
-    rig.agent.manager.report(epoch=5)
+    call(rig.agent.endpoint.report, epoch=5)
     rig.controller.lead_again(5)
     answer = rig.attach("op1")
     assert answer.epoch == 5
@@ -356,17 +364,17 @@ def test_a_grant_of_a_former_leader_is_renewed_by_the_present_one(rig) -> None:
 
 def test_an_old_epoch_is_refused_over_restarts(rig) -> None:
     allocation = rig.attach("op1").allocation_uuid
-    assert rig.agent.manager.report(epoch=7).epoch == 7
+    assert call(rig.agent.endpoint.report, epoch=7)["epoch"] == 7
     rig.restart()
     with pytest.raises(StaleEpoch, match="epoch 7"):
-        rig.agent.manager.offline(epoch=6, operation_id="op2", allocation_uuid=allocation)
+        call(rig.agent.endpoint.offline, epoch=6, operation_id="op2", allocation_uuid=allocation)
     with pytest.raises(StaleEpoch):
-        rig.agent.manager.report(epoch=6)
+        call(rig.agent.endpoint.report, epoch=6)
     assert rig.attached() == {allocation}
 
 
 def test_a_grant_of_an_old_controller_is_given_back(rig) -> None:
-    rig.agent.manager.report(epoch=7)
+    call(rig.agent.endpoint.report, epoch=7)
     with pytest.raises(StaleEpoch):
         rig.attach("op1")
     assert rig.attached() == set()
