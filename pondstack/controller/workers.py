@@ -28,11 +28,6 @@ class WakeableWorker:
         """Whether the task should end soon."""
         return self._stopping.is_set()
 
-    @property
-    def alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread.is_alive()
-
     def start(self) -> None:
         """Start the thread; the first run is at once."""
         self._wanted.set()

@@ -4,7 +4,7 @@ The controller, the simulation and the planner call the same functions.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from pondstack.domain.errors import BufferShortage
 from pondstack.domain.lending import Buffer, LenderKind
@@ -67,51 +67,6 @@ def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[s
     return tuple(sorted(candidates, key=harm)[: max(count, 0)])
 
 
-def least_used_zombie(buffers: Iterable[Buffer]) -> str | None:
-    """Return the zombie with the fewest allocated buffers, which waking harms least (GS_get_lru_zombie, section 5.1).
-
-    None when there is no zombie. Of equal ones the first by name.
-    """
-    used = _used_by_zombie(buffers)
-    return min(used, key=lambda host: (used[host], host), default=None)
-
-
-def may_sleep_deeper(buffers: Sequence[Buffer], spare_mib: int) -> tuple[str, ...]:
-    """Return the zombies that may stop serving (S3): they hold nothing, and without them `spare_mib` is still free.
-
-    Section 4.4: "more than the total memory of a rack server".
-    """
-    free = Counter[str]()
-    for item in buffers:
-        if item.kind is LenderKind.ZOMBIE and item.state is SliceState.FREE and not item.leaving:
-            free[item.lender] += item.size_mib
-    left, found = sum(free.values()), []
-    used = _used_by_zombie(buffers)
-    for host in sorted((host for host, count in used.items() if not count), key=lambda host: (free[host], host)):
-        if left - free[host] >= spare_mib:
-            left -= free[host]
-            found.append(host)
-    return tuple(found)
-
-
-def ask_active(wanted_mib: int, lendable_mib: Mapping[str, int], buffer_mib: int) -> dict[str, int]:
-    """Return which active hosts have to lend how many buffers more, when zombies do not suffice (AS_get_free_mem).
-
-    Spread evenly; less than wanted when there is not so much.
-    """
-    room = {host: mib // buffer_mib for host, mib in lendable_mib.items() if mib >= buffer_mib}
-    wanted = -(-max(wanted_mib, 0) // buffer_mib)
-    asked: Counter[str] = Counter()
-    while wanted > 0 and room:
-        host = max(room, key=lambda name: (room[name], name))
-        asked[host] += 1
-        wanted -= 1
-        room[host] -= 1
-        if not room[host]:
-            del room[host]
-    return dict(asked)
-
-
 def promise(buffers: Sequence[Buffer], borrowers: Sequence[str]) -> dict[int, str]:
     """Return by index to which host each free buffer of a lender is promised before it sleeps: turn about.
 
@@ -120,14 +75,6 @@ def promise(buffers: Sequence[Buffer], borrowers: Sequence[str]) -> dict[int, st
     others = sorted({host for host in borrowers if all(item.lender != host for item in buffers)})
     free = sorted(item.index for item in buffers if item.state is SliceState.FREE and not item.leaving)
     return {index: others[place % len(others)] for place, index in enumerate(free)} if others else {}
-
-
-def _used_by_zombie(buffers: Iterable[Buffer]) -> dict[str, int]:
-    used: dict[str, int] = {}
-    for item in buffers:
-        if item.kind is LenderKind.ZOMBIE:
-            used[item.lender] = used.get(item.lender, 0) + (item.state in OWNED)
-    return used
 
 
 def _spread(free: Iterable[Buffer], count: int) -> list[Buffer]:

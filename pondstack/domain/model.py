@@ -1,7 +1,7 @@
 """The nouns of the ledger as immutable values. No I/O, no clock."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 
 from pondstack.domain.states import SliceState
@@ -103,15 +103,3 @@ class Allocation:
     def shape(self) -> tuple[int, ...]:
         """Slices per extent: one CPU-less guest node each."""
         return tuple(extent.count for extent in self.extents)
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """One compute host. Placement's provider of it is `provider_uuid`, once known."""
-
-    name: str
-    enabled: bool = True
-    disabled_reason: str = ""
-    up: bool = False
-    pools: Sequence[str] = field(default=())
-    provider_uuid: str | None = None

@@ -191,11 +191,6 @@ class Placement:
                 provider.generation += 1
         self.changed()
 
-    def claims_of(self, consumer: str, pool: str) -> int:
-        """Return what a consumer claims of a pool, for whoever watches."""
-        provider = self.providers.get(pool)
-        return provider.claims.get(consumer, 0) if provider else 0
-
 
 class PlacementOf:
     """Placement as one leader reaches it; its inventories are told from those of others."""

@@ -32,13 +32,13 @@ def test_it_goes_on_after_errors_known_and_unknown():
     assert over.wait(10)
     background.stop()
     assert background.stopping
-    assert not background.alive
+    assert not background._thread.is_alive()
 
 
 def test_it_ends_when_another_controller_leads():
     background, over = run([NotLeader("epoch 2")])
     background._thread.join(10)
-    assert not background.alive
+    assert not background._thread.is_alive()
     assert not over.is_set()
 
 

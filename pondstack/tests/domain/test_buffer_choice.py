@@ -80,25 +80,6 @@ def test_reclaim_takes_first_what_harms_least() -> None:
     assert buffer_choice.to_reclaim(mine, 0, set()) == ()
 
 
-def test_the_zombie_with_the_fewest_allocated_buffers_is_woken() -> None:
-    used = [owned(item) for item in buffers("z1", 2)]
-    assert buffer_choice.least_used_zombie([*used, *buffers("z2", 5), *buffers("z3", 1)]) == "z2"
-    assert buffer_choice.least_used_zombie(buffers("a1", 2, ACTIVE)) is None
-
-
-def test_an_idle_zombie_sleeps_deeper_only_when_enough_stays() -> None:
-    rack = [*buffers("z1", 4), *buffers("z2", 6), owned(buffers("z3", 1)[0])]
-    assert buffer_choice.may_sleep_deeper(rack, 6 * 64) == ("z1",)
-    assert buffer_choice.may_sleep_deeper(rack, 6 * 64 + 1) == ()
-    assert buffer_choice.may_sleep_deeper(rack, 0) == ("z1", "z2")
-
-
-def test_active_hosts_are_asked_evenly_and_for_whole_buffers() -> None:
-    assert buffer_choice.ask_active(200, {"a": 1000, "b": 900, "c": 63}, 64) == {"a": 2, "b": 2}
-    assert buffer_choice.ask_active(10**6, {"a": 130}, 64) == {"a": 2}
-    assert buffer_choice.ask_active(0, {"a": 130}, 64) == {}
-
-
 def test_before_a_lender_sleeps_each_free_buffer_gets_its_one_borrower() -> None:
     mine = [*buffers("z1", 3), owned(replace(buffers("z1", 4)[3]))]
     assert buffer_choice.promise(mine, ["h2", "z1", "h1"]) == {0: "h1", 1: "h2", 2: "h1"}
