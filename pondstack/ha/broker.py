@@ -9,57 +9,58 @@ from dataclasses import dataclass
 
 from pondstack.domain.errors import BadRequest
 
-CHECKS_IN_A_SILENCE = 6
-"""So many checks, and so many entries in the list of controllers, fit into a silence.
+MIN_CHECKS_PER_OUTAGE = 6
+"""An outage lasts at least as long as this many checks, and as this many entries in the list of controllers.
 
-Then two that lose the broker at the same moment never take each other for one that reaches it: see `fresh_seconds`.
+So two controllers that lose the broker at the same moment never take each other for one that reaches it: see
+`fresh_seconds`.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerTerms:
-    """How long things take, in seconds; see [ha]. `silent_seconds` 0: nobody gives way for the broker's sake."""
+    """How long things take, in seconds; see [ha]. `silent_seconds` 0: no leader steps aside because of the broker."""
 
     check_seconds: float = 1.0
     silent_seconds: float = 10.0
 
     @property
     def answer_seconds(self) -> float:
-        """How long a controller waits for its own answer: one that is late is no silence."""
+        """How long a controller waits for its own answer; an answer that is late is no silence."""
         return 2 * self.check_seconds
 
     @property
     def fresh_seconds(self) -> float:
-        """How lately a successor has reached the broker.
+        """Return how recently a successor must have reached the broker.
 
-        Far less than a silence: when the broker fails for all, each notices it a little later than another one, and
-        the lease must not wander.
+        It is far less than an outage: when the broker fails for all, the controllers notice it one after the other,
+        and the lease must not wander from one to the next.
         """
         return self.silent_seconds / 2
 
     def cut_off(self, reached_seconds: float) -> bool:
-        """Return whether a controller that reached the broker so long ago gives way to others."""
+        """Return whether a controller that last reached the broker so long ago lets others lead."""
         return 0 < self.silent_seconds < reached_seconds
 
     def deaf_seconds(self, agent_down_seconds: float) -> float:
-        """Return after which silence of its own a leader takes no agent's for a sign of anything.
+        """Return after how long without an answer a leader draws no conclusion from the silence of agents.
 
-        Well before an agent counts as down, and not before some checks have failed.
+        It is well before an agent counts as down, and not before some checks have failed.
         """
-        return max(agent_down_seconds / 2, CHECKS_IN_A_SILENCE * self.check_seconds)
+        return max(agent_down_seconds / 2, MIN_CHECKS_PER_OUTAGE * self.check_seconds)
 
     def reaches(self, reached_seconds: float | None) -> bool | None:
-        """Return what people are told of a controller: whether it reaches the broker, None when it never did."""
+        """Return whether a controller reaches the broker, as the API shows it; None when it never did."""
         if reached_seconds is None:
             return None
-        return reached_seconds <= max(self.silent_seconds, CHECKS_IN_A_SILENCE * self.check_seconds)
+        return reached_seconds <= max(self.silent_seconds, MIN_CHECKS_PER_OUTAGE * self.check_seconds)
 
     def validate(self, node_report_seconds: float) -> None:
         """Raise BadRequest, with what to change, for terms that cannot work together."""
-        least = CHECKS_IN_A_SILENCE * max(self.check_seconds, node_report_seconds)
+        least = MIN_CHECKS_PER_OUTAGE * max(self.check_seconds, node_report_seconds)
         if 0 < self.silent_seconds < least:
             raise BadRequest(
-                f"[ha] broker_silent_seconds ({self.silent_seconds:g}) must be 0, or {CHECKS_IN_A_SILENCE} times "
+                f"[ha] broker_silent_seconds ({self.silent_seconds:g}) must be 0, or {MIN_CHECKS_PER_OUTAGE} times "
                 f"broker_check_seconds ({self.check_seconds:g}) and node_report_seconds ({node_report_seconds:g}) "
                 f"at least: set it to {least:g} or more"
             )
@@ -69,23 +70,23 @@ class BrokerTerms:
 class Peer:
     """Another controller, as the list of controllers has it. `reached_seconds`: since it reached the broker, if ever.
 
-    A controller of a release that does not check itself never has: it may reach the broker, and nobody knows.
+    A controller of a release that does not probe the broker never has: whether it reaches it is unknown.
     """
 
     name: str
-    stands_by: bool
+    standby: bool
     reached_seconds: float | None
     lag: int = 0
 
 
 def successor(peers: Iterable[Peer], terms: BrokerTerms) -> str | None:
-    """Return who shall lead instead of one that is cut off: who reaches the broker and is least behind.
+    """Return the controller that takes the lead over from one that is cut off: it reaches the broker, is least behind.
 
-    None: nobody is known to reach it, so that the lead stays where it is.
+    None when no other is known to reach the broker; then the lead stays where it is.
     """
     able = [
         peer
         for peer in peers
-        if peer.stands_by and peer.reached_seconds is not None and peer.reached_seconds <= terms.fresh_seconds
+        if peer.standby and peer.reached_seconds is not None and peer.reached_seconds <= terms.fresh_seconds
     ]
     return min(able, key=lambda peer: (peer.lag, peer.name)).name if able else None

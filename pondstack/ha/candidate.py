@@ -1,4 +1,4 @@
-"""A controller's part in the election: when to stand, to renew, to step down. No thread and no sleep in here.
+"""A controller's part in the election: when to stand for it, to renew the lease, to step down. No thread, no sleep.
 
 Zombieland section 4.1: the secondary takes over when the primary's heart beat ends. The heart beat is the lease.
 """
@@ -23,7 +23,7 @@ class Candidate:
 
     `clock` counts seconds, goes on while the process is stopped, and is compared with itself only. `elected(epoch)` and
     `deposed(reason)` are called from tick() and must not block: a leader that does not tick loses the lease. So is
-    `gives_way()`: whether this controller had better not lead, and stands only where nobody else has for a while.
+    `gives_way()`: whether this controller stands only when no other controller has stood for a while.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class Candidate:
         self._epoch: int | None = None
         self._ends = 0.0
         self._renewed = 0.0
-        self._rests: tuple[int, float] | None = None
+        self._handed_over: tuple[int, float] | None = None
         self._over_since: tuple[int, float] | None = None
 
     @property
     def role(self) -> Role:
-        """What this controller takes itself for; only check() says whether it still may act."""
+        """The role as of the last tick; only check() says whether this controller still may act."""
         return Role.STANDBY if self._epoch is None else Role.LEADER
 
     @property
@@ -79,11 +79,11 @@ class Candidate:
                 self._ends = started + self._terms.lease_seconds - self._terms.margin_seconds
 
     def tick(self) -> None:
-        """Do what is due now: one look in stand-by, one renewal as leader."""
+        """Do what is due now: read the lease in stand-by, renew it as leader."""
         if self._epoch is None:
             self._stand()
         else:
-            self._keep(self._epoch)
+            self._renew(self._epoch)
 
     def hand_over(self, successor: str) -> None:
         """End the own lease for `successor` ("": for anybody) and step down. Raises NotLeader, Unavailable."""
@@ -91,7 +91,7 @@ class Candidate:
         if epoch is None:
             raise NotLeader(f"controller {self._name} does not lead; nothing to hand over")
         # Before the row says so: from then on a tick may find it over.
-        self._rests = (epoch, self._clock() + self._terms.succession_seconds)
+        self._handed_over = (epoch, self._clock() + self._terms.succession_seconds)
         self._store.hand_over(epoch, successor)
         self.step_down(f"handed over to {successor or 'whoever stands next'}")
 
@@ -111,14 +111,14 @@ class Candidate:
 
     def _stand(self) -> None:
         try:
-            lease = self._store.look()
+            lease = self._store.read()
             if not self._may_stand(lease):
                 return
             started = self._clock()
             if not self._store.take(lease.epoch, self._holder, self._terms.lease_seconds):
                 return
         except Unavailable:
-            return  # nobody can lead without the database; the next tick looks again
+            return  # nobody can lead without the database; the next tick tries again
         epoch = lease.epoch + 1
         with self._lock:
             self._epoch = epoch
@@ -129,8 +129,8 @@ class Candidate:
     def _may_stand(self, lease: Lease) -> bool:
         """Return whether the lease is over and this controller's turn.
 
-        A successor goes first for a while, and where this one gives way, everybody else for as long after that. It is
-        only ever a delay: a lease that nobody takes comes to whoever looks at it.
+        The named successor goes first for `succession_seconds`; when this controller gives way, all others go before it
+        for as long again. This only delays it: a lease that nobody else takes, it takes.
         """
         if lease.remaining_seconds > 0:
             self._over_since = None
@@ -138,14 +138,14 @@ class Candidate:
         if lease.successor == self._name:
             return True
         now = self._clock()
-        if self._rests is not None and lease.epoch == self._rests[0] and now < self._rests[1]:
+        if self._handed_over is not None and lease.epoch == self._handed_over[0] and now < self._handed_over[1]:
             return False  # it has just handed over, and nobody has followed yet
         if self._over_since is None or self._over_since[0] != lease.epoch:
             self._over_since = (lease.epoch, now)
         first = bool(lease.successor) + self._gives_way()
         return now - self._over_since[1] >= first * self._terms.succession_seconds
 
-    def _keep(self, epoch: int) -> None:
+    def _renew(self, epoch: int) -> None:
         started = self._clock()
         if started - self._renewed < self._terms.renew_seconds:
             return

@@ -1,19 +1,19 @@
 """The lease: one row says who may write and until when, judged by the database's clock alone.
 
-Its epoch only grows, by compare-and-swap. The end of a lease says when somebody else may stand; what keeps an old
-leader from writing is the epoch, which every ledger transaction, every agent and every device checks.
+Its epoch only grows, by compare-and-swap. The lease determines when another controller may stand for election; only the
+epoch, which every ledger transaction, every agent and every device checks, keeps a former leader from writing.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
 
 LONGEST_LEASE_SECONDS = 30.0
-"""No lease lasts longer ([ha] lease_seconds is bound by it), so that one that seems to was written by another clock."""
+"""The most that [ha] lease_seconds may be. A lease that seems to last longer was written by another clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The row as it is now. `remaining_seconds` <= 0: the lease is over; `successor`: who alone may stand next.
+    """The row as it is now. `remaining_seconds` <= 0: the lease is over. `successor`: the one that may stand next.
 
     A lease that would last longer than LONGEST_LEASE_SECONDS is over too: the database's clock was set back.
     """
@@ -26,7 +26,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long things take, in seconds; see [ha]. `margin_seconds`: so much earlier than the row does a leader end."""
+    """How long things take, in seconds; see [ha]. A leader ends `margin_seconds` before its lease does."""
 
     lease_seconds: float = 1.2
     renew_seconds: float = 0.3
@@ -37,7 +37,7 @@ class Terms:
 class LeaseStore(Protocol):
     """Where the row lives (pondstack.db.store.leadership). Each call is one transaction; raises Unavailable."""
 
-    def look(self) -> Lease:
+    def read(self) -> Lease:
         """Return the row."""
 
     def take(self, expected: int, holder: str, lease_seconds: float) -> bool:
@@ -55,21 +55,3 @@ class LeaseStore(Protocol):
 
         From here on the epoch is over for its holder too: neither a renewal nor a write of the ledger brings it back.
         """
-
-
-class LeadershipStore(Protocol):
-    """Where the epoch lives, without a lease."""
-
-    def read_epoch(self) -> int:
-        """Return the present epoch."""
-
-    def compare_and_take(self, expected: int, holder: str) -> bool:
-        """Take epoch `expected` + 1 for `holder`, unique to this process, unless the epoch is no longer `expected`."""
-
-
-def take_epoch(store: LeadershipStore, holder: str) -> int:
-    """Return a new epoch, larger than all before; nobody else ever gets the same one."""
-    while True:
-        epoch = store.read_epoch()
-        if store.compare_and_take(epoch, holder):
-            return epoch + 1

@@ -6,17 +6,17 @@ from pondstack.domain.errors import BadRequest
 from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.lease import Terms
 
-RENEWALS_IN_A_LEASE = 3
+RENEWALS_PER_LEASE = 3
 """So many tries to renew fit into a lease: one that is lost or late does not cost the lead."""
 
 
 def terms_of(conf: cfg.ConfigOpts) -> Terms:
     """Return the terms; raises BadRequest with what to change."""
     group = conf.ha
-    if group.renew_seconds * RENEWALS_IN_A_LEASE >= group.lease_seconds:
+    if group.renew_seconds * RENEWALS_PER_LEASE >= group.lease_seconds:
         raise BadRequest(
             f"[ha] renew_seconds ({group.renew_seconds:g}) must be less than a third of lease_seconds "
-            f"({group.lease_seconds:g}): set renew_seconds below {group.lease_seconds / RENEWALS_IN_A_LEASE:.3g}"
+            f"({group.lease_seconds:g}): set renew_seconds below {group.lease_seconds / RENEWALS_PER_LEASE:.3g}"
         )
     if group.poll_seconds > group.renew_seconds:
         raise BadRequest(

@@ -52,8 +52,8 @@ def lead(database: Database) -> int:
     """Take the next epoch, whoever has the lease; return it."""
     leadership = SqlLeadership(database)
     database.write(lambda session: session.execute(text("UPDATE leadership SET expires_at = 0")))
-    assert leadership.take(leadership.look().epoch, "the test", 30.0)
-    return leadership.look().epoch
+    assert leadership.take(leadership.read().epoch, "the test", 30.0)
+    return leadership.read().epoch
 
 
 def pools(database: Database, device: Path) -> tuple[str, ...]:

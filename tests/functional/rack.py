@@ -137,13 +137,15 @@ class NovaWithRack(NovaWithFakes):
 
     def ledger_of(self, server: dict[str, Any]) -> dict[str, int]:
         """Return what the ledger holds for a server: host to MiB."""
-        records = self.real_controller.parts.reader.allocations(consumer_uuid=server["id"])
+        records = self.real_controller.resources.reader.allocations(consumer_uuid=server["id"])
         return {record.host: record.pool_mib for record in records if record.state in ("online", "assigning")}
 
     def slices_by_state(self) -> dict[str, int]:
         """Return the pool's slice counts, states without slices left out."""
         return {
-            state: count for state, count in self.real_controller.parts.reader.pool(self.pool).slices.items() if count
+            state: count
+            for state, count in self.real_controller.resources.reader.pool(self.pool).slices.items()
+            if count
         }
 
     def settled(self) -> None:

@@ -84,7 +84,7 @@ class TestDeviceFailure(NovaWithRack):
         assert recovery.events.empty()
 
     def _is_up(self) -> None:
-        assert self.real_controller.parts.reader.pool(self.pool).state == "up"
+        assert self.real_controller.resources.reader.pool(self.pool).state == "up"
 
 
 class TestDeadHost(NovaWithRack):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .rack import Rack
 
 
-class SimParts:
+class SimResources:
     """pondstack.controller.resources.ControllerResources over the simulated world."""
 
     def __init__(self, rack: "Rack", name: str, process: Process) -> None:
@@ -46,8 +46,8 @@ class SimParts:
         self.notify_failed = lambda _event: None
 
     def conf_of_node(self) -> SimpleNamespace:
-        """Return a configuration that the double of ControllerResources knows these parts by."""
-        self.conf.parts = self
+        """Return a configuration that the double of ControllerResources finds these resources by."""
+        self.conf.resources = self
         return self.conf
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
@@ -237,7 +237,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         ),
     }
     node: dict[str, Any] = {
-        "ControllerResources": lambda conf: conf.parts,
+        "ControllerResources": lambda conf: conf.resources,
         "oslo_messaging": messaging,
         "NodeAPI": lambda _transport, name: SimNodeAPI(rack.network, name),
     }

@@ -162,8 +162,8 @@ class Faults:
             if step.kind == "failover":
                 node.node.failover(step.target or None)
                 self._count("lead handed over")
-            elif step.kind == "audit" and node.node.leading is not None:
-                node.node.leading.reconciler.audit(repair=True)
+            elif step.kind == "audit" and node.node.leader is not None:
+                node.node.leader.reconciler.audit(repair=True)
             elif step.kind == "restart":
                 node.node.stop()
                 self._count("controller restarted")

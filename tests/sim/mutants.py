@@ -55,7 +55,7 @@ def _stand_without_new_epoch(only_after_hand_over: bool) -> Callable[[Any], None
     plain = candidate.Candidate._stand
 
     def stand(self: Any) -> None:
-        lease = self._store.look()
+        lease = self._store.read()
         if lease.epoch == 0 or not self._may_stand(lease) or (only_after_hand_over and not lease.successor):
             plain(self)
             return
@@ -109,14 +109,14 @@ def opens_before_reports() -> Iterator[None]:
 @mutant("cut_broker")
 def cut_off_leader_stays() -> Iterator[None]:
     """A leader that is cut off from the broker alone renews for ever, and answers nobody."""
-    with mock.patch.object(broker_probe.StepAside, "look", _nothing):
+    with mock.patch.object(broker_probe.StepAside, "run", _nothing):
         yield
 
 
 @mutant("cut_broker")
 def deaf_leader_judges() -> Iterator[None]:
     """A leader to whom the broker brings nothing takes every agent for silent."""
-    with mock.patch.object(broker_probe.BrokerProbe, "hears", True):
+    with mock.patch.object(broker_probe.BrokerProbe, "receiving", True):
         yield
 
 

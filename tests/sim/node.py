@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from pondstack.controller.node import node as real
 
-from .doubles import SimParts
+from .doubles import SimResources
 from .kernel import Process
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ class SimNode:
     def __init__(self, rack: "Rack", name: str) -> None:
         self.name = name
         self.process: Process = rack.scheduler.process(name)
-        parts = SimParts(rack, name, self.process)
-        self.node = real.Node(parts.conf_of_node())  # type: ignore[arg-type]
+        resources = SimResources(rack, name, self.process)
+        self.node = real.Node(resources.conf_of_node())  # type: ignore[arg-type]
         rack.scheduler.spawn(self.process, self.node.start)
 
     @property
@@ -29,4 +29,4 @@ class SimNode:
     @property
     def leads(self) -> bool:
         """Whether it answers as the leader."""
-        return self.process.alive and self.node.leading is not None
+        return self.process.alive and self.node.leader is not None

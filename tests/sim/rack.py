@@ -177,7 +177,7 @@ class Rack:
 
     def lease_now(self) -> tuple[int, str]:
         """Return the present epoch, and the name of the controller that has the lease, "" when it is over."""
-        lease = self._plain_lease.look()
+        lease = self._plain_lease.read()
         return lease.epoch, lease.holder.partition(":")[0] if lease.remaining_seconds > 0 else ""
 
     def reader(self, link: DatabaseLink) -> Any:

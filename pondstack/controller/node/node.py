@@ -42,61 +42,65 @@ class Node:
     """A controller. start() returns at once; wait_until_leading() is for those who need a leader."""
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
-        self.parts = parts = ControllerResources(conf)
+        self.resources = resources = ControllerResources(conf)
         self._conf = conf
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
-        self._leading: Leader | None = None
+        self._leader: Leader | None = None
         self._stopping = threading.Event()
         self._children: list[threading.Thread] = []
         self._listed = False
         self._schema_fits = False
-        self.reach = BrokerProbe(
-            NodeAPI(parts.transport, parts.name).ping,
-            parts.broker_terms,
-            parts.clock,
+        self.broker_probe = BrokerProbe(
+            NodeAPI(resources.transport, resources.name).ping,
+            resources.broker_terms,
+            resources.clock,
             conf.controller.agent_down_seconds,
         )
-        self._yielding = StepAside(self.reach, parts.broker_terms, peers=self._peers, hand_over=self._let_lead)
+        self._step_aside = StepAside(
+            self.broker_probe, resources.broker_terms, peers=self._peers, hand_over=self._let_lead
+        )
         self.candidate = Candidate(
-            parts.leadership,
-            name=parts.name,
-            holder=parts.holder,
-            terms=parts.terms,
-            clock=parts.clock,
+            resources.leadership,
+            name=resources.name,
+            holder=resources.holder,
+            terms=resources.terms,
+            clock=resources.clock,
             elected=self._elected,
             deposed=self._deposed,
-            gives_way=lambda: self.reach.cut_off,
+            gives_way=lambda: self.broker_probe.cut_off,
         )
-        self.follower = Follower(parts.database, conf.ha.node_down_seconds, parts.clock)
-        self._lease = PeriodicWorker("lease", conf.ha.poll_seconds, self._with_schema(self.candidate.tick))
-        self._following = PeriodicWorker("follower", conf.ha.follow_seconds, self._with_schema(self.follower.poll))
-        self._checking = PeriodicWorker("broker", parts.broker_terms.check_seconds, self.reach.check)
-        self._reporting = PeriodicWorker("report", conf.ha.node_report_seconds, self._with_schema(self._look_around))
+        self.follower = Follower(resources.database, conf.ha.node_down_seconds, resources.clock)
+        self._lease_worker = PeriodicWorker("lease", conf.ha.poll_seconds, self._with_schema(self.candidate.tick))
+        self._follow_worker = PeriodicWorker("follower", conf.ha.follow_seconds, self._with_schema(self.follower.poll))
+        self._probe_worker = PeriodicWorker("broker", resources.broker_terms.check_seconds, self.broker_probe.probe)
+        self._report_worker = PeriodicWorker(
+            "report", conf.ha.node_report_seconds, self._with_schema(self._report_and_step_aside)
+        )
         self._server: Any = None
 
     @property
-    def leading(self) -> Leader | None:
+    def leader(self) -> Leader | None:
         """The parts of the leader, None while this controller does not answer as one."""
-        return self._leading
+        return self._leader
 
     def start(self) -> None:
         """Serve reads, then take part in the election: without the bus a controller is no use as leader."""
-        manager = NodeEndpoint(
+        endpoint = NodeEndpoint(
             view=self._view,
-            controllers=self.parts.reader.controllers,
+            controllers=self.resources.reader.controllers,
             failover=self.failover,
-            buffer_slices=self.parts.buffer_slices,
+            buffer_slices=self.resources.buffer_slices,
             down_seconds=self._conf.controller.agent_down_seconds,
         )
-        target = rpc.node_target(self.parts.name)
-        self._server = oslo_messaging.get_rpc_server(self.parts.transport, target, [manager], executor="threading")
+        target = rpc.node_target(self.resources.name)
+        self._server = oslo_messaging.get_rpc_server(self.resources.transport, target, [endpoint], executor="threading")
         self._server.start()
-        self._following.start()
-        self._checking.start()
-        self._reporting.start()
-        self._lease.start()
-        LOG.info("Controller %s stands by as %s", self.parts.name, self.parts.holder)
+        self._follow_worker.start()
+        self._probe_worker.start()
+        self._report_worker.start()
+        self._lease_worker.start()
+        LOG.info("Controller %s stands by as %s", self.resources.name, self.resources.holder)
 
     def _with_schema(self, task: Callable[[], object]) -> Callable[[], object]:
         """Return the task, which waits for the schema that this code knows.
@@ -106,7 +110,7 @@ class Node:
 
         def run() -> None:
             if not self._schema_fits:
-                migration.demand_head(self.parts.database)
+                migration.demand_head(self.resources.database)
                 self._schema_fits = True
             task()
 
@@ -115,7 +119,7 @@ class Node:
     def wait_until_leading(self, seconds: float) -> bool:
         """Wait until this controller answers as the leader; returns whether it does."""
         with self._changed:
-            return self._changed.wait_for(lambda: self._leading is not None, seconds)
+            return self._changed.wait_for(lambda: self._leader is not None, seconds)
 
     def failover(self, to: str | None) -> None:
         """Hand over to `to` (None: whoever stands by), in the background.
@@ -123,36 +127,36 @@ class Node:
         Raises NotLeader, NotFound (no such controller), Conflict (it cannot lead now).
         """
         self.candidate.check()
-        leading = self._leading
-        if leading is None:
-            raise NotLeader(f"controller {self.parts.name} is being promoted; call again")
+        leader = self._leader
+        if leader is None:
+            raise NotLeader(f"controller {self.resources.name} is being promoted; call again")
         name = self._successor(to)
         LOG.info("Handing over to %s by command", name)
-        self._spawn("hand-over", lambda: self._hand_over(leading, name))
+        self._spawn("hand-over", lambda: self._hand_over(leader, name))
 
     def _successor(self, to: str | None) -> str:
-        others = {item.name: item for item in self.parts.reader.controllers() if item.name != self.parts.name}
+        others = {item.name: item for item in self.resources.reader.controllers() if item.name != self.resources.name}
         standing = sorted(
             (item for item in others.values() if item.role == controllers.STANDBY), key=lambda item: item.lag
         )
         if to is None:
             if not standing:
                 raise Conflict("no other controller stands by; start one first")
-            return successor(map(_peer, standing), self.parts.broker_terms) or standing[0].name
-        if to == self.parts.name:
+            return successor(map(_peer, standing), self.resources.broker_terms) or standing[0].name
+        if to == self.resources.name:
             raise Conflict(f"controller {to} leads already")
         if to not in others:
             raise NotFound(f"there is no controller {to}; list the controllers")
         if others[to] not in standing:
             raise Conflict(f"controller {to} is {others[to].role}; choose one that stands by")
-        if self.parts.broker_terms.reaches(others[to].reached_seconds) is False:
+        if self.resources.broker_terms.reaches(others[to].reached_seconds) is False:
             raise Conflict(f"controller {to} does not reach the message broker; choose one that does")
         return to
 
-    def _hand_over(self, leading: Leader, to: str) -> None:
+    def _hand_over(self, leader: Leader, to: str) -> None:
         """Refuse new requests, let those under way end, end the lease."""
-        leading.gate.shut(f"controller {self.parts.name} hands over")
-        if not leading.gate.drained(self._conf.ha.drain_seconds):
+        leader.gate.shut(f"controller {self.resources.name} hands over")
+        if not leader.gate.drained(self._conf.ha.drain_seconds):
             LOG.warning("Handing over with requests under way; their clients repeat them")
         try:
             self.candidate.hand_over(to)
@@ -162,54 +166,54 @@ class Node:
 
     def _peers(self) -> list[Peer]:
         """Return the other controllers."""
-        return [_peer(item) for item in self.parts.reader.controllers() if item.name != self.parts.name]
+        return [_peer(item) for item in self.resources.reader.controllers() if item.name != self.resources.name]
 
     def _let_lead(self, epoch: int, name: str) -> None:
         """Hand the lead of `epoch` over in the background, also when the promotion hangs for want of the broker."""
 
         def work() -> None:
-            leading = self._leading
-            if leading is not None and leading.epoch == epoch:
-                self._hand_over(leading, name)
+            leader = self._leader
+            if leader is not None and leader.epoch == epoch:
+                self._hand_over(leader, name)
             else:
                 self._give_up(epoch, name)
 
         self._spawn("hand-over", work)
 
     def _elected(self, epoch: int) -> None:
-        LOG.info("Elected: epoch %d, holder %s", epoch, self.parts.holder)
+        LOG.info("Elected: epoch %d, holder %s", epoch, self.resources.holder)
         self._spawn(f"promotion-{epoch}", lambda: self._promote(epoch))
-        self._reporting.wake()
+        self._report_worker.wake()
 
     def _promote(self, epoch: int) -> None:
         while self.candidate.epoch == epoch and not self._stopping.is_set():
-            leading = Leader(self.parts, self.candidate, epoch, lambda: self.reach.hears)
+            leader = Leader(self.resources, self.candidate, epoch, lambda: self.broker_probe.receiving)
             try:
-                leading.open()
+                leader.open()
             except NotLeader as error:
                 LOG.warning("Promotion to epoch %d ends: %s", epoch, error)
-                leading.close()
+                leader.close()
                 self.candidate.lost(epoch, error.message)
                 return
             except PondError as error:
                 LOG.warning("Promotion to epoch %d is tried again: %s", epoch, error)
             except Exception:
                 LOG.exception("Promotion to epoch %d failed; somebody else may try", epoch)
-                leading.close()
+                leader.close()
                 self._give_up(epoch)
                 return
             else:
-                if not self._take_up(leading):
-                    leading.close()
+                if not self._take_up(leader):
+                    leader.close()
                 return
-            leading.close()
+            leader.close()
             self._stopping.wait(RETRY_SECONDS)
 
-    def _take_up(self, leading: Leader) -> bool:
+    def _take_up(self, leader: Leader) -> bool:
         with self._changed:
-            if self.candidate.epoch != leading.epoch or self._stopping.is_set():
+            if self.candidate.epoch != leader.epoch or self._stopping.is_set():
                 return False
-            self._leading = leading
+            self._leader = leader
             self._changed.notify_all()
             return True
 
@@ -222,42 +226,42 @@ class Node:
 
     def _deposed(self, reason: str) -> None:
         with self._changed:
-            leading, self._leading = self._leading, None
+            leader, self._leader = self._leader, None
         LOG.warning("Standing by again: %s", reason)
-        if leading is not None:
-            self._spawn(f"tear-down-{leading.epoch}", leading.close)
-        self._reporting.wake()
+        if leader is not None:
+            self._spawn(f"tear-down-{leader.epoch}", leader.close)
+        self._report_worker.wake()
 
     def _view(self) -> tuple[RackView, int]:
         """Return the rack and the leader's epoch: the leader reads what it has just written, the others follow."""
-        leading = self._leading
-        if leading is not None:
-            return leading.reader.rack(), leading.epoch
+        leader = self._leader
+        if leader is not None:
+            return leader.reader.rack(), leader.epoch
         return self.follower.view()
 
-    def _look_around(self) -> None:
+    def _report_and_step_aside(self) -> None:
         self._report()
-        self._yielding.look(self.candidate.epoch)
+        self._step_aside.run(self.candidate.epoch)
 
     def _report(self) -> None:
         role = controllers.LEADER if self.candidate.role is Role.LEADER else controllers.STANDBY
-        before = self.parts.database.write(
+        before = self.resources.database.write(
             lambda session: controllers.say(
                 session,
-                self.parts.name,
-                self.parts.holder,
+                self.resources.name,
+                self.resources.holder,
                 role=role,
                 epoch=self.candidate.epoch or 0,
                 followed_sequence=self.follower.sequence,
-                reached_seconds=self.reach.seconds,
+                reached_seconds=self.broker_probe.seconds,
             )
         )
         self._note_duplicate(before)
 
     def _note_duplicate(self, before: str) -> None:
         """Say so when another live process has this one's name: messages for one of them would reach the other."""
-        if self._listed and before != self.parts.holder:
-            LOG.error("%s is named %s too: give each controller its own [controller] name", before, self.parts.name)
+        if self._listed and before != self.resources.holder:
+            LOG.error("%s is named %s too: give each controller its own [controller] name", before, self.resources.name)
         self._listed = True
 
     def _spawn(self, name: str, task: Any) -> None:
@@ -269,26 +273,28 @@ class Node:
     def stop(self) -> None:
         """Hand the lead over at once, then end: a planned restart costs the others one look at the lease."""
         self._stopping.set()
-        leading = self._leading
-        if leading is not None:
-            self._hand_over(leading, "")
+        leader = self._leader
+        if leader is not None:
+            self._hand_over(leader, "")
         elif self.candidate.epoch is not None:
             self._give_up(self.candidate.epoch)
-        self._lease.stop(STOP_SECONDS)
-        self._following.stop(STOP_SECONDS)
-        self._reporting.stop(STOP_SECONDS)
-        self._checking.stop(STOP_SECONDS)
+        self._lease_worker.stop(STOP_SECONDS)
+        self._follow_worker.stop(STOP_SECONDS)
+        self._report_worker.stop(STOP_SECONDS)
+        self._probe_worker.stop(STOP_SECONDS)
         self._leave()
         if self._server is not None:
             self._server.stop()
             self._server.wait()
         for child in list(self._children):
             child.join(STOP_SECONDS)
-        self.parts.close()
+        self.resources.close()
 
     def _leave(self) -> None:
         try:
-            self.parts.database.write(lambda session: controllers.leave(session, self.parts.name, self.parts.holder))
+            self.resources.database.write(
+                lambda session: controllers.leave(session, self.resources.name, self.resources.holder)
+            )
         except PondError as error:
             LOG.info("The list of controllers does not say that this one ends: %s", error)
 

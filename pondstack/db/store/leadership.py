@@ -47,9 +47,9 @@ class SqlLeadership:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def look(self) -> Lease:
+    def read(self) -> Lease:
         """Return the row."""
-        return self._database.read(_look)
+        return self._database.read(_read)
 
     def take(self, expected: int, holder: str, lease_seconds: float) -> bool:
         """Set epoch `expected` + 1, `holder` and a new end if the epoch is still `expected` and the lease is over."""
@@ -64,7 +64,7 @@ class SqlLeadership:
         self._database.write(lambda session: _hand_over(session, epoch, successor))
 
 
-def _look(session: Session) -> Lease:
+def _read(session: Session) -> Lease:
     row = session.execute(
         select(
             Leadership.epoch,

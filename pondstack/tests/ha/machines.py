@@ -51,7 +51,7 @@ class Store:
         if hook:
             hook()
 
-    def look(self) -> Lease:
+    def read(self) -> Lease:
         self._around("look")
         return replace(self._world.row, remaining_seconds=self._world.ends - self._world.database_now)
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from pondstack.domain.errors import BadRequest
-from pondstack.ha.broker import CHECKS_IN_A_SILENCE, BrokerTerms, Peer, successor
+from pondstack.ha.broker import MIN_CHECKS_PER_OUTAGE, BrokerTerms, Peer, successor
 
 TERMS = BrokerTerms(check_seconds=1.0, silent_seconds=10.0)
 NEVER = BrokerTerms(check_seconds=1.0, silent_seconds=0.0)
@@ -83,7 +83,7 @@ def test_a_leader_is_deaf_before_agents_are_down_where_checks_allow(check_second
 
 @pytest.mark.parametrize(("check_seconds", "report_seconds"), [(2.0, 1.0), (1.0, 2.0)])
 def test_a_silence_that_is_too_short_is_refused(check_seconds: float, report_seconds: float) -> None:
-    with pytest.raises(BadRequest, match=f"set it to {CHECKS_IN_A_SILENCE * 2} or more"):
+    with pytest.raises(BadRequest, match=f"set it to {MIN_CHECKS_PER_OUTAGE * 2} or more"):
         BrokerTerms(check_seconds, 10.0).validate(report_seconds)
     BrokerTerms(check_seconds, 12.0).validate(report_seconds)
     BrokerTerms(check_seconds, 0.0).validate(report_seconds)

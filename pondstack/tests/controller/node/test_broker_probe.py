@@ -25,9 +25,9 @@ class Observation:
         self.waited: list[float] = []
         self.peers: list[Peer] | Exception = []
         self.handed_over: list[tuple[int, str]] = []
-        self.reach = BrokerProbe(self._ping, TERMS, lambda: self.now, AGENT_DOWN_SECONDS)
-        self.yielding = StepAside(
-            self.reach, TERMS, peers=self._peers, hand_over=lambda *arguments: self.handed_over.append(arguments)
+        self.probe = BrokerProbe(self._ping, TERMS, lambda: self.now, AGENT_DOWN_SECONDS)
+        self.step_aside = StepAside(
+            self.probe, TERMS, peers=self._peers, hand_over=lambda *arguments: self.handed_over.append(arguments)
         )
 
     def _ping(self, seconds: float) -> None:
@@ -43,10 +43,10 @@ class Observation:
 
     def cut(self) -> None:
         """Be silent for longer than is borne."""
-        self.reach.check()
+        self.probe.probe()
         self.answers = False
         self.now += TERMS.silent_seconds
-        self.reach.check()
+        self.probe.probe()
 
 
 @pytest.fixture
@@ -62,79 +62,83 @@ def levels(caplog: pytest.LogCaptureFixture) -> Callable[[], list[int]]:
 
 
 def test_before_the_first_check_nothing_is_wrong(world) -> None:
-    assert (world.reach.seconds, world.reach.silent_seconds, world.reach.cut_off) == (None, 0.0, False)
+    assert (world.probe.seconds, world.probe.silent_seconds, world.probe.cut_off) == (
+        None,
+        0.0,
+        False,
+    )
 
 
 def test_an_answer_counts_from_its_question(world) -> None:
-    world.reach.check()
+    world.probe.probe()
     world.now += 3.0
-    assert (world.reach.seconds, world.reach.silent_seconds) == (3.0, 3.0)
+    assert (world.probe.seconds, world.probe.silent_seconds) == (3.0, 3.0)
     assert world.waited == [TERMS.answer_seconds]
 
 
 def test_no_answer_leaves_the_last_one(world) -> None:
-    world.reach.check()
+    world.probe.probe()
     world.answers = False
-    world.reach.check()
-    assert world.reach.seconds == TERMS.answer_seconds
-    assert "MessagingTimeout" in world.reach.trouble
-    assert not world.reach.cut_off
+    world.probe.probe()
+    assert world.probe.seconds == TERMS.answer_seconds
+    assert "MessagingTimeout" in world.probe.trouble
+    assert not world.probe.cut_off
     world.now += TERMS.silent_seconds
-    assert world.reach.cut_off
+    assert world.probe.cut_off
     world.answers = True
-    world.reach.check()
-    assert not world.reach.cut_off
+    world.probe.probe()
+    assert not world.probe.cut_off
 
 
 def test_one_that_never_had_an_answer_is_silent_since_its_first_question(world) -> None:
     world.answers = False
-    world.reach.check()
+    world.probe.probe()
     world.now += TERMS.silent_seconds
-    assert world.reach.seconds is None
-    assert world.reach.cut_off
+    assert world.probe.seconds is None
+    assert world.probe.cut_off
 
 
 def test_who_does_not_hear_itself_takes_nobody_for_silent(world) -> None:
     """And not at once when it hears again: whoever was out of reach needs as long to be heard as ever."""
-    assert not world.reach.hears
-    world.reach.check()
-    assert world.reach.hears
+    assert not world.probe.receiving
+    world.probe.probe()
+    assert world.probe.receiving
     world.answers = False
     world.now += DEAF_SECONDS
-    assert world.reach.hears
+    assert world.probe.receiving
     world.now += 0.1
-    assert not world.reach.hears
+    assert not world.probe.receiving
     world.answers = True
-    world.reach.check()
-    assert not world.reach.hears
+    world.probe.probe()
+    assert not world.probe.receiving
     world.now += AGENT_DOWN_SECONDS / 2
-    world.reach.check()
-    assert not world.reach.hears
+    world.probe.probe()
+    assert not world.probe.receiving
     world.now += AGENT_DOWN_SECONDS / 2
-    world.reach.check()
-    assert world.reach.hears
+    world.probe.probe()
+    assert world.probe.receiving
 
 
 def test_a_short_silence_is_no_deafness(world) -> None:
-    world.reach.check()
+    world.probe.probe()
     world.now += DEAF_SECONDS
-    world.reach.check()
-    assert world.reach.hears
+    world.probe.probe()
+    assert world.probe.receiving
 
 
 def test_a_process_that_was_stopped_has_heard_nobody_meanwhile(world) -> None:
-    world.reach.check()
+    world.probe.probe()
     world.now += 3600.0
-    world.reach.check()
-    assert not world.reach.hears
+    world.probe.probe()
+    assert not world.probe.receiving
 
 
 def test_at_rest_the_table_is_not_read_and_nothing_is_logged(world, levels) -> None:
     world.peers = AssertionError("the table was read")
     for _ in range(3):
-        world.reach.check()
-        world.yielding.look(7)
-        world.yielding.look(None)
+        world.probe.probe()
+        world.step_aside.run(7)
+        world.step_aside.run(None)
     assert levels() == []
 
 
@@ -142,7 +146,7 @@ def test_a_leader_hands_over_once_for_each_epoch(world, caplog, levels) -> None:
     world.cut()
     world.peers = [FRESH]
     for epoch in (7, 7, 7, 9, 9):
-        world.yielding.look(epoch)
+        world.step_aside.run(epoch)
     assert world.handed_over == [(7, "b"), (9, "b")]
     assert levels() == [logging.WARNING]
     assert "has not reached the broker for 12 s; it hands over to b" in caplog.text
@@ -152,14 +156,14 @@ def test_where_nobody_reaches_the_broker_it_keeps_the_lead_and_says_so_once(worl
     world.cut()
     world.peers = [STALE]
     for _ in range(5):
-        world.yielding.look(7)
+        world.step_aside.run(7)
     assert world.handed_over == []
     assert levels() == [logging.WARNING]
     assert "it keeps the lead, as no other controller is known to reach it (MessagingTimeout" in caplog.text
     world.answers = True
-    world.reach.check()
+    world.probe.probe()
     for _ in range(5):
-        world.yielding.look(7)
+        world.step_aside.run(7)
     assert levels() == [logging.WARNING, logging.INFO]
     assert "reaches the broker again" in caplog.text
 
@@ -167,9 +171,9 @@ def test_where_nobody_reaches_the_broker_it_keeps_the_lead_and_says_so_once(worl
 def test_it_hands_over_as_soon_as_somebody_reaches_the_broker(world) -> None:
     world.cut()
     world.peers = [STALE]
-    world.yielding.look(7)
+    world.step_aside.run(7)
     world.peers = [FRESH]
-    world.yielding.look(7)
+    world.step_aside.run(7)
     assert world.handed_over == [(7, "b")]
 
 
@@ -177,7 +181,7 @@ def test_one_that_stands_by_says_that_it_is_cut_off(world, caplog, levels) -> No
     world.cut()
     world.peers = AssertionError("the table was read")
     for _ in range(3):
-        world.yielding.look(None)
+        world.step_aside.run(None)
     assert levels() == [logging.WARNING]
     assert "another controller goes first at the next election" in caplog.text
 
@@ -186,7 +190,7 @@ def test_a_table_that_cannot_be_read_is_read_again(world) -> None:
     world.cut()
     world.peers = Unavailable("the database is away")
     with pytest.raises(Unavailable):
-        world.yielding.look(7)
+        world.step_aside.run(7)
     world.peers = [FRESH]
-    world.yielding.look(7)
+    world.step_aside.run(7)
     assert world.handed_over == [(7, "b")]

@@ -79,7 +79,7 @@ class Nodes(dict[str, Node]):
 
     def freeze(self, name: str) -> None:
         """Have a controller's lease thread stand still, as a pause does; all else of it goes on."""
-        assert self[name]._lease.stop(SECONDS)
+        assert self[name]._lease_worker.stop(SECONDS)
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 
 def roles(node: Node) -> dict[str, str]:
-    return {item.name: item.role for item in node.parts.reader.controllers()}
+    return {item.name: item.role for item in node.resources.reader.controllers()}
 
 
 def beat(api: ControllerAPI, host: str = "h1", sequence: int = 1) -> dict:
@@ -143,7 +143,7 @@ def test_a_leader_that_stands_still_is_followed_and_lives_on(pair, api, device) 
     beat(api)
     operation_id, consumer = str(uuid4()), str(uuid4())
     before = assign(api, operation_id, consumer)
-    former = pair["one"].leading
+    former = pair["one"].leader
     pair.freeze("one")
     assert pair["two"].wait_until_leading(SECONDS)
     after = assign(api, operation_id, consumer)
@@ -154,7 +154,7 @@ def test_a_leader_that_stands_still_is_followed_and_lives_on(pair, api, device) 
     with pytest.raises(NotLeader), former.gate.passing():
         pytest.fail("a former leader lets nobody in")
     pair["one"].candidate.tick()  # it wakes
-    assert eventually(lambda: pair["one"].leading is None)
+    assert eventually(lambda: pair["one"].leader is None)
     assert {entry.epoch for entry in device.permissions().values()} == {after.epoch}
     assert assign(api, operation_id, consumer).epoch == after.epoch
 
@@ -163,7 +163,7 @@ def test_a_deposed_leader_may_be_elected_again(pair, api) -> None:
     for leader, to in (("one", "two"), ("two", "one"), ("one", None)):
         pair[leader].failover(to)
         assert pair[to or "two"].wait_until_leading(SECONDS)
-        assert eventually(lambda leader=leader: pair[leader].leading is None)
+        assert eventually(lambda leader=leader: pair[leader].leader is None)
         assert eventually(lambda leader=leader: roles(pair["one"])[leader] == "standby")
     assert beat(api)["epoch"] == 4
 
@@ -180,7 +180,7 @@ def test_a_hand_over_is_refused_where_it_makes_no_sense(pair, nodes) -> None:
         pair["one"].failover("two")
     with pytest.raises(Conflict, match="no other controller stands by"):
         pair["one"].failover(None)
-    assert pair["one"].leading is not None
+    assert pair["one"].leader is not None
 
 
 def test_a_stand_by_tells_what_the_leader_wrote(pair, api) -> None:
@@ -192,12 +192,12 @@ def test_a_stand_by_tells_what_the_leader_wrote(pair, api) -> None:
         return epoch == 1 and set(view.hosts) == {"h1"} and len(view.allocations) == 1
 
     assert eventually(told)
-    assert eventually(lambda: all(item.lag == 0 for item in pair["two"].parts.reader.controllers()))
+    assert eventually(lambda: all(item.lag == 0 for item in pair["two"].resources.reader.controllers()))
 
 
 def test_a_view_that_is_not_fresh_is_refused(pair) -> None:
     node = pair["two"]
-    assert node._following.stop(SECONDS)
+    assert node._follow_worker.stop(SECONDS)
     now = node.follower._clock()
     node.follower._clock = lambda: now + 3600
     with pytest.raises(Unavailable, match="not fresh"):
@@ -208,7 +208,7 @@ def test_the_warm_view_is_compared_with_the_tables(pair, api) -> None:
     beat(api)
     assign(api, str(uuid4()), str(uuid4()))
     follower = pair["two"].follower
-    assert pair["two"]._following.stop(SECONDS)
+    assert pair["two"]._follow_worker.stop(SECONDS)
     assert follower.verify() == 0
 
 
@@ -239,7 +239,7 @@ def test_a_promotion_that_cannot_succeed_leaves_the_lead_to_others(nodes, monkey
     nodes.begin("one")
     assert eventually(lambda: nodes["one"].candidate.epoch is None and bool(nodes["one"]._children))
     assert nodes.begin("two").wait_until_leading(SECONDS)
-    assert nodes["one"].leading is None
+    assert nodes["one"].leader is None
 
 
 def test_losing_the_lead_during_the_promotion(nodes, monkeypatch) -> None:
@@ -257,7 +257,7 @@ def test_losing_the_lead_during_the_promotion(nodes, monkeypatch) -> None:
     node = nodes.begin("one")
     assert node.wait_until_leading(SECONDS)
     assert opened == [1, 3]
-    assert node.leading.epoch == 3
+    assert node.leader.epoch == 3
 
 
 def test_two_of_one_name_are_noticed(pair, nodes, caplog) -> None:
@@ -265,7 +265,7 @@ def test_two_of_one_name_are_noticed(pair, nodes, caplog) -> None:
     with caplog.at_level(logging.ERROR):
         twin._report()
         assert eventually(lambda: "give each controller its own [controller] name" in caplog.text)
-    twin.parts.close()
+    twin.resources.close()
     del pair
 
 
@@ -298,7 +298,7 @@ def test_a_leader_keeps_telemetry_and_sums_up_what_is_complete(pair: Nodes, api:
     # Its hour is complete at whatever minute this runs.
     age = 3600.0 + LATE_SECONDS
     api.telemetry(host="h1", samples=[Sample(guest, "untouched_mib", None, age, 1, 7.0, 7.0, 7.0)])
-    reader = pair["one"].parts.reader
+    reader = pair["one"].resources.reader
     assert [item.mean for item in reader.telemetry(guest)] == [7.0]
     # Housekeeping begins with a promotion, and goes on every ten minutes. Whether the first leader's came before the
     # sample or after it is open; the second one's comes after it.

@@ -44,7 +44,7 @@ class Broken:
     """Breaks what a controller sends. `hang`: a call does not even fail, until mend()."""
 
     def __init__(self, node: Node, hang: bool = False) -> None:
-        self._driver = node.parts.transport._driver
+        self._driver = node.resources.transport._driver
         self._send: Callable[..., Any] = self._driver.send
         self._mended = threading.Event()
         self._driver.send = self._hang if hang else self._fail
@@ -63,12 +63,12 @@ class Broken:
 
 
 def listed(node: Node) -> dict[str, Any]:
-    return {item.name: item for item in node.parts.reader.controllers()}
+    return {item.name: item for item in node.resources.reader.controllers()}
 
 
 def test_each_reaches_itself_and_says_so(pair) -> None:
     assert all(item.reached_seconds < SECONDS for item in listed(pair["one"]).values())
-    assert not pair["one"].reach.cut_off
+    assert not pair["one"].broker_probe.cut_off
 
 
 @pytest.mark.parametrize("hang", [False, True], ids=["it fails", "it hangs"])
@@ -82,15 +82,15 @@ def test_a_leader_that_is_cut_off_hands_over_and_stands_by(pair, hang, caplog) -
     with pytest.raises(Conflict, match="one does not reach the message broker"):
         pair["two"].failover("one")
     broken.mend()
-    assert eventually(lambda: not pair["one"].reach.cut_off)
-    assert pair["two"].leading is not None
+    assert eventually(lambda: not pair["one"].broker_probe.cut_off)
+    assert pair["two"].leader is not None
     assert pair["two"].candidate.epoch == 2
 
 
 def test_a_leader_that_hangs_goes_on_renewing(pair) -> None:
     """Until it hands over, and for ever when nobody reaches the broker: the lease's thread waits for no call."""
     both = [Broken(node, hang=True) for node in pair.values()]
-    assert eventually(lambda: all(node.reach.cut_off for node in pair.values()))
+    assert eventually(lambda: all(node.broker_probe.cut_off for node in pair.values()))
     # Long enough for several leases: the list is written at each report.
     seen = set()
 
@@ -111,17 +111,17 @@ def test_a_broker_that_is_down_for_all_moves_no_lease(pair, caplog) -> None:
     assert (pair["one"].candidate.epoch, pair["two"].candidate.epoch) == (1, None)
     for broken in both:
         broken.mend()
-    assert eventually(lambda: caplog.text.count("it keeps the lead") == 1 and not pair["one"].reach.cut_off)
+    assert eventually(lambda: caplog.text.count("it keeps the lead") == 1 and not pair["one"].broker_probe.cut_off)
 
 
 def test_alone_a_leader_keeps_the_lead(nodes) -> None:
     node = nodes.begin("one", **QUICK)
     assert node.wait_until_leading(SECONDS)
     broken = Broken(node)
-    assert eventually(lambda: node.reach.cut_off and node._yielding._told.startswith("it keeps the lead"))
+    assert eventually(lambda: node.broker_probe.cut_off and node._step_aside._logged.startswith("it keeps the lead"))
     assert node.candidate.epoch == 1
     broken.mend()
-    assert eventually(lambda: not node._yielding._told)
+    assert eventually(lambda: not node._step_aside._logged)
 
 
 def test_one_of_a_release_that_does_not_check_itself_is_not_chosen(nodes) -> None:
@@ -131,10 +131,10 @@ def test_one_of_a_release_that_does_not_check_itself_is_not_chosen(nodes) -> Non
     def say(session: Any) -> None:
         controllers.say(session, "old", "old:1:x", role="standby", epoch=0, followed_sequence=0)
 
-    node.parts.database.write(say)
+    node.resources.database.write(say)
     Broken(node)
-    assert eventually(lambda: node._yielding._told.startswith("it keeps the lead"))
-    assert node.leading is not None
+    assert eventually(lambda: node._step_aside._logged.startswith("it keeps the lead"))
+    assert node.leader is not None
     assert node._successor("old") == "old"  # an operator may know better
 
 
@@ -146,7 +146,7 @@ def test_a_deaf_leader_leaves_its_rounds_out(nodes, monkeypatch) -> None:
     rounds, run = [], Reconciler.run
 
     def counted(self: Reconciler) -> Any:
-        rounds.append(nodes["one"].reach.hears)
+        rounds.append(nodes["one"].broker_probe.receiving)
         return run(self)
 
     monkeypatch.setattr(Reconciler, "run", counted)
@@ -154,9 +154,9 @@ def test_a_deaf_leader_leaves_its_rounds_out(nodes, monkeypatch) -> None:
     node.start()
     assert eventually(lambda: bool(rounds))
     broken = Broken(node)
-    assert eventually(lambda: node.reach.silent_seconds > 4.0)
+    assert eventually(lambda: node.broker_probe.silent_seconds > 4.0)
     before = len(rounds)
-    assert eventually(lambda: node.reach.silent_seconds > 6.0)
+    assert eventually(lambda: node.broker_probe.silent_seconds > 6.0)
     assert len(rounds) == before
     broken.mend()
     assert eventually(lambda: len(rounds) > before)
@@ -168,8 +168,8 @@ def test_with_a_silence_of_0_the_lead_stays(nodes) -> None:
     assert node.wait_until_leading(SECONDS)
     nodes.begin("two", broker_check_seconds=0.1, broker_silent_seconds=0.0)
     Broken(node)
-    assert eventually(lambda: node.reach.silent_seconds > 1.0)
-    assert not node.reach.cut_off
+    assert eventually(lambda: node.broker_probe.silent_seconds > 1.0)
+    assert not node.broker_probe.cut_off
     assert node.candidate.epoch == 1
 
 
@@ -186,16 +186,16 @@ def test_a_promotion_that_hangs_for_want_of_the_broker_is_handed_over_too(pair, 
     pair["one"].failover("two")
     assert eventually(lambda: pair["two"].candidate.epoch == 2)
     Broken(pair["two"])
-    assert eventually(lambda: pair["one"].leading is not None and pair["one"].candidate.epoch == 3)
+    assert eventually(lambda: pair["one"].leader is not None and pair["one"].candidate.epoch == 3)
     hangs.set()
-    assert pair["two"].leading is None
+    assert pair["two"].leader is None
 
 
 def test_of_several_the_command_chooses_one_that_reaches_the_broker(pair, nodes) -> None:
     nodes.begin("three", **QUICK)
     assert eventually(lambda: roles(pair["one"]).get("three") == "standby")
     broken = Broken(pair["two"])
-    assert eventually(lambda: pair["two"].reach.cut_off)
+    assert eventually(lambda: pair["two"].broker_probe.cut_off)
     assert eventually(lambda: pair["one"]._successor(None) == "three")
     broken.mend()
 
@@ -203,7 +203,7 @@ def test_of_several_the_command_chooses_one_that_reaches_the_broker(pair, nodes)
 def test_a_stop_does_not_wait_for_a_call_that_hangs_for_ever(pair, monkeypatch) -> None:
     monkeypatch.setattr("pondstack.controller.node.node.STOP_SECONDS", 0.2)
     broken = Broken(pair["two"], hang=True)
-    assert eventually(lambda: pair["two"].reach.silent_seconds > 0.5)
+    assert eventually(lambda: pair["two"].broker_probe.silent_seconds > 0.5)
     node = pair.pop("two")
     node.stop()
     assert roles(pair["one"])["two"] == "down"

@@ -55,7 +55,7 @@ def on(galera, url) -> Iterator[Callable[..., Database]]:
 def test_of_two_takers_on_two_nodes_one_wins(on):
     stores = [SqlLeadership(on(0)), SqlLeadership(on(1))]
     for turn in range(25):
-        expected = stores[0].look().epoch
+        expected = stores[0].read().epoch
         answers: dict[int, bool] = {}
         barrier = threading.Barrier(2)
 
@@ -66,8 +66,8 @@ def test_of_two_takers_on_two_nodes_one_wins(on):
         _run([threading.Thread(target=take, args=(number,)) for number in (0, 1)])
         assert sorted(answers.values()) == [False, True], f"turn {turn}"
         holder = "c0" if answers[0] else "c1"
-        assert [(store.look().epoch, store.look().holder) for store in stores] == [(expected + 1, holder)] * 2
-        assert wait_until(lambda: stores[0].look().remaining_seconds <= 0, 10, 0.005)
+        assert [(store.read().epoch, store.read().holder) for store in stores] == [(expected + 1, holder)] * 2
+        assert wait_until(lambda: stores[0].read().remaining_seconds <= 0, 10, 0.005)
 
 
 @pytest.mark.parametrize("fenced", [True, False])

@@ -33,24 +33,24 @@ def ends(database, after_seconds: float) -> None:
 
 
 def test_a_fresh_row_is_free(store):
-    lease = store.look()
+    lease = store.read()
     assert (lease.epoch, lease.holder, lease.successor) == (0, "", "")
     assert lease.remaining_seconds <= 0
 
 
 def test_taking_and_renewing(store):
     assert store.take(0, "a:1:x", LONG)
-    lease = store.look()
+    lease = store.read()
     assert (lease.epoch, lease.holder) == (1, "a:1:x")
     assert 0 < lease.remaining_seconds <= LONG
     store.renew(1, LONG + 8)
-    assert LONG < store.look().remaining_seconds <= LONG + 8
+    assert LONG < store.read().remaining_seconds <= LONG + 8
 
 
 def test_a_lease_that_runs_is_not_taken(store):
     store.take(0, "a", LONG)
     assert not store.take(1, "b", LONG)
-    assert store.look().holder == "a"
+    assert store.read().holder == "a"
 
 
 def test_a_lease_that_is_over_is_taken_once(store, database):
@@ -59,14 +59,14 @@ def test_a_lease_that_is_over_is_taken_once(store, database):
     assert not store.take(0, "b", LONG)  # somebody who looked long ago
     assert store.take(1, "b", LONG)
     assert not store.take(1, "c", LONG)
-    assert store.look().holder == "b"
+    assert store.read().holder == "b"
 
 
 def test_a_repeated_take_that_had_succeeded_says_so(store):
     """The answer to the first one was lost with its connection."""
     assert store.take(0, "a", LONG)
     assert store.take(0, "a", LONG)
-    assert store.look().epoch == 1
+    assert store.read().epoch == 1
 
 
 def test_of_many_that_stand_at_once_one_wins(store, database):
@@ -85,7 +85,7 @@ def test_of_many_that_stand_at_once_one_wins(store, database):
         for thread in threads:
             thread.join(60)
         assert sorted(won) == [False, False, False, True]
-        assert store.look().epoch == expected + 1
+        assert store.read().epoch == expected + 1
 
 
 def test_an_old_epoch_renews_nothing(store, database):
@@ -96,7 +96,7 @@ def test_an_old_epoch_renews_nothing(store, database):
         store.renew(1, LONG)
     with pytest.raises(NotLeader):
         store.hand_over(1, "c")
-    assert store.look().holder == "b"
+    assert store.read().holder == "b"
 
 
 def test_a_lease_that_ran_out_untaken_is_renewed(store, database):
@@ -104,30 +104,30 @@ def test_a_lease_that_ran_out_untaken_is_renewed(store, database):
     store.take(0, "a", LONG)
     ends(database, -5)
     store.renew(1, LONG)
-    assert store.look().remaining_seconds > 0
+    assert store.read().remaining_seconds > 0
 
 
 def test_handing_over_ends_the_lease_for_its_holder_too(store, database):
     store.take(0, "a", LONG)
     ledger = Ledger(database, 1)
     store.hand_over(1, "b")
-    lease = store.look()
+    lease = store.read()
     assert (lease.epoch, lease.successor) == (1, "b")
     assert lease.remaining_seconds <= 0
     store.hand_over(1, "b")  # after a lost connection
     for write in (lambda: store.renew(1, LONG), lambda: ledger.heartbeat(report("h1"))):
         with pytest.raises(NotLeader):
             write()
-    assert store.look().remaining_seconds <= 0
+    assert store.read().remaining_seconds <= 0
     assert store.take(1, "b:1:x", LONG)
-    assert store.look().successor == ""
+    assert store.read().successor == ""
 
 
 def test_a_clock_that_was_set_back_does_not_lock_everybody_out(store, database):
     """The end was written an hour ahead of the present clock: no lease lasts so long, so it is over."""
     store.take(0, "a", LONG)
     ends(database, LONGEST_LEASE_SECONDS + 3600)
-    assert store.look().remaining_seconds <= 0
+    assert store.read().remaining_seconds <= 0
     assert store.take(1, "b", LONG)
 
 
@@ -156,7 +156,7 @@ def test_every_write_renews_and_says_since_when(database, store):
     )
     ledger.renew()
     assert heard == [(epoch, 2.0)]
-    assert store.look().remaining_seconds > LONG - 5
+    assert store.read().remaining_seconds > LONG - 5
 
 
 def test_a_refused_write_renews_nothing(database):
@@ -201,5 +201,5 @@ def test_a_leader_asleep_within_a_transaction_keeps_nobody_waiting(url, database
     thread.join(60)
     assert len(outcome) == 1
     assert len(tries) == 2
-    assert (store.look().epoch, store.look().holder) == (2, "b")
+    assert (store.read().epoch, store.read().holder) == (2, "b")
     del url
