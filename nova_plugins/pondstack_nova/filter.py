@@ -1,6 +1,6 @@
 """PondFilter, for [filter_scheduler] enabled_filters (available_filters += pondstack_nova.filter.PondFilter).
 
-Loading this module checks Nova's internal hooks and appends the request filter.
+Importing this module checks Nova's internal hooks and installs the request filter (see its end).
 """
 
 from collections.abc import Iterable
@@ -86,5 +86,6 @@ def _pool_of(candidate: dict[str, Any]) -> str:
     return ""
 
 
+# Nova has no setting for request filters: nova-scheduler imports this module for PondFilter, and that installs ours.
 hooks.check()
 request_filter.install()

@@ -1,4 +1,4 @@
-"""What the pools could still give: free in the ledger, less what is claimed or promised and not assigned yet.
+"""What of the pools can still be claimed: free in the ledger, less what is claimed or pending and not assigned yet.
 
 Between a split and the slices lie Placement's claim and the build of the guest. A split that looked at the ledger alone
 would offer the same slices to every VM that is scheduled meanwhile, and Placement would turn the later ones away.
@@ -17,34 +17,36 @@ from pondstack.prediction.serving import PoolRoom
 PoolClaims = Mapping[str, Mapping[str, int]]
 """MiB by pool and consumer, as Placement holds them."""
 
-PROMISE_SECONDS = 5.0
-"""From a split to its claim, which is Nova's scheduler at work; what is not claimed by then went elsewhere."""
+PENDING_SECONDS = 5.0
+"""From a split to its claim Nova's scheduler takes less; a split that is not claimed by then was not used."""
 
 
 class PendingSplits:
-    """The pool memory of splits that were given lately; thread-safe."""
+    """The pool memory of splits that were answered lately and are not claimed yet; thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._given: dict[str, tuple[int, float]] = {}
+        self._pending: dict[str, tuple[int, float]] = {}
 
-    def give(self, consumer_uuid: str, pool_mib: int) -> None:
+    def add(self, consumer_uuid: str, pool_mib: int) -> None:
         """Note a split, in place of an older one of this consumer."""
         with self._lock:
-            self._given[consumer_uuid] = (pool_mib, self._clock())
+            self._pending[consumer_uuid] = (pool_mib, self._clock())
 
-    def open_mib(self, view: RackView, claims: PoolClaims, consumer_uuid: str) -> int:
-        """Return what others were promised and nobody claims or holds yet, in MiB."""
+    def pending_mib(self, view: RackView, claims: PoolClaims, consumer_uuid: str) -> int:
+        """Return the pool memory of other consumers' splits that is neither claimed nor held yet, in MiB."""
         seen = {aged.item.consumer_uuid for aged in view.allocations.values()}
         seen.update(consumer for held in claims.values() for consumer in held)
-        oldest = self._clock() - PROMISE_SECONDS
+        oldest = self._clock() - PENDING_SECONDS
         with self._lock:
-            self._given = {uuid: given for uuid, given in self._given.items() if given[1] > oldest and uuid not in seen}
-            return sum(mib for uuid, (mib, _moment) in self._given.items() if uuid != consumer_uuid)
+            self._pending = {
+                uuid: added for uuid, added in self._pending.items() if added[1] > oldest and uuid not in seen
+            }
+            return sum(mib for uuid, (mib, _moment) in self._pending.items() if uuid != consumer_uuid)
 
 
-def rooms(view: RackView, claims: PoolClaims, buffer_slices: int, down_seconds: float) -> list[PoolRoom]:
+def claimable(view: RackView, claims: PoolClaims, buffer_slices: int, down_seconds: float) -> list[PoolRoom]:
     """Return the pools that are up and that a usable host reaches, with what they could give one VM."""
     unusable = unusable_hosts(view, down_seconds)
     free, held = _mib_in(view, SliceState.FREE), _mib_in(view, SliceState.ASSIGNING, SliceState.ONLINE)

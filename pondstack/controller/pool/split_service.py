@@ -6,7 +6,7 @@ from typing import Any
 
 from oslo_log import log
 
-from pondstack.controller.pool.capacity import PendingSplits, PoolClaims, rooms
+from pondstack.controller.pool.capacity import PendingSplits, PoolClaims, claimable
 from pondstack.db.connection.engine import Database
 from pondstack.db.store import splits
 from pondstack.domain.errors import Unavailable
@@ -23,7 +23,7 @@ LOG = log.getLogger(__name__)
 class SplitService:
     """Decides splits. An `auto` VM keeps its split while its flavor stays; fixed and local ones follow their flavor.
 
-    `claims` asks Placement what is claimed of our pools; without an answer the ledger alone is looked at.
+    `claims` asks Placement what is claimed of our pools; without an answer the ledger alone counts.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class SplitService:
         self._buffer_slices = buffer_slices
         self._down = down_seconds
         self._claims = claims
-        self._promises = PendingSplits()
+        self._pending = PendingSplits()
 
     def split(self, data: Mapping[str, Any]) -> SplitAnswer:
         """Return the split of a VM (Features as a dict). Raises BadRequest, BadSpec, NotAligned, PoolShortage."""
@@ -61,21 +61,21 @@ class SplitService:
         )
 
     def _fit(self, wanted: Split, features: Features, view: RackView) -> Split:
-        """Return what the rack can give. What is only promised counts against those who can do without."""
+        """Return the split that the rack can give. Pending splits count against VMs that can do without."""
         claims = self._present_claims(view)
-        room = rooms(view, claims, self._buffer_slices(), self._down)
+        pools = claimable(view, claims, self._buffer_slices(), self._down)
         if features.specs.policy is Policy.AUTO and wanted.source != "present":
-            promised_mib = self._promises.open_mib(view, claims, features.instance_uuid)
-            room = [replace(pool, claimable_mib=max(0, pool.claimable_mib - promised_mib)) for pool in room]
-        split = fit(wanted, features, room)
-        self._promises.give(features.instance_uuid, split.pool_mib)
+            pending_mib = self._pending.pending_mib(view, claims, features.instance_uuid)
+            pools = [replace(pool, claimable_mib=max(0, pool.claimable_mib - pending_mib)) for pool in pools]
+        split = fit(wanted, features, pools)
+        self._pending.add(features.instance_uuid, split.pool_mib)
         return split
 
     def _present_claims(self, view: RackView) -> PoolClaims:
         try:
             return self._claims(view)
         except Unavailable as error:
-            LOG.debug("Splits look at the ledger alone: %s", error)
+            LOG.debug("Placement does not answer, splits rest on the ledger alone: %s", error)
             return {}
 
     def _known(self, features: Features) -> Split | None:

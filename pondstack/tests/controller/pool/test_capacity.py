@@ -3,7 +3,7 @@
 import pytest
 
 from pondstack.controller.pool import capacity
-from pondstack.controller.pool.capacity import PROMISE_SECONDS, PendingSplits
+from pondstack.controller.pool.capacity import PENDING_SECONDS, PendingSplits
 from pondstack.domain import errors
 from pondstack.domain.rack import RackView
 from pondstack.tests.controller.conftest import POOL
@@ -16,7 +16,7 @@ VM_MIB = 40 * 1024
 @pytest.fixture(autouse=True)
 def clock(rack):
     moments = [0.0]
-    rack.splits._promises = PendingSplits(lambda: moments[0])
+    rack.splits._pending = PendingSplits(lambda: moments[0])
     return moments
 
 
@@ -30,7 +30,7 @@ def test_a_split_that_nobody_claims_yet_is_not_offered_twice(rack):
 
 def test_a_promise_ends(rack, clock):
     split(rack, "auto", memory_mib=VM_MIB, instance="first")
-    clock[0] = PROMISE_SECONDS + 1
+    clock[0] = PENDING_SECONDS + 1
     assert split(rack, "auto", memory_mib=VM_MIB, instance="second").pool_mib == 6144
 
 
