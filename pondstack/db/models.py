@@ -121,7 +121,10 @@ class AllocationRow(Base):
 
 
 class SliceRow(Base):
-    """One slice. `host` and `allocation_uuid` are set in the owned states, and kept in quarantine as its cause."""
+    """One slice. `host` and `allocation_uuid` are set in the owned states, and kept in quarantine.
+
+    `cause`, `failure`: to be read by pondstack.domain.causes.stored only, while a former release may write rows.
+    """
 
     __tablename__ = "slices"
     pool_uuid: Mapped[str] = mapped_column(ForeignKey("pools.uuid"), primary_key=True)
@@ -131,6 +134,8 @@ class SliceRow(Base):
     allocation_uuid: Mapped[str | None] = mapped_column(UUID)
     epoch: Mapped[int] = mapped_column(BigInteger, default=0)
     reason: Mapped[str] = mapped_column(Text, default="")
+    cause: Mapped[str | None] = mapped_column(String(32))
+    failure: Mapped[int | None] = mapped_column(Integer)
     changed_at: Mapped[float] = mapped_column(Float(53))
     __table_args__ = (
         Index("ix_slices_state", "pool_uuid", "state"),
@@ -151,7 +156,7 @@ class LenderRow(Base):
 
 
 class BufferRow(Base):
-    """One buffer of a lender; `host` and `allocation_uuid` as with a slice.
+    """One buffer of a lender; `host`, `allocation_uuid` and `cause` as with a slice.
 
     Of a lost incarnation there is only what has owners.
     """
@@ -169,6 +174,7 @@ class BufferRow(Base):
     leaving: Mapped[bool] = mapped_column(Boolean, default=False)
     epoch: Mapped[int] = mapped_column(BigInteger, default=0)
     reason: Mapped[str] = mapped_column(Text, default="")
+    cause: Mapped[str | None] = mapped_column(String(32))
     changed_at: Mapped[float] = mapped_column(Float(53))
     __table_args__ = (
         Index("ix_buffers_lender", "lender", "state"),

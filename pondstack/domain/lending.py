@@ -8,6 +8,7 @@ ever; a buffer is the lender's own again once it was withdrawn, which only a FRE
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pondstack.domain.causes import Cause
 from pondstack.domain.states import SliceState
 
 DEFAULT_BUFFER_MIB = 64
@@ -15,9 +16,6 @@ DEFAULT_BUFFER_MIB = 64
 
 REMOTE_CLASS = "CUSTOM_POND_REMOTE_MB"
 """Placement resource class of lent memory, in MiB, with step_size = one buffer."""
-
-LENDER_LOST = "lender_lost"
-"""How the reason of a quarantine begins whose lender lost the memory: nothing is left to be sanitised."""
 
 
 class LenderKind(StrEnum):
@@ -50,7 +48,7 @@ class Buffer:
     `lender` is the host that serves it, `host` the one that uses it. `generation` counts its owners and promises, and
     with them the keys: what is said of an older one is late. `promised_to`: the only host that can have it, because the
     lender was to sleep and exported it beforehand; None for whoever asks. `leaving`: the lender wants it back, so
-    nobody gets it.
+    nobody gets it. `cause`: why it is QUARANTINED.
     """
 
     lender: str
@@ -67,6 +65,7 @@ class Buffer:
     leaving: bool = False
     epoch: int = 0
     reason: str = ""
+    cause: Cause | None = None
 
     @property
     def name(self) -> str:

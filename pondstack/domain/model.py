@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from pondstack.domain.causes import Cause
 from pondstack.domain.states import SliceState
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 
@@ -50,7 +51,10 @@ class PoolState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One slice of a pool device. `host` and `allocation_uuid` are set exactly while somebody owns it."""
+    """One slice of a pool device. `host` and `allocation_uuid` are set exactly while somebody owns it.
+
+    `cause`: why it is QUARANTINED; `failure`: with DEVICE_FAILED, which failure of its device it was.
+    """
 
     pool_uuid: str
     index: int
@@ -59,6 +63,8 @@ class Slice:
     allocation_uuid: str | None = None
     epoch: int = 0
     reason: str = ""
+    cause: Cause | None = None
+    failure: int | None = None
 
     @property
     def name(self) -> str:

@@ -54,9 +54,6 @@ TRANSITIONS: dict[tuple[SliceState, SliceEvent], SliceState] = {
 OWNED = frozenset({_S.ASSIGNING, _S.ONLINE, _S.RELEASING})
 """States in which a slice has exactly one owner (host and allocation)."""
 
-AGENT_DOWN, DEVICE_FAILED, HOST_FENCED = "agent_down", "device_failed", "host_fenced"
-"""How the reason of a quarantine begins that is left in its own way: of a silent, after a failed, of a fenced one."""
-
 UNAVAILABLE = frozenset({_S.RELEASING, _S.SANITIZING, _S.QUARANTINED})
 """States that Placement sees as `reserved`: neither claimable nor backing a claim."""
 

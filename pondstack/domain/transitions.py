@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from pondstack.domain.causes import Cause, stored
 from pondstack.domain.errors import IllegalTransition
 from pondstack.domain.lending import Buffer
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
-from pondstack.domain.states import AGENT_DOWN, DEVICE_FAILED, OWNED, SliceEvent, SliceState, next_state
+from pondstack.domain.states import OWNED, SliceEvent, SliceState, next_state
 
 Memory = TypeVar("Memory", Slice, Buffer)
 """What somebody owns: both kinds go through the same states by the same rules."""
@@ -36,11 +37,13 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Slices that take the same events. `reason`: why they stay aside, "" for those that do not."""
+    """Slices that take the same events. `reason`, `cause` and `failure`: of those that stay aside."""
 
     events: tuple[SliceEvent, ...]
-    reason: str
     items: tuple[Slice, ...]
+    reason: str = ""
+    cause: Cause | None = None
+    failure: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,12 @@ def transition(
     host: str | None = None,
     allocation_uuid: str | None = None,
     reason: str = "",
+    cause: Cause | None = None,
 ) -> Memory:
-    """Return the slice or buffer after `event`. ASSIGN names the new owner; a quarantine may name a free one's cause.
+    """Return the slice or buffer after `event`. ASSIGN names the new owner; a quarantine may name who holds a free one.
 
-    Raises IllegalTransition, ValueError (an assignment without owner).
+    Raises IllegalTransition, ValueError (an assignment without owner, a quarantine without a cause or whose reason does
+    not begin with it).
     """
     state = next_state(item.state, event)
     if event is SliceEvent.RECLAIM and not _reclaimable(item):
@@ -73,6 +78,8 @@ def transition(
             raise ValueError("what is assigned needs a host and an allocation")
         return replace(item, state=state, host=host, allocation_uuid=allocation_uuid, epoch=epoch, reason="")
     if event is SliceEvent.QUARANTINE:
+        if cause is None or stored(state, None, None, reason).cause is not cause:
+            raise ValueError(f"the reason of a quarantine begins with its cause; {cause} has {reason!r}")
         owned = item.state in OWNED
         return replace(
             item,
@@ -81,10 +88,11 @@ def transition(
             allocation_uuid=item.allocation_uuid if owned else allocation_uuid,
             epoch=epoch,
             reason=reason,
+            cause=cause,
         )
     if state in OWNED:
-        return replace(item, state=state, epoch=epoch, reason=reason)
-    return replace(item, state=state, host=None, allocation_uuid=None, epoch=epoch, reason=reason)
+        return replace(item, state=state, epoch=epoch, reason=reason, cause=None)
+    return replace(item, state=state, host=None, allocation_uuid=None, epoch=epoch, reason=reason, cause=None)
 
 
 def reclaimable(items: Sequence[Slice]) -> list[Slice]:
@@ -95,20 +103,23 @@ def reclaimable(items: Sequence[Slice]) -> list[Slice]:
 
 def _reclaimable(item: Slice | Buffer) -> bool:
     if item.state is SliceState.QUARANTINED:
-        return bool(item.reason.startswith(AGENT_DOWN) and item.host and item.allocation_uuid)
+        return bool(item.cause is Cause.AGENT_DOWN and item.host and item.allocation_uuid)
     return item.state is SliceState.RELEASING
 
 
 def fates(items: Iterable[Slice]) -> list[Fate]:
     """Return what becomes of an allocation's slices once their host has said "I do not hold it"."""
-    groups: dict[tuple[SliceState, str], list[Slice]] = {}
+    free: dict[SliceState, list[Slice]] = {}
+    aside: dict[tuple[str, int | None], list[Slice]] = {}
     for item in items:
-        stays = item.state is SliceState.QUARANTINED and item.reason.startswith(DEVICE_FAILED)
-        groups.setdefault((item.state, item.reason if stays else ""), []).append(item)
-    aside = (SliceEvent.AUDIT, SliceEvent.QUARANTINE)
+        if item.cause is Cause.DEVICE_FAILED:
+            aside.setdefault((item.reason, item.failure), []).append(item)
+        else:
+            free.setdefault(item.state, []).append(item)
+    stay = (SliceEvent.AUDIT, SliceEvent.QUARANTINE)
     return [
-        Fate(aside if reason else LET_GO[state], reason, tuple(mine))
-        for (state, reason), mine in sorted(groups.items(), key=lambda group: group[0])
+        *(Fate(LET_GO[state], tuple(free[state])) for state in sorted(free)),
+        *(Fate(stay, tuple(mine), reason, Cause.DEVICE_FAILED, failure) for (reason, failure), mine in aside.items()),
     ]
 
 
@@ -128,8 +139,8 @@ def _slice_violations(view: LedgerView) -> Iterable[Violation]:
             yield Violation("owner_missing", subject, f"it is {item.state} without an owner")
         if item.state in (SliceState.FREE, SliceState.SANITIZING) and (item.host or item.allocation_uuid):
             yield Violation("owner_left", subject, f"it is {item.state} and still names {item.host}")
-        if item.state is SliceState.QUARANTINED and not item.reason:
-            yield Violation("reason_missing", subject, "it is quarantined without a reason")
+        if item.state is SliceState.QUARANTINED and item.cause is None:
+            yield Violation("cause_missing", subject, "it is quarantined without a cause")
         if item.state in OWNED and item.allocation_uuid not in view.allocations:
             yield Violation("owner_unknown", subject, f"its allocation {item.allocation_uuid} does not exist")
 

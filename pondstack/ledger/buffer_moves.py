@@ -1,13 +1,14 @@
 """What an operation does to buffers, for whoever keeps them, and as the journal keeps it. Pure.
 
-A move is {"lender", "indexes", "from", "to", "host", "allocation", "reason"}, as with slices (slice_moves.py); a
-follower reads buffers anew instead of replaying them, so that this is for the eyes of operators.
+A move is {"lender", "indexes", "from", "to", "host", "allocation", "reason", "cause"}, as with slices (slice_moves.py);
+a follower reads buffers anew instead of replaying them, so that this is for the eyes of operators.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pondstack.domain.causes import Cause
 from pondstack.domain.lending import Buffer
 from pondstack.domain.states import SliceEvent, SliceState
 from pondstack.domain.transitions import transition
@@ -35,6 +36,7 @@ class BufferSwap(NamedTuple):
             "host": self.after.host,
             "allocation": self.after.allocation_uuid,
             "reason": self.after.reason,
+            "cause": self.after.cause and str(self.after.cause),
         }
 
 
@@ -45,6 +47,7 @@ def plan(
     host: str | None = None,
     allocation_uuid: str | None = None,
     reason: str = "",
+    cause: Cause | None = None,
 ) -> list[BufferSwap]:
     """Return what takes buffers through `events`, as pondstack.ledger.slice_moves.plan; raises IllegalTransition."""
     groups: dict[tuple[SliceState, str | None, Buffer], list[int]] = {}
@@ -52,7 +55,7 @@ def plan(
         after = item
         for event in events:
             after = transition(
-                after, event, epoch=epoch, host=host, allocation_uuid=allocation_uuid, reason=reason[:1000]
+                after, event, epoch=epoch, host=host, allocation_uuid=allocation_uuid, reason=reason[:1000], cause=cause
             )
         pattern = replace(after, index=0, offset_mib=0, generation=0, promised_to=None, leaving=False, epoch=epoch)
         groups.setdefault((item.state, item.allocation_uuid, pattern), []).append(item.index)

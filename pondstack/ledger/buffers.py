@@ -14,10 +14,11 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.engine import Database
 from pondstack.db.store.journal import fingerprint
 from pondstack.domain import buffer_choice
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import BadRequest, Conflict, IllegalTransition, NotFound
-from pondstack.domain.lending import LENDER_LOST, Buffer, Lender, LenderKind, RemoteAllocation
+from pondstack.domain.lending import Buffer, Lender, LenderKind, RemoteAllocation
 from pondstack.domain.requests import BorrowRequest
-from pondstack.domain.states import HOST_FENCED, OWNED, SliceEvent, SliceState
+from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.domain.transitions import LET_GO
 from pondstack.ledger.buffer_moves import BUFFER_MOVES
 from pondstack.ledger.buffer_terms import buffers_for, given, present, withdrawable
@@ -298,7 +299,7 @@ class Lending:
                 for item in self._tables.buffers.of_allocation(session, allocation_uuid)
                 if item.host == host and (only is None or (item.incarnation, item.index) in set(only))
             ]
-            lost = [item for item in mine if item.reason.startswith(LENDER_LOST)]
+            lost = [item for item in mine if item.cause is Cause.LENDER_LOST]
             kept = [item for item in mine if item not in lost]
             moves: Moves = []
             for state in sorted({item.state for item in kept}):
@@ -329,7 +330,7 @@ class Lending:
 
     def _fence_lent(self, session: Session, name: str, why: str) -> Moves:
         mine = [item for item in self._tables.buffers.of_borrower(session, name) if item.state in OWNED]
-        moves = self._move_buffers(session, mine, SliceEvent.QUARANTINE, reason=why)
+        moves = self._move_buffers(session, mine, SliceEvent.QUARANTINE, reason=why, cause=Cause.HOST_FENCED)
         self._lose(session, self._tables.buffers.of_lender(session, name))
         known = self._tables.buffers.lender(session, name)
         if known is not None:
@@ -342,10 +343,11 @@ class Lending:
         """Forget buffers whose memory is gone, or set them aside for their owners to let go; returns how many."""
         owned = [item for item in gone if item.state in OWNED]
         aside = [item for item in gone if item.state is SliceState.QUARANTINED and item.allocation_uuid]
-        why = f"{LENDER_LOST}: its lender does not have this memory any more"
+        cause = Cause.LENDER_LOST
+        why = {"reason": cause.reason("its lender does not have this memory any more"), "cause": cause}
         self._tables.buffers.remove(session, [item for item in gone if item not in owned and item not in aside])
-        self._tables.buffers.mark(session, aside, {"reason": why})
-        moves = self._move_buffers(session, owned, SliceEvent.QUARANTINE, reason=why)
+        self._tables.buffers.mark(session, aside, why)
+        moves = self._move_buffers(session, owned, SliceEvent.QUARANTINE, **why)
         if moves:
             effect = {BUFFER_MOVES: moves, MOVES: []}
             self._tables.journal.record(session, str(uuid4()), "lender_lost", fingerprint({}), self.epoch, effect)
@@ -382,4 +384,4 @@ class Lending:
 
 def is_fenced(item: Buffer) -> bool:
     """Return whether a buffer is aside because its borrower was fenced."""
-    return item.state is SliceState.QUARANTINED and item.reason.startswith(HOST_FENCED)
+    return item.cause is Cause.HOST_FENCED

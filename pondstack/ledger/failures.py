@@ -13,8 +13,8 @@ from uuid import NAMESPACE_OID, uuid4, uuid5
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.engine import Database
-from pondstack.domain.model import Slice
-from pondstack.domain.states import DEVICE_FAILED, HOST_FENCED, OWNED, SliceEvent, SliceState
+from pondstack.domain.causes import Cause, failure_detail
+from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.ledger.buffer_moves import BUFFER_MOVES
 from pondstack.ledger.slice_moves import MOVES
 from pondstack.ledger.store import Moves, Tables
@@ -44,11 +44,6 @@ class MemoryFailed:
     detected_at: float
 
 
-def failure_of(number: int) -> str:
-    """Return how the reason of all slices begins that the `number`th failure of their pool set aside."""
-    return f"{DEVICE_FAILED}: failure {number} of "
-
-
 class Failures:
     """Methods of the Ledger."""
 
@@ -62,20 +57,24 @@ class Failures:
     ) -> dict[str, Any]:
         raise NotImplementedError
 
-    def fail_allocation(self, allocation_uuid: str, failure: int, reason: str, *, tell: bool) -> int:
+    def fail_allocation(self, allocation_uuid: str, failure: int, about: str, *, tell: bool) -> int:
         """Set an allocation aside because its device failed; returns how many slices changed.
 
         It keeps its owner, whose guest may still run; what was aside for another reason gets this one. With `tell`
-        somebody has to be told, once for each allocation and `failure`, the pool's count of them.
+        somebody has to be told, once for each allocation and `failure`, the pool's count of them. `about`: the pool,
+        for the reason.
         """
+        reason = Cause.DEVICE_FAILED.reason(failure_detail(failure, about))
         operation_id = str(uuid5(NAMESPACE_OID, f"pondstack failure {failure} of allocation {allocation_uuid}"))
 
         def work(session: Session) -> dict[str, Any]:
             slices = self._tables.slices
             mine = slices.of_allocation(session, allocation_uuid)
             held = [item for item in mine if item.state in OWNED]
-            aside = [_with_reason(item, reason, self.epoch) for item in mine if item.state is SliceState.QUARANTINED]
-            moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=reason)
+            why: dict[str, Any] = {"reason": reason, "cause": Cause.DEVICE_FAILED, "failure": failure}
+            there = [item for item in mine if item.state is SliceState.QUARANTINED]
+            aside = [replace(item, epoch=self.epoch, **why) for item in there]
+            moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, **why)
             moves += slices.move(session, aside, epoch=self.epoch)
             event = self._tables.allocations.facts(session, allocation_uuid) if tell else None
             told = event and {**event, "reason": reason}
@@ -108,8 +107,10 @@ class Failures:
         def work(session: Session) -> dict[str, Any]:
             self._tables.pools.fence_host(session, name, reason, None if force else self._down)
             held = [item for item in self._tables.slices.of_host(session, name) if item.state in OWNED]
-            why = f"{HOST_FENCED}: {reason}"
-            moves = self._tables.slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=why)
+            why = Cause.HOST_FENCED.reason(reason)
+            moves = self._tables.slices.move(
+                session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=why, cause=Cause.HOST_FENCED
+            )
             lent = self._fence_lent(session, name, why)
             return {"slices": [item.index for item in held], MOVES: moves, BUFFER_MOVES: lent}
 
@@ -128,7 +129,3 @@ class Failures:
             return {MOVES: []}
 
         self._once(operation_id or str(uuid4()), "unfence_host", {"name": name}, work)
-
-
-def _with_reason(item: Slice, reason: str, epoch: int) -> Slice:
-    return replace(item, reason=reason, epoch=epoch)

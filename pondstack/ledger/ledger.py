@@ -17,6 +17,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.store.journal import fingerprint
 from pondstack.db.store.pools import Receipt
 from pondstack.domain.allocator import choose_extents
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, NotAligned, NotFound, PoolFragmented, PoolShortage
 from pondstack.domain.model import PoolState, Slice, indexes_of
 from pondstack.domain.requests import AssignRequest
@@ -170,7 +171,8 @@ class Ledger(Lending, Failures):
                 mine = []
             moves = []
             for fate in fates(mine):
-                moves += self._move(session, fate.items, *fate.events, reason=fate.reason)
+                why = {"reason": fate.reason, "cause": fate.cause, "failure": fate.failure}
+                moves += self._move(session, fate.items, *fate.events, **why)
             self._tables.allocations.drop_empty(session, [allocation_uuid])
             pool_uuid = mine[0].pool_uuid if mine else None
             return {"pool_uuid": pool_uuid, "slices": [item.index for item in mine], MOVES: moves}
@@ -247,12 +249,13 @@ class Ledger(Lending, Failures):
 
         return self._count("reclaim", {"allocation_uuid": allocation_uuid}, work)
 
-    def quarantine_allocation(self, allocation_uuid: str, reason: str) -> int:
+    def quarantine_allocation(self, allocation_uuid: str, cause: Cause, detail: str) -> int:
         """Set all owned slices of an allocation aside; they keep their owner as the cause. Returns how many."""
 
         def work(session: Session) -> dict[str, Any]:
             held = [item for item in self._tables.slices.of_allocation(session, allocation_uuid) if item.state in OWNED]
-            moves = self._move(session, held, SliceEvent.QUARANTINE, reason=reason)
+            why = cause.reason(detail)
+            moves = self._move(session, held, SliceEvent.QUARANTINE, reason=why, cause=cause)
             return {"slices": [item.index for item in held], MOVES: moves}
 
         return self._count("quarantine", {"allocation_uuid": allocation_uuid}, work)
@@ -261,19 +264,25 @@ class Ledger(Lending, Failures):
         self,
         pool_uuid: str,
         indexes: Iterable[int],
-        reason: str,
+        cause: Cause,
+        detail: str,
         *,
+        failure: int | None = None,
         host: str | None = None,
         allocation_uuid: str | None = None,
     ) -> int:
-        """Set those slices aside that nobody owns; `host` and `allocation_uuid` name the cause. Returns how many."""
+        """Set those slices aside that nobody owns; returns how many.
+
+        `host` and `allocation_uuid`: who holds them all the same. `failure`: of the device, with DEVICE_FAILED.
+        """
         wanted = sorted(indexes)
 
         def work(session: Session) -> dict[str, Any]:
             loose = (SliceState.FREE, SliceState.SANITIZING)
             found = [item for item in self._tables.slices.at(session, pool_uuid, wanted) if item.state in loose]
-            cause = {"host": host, "allocation_uuid": allocation_uuid}
-            moves = self._move(session, found, SliceEvent.QUARANTINE, reason=reason, **cause)
+            why = {"reason": cause.reason(detail), "cause": cause, "failure": failure}
+            holder = {"host": host, "allocation_uuid": allocation_uuid}
+            moves = self._move(session, found, SliceEvent.QUARANTINE, **why, **holder)
             return {"slices": [item.index for item in found], MOVES: moves}
 
         return self._count("quarantine", {"pool_uuid": pool_uuid, "indexes": wanted}, work)

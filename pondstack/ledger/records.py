@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
+from pondstack.domain.causes import Cause
+
 
 @dataclass(frozen=True, slots=True)
 class PoolRecord:
@@ -34,6 +36,7 @@ class SliceRecord:
     consumer_uuid: str | None
     epoch: int
     reason: str
+    cause: Cause | None
     changed_at: float
 
 
@@ -121,6 +124,7 @@ class BufferRecord:
     leaving: bool
     epoch: int
     reason: str
+    cause: Cause | None
     changed_at: float
 
 

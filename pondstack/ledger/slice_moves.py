@@ -1,13 +1,15 @@
 """Moves: what an operation does to slices, as the journal keeps it, and the slices that replaying them gives. Pure.
 
-A move is {"pool", "indexes", "from", "to", "host", "allocation", "reason"}: slices of one pool that went from one state
-to another, and whose they are afterwards. "from" is None for slices that a device brought along.
+A move is {"pool", "indexes", "from", "to", "host", "allocation", "reason", "cause", "failure"}: slices of one pool that
+went from one state to another, and whose they are afterwards. "from" is None for slices that a device brought along.
+The former release neither writes nor reads "cause" and "failure".
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from pondstack.domain.causes import Cause, stored
 from pondstack.domain.model import Slice
 from pondstack.domain.states import SliceEvent, SliceState
 from pondstack.domain.transitions import transition
@@ -40,18 +42,22 @@ def plan(
     host: str | None = None,
     allocation_uuid: str | None = None,
     reason: str = "",
+    cause: Cause | None = None,
+    failure: int | None = None,
 ) -> list[Swap]:
     """Return what takes slices through `events`, for whoever keeps them to carry out; raises IllegalTransition.
 
-    Without an event they stay in their state and get the reason that `items` give them.
+    Without an event they stay in their state and get the reason, cause and failure that `items` give them.
     """
     groups: dict[tuple[SliceState, str | None, Slice], list[int]] = {}
     for item in items:
         after = item
         for event in events:
             after = transition(
-                after, event, epoch=epoch, host=host, allocation_uuid=allocation_uuid, reason=reason[:1000]
+                after, event, epoch=epoch, host=host, allocation_uuid=allocation_uuid, reason=reason[:1000], cause=cause
             )
+        if events:
+            after = replace(after, failure=failure if after.cause is Cause.DEVICE_FAILED else None)
         pattern = replace(after, index=0, epoch=epoch)
         groups.setdefault((item.state, item.allocation_uuid, pattern), []).append(item.index)
     return [Swap(*group, indexes) for group, indexes in groups.items()]
@@ -67,6 +73,8 @@ def describe(before: SliceState | None, after: Slice, indexes: Iterable[int]) ->
         "host": after.host,
         "allocation": after.allocation_uuid,
         "reason": after.reason,
+        "cause": after.cause and str(after.cause),
+        "failure": after.failure,
     }
 
 
@@ -80,12 +88,16 @@ def replay(slices: Mapping[Key, Slice], moves: Iterable[Mapping[str, Any]], epoc
             found = None if before is None else str(before.state)
             if found != move["from"]:
                 raise OutOfStep(f"slice {key[0]}/{index} is {found} and cannot go from {move['from']} to {move['to']}")
+            state = SliceState(move["to"])
+            cause, failure = stored(state, move.get("cause"), move.get("failure"), move["reason"])
             changed[key] = replace(
                 before or Slice(*key),
-                state=SliceState(move["to"]),
+                state=state,
                 host=move["host"],
                 allocation_uuid=move["allocation"],
                 epoch=epoch if before else 0,
                 reason=move["reason"],
+                cause=cause,
+                failure=failure,
             )
     return changed

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pondstack.db.store import allocations, buffers, journal, pools, slices, splits
 from pondstack.db.store.leadership import check_epoch
 from pondstack.db.store.pools import Receipt
+from pondstack.domain.causes import Cause
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
 from pondstack.domain.model import Pool, PoolState, Slice
 from pondstack.domain.sizing import Split
@@ -97,6 +98,8 @@ class Slices(Protocol):
         host: str | None = None,
         allocation_uuid: str | None = None,
         reason: str = "",
+        cause: Cause | None = None,
+        failure: int | None = None,
     ) -> Moves: ...
 
 
@@ -124,6 +127,7 @@ class Buffers(Protocol):
         host: str | None = None,
         allocation_uuid: str | None = None,
         reason: str = "",
+        cause: Cause | None = None,
     ) -> Moves: ...
     def mark(self, tx: Transaction, items: Iterable[Buffer], values: Mapping[str, Any], /) -> None: ...
     def renew(self, tx: Transaction, items: Iterable[Buffer], /) -> None: ...

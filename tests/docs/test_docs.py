@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from pondstack.domain.causes import Cause
 from pondstack.domain.states import TRANSITIONS, SliceState
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,3 +133,8 @@ def test_the_architecture_page_gives_a_reason_for_each_large_folder() -> None:
     sizes = Counter(str(Path(name).parent) for name in tracked.splitlines() if not name.endswith("__init__.py"))
     reasons = page.split("## Folders with more than 15 modules")[1]
     assert not [folder for folder, modules in sizes.items() if modules > 15 and f"`{folder}/`" not in reasons]
+
+
+def test_every_cause_of_a_quarantine_is_documented() -> None:
+    text = (DOC / "reference" / "state-machine.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE) == sorted(Cause)

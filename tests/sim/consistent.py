@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pondstack.controller.pool.inventory import wanted_inventory
-from pondstack.controller.pool.sanitizer import SANITIZE_FAILED
+from pondstack.domain.causes import Cause
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from tests.fixtures.memory_host import ATTACHMENTS
@@ -41,7 +41,7 @@ def _slices(rack: "Rack", view: RackView) -> list[str]:
         item = aged.item
         entry = rack.watch.devices[item.pool_uuid].table.get(item.index)
         about = f"slice {item.index} is {item.state} ({item.reason}), the device says {entry}"
-        if item.state is SliceState.QUARANTINED and item.reason.startswith(SANITIZE_FAILED):
+        if item.cause is Cause.SANITIZE_FAILED:
             continue
         if item.state not in (SliceState.FREE, SliceState.ONLINE) or (item.state is SliceState.FREE) != (entry is None):
             found.append(about)

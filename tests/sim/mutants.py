@@ -14,6 +14,7 @@ from pondstack.controller.pool import inventory, sanitizer
 from pondstack.controller.reconcile import applier, reconciler
 from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.rules import reports, rules
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable
 from pondstack.ha import candidate
 from pondstack.ledger import ledger
@@ -228,7 +229,7 @@ def silent_host_is_freed() -> Iterator[None]:
     plain = applier.Applier._execute
 
     def execute(self: Any, action: Any) -> bool:
-        if isinstance(action, act.QuarantineAllocation) and action.reason.startswith("agent_down"):
+        if isinstance(action, act.QuarantineAllocation) and action.cause is Cause.AGENT_DOWN:
             item = self._reader.allocation(action.allocation_uuid)
             self._ledger.release(str(applier.uuid4()), item.uuid, item.host)
             return True

@@ -5,14 +5,16 @@ from typing import Any
 from pondstack.domain.errors import NotFound
 from pondstack.ledger.records import BufferRecord
 from pondstack_api import render
+from pondstack_api.handlers.slice import CAUSES_SINCE
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
 _INDEX_DIGITS = 9
 
 
-def body(record: BufferRecord) -> dict[str, Any]:
-    """Return a buffer as the API shows it."""
+def body(record: BufferRecord, version: tuple[int, int]) -> dict[str, Any]:
+    """Return a buffer as the API shows it in a microversion."""
+    cause = {"cause": record.cause} if version >= CAUSES_SINCE else {}
     return {
         "lender": record.lender,
         "incarnation": record.incarnation,
@@ -30,6 +32,7 @@ def body(record: BufferRecord) -> dict[str, Any]:
         "leaving": record.leaving,
         "epoch": record.epoch,
         "reason": record.reason,
+        **cause,
         "changed_at": render.time(record.changed_at),
     }
 
@@ -45,7 +48,9 @@ def list_buffers(request: Request) -> Reply:
             lender, state=query.get("state"), host=query.get("host"), limit=limit, marker=query.get("marker")
         )
 
-    return page(request, "buffers", f"/lenders/{lender}/buffers", fetch, _key, body)
+    return page(
+        request, "buffers", f"/lenders/{lender}/buffers", fetch, _key, lambda record: body(record, request.version)
+    )
 
 
 def show_buffer(request: Request) -> Reply:
@@ -53,7 +58,7 @@ def show_buffer(request: Request) -> Reply:
     lender, text = request.args["host"], request.args["index"]
     if not (text.isascii() and text.isdigit() and len(text) <= _INDEX_DIGITS):
         raise NotFound(f"host {lender} lends no buffer {text}; buffers are numbered from 0")
-    return Reply(body(request.services.reader.buffer(lender, int(text))))
+    return Reply(body(request.services.reader.buffer(lender, int(text)), request.version))
 
 
 def _key(record: BufferRecord) -> str:

@@ -8,11 +8,13 @@ from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
+CAUSES_SINCE = (1, 6)
 _INDEX_DIGITS = 9
 
 
-def body(record: SliceRecord) -> dict[str, Any]:
-    """Return a slice as the API shows it."""
+def body(record: SliceRecord, version: tuple[int, int]) -> dict[str, Any]:
+    """Return a slice as the API shows it in a microversion."""
+    cause = {"cause": record.cause} if version >= CAUSES_SINCE else {}
     return {
         "pool_uuid": record.pool_uuid,
         "pool_name": record.pool_name,
@@ -23,6 +25,7 @@ def body(record: SliceRecord) -> dict[str, Any]:
         "consumer_uuid": record.consumer_uuid,
         "epoch": record.epoch,
         "reason": record.reason,
+        **cause,
         "changed_at": render.time(record.changed_at),
     }
 
@@ -42,7 +45,14 @@ def list_slices(request: Request) -> Reply:
             marker=int(marker) if marker is not None else None,
         )
 
-    return page(request, "slices", f"/pools/{pool.uuid}/slices", fetch, lambda record: record.index, body)
+    return page(
+        request,
+        "slices",
+        f"/pools/{pool.uuid}/slices",
+        fetch,
+        lambda record: record.index,
+        lambda record: body(record, request.version),
+    )
 
 
 def show_slice(request: Request) -> Reply:
@@ -52,4 +62,4 @@ def show_slice(request: Request) -> Reply:
     text = request.args["index"]
     if not (text.isascii() and text.isdigit() and len(text) <= _INDEX_DIGITS):
         raise NotFound(f"pool {pool.name} has no slice {text}; slices are numbered 0 to {pool.slices_total - 1}")
-    return Reply(body(reader.slice(pool.uuid, int(text))))
+    return Reply(body(reader.slice(pool.uuid, int(text)), request.version))

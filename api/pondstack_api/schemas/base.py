@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pondstack.domain.causes import Cause
+
 Schema = dict[str, Any]
 
 UUID: Schema = {
@@ -41,6 +43,7 @@ STATE_OF_SLICE: Schema = {
     "enum": ["free", "assigning", "online", "releasing", "sanitizing", "quarantined"],
     "description": "one of free, assigning, online, releasing, sanitizing, quarantined",
 }
+CAUSE: Schema = {"type": "string", "enum": [str(cause) for cause in Cause]}
 
 
 def closed(properties: dict[str, Schema], optional: tuple[str, ...] = ()) -> Schema:

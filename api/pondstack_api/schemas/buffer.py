@@ -23,8 +23,10 @@ BUFFER = base.closed(
         "leaving": base.described(base.FLAG, "whether its lender wants it back: nobody gets it any more"),
         "epoch": base.described(base.COUNT, "epoch of the controller that changed it last"),
         "reason": base.described(base.TEXT, "why it is in this state, where that needs a word"),
+        "cause": base.nullable(base.described(base.CAUSE, "why it is quarantined; null: it is not; since 1.6")),
         "changed_at": base.described(base.TIME, "when its state changed (ISO 8601, UTC)"),
-    }
+    },
+    optional=("cause",),
 )
 BUFFERS = base.page("buffers", BUFFER)
 LIST_QUERY = base.query(

@@ -13,8 +13,10 @@ SLICE = base.closed(
         "consumer_uuid": base.nullable(base.described(base.UUID, "instance that the slice belongs to")),
         "epoch": base.described(base.COUNT, "epoch of the controller that changed it last"),
         "reason": base.described(base.TEXT, "why it is in this state, where that needs a word"),
+        "cause": base.nullable(base.described(base.CAUSE, "why it is quarantined; null: it is not; since 1.6")),
         "changed_at": base.described(base.TIME, "when its state changed (ISO 8601, UTC)"),
-    }
+    },
+    optional=("cause",),
 )
 SLICES = base.page("slices", SLICE)
 LIST_QUERY = base.query(

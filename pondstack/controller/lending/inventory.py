@@ -10,8 +10,9 @@ from uuid import UUID
 from oslo_log import log
 
 from pondstack.clients.placement import Inventory, Placement
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import PondError
-from pondstack.domain.lending import LENDER_LOST, REMOTE_CLASS, Buffer
+from pondstack.domain.lending import REMOTE_CLASS, Buffer
 from pondstack.domain.states import SliceState
 from pondstack.domain.units import SHARING_TRAIT
 from pondstack.ledger.ledger import Ledger
@@ -27,7 +28,7 @@ AGGREGATE = str(UUID("0b9c2a6d-0f43-5d0e-8f51-7b1f2f6a9c35"))
 def wanted(buffers: Iterable[Buffer], unguaranteed: Iterable[str]) -> Inventory | None:
     """Return the inventory record in MiB, None when nothing is lent."""
     swap = set(unguaranteed)
-    there = [item for item in buffers if not item.reason.startswith(LENDER_LOST)]
+    there = [item for item in buffers if item.cause is not Cause.LENDER_LOST]
     if not there:
         return None
     size, total = there[0].size_mib, sum(item.size_mib for item in there)

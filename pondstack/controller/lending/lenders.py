@@ -14,8 +14,9 @@ from oslo_log import log
 
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.domain import buffer_choice
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError, Unavailable
-from pondstack.domain.lending import LENDER_LOST, Buffer, LenderKind
+from pondstack.domain.lending import Buffer, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
 from pondstack.ledger.buffers import is_fenced
@@ -231,7 +232,7 @@ def _generations(items: Iterable[Buffer]) -> dict[int, int]:
 
 
 def _lost(item: Buffer) -> bool:
-    return item.state is SliceState.QUARANTINED and item.reason.startswith(LENDER_LOST)
+    return item.cause is Cause.LENDER_LOST
 
 
 def _free(item: Buffer) -> bool:

@@ -10,6 +10,7 @@ from oslo_log import log
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.db.read.reader import SqlReader
 from pondstack.devices.base import PoolDevice
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import DeviceFailed, InUse, PermissionHeld, PondError, StaleEpoch
 from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
@@ -17,8 +18,6 @@ from pondstack.ledger.ledger import Ledger
 LOG = log.getLogger(__name__)
 CHUNK_SLICES = 8
 """How many slices are zeroed between two writes of the ledger."""
-
-SANITIZE_FAILED = "sanitize_failed"
 
 
 class Sanitizer:
@@ -74,9 +73,9 @@ class Sanitizer:
                 failed[index] = error
         if done:
             self._ledger.sanitized(uuid, done)
-        for index, cause in failed.items():
-            LOG.error("Slice %d of pool %s is quarantined: %s", index, uuid, cause)
-            self._ledger.quarantine_slices(uuid, [index], f"{SANITIZE_FAILED}: {cause}")
+        for index, why in failed.items():
+            LOG.error("Slice %d of pool %s is quarantined: %s", index, uuid, why)
+            self._ledger.quarantine_slices(uuid, [index], Cause.SANITIZE_FAILED, str(why))
         self._changed()
 
     def _zero(self, device: PoolDevice, index: int) -> None:

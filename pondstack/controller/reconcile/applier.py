@@ -84,18 +84,20 @@ class Applier:
                 return ledger.begin_release(allocation_uuid, reason) > 0
             case act.Reclaim(allocation_uuid):
                 return ledger.reclaim(allocation_uuid) > 0
-            case act.QuarantineAllocation(allocation_uuid, reason):
-                return ledger.quarantine_allocation(allocation_uuid, reason) > 0
-            case act.FailAllocation(allocation_uuid, failure, reason, tell):
-                changed = ledger.fail_allocation(allocation_uuid, failure, reason, tell=tell) > 0
+            case act.QuarantineAllocation(allocation_uuid, cause, detail):
+                return ledger.quarantine_allocation(allocation_uuid, cause, detail) > 0
+            case act.FailAllocation(allocation_uuid, failure, about, tell):
+                changed = ledger.fail_allocation(allocation_uuid, failure, about, tell=tell)
                 self._notify()
-                return changed
+                return changed > 0
             case act.FenceSlices(host, pool_uuid, indexes):
                 self._devices.get(pool_uuid).fence(host, indexes, epoch=ledger.epoch)
                 return ledger.audit_slices(pool_uuid, indexes, f"the device keeps the fenced host {host} out") > 0
-            case act.QuarantineSlices(pool_uuid, indexes, reason, host, allocation_uuid):
-                cause = {"host": host, "allocation_uuid": allocation_uuid}
-                return ledger.quarantine_slices(pool_uuid, indexes, reason, **cause) > 0
+            case act.QuarantineSlices(pool_uuid, indexes, cause, detail, host, allocation_uuid, failure):
+                changed = ledger.quarantine_slices(
+                    pool_uuid, indexes, cause, detail, failure=failure, host=host, allocation_uuid=allocation_uuid
+                )
+                return changed > 0
             case act.AuditSlices(pool_uuid, indexes, reason):
                 return ledger.audit_slices(pool_uuid, indexes, reason) > 0
             case act.Regrant(allocation_uuid):

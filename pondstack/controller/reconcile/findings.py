@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from pondstack.domain.causes import Cause
+
 
 class Severity(StrEnum):
     """`info` is no fault: something under way or as configured."""
@@ -72,7 +74,13 @@ class QuarantineAllocation(Action):
     """Set an allocation's slices aside."""
 
     allocation_uuid: str
-    reason: str
+    cause: Cause
+    detail: str
+
+    @property
+    def reason(self) -> str:
+        """The text for operators."""
+        return self.cause.reason(self.detail)
 
     def __str__(self) -> str:
         return "quarantine its slices"
@@ -80,11 +88,14 @@ class QuarantineAllocation(Action):
 
 @dataclass(frozen=True, slots=True)
 class FailAllocation(Action):
-    """Set an allocation aside whose device has failed, for the `failure`th time; `tell` its guest's operator once."""
+    """Set an allocation aside whose device has failed, for the `failure`th time; `tell` its guest's operator once.
+
+    `about`: the pool, for the reason.
+    """
 
     allocation_uuid: str
     failure: int
-    reason: str
+    about: str
     tell: bool
 
     def __str__(self) -> str:
@@ -105,13 +116,23 @@ class FenceSlices(Action):
 
 @dataclass(frozen=True, slots=True)
 class QuarantineSlices(Action):
-    """Set slices aside that the ledger takes for free; `host` and `allocation_uuid` are the cause."""
+    """Set slices aside that the ledger takes for free; `host` and `allocation_uuid`: who holds them all the same.
+
+    `failure`: of their device, with the cause DEVICE_FAILED.
+    """
 
     pool_uuid: str
     indexes: tuple[int, ...]
-    reason: str
+    cause: Cause
+    detail: str
     host: str | None = None
     allocation_uuid: str | None = None
+    failure: int | None = None
+
+    @property
+    def reason(self) -> str:
+        """The text for operators."""
+        return self.cause.reason(self.detail)
 
     def __str__(self) -> str:
         return "quarantine them"

@@ -6,6 +6,7 @@ from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from pondstack.db.models import BufferRow, HostRow, LenderRow, RemoteAllocationRow
+from pondstack.domain.causes import stored
 from pondstack.domain.errors import BadRequest, NotFound
 from pondstack.domain.states import SliceState
 from pondstack.ledger.records import BufferRecord, LenderRecord
@@ -127,5 +128,6 @@ def _buffer(row: BufferRow, of: LenderRow, borrowed: RemoteAllocationRow | None)
         leaving=row.leaving,
         epoch=row.epoch,
         reason=row.reason,
+        cause=stored(SliceState(row.state), row.cause, None, row.reason).cause,
         changed_at=row.changed_at,
     )

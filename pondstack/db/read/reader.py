@@ -15,6 +15,7 @@ from pondstack.db.read import lending
 from pondstack.db.read.rack import read_rack
 from pondstack.db.store import controllers, telemetry
 from pondstack.db.store.leadership import ROW
+from pondstack.domain.causes import stored
 from pondstack.domain.errors import NotFound
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
@@ -286,6 +287,7 @@ def _slice_record(row: SliceRow, pool_name: str, consumer_uuid: str | None) -> S
         consumer_uuid=consumer_uuid,
         epoch=row.epoch,
         reason=row.reason,
+        cause=stored(SliceState(row.state), row.cause, row.failure, row.reason).cause,
         changed_at=row.changed_at,
     )
 

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.retry import CompareAndSetLost
 from pondstack.db.models import BufferRow, HostRow, LenderRow, RemoteAllocationRow, table
+from pondstack.domain.causes import stored
 from pondstack.domain.lending import Buffer, Lender, LenderKind, RemoteAllocation
 from pondstack.domain.states import SliceEvent, SliceState
 from pondstack.ledger.buffer_moves import BufferSwap, plan
@@ -184,6 +185,7 @@ def _found(session: Session, *conditions: Any) -> list[Buffer]:
 
 def to_domain(row: BufferRow, kind: str, size_mib: int) -> Buffer:
     """Return the row as a value of the domain."""
+    state = SliceState(row.state)
     return Buffer(
         lender=row.lender,
         incarnation=row.incarnation,
@@ -191,7 +193,7 @@ def to_domain(row: BufferRow, kind: str, size_mib: int) -> Buffer:
         offset_mib=row.offset_mib,
         size_mib=size_mib,
         kind=LenderKind(kind),
-        state=SliceState(row.state),
+        state=state,
         host=row.host,
         allocation_uuid=row.allocation_uuid,
         generation=row.generation,
@@ -199,6 +201,7 @@ def to_domain(row: BufferRow, kind: str, size_mib: int) -> Buffer:
         leaving=row.leaving,
         epoch=row.epoch,
         reason=row.reason,
+        cause=stored(state, row.cause, None, row.reason).cause,
     )
 
 
@@ -226,6 +229,7 @@ def _swap(session: Session, swap: BufferSwap) -> None:
             generation=rows.c.generation + (1 if swap.assigned else 0),
             epoch=after.epoch,
             reason=after.reason,
+            cause=after.cause,
             changed_at=now_seconds(),
         )
     )

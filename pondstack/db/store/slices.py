@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.retry import CompareAndSetLost
 from pondstack.db.models import SliceRow, table
+from pondstack.domain.causes import stored
 from pondstack.domain.model import Slice
 from pondstack.domain.states import SliceEvent, SliceState
 from pondstack.ledger.slice_moves import Swap, plan
@@ -17,7 +18,9 @@ from pondstack.ledger.slice_moves import Swap, plan
 
 def to_domain(row: SliceRow) -> Slice:
     """Return the row as a value of the domain."""
-    return Slice(row.pool_uuid, row.index, SliceState(row.state), row.host, row.allocation_uuid, row.epoch, row.reason)
+    state = SliceState(row.state)
+    cause, failure = stored(state, row.cause, row.failure, row.reason)
+    return Slice(row.pool_uuid, row.index, state, row.host, row.allocation_uuid, row.epoch, row.reason, cause, failure)
 
 
 def of_allocation(session: Session, allocation_uuid: str) -> list[Slice]:
@@ -71,6 +74,8 @@ def _swap(session: Session, swap: Swap) -> None:
             allocation_uuid=after.allocation_uuid,
             epoch=after.epoch,
             reason=after.reason,
+            cause=after.cause,
+            failure=after.failure,
             changed_at=now_seconds(),
         )
     )

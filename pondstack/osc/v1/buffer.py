@@ -12,7 +12,7 @@ from pondstack.osc.v1 import base, runs
 from pondstack.osc.v1.columns import Maybe, YesNo
 from pondstack.osc.v1.slice import STATES
 
-_SAME = ("lender", "incarnation", "kind", "state", "host", "consumer_uuid", "promised_to", "leaving", "reason")
+_SAME = ("lender", "incarnation", "kind", "state", "host", "consumer_uuid", "promised_to", "leaving", "reason", "cause")
 _LIST: base.Fields = {
     "Lender": ("lender", None),
     "Kind": ("kind", None),
@@ -23,6 +23,7 @@ _LIST: base.Fields = {
     "Promised To": ("promised_to", Maybe),
     "Leaving": ("leaving", YesNo),
     "Reason": ("reason", Maybe),
+    "Cause": ("cause", Maybe),
 }
 _SHOW: base.Fields = {
     "Lender": ("lender", None),
@@ -41,6 +42,7 @@ _SHOW: base.Fields = {
     "Leaving": ("leaving", YesNo),
     "Epoch": ("epoch", None),
     "Reason": ("reason", Maybe),
+    "Cause": ("cause", Maybe),
     "Changed At": ("changed_at", None),
 }
 

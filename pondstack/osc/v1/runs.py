@@ -9,11 +9,11 @@ from pondstack.osc.v1.columns import span
 def joined(items: Iterable[dict[str, Any]], same: tuple[str, ...], title: str) -> Iterator[dict[str, Any]]:
     """Join items that follow each other by `index` and are equal in `same`: `title` is then `0-1`.
 
-    The input is ordered by index.
+    The input is ordered by index. An older API leaves some of `same` out.
     """
     run: list[dict[str, Any]] = []
     for item in items:
-        if run and (item["index"] != run[-1]["index"] + 1 or any(item[key] != run[-1][key] for key in same)):
+        if run and (item["index"] != run[-1]["index"] + 1 or any(item.get(key) != run[-1].get(key) for key in same)):
             yield _one(run, title)
             run = []
         run.append(item)

@@ -8,7 +8,7 @@ from pondstack.osc.v1.columns import Maybe
 
 STATES = ("free", "assigning", "online", "releasing", "sanitizing", "quarantined")
 
-_SAME = ("pool_name", "state", "host", "consumer_uuid", "allocation_uuid", "reason")
+_SAME = ("pool_name", "state", "host", "consumer_uuid", "allocation_uuid", "reason", "cause")
 _LIST: base.Fields = {
     "Pool": ("pool_name", None),
     "Slices": ("slices", None),
@@ -17,6 +17,7 @@ _LIST: base.Fields = {
     "Consumer": ("consumer_uuid", Maybe),
     "Allocation": ("allocation_uuid", Maybe),
     "Reason": ("reason", Maybe),
+    "Cause": ("cause", Maybe),
 }
 _SHOW: base.Fields = {
     "Pool": ("pool_name", None),
@@ -28,6 +29,7 @@ _SHOW: base.Fields = {
     "Allocation": ("allocation_uuid", Maybe),
     "Epoch": ("epoch", None),
     "Reason": ("reason", Maybe),
+    "Cause": ("cause", Maybe),
     "Changed At": ("changed_at", None),
 }
 

@@ -10,6 +10,7 @@ from pondstack.cmd import manage, status
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
 from pondstack.devices.heads import machine_id, read_heads
+from pondstack.domain.causes import Cause
 from pondstack.ledger.ledger import Ledger
 from tests.fixtures import lead
 
@@ -76,7 +77,7 @@ def test_upgrade_check_succeeds_and_warns(configuration, tmp_path, capsys):
     ledger = Ledger(database, lead(database, "test"))
     pool = {"uuid": "u", "name": "pool0", "serial": "S", "driver": "d", "address": {}, "slice_mib": 1024}
     ledger.register_pool(**pool, slices_total=2)
-    ledger.quarantine_slices("u", [1], "sanitize_failed: EIO")
+    ledger.quarantine_slices("u", [1], Cause.SANITIZE_FAILED, "EIO")
     assert check(configuration) == 1
     assert "quarantined slices: {'pool0': 1}" in capsys.readouterr().out
 

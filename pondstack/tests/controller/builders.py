@@ -4,6 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from pondstack.controller.reconcile.observation import Claims, Limits, Observation
 from pondstack.devices.base import Permission
+from pondstack.domain.causes import Cause
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice, indexes_of
 from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
 from pondstack.domain.states import OWNED, SliceState
@@ -42,8 +43,7 @@ class Builder:
         """Add an allocation that all four sources agree on, unless told otherwise."""
         self.allocations[item.uuid] = AgedAllocation(item, age, unclaimed)
         for index in indexes_of(item.extents):
-            owner = (item.host, item.uuid)
-            self.slices[index] = AgedSlice(Slice(POOL, index, state, *owner, reason="for the test"), age)
+            self.put(index, state, age=age, host=item.host, allocation=item.uuid)
             if state in OWNED:
                 self.permissions[index] = Permission(item.host, item.uuid, 1)
         if attached:
@@ -60,9 +60,11 @@ class Builder:
         )
         return self
 
-    def put(self, index, state, *, age=OLD, host=None, allocation=None, reason="for the test"):
-        """Set one slice."""
-        self.slices[index] = AgedSlice(Slice(POOL, index, state, host, allocation, reason=reason), age)
+    def put(self, index, state, *, age=OLD, host=None, allocation=None, cause=Cause.UNKNOWN, failure=None):
+        """Set one slice. The reason is for people: no rule may look at it."""
+        why = {"cause": cause, "failure": failure} if state is SliceState.QUARANTINED else {}
+        item = Slice(POOL, index, state, host, allocation, reason="for the test", **why)
+        self.slices[index] = AgedSlice(item, age)
         return self
 
     def silence(self, host="h1"):

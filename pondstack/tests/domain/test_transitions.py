@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from pondstack.domain.allocator import choose_extents
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import IllegalTransition, PoolShortage
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
-from pondstack.domain.states import AGENT_DOWN, DEVICE_FAILED, HOST_FENCED, OWNED, SliceEvent, SliceState
+from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.domain.transitions import LedgerView, fates, reclaimable, transition, violations
 
 POOLS = {"a": Pool("a", "pool-a", 6), "b": Pool("b", "pool-b", 3)}
@@ -86,15 +87,15 @@ class LedgerMachine(RuleBasedStateMachine):
     def confirm(self, uuid):
         self.move(self.of(uuid), SliceEvent.CONFIRM)
 
-    @rule(uuid=allocations, reason=st.sampled_from([f"{AGENT_DOWN}: silent", f"{HOST_FENCED}: it burns"]))
-    def quarantine_allocation(self, uuid, reason):
-        self.move(self.of(uuid), SliceEvent.QUARANTINE, reason=reason)
+    @rule(uuid=allocations, cause=st.sampled_from(Cause))
+    def quarantine_allocation(self, uuid, cause):
+        self.move(self.of(uuid), SliceEvent.QUARANTINE, reason=cause.reason("for the test"), cause=cause)
 
     @rule(key=st.sampled_from(["a", "b"]), index=st.integers(0, 2), host=st.sampled_from([None, *HOSTS]))
     def quarantine_slice(self, key, index, host):
         item = self.slices[key, index]
         if item.state not in OWNED:
-            self.move([item], SliceEvent.QUARANTINE, reason="found by an audit", host=host)
+            self.move([item], SliceEvent.QUARANTINE, reason="unknown: it was found", cause=Cause.UNKNOWN, host=host)
 
     @rule(uuid=allocations)
     def audit_allocation(self, uuid):
@@ -138,7 +139,7 @@ def broken(code):
         "slice_twice": replace(view, slices=(first, second, second)),
         "owner_missing": replace(view, slices=(first, replace(second, state=SliceState.RELEASING))),
         "owner_left": replace(view, slices=(first, replace(second, host="h1"))),
-        "reason_missing": replace(view, slices=(first, replace(second, state=SliceState.QUARANTINED))),
+        "cause_missing": replace(view, slices=(first, replace(second, state=SliceState.QUARANTINED, reason="x"))),
         "owner_unknown": replace(view, slices=(first, replace(first, index=1, allocation_uuid="y"))),
         "pool_unknown": replace(view, slices=(*view.slices, Slice("z", 0))),
         "total_changed": replace(view, slices=(first,)),
@@ -158,7 +159,7 @@ def test_a_sound_ledger_has_no_violation():
         "slice_twice",
         "owner_missing",
         "owner_left",
-        "reason_missing",
+        "cause_missing",
         "owner_unknown",
         "pool_unknown",
         "total_changed",
@@ -178,29 +179,32 @@ def test_an_assignment_needs_an_owner():
 
 @pytest.mark.parametrize("state", [*sorted(OWNED), SliceState.QUARANTINED])
 def test_what_its_host_lets_go_is_sanitised(state):
-    [fate] = fates([Slice("a", 0, state, "h1", "a1", reason="agent_down")])
+    cause = Cause.AGENT_DOWN if state is SliceState.QUARANTINED else None
+    [fate] = fates([Slice("a", 0, state, "h1", "a1", reason="agent_down", cause=cause)])
     item = fate.items[0]
     for event in fate.events:
-        item = transition(item, event, epoch=1, reason=fate.reason)
-    assert (item.state, item.reason) == (SliceState.SANITIZING, "")
+        item = transition(item, event, epoch=1, reason=fate.reason, cause=fate.cause)
+    assert (item.state, item.reason, item.cause) == (SliceState.SANITIZING, "", None)
 
 
 def test_what_is_on_a_failed_device_stays_aside_without_an_owner():
-    failed = Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", reason=f"{DEVICE_FAILED}: broken")
+    failed = Slice(
+        "a", 0, SliceState.QUARANTINED, "h1", "a1", reason="device_failed: broken", cause=Cause.DEVICE_FAILED
+    )
     [other, fate] = fates([failed, Slice("a", 1, SliceState.ONLINE, "h1", "a1")])
     assert [item.index for item in other.items] == [1]
     item = fate.items[0]
     for event in fate.events:
-        item = transition(item, event, epoch=1, reason=fate.reason)
-    assert (item.state, item.allocation_uuid, item.reason) == (SliceState.QUARANTINED, None, failed.reason)
+        item = transition(item, event, epoch=1, reason=fate.reason, cause=fate.cause)
+    assert item == replace(failed, host=None, allocation_uuid=None, epoch=1)
 
 
 @pytest.mark.parametrize(
     "aside",
     [
-        Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", reason="agent_lost: h1 does not report it"),
-        Slice("a", 0, SliceState.QUARANTINED, "h1", None, reason=f"{AGENT_DOWN}: silent"),
-        Slice("a", 0, SliceState.QUARANTINED, None, "a1", reason=f"{AGENT_DOWN}: silent"),
+        Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", reason="agent_down: no", cause=Cause.AGENT_LOST),
+        Slice("a", 0, SliceState.QUARANTINED, "h1", None, cause=Cause.AGENT_DOWN),
+        Slice("a", 0, SliceState.QUARANTINED, None, "a1", cause=Cause.AGENT_DOWN),
     ],
     ids=["for another reason", "without an allocation", "without a host"],
 )
@@ -211,6 +215,12 @@ def test_what_is_aside_goes_back_to_a_silent_owner_only(aside):
 
 
 def test_what_goes_back_keeps_its_owner_and_loses_its_reason():
-    aside = Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", reason=f"{AGENT_DOWN}: silent")
+    aside = Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", cause=Cause.AGENT_DOWN)
     assert reclaimable([aside, Slice("a", 1, SliceState.ONLINE, "h1", "a1")]) == [aside]
     assert transition(aside, SliceEvent.RECLAIM, epoch=2) == Slice("a", 0, SliceState.ONLINE, "h1", "a1", epoch=2)
+
+
+@pytest.mark.parametrize(("cause", "reason"), [(None, "agent_down: x"), (Cause.AGENT_DOWN, "agent_lost: x")])
+def test_a_quarantine_names_its_cause_and_its_reason_begins_with_it(cause, reason):
+    with pytest.raises(ValueError, match="begins with its cause"):
+        transition(Slice("a", 0), SliceEvent.QUARANTINE, epoch=1, reason=reason, cause=cause)

@@ -5,7 +5,8 @@ from uuid import uuid4
 import pytest
 
 from pondstack.domain import errors
-from pondstack.domain.lending import LENDER_LOST, Lender, LenderKind
+from pondstack.domain.causes import Cause
+from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
 from tests.fixtures.ledgers import report
@@ -181,7 +182,7 @@ def test_a_host_may_take_back_what_somebody_has(lent):
     uuid = lent.borrow("op-1", request(2), BUFFER)["allocation_uuid"]
     assert lend(lent, indexes=[1, 2]) == (0, 1)
     assert states(lent) == ["quarantined", "assigning", "free"]
-    assert lent.buffers("h1")[0].reason.startswith(LENDER_LOST)
+    assert lent.buffers("h1")[0].cause is Cause.LENDER_LOST
     assert lent.give_back("op-2", uuid, "h2", [(LIFE, 0)]) == []
     assert states(lent) == ["assigning", "free"]
 
@@ -200,7 +201,7 @@ def test_a_new_life_of_a_lender_ends_the_loans_of_the_former(lent):
     assert states(lent) == ["assigning", "sanitizing", "free", "free"]
     assert lend(lent, life="", count=0) == (0, 1)
     [left] = lent.buffers("h1")
-    assert (left.state, left.host, left.reason.startswith(LENDER_LOST)) == (SliceState.QUARANTINED, "h2", True)
+    assert (left.state, left.host, left.cause) == (SliceState.QUARANTINED, "h2", Cause.LENDER_LOST)
     new = str(uuid4())
     assert lend(lent, life=new, count=2) == (2, 0)
     assert lent.freshened("h1", LIFE, [0]) == 0, "late word of the former life"

@@ -4,15 +4,14 @@ import pytest
 from sqlalchemy import update
 
 from pondstack.db.models import HostRow
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, HostUnusable, NotFound
-from pondstack.ledger.failures import failure_of
 from pondstack.ledger.ledger import Ledger
 from pondstack.tests.ledger.test_ledger import request, states
 from tests.fixtures import lead
 from tests.fixtures.ledgers import POOL, report
 
-FIRST = failure_of(1) + "pool0"
-SECOND = failure_of(3) + "pool0"
+FIRST = "device_failed: failure 1 of pool0"
 
 
 def assign(ledger, **values):
@@ -30,68 +29,72 @@ def silence(ledger, host, seconds=60.0):
 
 def test_a_failure_sets_aside_and_is_to_be_told_once(ledger, reader):
     asked, uuid = assign(ledger, project_id="p", user_id="u")
-    assert ledger.fail_allocation(uuid, 1, FIRST, tell=True) == 2
+    assert ledger.fail_allocation(uuid, 1, "pool0", tell=True) == 2
     assert states(reader) == ["quarantined", "quarantined", "free", "free"]
-    assert {item.reason for item in reader.slices(POOL, host="h1")} == {FIRST}
+    assert {(item.cause, item.reason) for item in reader.slices(POOL, host="h1")} == {(Cause.DEVICE_FAILED, FIRST)}
+    assert {aged.item.failure for aged in reader.rack().slices} == {1, None}
     (event,) = ledger.untold()
     assert (event.instance_uuid, event.project_id, event.user_id) == (asked.consumer_uuid, "p", "u")
     assert (event.allocation_uuid, event.host, event.pool_name, event.pool_mib) == (uuid, "h1", "pool0", 2048)
-    ledger.fail_allocation(uuid, 1, FIRST, tell=True)
+    ledger.fail_allocation(uuid, 1, "pool0", tell=True)
     assert ledger.untold() == [event]
     ledger.told(event)
     ledger.told(event)
-    ledger.fail_allocation(uuid, 1, FIRST, tell=True)
+    ledger.fail_allocation(uuid, 1, "pool0", tell=True)
     assert ledger.untold() == []
 
 
 def test_what_nobody_was_told_waits_for_the_next_leader(ledger):
     _, uuid = assign(ledger)
-    ledger.fail_allocation(uuid, 1, FIRST, tell=True)
+    ledger.fail_allocation(uuid, 1, "pool0", tell=True)
     later = Ledger(ledger.database, lead(ledger.database, "next"))
-    later.fail_allocation(uuid, 1, FIRST, tell=True)
+    later.fail_allocation(uuid, 1, "pool0", tell=True)
     assert len(later.untold()) == 1
 
 
-def test_each_failure_is_told_and_each_allocation(ledger):
+def test_each_failure_is_told_and_each_allocation(ledger, reader):
     uuids = [assign(ledger, host=host)[1] for host in ("h1", "h2")]
-    for number, reason in ((1, FIRST), (3, SECOND)):
+    for number in (1, 3):
         for uuid in uuids:
-            ledger.fail_allocation(uuid, number, reason, tell=True)
+            ledger.fail_allocation(uuid, number, "pool0", tell=True)
     assert [event.allocation_uuid for event in ledger.untold()] == [*uuids, *uuids]
     assert len({event.uuid for event in ledger.untold()}) == 4
+    failed = [aged.item for aged in reader.rack().slices if aged.item.host]
+    assert {(item.cause, item.failure) for item in failed} == {(Cause.DEVICE_FAILED, 3)}
 
 
 def test_what_nobody_uses_is_set_aside_and_not_told(ledger, reader):
     _, uuid = assign(ledger)
-    ledger.fail_allocation(uuid, 1, FIRST, tell=False)
-    ledger.fail_allocation("00000000-0000-4000-8000-000000000000", 1, FIRST, tell=True)
+    ledger.fail_allocation(uuid, 1, "pool0", tell=False)
+    ledger.fail_allocation("00000000-0000-4000-8000-000000000000", 1, "pool0", tell=True)
     assert ledger.untold() == []
     assert reader.pool(POOL).slices["quarantined"] == 2
 
 
 def test_what_was_aside_already_gets_the_reason_and_keeps_its_owner(ledger, reader):
     _, uuid = assign(ledger)
-    ledger.quarantine_allocation(uuid, "agent_down")
-    assert ledger.fail_allocation(uuid, 1, FIRST, tell=True) == 2
+    ledger.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent")
+    assert ledger.fail_allocation(uuid, 1, "pool0", tell=True) == 2
     item = reader.slice(POOL, 0)
-    assert (item.reason, item.host, item.allocation_uuid) == (FIRST, "h1", uuid)
+    assert (item.cause, item.reason, item.host, item.allocation_uuid) == (Cause.DEVICE_FAILED, FIRST, "h1", uuid)
 
 
 def test_a_release_after_a_failed_device_leaves_the_slices_aside(ledger, reader):
     _, uuid = assign(ledger)
-    ledger.fail_allocation(uuid, 1, FIRST, tell=True)
+    ledger.fail_allocation(uuid, 1, "pool0", tell=True)
     assert ledger.release("op-2", uuid, "h1") == POOL
     assert states(reader) == ["quarantined", "quarantined", "free", "free"]
     item = reader.slice(POOL, 0)
-    assert (item.reason, item.host, item.allocation_uuid) == (FIRST, None, None)
+    assert (item.cause, item.reason, item.host, item.allocation_uuid) == (Cause.DEVICE_FAILED, FIRST, None, None)
     assert reader.allocations() == []
     assert ledger.audit_slices(POOL, [0, 1], "an operator asked for it") == 2
+    assert {(aged.item.cause, aged.item.failure) for aged in reader.rack().slices} == {(None, None)}
 
 
 def test_a_repeated_assignment_does_not_get_into_what_was_set_aside(ledger):
     asked = request()
     uuid = ledger.assign("op-1", asked)["allocation_uuid"]
-    ledger.quarantine_allocation(uuid, "host_fenced")
+    ledger.quarantine_allocation(uuid, Cause.HOST_FENCED, "it burns")
     with pytest.raises(Conflict, match="quarantined since"):
         ledger.assign("op-1", asked)
 
@@ -103,7 +106,8 @@ def test_a_fenced_host_owns_nothing_and_gets_nothing(ledger, reader):
     assert ledger.fence_host("h1", "it burns", force=False, operation_id="op-f") == 2
     assert ledger.fence_host("h1", "it burns", force=False, operation_id="op-f") == 2
     assert states(reader) == ["quarantined", "quarantined", "assigning", "free"]
-    assert {item.reason for item in reader.slices(POOL, host="h1")} == {"host_fenced: it burns"}
+    aside = {(item.cause, item.reason) for item in reader.slices(POOL, host="h1")}
+    assert aside == {(Cause.HOST_FENCED, "host_fenced: it burns")}
     assert (reader.host("h1").fenced, reader.host("h1").fenced_reason) == (True, "it burns")
     assert reader.rack().hosts["h1"].fenced == "it burns"
     assert reader.host("h1").generation == 1

@@ -13,6 +13,7 @@ from sqlalchemy import event, select
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.store.pools import Receipt
 from pondstack.domain import errors
+from pondstack.domain.causes import Cause
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.sizing import Split
 from pondstack.ledger.ledger import AT_A_TIME, Ledger
@@ -151,13 +152,13 @@ def test_quarantine_keeps_the_cause_and_ends_in_sanitising(ledger, reader):
     assert ledger.begin_release(uuid, "") == 2
     with pytest.raises(errors.IllegalTransition):
         ledger.acknowledge("op-1", uuid, "h1")
-    assert ledger.quarantine_allocation(uuid, "agent_down: h1 is silent") == 2
+    assert ledger.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent") == 2
     assert {(i.host, i.allocation_uuid, i.reason) for i in reader.slices(POOL, state="quarantined")} == {
         ("h1", uuid, "agent_down: h1 is silent")
     }
     assert ledger.release("op-2", uuid, "h1") == POOL
     assert states(reader) == ["sanitizing", "sanitizing", "free", "free"]
-    assert ledger.quarantine_slices(POOL, [1, 2], "sanitize_failed: EIO", host="h1") == 2
+    assert ledger.quarantine_slices(POOL, [1, 2], Cause.SANITIZE_FAILED, "EIO", host="h1") == 2
     assert ledger.audit_slices(POOL, [1, 2, 3], "") == 2
     assert states(reader) == ["sanitizing", "sanitizing", "sanitizing", "free"]
 

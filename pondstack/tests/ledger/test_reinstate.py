@@ -2,14 +2,14 @@
 
 import pytest
 
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import NotLeader
-from pondstack.ledger.failures import failure_of
 from pondstack.ledger.ledger import Ledger
 from pondstack.tests.ledger.test_ledger import request, states
 from tests.fixtures import lead
 from tests.fixtures.ledgers import POOL, report
 
-SILENT = "agent_down: h1 is silent"
+SILENT = (Cause.AGENT_DOWN, "h1 is silent")
 
 
 @pytest.fixture
@@ -30,23 +30,23 @@ def test_a_release_that_began_is_taken_back(ledger, reader, held):
 
 def test_what_was_set_aside_for_its_hosts_silence_comes_back(ledger, reader, held):
     ledger.begin_release(held, "nobody claims it")
-    ledger.quarantine_allocation(held, SILENT)
+    ledger.quarantine_allocation(held, *SILENT)
     assert ledger.reclaim(held) == 2
     assert states(reader) == ["online", "online", "free", "free"]
     assert reader.slices(POOL, host="h1")[0].reason == ""
 
 
-@pytest.mark.parametrize("reason", ["agent_lost: h1 does not report it", "permission_differs: h2", failure_of(1)])
-def test_what_was_set_aside_for_another_reason_stays(ledger, reader, held, reason):
-    ledger.quarantine_allocation(held, reason)
+@pytest.mark.parametrize("cause", [Cause.AGENT_LOST, Cause.PERMISSION_DIFFERS, Cause.DEVICE_FAILED, Cause.UNKNOWN])
+def test_what_was_set_aside_for_another_cause_stays(ledger, reader, held, cause):
+    ledger.quarantine_allocation(held, cause, "agent_down: a text is for people")
     assert ledger.reclaim(held) == 0
     assert states(reader)[:2] == ["quarantined"] * 2
 
 
 def test_all_of_it_comes_back_or_nothing(ledger, reader, held):
-    ledger.quarantine_allocation(held, SILENT)
+    ledger.quarantine_allocation(held, *SILENT)
     ledger.audit_slices(POOL, [0], "for the test")
-    ledger.quarantine_slices(POOL, [0], "permission_left: h2", host="h1", allocation_uuid=held)
+    ledger.quarantine_slices(POOL, [0], Cause.PERMISSION_LEFT, "h2", host="h1", allocation_uuid=held)
     assert ledger.reclaim(held) == 0
     assert states(reader)[:2] == ["quarantined"] * 2
 
@@ -72,7 +72,7 @@ def test_a_confirmation_that_comes_late_still_counts(ledger, reader, held):
 def test_a_fenced_hosts_memory_stays_aside(ledger, reader, held, silent):
     """It may have been set aside before the fence, so that the reason does not tell."""
     if silent:
-        ledger.quarantine_allocation(held, SILENT)
+        ledger.quarantine_allocation(held, *SILENT)
     else:
         ledger.begin_release(held, "nobody claims it")
     ledger.fence_host("h1", "it burns", force=True)

@@ -10,7 +10,7 @@ from tests.fixtures import sample_rack
 
 COLUMNS = {
     "memory pool list": ["UUID", "Name", "State", "Slice MiB", "Total", "Slices", "Hosts"],
-    "memory slice list pool0": ["Pool", "Slices", "State", "Host", "Consumer", "Allocation", "Reason"],
+    "memory slice list pool0": ["Pool", "Slices", "State", "Host", "Consumer", "Allocation", "Reason", "Cause"],
     "memory host list": ["Name", "Enabled", "Up", "Pool MiB", "Pools", "Disabled Reason"],
     "memory agent list": ["Host", "Up", "Version", "Epoch", "Last Heartbeat", "Heartbeat Age Seconds"],
     "memory lender list": ["Host", "Kind", "Lent MiB", "Lendable MiB", "Buffer MiB", "Buffers"],
@@ -24,6 +24,7 @@ COLUMNS = {
         "Promised To",
         "Leaving",
         "Reason",
+        "Cause",
     ],
     "memory controller list": ["Name", "Role", "Epoch", "Seen Seconds", "Lag", "Reaches Broker"],
     "memory allocation list": ["UUID", "Consumer", "State", "Local MiB", "Pool MiB", "Host", "Pool", "Slices"],
@@ -51,6 +52,14 @@ def test_pool(json_of, openstack):
     assert json_of("memory pool show pool0")["slices"]["free"] == 3
     assert json_of(f"memory pool show {sample_rack.POOL}")["name"] == "pool0"
     assert "free 3, assigning 1, online 3, quarantined 1" in openstack("memory pool list")[1]
+
+
+def test_a_quarantine_has_a_cause_and_an_older_api_none(json_of):
+    assert json_of("memory slice show pool0 4")["cause"] == "unknown_attachment"
+    assert json_of("memory slice show pool0 0")["cause"] is None
+    rows = json_of("--os-memory-api-version 1.5 memory slice list pool0")
+    assert [(row["Slices"], row["Cause"]) for row in rows if row["State"] == "quarantined"] == [("4", None)]
+    assert json_of("--os-memory-api-version 1.5 memory buffer list")
 
 
 def test_slices_are_joined_to_extents(json_of):

@@ -6,6 +6,7 @@ from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.devices.base import Permission
+from pondstack.domain.causes import Cause
 from pondstack.domain.rack import AgedSlice
 from pondstack.domain.states import SliceState
 
@@ -29,18 +30,18 @@ def _slice(aged: AgedSlice, table: Mapping[int, Permission]) -> Iterable[Finding
     item, entry = aged.item, table.get(aged.item.index)
     subject = item.name
     if item.state is SliceState.FREE and entry is not None:
-        reason = f"permission_left: the device lets {entry.host} in (allocation {entry.tag}), the ledger says free"
-        action = act.QuarantineSlices(item.pool_uuid, (item.index,), reason, host=entry.host, allocation_uuid=None)
-        yield Finding("permission_left", Severity.CRITICAL, subject, reason, action)
+        why = f"the device lets {entry.host} in (allocation {entry.tag}), the ledger says free"
+        action = act.QuarantineSlices(item.pool_uuid, (item.index,), Cause.PERMISSION_LEFT, why, entry.host)
+        yield Finding("permission_left", Severity.CRITICAL, subject, action.reason, action)
     elif item.state in BACKED and item.allocation_uuid is not None:
         if entry is None:
             detail = f"the device does not let {item.host} in; the slice belongs to allocation {item.allocation_uuid}"
             action_ = act.Regrant(item.allocation_uuid)
             yield Finding("permission_missing", Severity.WARNING, subject, detail, action_)
         elif (entry.host, entry.tag) != (item.host, item.allocation_uuid):
-            reason = (
-                f"permission_differs: the device lets {entry.host} in (allocation {entry.tag}), the ledger says "
+            why = (
+                f"the device lets {entry.host} in (allocation {entry.tag}), the ledger says "
                 f"{item.host} (allocation {item.allocation_uuid})"
             )
-            taken = act.QuarantineAllocation(item.allocation_uuid, reason)
-            yield Finding("permission_differs", Severity.CRITICAL, subject, reason, taken)
+            taken = act.QuarantineAllocation(item.allocation_uuid, Cause.PERMISSION_DIFFERS, why)
+            yield Finding("permission_differs", Severity.CRITICAL, subject, taken.reason, taken)

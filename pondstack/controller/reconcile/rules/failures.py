@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
+from pondstack.domain.causes import Cause, failure_detail
 from pondstack.domain.model import PoolState
 from pondstack.domain.rack import AgedAllocation, AgedSlice, PoolDetail
-from pondstack.domain.states import DEVICE_FAILED, SliceState
-from pondstack.ledger.failures import failure_of
+from pondstack.domain.states import SliceState
 
 LOOSE = (SliceState.FREE, SliceState.SANITIZING)
 
@@ -30,29 +30,27 @@ def failure_rules(world: Observation) -> Iterable[Finding]:
 
 def _failed(world: Observation, detail: PoolDetail) -> Iterable[Finding]:
     pool, number = detail.pool, detail.failures
-    reason = f"{failure_of(number)}{pool.name}: its device does not answer"
+    about = f"{pool.name}: its device does not answer"
     for aged in world.rack.allocations.values():
         if aged.item.pool_uuid == pool.uuid:
-            yield _allocation(world, aged, number, reason)
+            yield _allocation(world, aged, number, about)
     loose = [aged.item.index for aged in world.rack.slices if aged.item.pool_uuid == pool.uuid and _is(aged, LOOSE)]
     if loose:
         detail_ = f"{len(loose)} slices without an owner are on the failed device"
-        action = act.QuarantineSlices(pool.uuid, tuple(loose), reason)
+        why = failure_detail(number, about)
+        action = act.QuarantineSlices(pool.uuid, tuple(loose), Cause.DEVICE_FAILED, why, failure=number)
         yield Finding("device_failed", Severity.WARNING, f"pool {pool.uuid}", detail_, action)
 
 
-def _allocation(world: Observation, aged: AgedAllocation, number: int, reason: str) -> Finding:
+def _allocation(world: Observation, aged: AgedAllocation, number: int, about: str) -> Finding:
     """Name a guest with memory on a failed device, each time; act the first time."""
     item = aged.item
     mine = world.slices_of.get(item.uuid, ())
-    known = all(
-        slice_.item.state is SliceState.QUARANTINED and slice_.item.reason.startswith(failure_of(number))
-        for slice_ in mine
-    )
+    known = all((slice_.item.cause, slice_.item.failure) == (Cause.DEVICE_FAILED, number) for slice_ in mine)
     held = world.attached.get(item.host, {}).get(item.uuid)
     tell = world.claimed[item.uuid] or (held is not None and held.in_use)
     detail = f"instance {item.consumer_uuid} on {item.host} has {item.pool_mib} MiB of the failed pool {item.pool_uuid}"
-    action = None if known else act.FailAllocation(item.uuid, number, reason, tell)
+    action = None if known else act.FailAllocation(item.uuid, number, about, tell)
     return Finding("memory_failed", Severity.CRITICAL, f"allocation {item.uuid}", detail, action)
 
 
@@ -60,7 +58,7 @@ def fence_rules(world: Observation, host: str) -> Iterable[Finding]:
     """Return what the devices have not confirmed yet of a fenced host; if nothing, that it is fenced."""
     by_pool: dict[str, list[int]] = {}
     for aged in world.rack.slices:
-        failed = aged.item.reason.startswith(DEVICE_FAILED)
+        failed = aged.item.cause is Cause.DEVICE_FAILED
         if aged.item.host == host and aged.item.state is SliceState.QUARANTINED and not failed:
             by_pool.setdefault(aged.item.pool_uuid, []).append(aged.item.index)
     for pool_uuid, indexes in by_pool.items():

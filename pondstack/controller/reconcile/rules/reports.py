@@ -2,17 +2,19 @@
 
 from collections.abc import Iterable
 
-from pondstack.controller.pool.sanitizer import SANITIZE_FAILED
 from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.controller.reconcile.rules.reinstate import claimed_again
+from pondstack.domain.causes import Cause
 from pondstack.domain.model import PoolState, indexes_of
 from pondstack.domain.rack import AgedSlice
-from pondstack.domain.states import DEVICE_FAILED, OWNED, SliceState
+from pondstack.domain.states import OWNED, SliceState
 from pondstack.rpc.wire import Attached
 
 LOOSE = (SliceState.FREE, SliceState.SANITIZING)
+FOR_OPERATORS = frozenset({Cause.SANITIZE_FAILED, Cause.DEVICE_FAILED})
+"""Causes that no host's report explains."""
 
 
 def report_rules(world: Observation) -> Iterable[Finding]:
@@ -50,9 +52,9 @@ def _attached(world: Observation, host: str, attached: Attached) -> Iterable[Fin
     loose = [aged for aged in covered if aged.item.state in LOOSE and world.report_after(host, aged.age_seconds)]
     if loose:
         mine = tuple(aged.item.index for aged in loose)
-        reason = f"unknown_attachment: {host} reports allocation {uuid}, which the ledger does not know"
-        action = act.QuarantineSlices(attached.pool_uuid, mine, reason, host=host, allocation_uuid=uuid)
-        yield Finding("unknown_attachment", Severity.CRITICAL, subject, reason, action, host=host)
+        why = f"{host} reports allocation {uuid}, which the ledger does not know"
+        action = act.QuarantineSlices(attached.pool_uuid, mine, Cause.UNKNOWN_ATTACHMENT, why, host, uuid)
+        yield Finding("unknown_attachment", Severity.CRITICAL, subject, action.reason, action, host=host)
     elif any(aged.item.state is SliceState.QUARANTINED and aged.item.host == host for aged in covered):
         yield _still_attached(world, host, attached, offline)
 
@@ -82,9 +84,9 @@ def _lost(world: Observation, uuid: str) -> Iterable[Finding]:
     report = world.report_after(item.host, min(aged.age_seconds for aged in online))
     if report is None or uuid in world.attached[item.host]:
         return
-    reason = f"agent_lost: {item.host} does not report it any more; look at the guest {item.consumer_uuid}"
-    action = act.QuarantineAllocation(uuid, reason)
-    yield Finding("agent_lost", Severity.CRITICAL, f"allocation {uuid}", reason, action, host=item.host)
+    why = f"{item.host} does not report it any more; look at the guest {item.consumer_uuid}"
+    action = act.QuarantineAllocation(uuid, Cause.AGENT_LOST, why)
+    yield Finding("agent_lost", Severity.CRITICAL, f"allocation {uuid}", action.reason, action, host=item.host)
 
 
 def _quarantined(world: Observation) -> Iterable[Finding]:
@@ -93,19 +95,18 @@ def _quarantined(world: Observation) -> Iterable[Finding]:
     Those of a device that failed wait for an operator all the same, and until the device answers. Those of a fenced
     host are in pondstack.controller.reconcile.rules.failures.
     """
-    groups: dict[tuple[str, str | None, str | None, str], list[AgedSlice]] = {}
+    groups: dict[tuple[str, str | None, str | None, Cause | None], list[AgedSlice]] = {}
     for aged in world.rack.slices:
         item = aged.item
         if item.state is SliceState.QUARANTINED:
-            kind = item.reason.partition(":")[0]
-            special = kind if kind in (SANITIZE_FAILED, DEVICE_FAILED) else ""
+            special = item.cause if item.cause in FOR_OPERATORS else None
             groups.setdefault((item.pool_uuid, item.allocation_uuid, item.host, special), []).append(aged)
     for (pool_uuid, allocation_uuid, host, special), members in groups.items():
         indexes = tuple(aged.item.index for aged in members)
         subject = members[0].item.name if len(indexes) == 1 else f"slices {pool_uuid}/{list(indexes)}"
         reason = members[0].item.reason
         claimed = bool(allocation_uuid and world.claimed.get(allocation_uuid))
-        if special == DEVICE_FAILED:
+        if special is Cause.DEVICE_FAILED:
             yield _device_failed(world, members, subject, claimed)
         elif world.fenced(host):
             continue

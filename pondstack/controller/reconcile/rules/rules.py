@@ -13,9 +13,10 @@ from pondstack.controller.reconcile.rules.failures import failure_rules
 from pondstack.controller.reconcile.rules.reinstate import claimed_again
 from pondstack.controller.reconcile.rules.reports import report_rules
 from pondstack.domain import transitions
+from pondstack.domain.causes import Cause
 from pondstack.domain.model import PoolState
 from pondstack.domain.rack import AgedAllocation
-from pondstack.domain.states import AGENT_DOWN, OWNED, SliceState
+from pondstack.domain.states import OWNED, SliceState
 
 HELD = (SliceState.ASSIGNING, SliceState.ONLINE)
 
@@ -55,9 +56,10 @@ def _allocation_rules(world: Observation, aged: AgedAllocation) -> Iterable[Find
     offline = act.Offline(item.host, item.uuid, world.report_sequence(item.host))
     stuck = world.stuck(item.host, item.uuid)
     if stuck is not None and states & OWNED:
-        reason = f"offline_stuck: {item.host} cannot take it offline: {stuck}"
-        action_ = act.QuarantineAllocation(item.uuid, reason)
-        yield Finding("offline_stuck", Severity.WARNING, subject, reason, action_, host=item.host)
+        action_ = act.QuarantineAllocation(
+            item.uuid, Cause.OFFLINE_STUCK, f"{item.host} cannot take it offline: {stuck}"
+        )
+        yield Finding("offline_stuck", Severity.WARNING, subject, action_.reason, action_, host=item.host)
     elif SliceState.RELEASING in states:
         yield _releasing(world, aged, offline)
     elif states & set(HELD) and _overdue(world, aged):
@@ -90,10 +92,9 @@ def _releasing(world: Observation, aged: AgedAllocation, offline: act.Offline) -
         # What may be claimed again, and is still there, is not taken: its guest may be off for a moment only.
         kept = world.claimed[aged.item.uuid] and aged.item.uuid in world.attached[host]
         return Finding("releasing", Severity.WARNING, subject, detail, None if kept else offline, host=host)
-    reason = f"{AGENT_DOWN}: {host} is silent and may still map it; it is kept until {host} reports"
-    return Finding(
-        "releasing_agent_down", Severity.WARNING, subject, reason, act.QuarantineAllocation(aged.item.uuid, reason)
-    )
+    why = f"{host} is silent and may still map it; it is kept until {host} reports"
+    action = act.QuarantineAllocation(aged.item.uuid, Cause.AGENT_DOWN, why)
+    return Finding("releasing_agent_down", Severity.WARNING, subject, action.reason, action)
 
 
 def _never_acknowledged(world: Observation, aged: AgedAllocation, offline: act.Offline) -> Iterable[Finding]:

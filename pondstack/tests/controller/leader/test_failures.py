@@ -9,6 +9,7 @@ from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.pool.devices import DeviceSpec
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, DeviceFailed, HostUnusable, NotLeader, PoolShortage, Unavailable
 from pondstack.ledger.ledger import Ledger
 from pondstack.tests.controller.conftest import POOL, call, make_rack
@@ -263,7 +264,7 @@ def test_a_regrant_that_comes_late_lets_nobody_in(two, device, monkeypatch):
 
     def confirmed(look, ask):
         findings = real(look, ask)
-        two.ledger.quarantine_allocation(grant.allocation_uuid, "for the test")
+        two.ledger.quarantine_allocation(grant.allocation_uuid, Cause.AGENT_LOST, "for the test")
         return findings
 
     monkeypatch.setattr(two.reconciler, "_confirmed", confirmed)

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from pondstack.devices.emulated import EmulatedDevice
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import NotLeader, StaleEpoch
 from pondstack.domain.sizing import Split
 from pondstack.domain.states import SliceState
@@ -66,8 +67,8 @@ def test_it_writes_nothing_into_the_ledger(rack, succeed):
         lambda: rack.beat("h1"),
         lambda: call(rack.endpoint.set_host, name="h1", enabled=False, reason="r", generation=None),
         lambda: rack.ledger.begin_release(uuid, "unclaimed"),
-        lambda: rack.ledger.quarantine_allocation(uuid, "gone"),
-        lambda: rack.ledger.quarantine_slices(POOL, [7], "gone"),
+        lambda: rack.ledger.quarantine_allocation(uuid, Cause.AGENT_LOST, "gone"),
+        lambda: rack.ledger.quarantine_slices(POOL, [7], Cause.PERMISSION_LEFT, "gone"),
         lambda: rack.ledger.audit_slices(POOL, [0], "free"),
         lambda: rack.ledger.sanitized(POOL, [0]),
         lambda: rack.ledger.mark_claims([], [uuid]),

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, InUse, NotFound, PondError
-from pondstack.domain.lending import LENDER_LOST, Lender, LenderKind
+from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
 from tests.fixtures.ledgers import report
@@ -220,7 +221,7 @@ class LentMemory(RuleBasedStateMachine):
         for item in self.ledger.buffers():
             host = self.hosts[item.lender]
             if host.life != item.incarnation:
-                assert item.reason.startswith(LENDER_LOST)
+                assert item.cause is Cause.LENDER_LOST
                 continue
             key = host.buffers[item.index].borrower
             if item.state in (SliceState.ASSIGNING, SliceState.ONLINE):

@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 from pondstack.clients.placement import Inventory
+from pondstack.domain.causes import Cause
 from pondstack.domain.model import Extent
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack.rpc.wire import Attached
@@ -34,7 +35,7 @@ def test_a_clean_audit_counts_everything(placed, nova):
 
 
 def test_an_audit_only_looks_and_a_repair_mends(placed):
-    placed.ledger.quarantine_slices(POOL, [3], "sanitize_failed: EIO")
+    placed.ledger.quarantine_slices(POOL, [3], Cause.SANITIZE_FAILED, "EIO")
     placed.sync.write(placed.reader.rack())
     answer = audit(placed)
     assert not answer["clean"]

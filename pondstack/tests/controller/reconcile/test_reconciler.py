@@ -7,6 +7,7 @@ import pytest
 
 from pondstack.clients.placement import Inventory
 from pondstack.controller.pool.inventory import aggregate_uuid, provider_name
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.domain.model import Extent
 from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS, SHARING_TRAIT
@@ -131,7 +132,7 @@ def test_destroy_while_the_agent_is_down(placed, nova):
     assert "releasing_agent_down" in placed.reconcile(**down)
     assert placed.count("quarantined") == 2
     assert reserved(placed) == (1 + 2) * 1024
-    assert placed.reader.slices(POOL)[0].reason.startswith("agent_down")
+    assert placed.reader.slices(POOL)[0].cause is Cause.AGENT_DOWN
     agent.up = True
     placed.beat()
     placed.reconcile(**NOW)  # it still holds them: offline first
@@ -143,7 +144,7 @@ def test_destroy_while_the_agent_is_down(placed, nova):
 
 def test_an_agent_that_comes_back_without_the_slices_frees_them(placed, nova):
     grant = boot(placed, nova)
-    placed.ledger.quarantine_allocation(grant.allocation_uuid, "agent_down: for the test")
+    placed.ledger.quarantine_allocation(grant.allocation_uuid, Cause.AGENT_DOWN, "for the test")
     nova.drop(grant.consumer_uuid)
     placed.agents["h1"].attached.clear()
     placed.beat()

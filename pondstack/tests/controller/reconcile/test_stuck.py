@@ -7,7 +7,8 @@ import pytest
 
 from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.rules.rules import decide
-from pondstack.domain.states import AGENT_DOWN, SliceState
+from pondstack.domain.causes import Cause
+from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.wire import Report
 from pondstack.tests.controller.builders import Builder
@@ -39,7 +40,9 @@ def test_its_slices_are_set_aside_with_the_reason_and_the_agent_is_not_commanded
     findings = decide(stuck(state=state, unclaimed=unclaimed).world())
     assert {finding.code for finding in findings} == {"offline_stuck"}
     assert findings[0].host == "h1"
-    assert findings[0].action == act.QuarantineAllocation("a1", f"offline_stuck: h1 cannot take it offline: {WHY}")
+    assert findings[0].action == act.QuarantineAllocation(
+        "a1", Cause.OFFLINE_STUCK, f"h1 cannot take it offline: {WHY}"
+    )
 
 
 def test_what_a_silent_host_said_last_sets_nothing_aside():
@@ -58,7 +61,7 @@ def test_it_is_not_taken_back_for_a_new_claim():
     built = stuck(state=SliceState.RELEASING)
     assert found(built)["offline_stuck"].action
     for index in (0, 1):
-        built.put(index, SliceState.QUARANTINED, host="h1", allocation="a1", reason=f"{AGENT_DOWN}: for the test")
+        built.put(index, SliceState.QUARANTINED, host="h1", allocation="a1", cause=Cause.AGENT_DOWN)
     assert "claimed_again" not in found(built)
 
 

@@ -15,6 +15,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.models import OperationRow
 from pondstack.db.store import journal
 from pondstack.db.store.leadership import SqlLeadership, check_epoch
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.tests.db.stream import Stream, fill
 from pondstack.tests.ledger.test_ledger import POOL
@@ -103,7 +104,7 @@ def test_no_write_of_an_old_epoch_is_accepted_once_another_node_has_acknowledged
         def write(ledger=ledger, accepted=accepted, refused=refused):
             while not refused:
                 try:
-                    accepted.append(ledger.quarantine_slices(POOL, [], ""))
+                    accepted.append(ledger.quarantine_slices(POOL, [], Cause.UNKNOWN, ""))
                 except NotLeader as error:
                     refused.append(error)
 

@@ -8,6 +8,7 @@ from pondstack.db.connection import migration
 from pondstack.db.connection.engine import allow_idle_transactions
 from pondstack.db.models import Base
 from pondstack.db.read.reader import SqlReader
+from pondstack.domain.causes import Cause
 
 
 def test_sync_is_idempotent_and_reaches_the_models(empty):
@@ -42,3 +43,53 @@ def test_a_controller_of_the_former_release_goes_on_beside_the_new_schema(empty)
         "after": None,
         "before": None,
     }
+
+
+CAUSES = {
+    "agent_down: h1 is silent": ("agent_down", None),
+    "agent_lost: h1 does not report it any more": ("agent_lost", None),
+    "device_failed: failure 3 of pool0: its device does not answer": ("device_failed", 3),
+    "host_fenced: it burns": ("host_fenced", None),
+    "lender_lost: its lender does not have this memory any more": ("lender_lost", None),
+    "offline_stuck: h1 cannot take it offline: pages": ("offline_stuck", None),
+    "permission_differs: the device lets h2 in": ("permission_differs", None),
+    "permission_left: the device lets h2 in": ("permission_left", None),
+    "sanitize_failed: EIO": ("sanitize_failed", None),
+    "unknown_attachment: h1 reports it": ("unknown_attachment", None),
+    "set by hand": ("unknown", None),
+}
+
+
+def test_every_cause_is_filled_from_the_reason_of_a_former_release(empty):
+    assert {cause for cause, _ in CAUSES.values()} == set(Cause)
+    assert migration.sync(empty, "0008") == "0008"
+    pool = text(
+        "INSERT INTO pools (uuid, name, serial, driver, address, slice_mib, slices_total, state, generation,"
+        " created_at) VALUES ('p', 'pool0', 's', 'fake', '{}', 1024, 12, 'up', 0, 1.0)"
+    )
+    lender = text(
+        "INSERT INTO lenders (host, incarnation, kind, buffer_mib, sequence, created_at)"
+        " VALUES ('h1', 'life', 'active', 64, 1, 1.0)"
+    )
+    slice_ = text(
+        "INSERT INTO slices (pool_uuid, slice_index, state, host, epoch, reason, changed_at)"
+        " VALUES ('p', :index, :state, 'h1', 1, :reason, 1.0)"
+    )
+    buffer = text(
+        "INSERT INTO buffers (incarnation, buffer_index, lender, offset_mib, state, host, generation, leaving, epoch,"
+        " reason, changed_at) VALUES ('life', :index, 'h1', 0, :state, 'h2', 1, :leaving, 1, :reason, 1.0)"
+    )
+    rows = [{"index": index, "state": "quarantined", "reason": reason} for index, reason in enumerate(CAUSES)]
+    rows.append({"index": len(rows), "state": "sanitizing", "reason": "agent_down: it was"})
+    empty.write(lambda session: [session.execute(statement) for statement in (pool, lender)])
+    empty.write(lambda session: [session.execute(slice_, row) for row in rows])
+    empty.write(lambda session: [session.execute(buffer, {**row, "leaving": False}) for row in rows])
+    assert migration.sync(empty) == migration.head()
+    found = text("SELECT reason, cause, failure FROM slices")
+    wanted = {**CAUSES, "agent_down: it was": (None, None)}
+    told = empty.read(lambda session: session.execute(found).all())
+    assert {reason: (cause, failure) for reason, cause, failure in told} == wanted
+    told = empty.read(lambda session: session.execute(text("SELECT reason, cause FROM buffers")).all())
+    assert dict(map(tuple, told)) == {reason: cause for reason, (cause, _) in wanted.items()}
+    read = [aged.item for aged in SqlReader(empty).rack().slices]
+    assert {item.reason: (item.cause, item.failure) for item in read} == wanted

@@ -4,6 +4,7 @@ import pytest
 
 from pondstack.db.read.replica import differences, follow, load
 from pondstack.db.store import journal
+from pondstack.domain.causes import Cause
 from pondstack.domain.requests import AssignRequest
 from pondstack.ledger.slice_moves import OutOfStep
 from pondstack.tests.db.store.test_journal import some_life
@@ -59,7 +60,7 @@ def test_hosts_are_read_afresh(ledger):
 
 def test_a_wrong_view_is_told(ledger):
     one = ledger.database.read(load).view
-    ledger.quarantine_slices(POOL, [2], "test")
+    ledger.quarantine_slices(POOL, [2], Cause.PERMISSION_LEFT, "test")
     other = ledger.database.read(load).view
     assert differences(one, other) == [(POOL, 2)]
 

@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from pondstack.db.models import OperationRow
 from pondstack.db.store import journal
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, HostUnusable, NotFound, PoolShortage
 from pondstack.domain.model import Slice
 from pondstack.domain.requests import AssignRequest
@@ -52,12 +53,14 @@ def some_life(ledger, seed: int, steps: int) -> None:
         lambda: ledger.release(str(uuid4()), uuids[-1], "h1"),
         lambda: ledger.release(str(uuid4()), uuids[-1], "h2"),
         lambda: ledger.begin_release(choose.choice(uuids), "nobody claims it"),
-        lambda: ledger.quarantine_allocation(choose.choice(uuids), choose.choice(["agent_down: x", "agent_lost: x"])),
+        lambda: ledger.quarantine_allocation(
+            choose.choice(uuids), choose.choice([Cause.AGENT_DOWN, Cause.AGENT_LOST]), "x"
+        ),
         lambda: ledger.reclaim(choose.choice(uuids)),
         change_of_mind,
-        lambda: ledger.quarantine_slices(POOL, any_indexes(), "unknown", host="h2"),
+        lambda: ledger.quarantine_slices(POOL, any_indexes(), Cause.UNKNOWN_ATTACHMENT, "x", host="h2"),
         lambda: ledger.audit_slices(POOL, any_indexes(), "proved free"),
-        lambda: ledger.fail_allocation(choose.choice(uuids), choose.randint(1, 2), "device_failed: x", tell=True),
+        lambda: ledger.fail_allocation(choose.choice(uuids), choose.randint(1, 2), "pool0", tell=True),
         lambda: ledger.fence_host(choose.choice(["h1", "h2"]), "for the test", force=True),
         lambda: ledger.heartbeat(report("h1")) and ledger.unfence_host("h1"),
         lambda: ledger.sanitized(POOL, any_indexes()),
@@ -82,7 +85,7 @@ def test_what_was_taken_back_is_in_the_journal(ledger, reader, aside):
     uuid = ledger.assign("op-1", AssignRequest("c1", "h1", POOL, 2048, 4096))["allocation_uuid"]
     ledger.begin_release(uuid, "nobody claims it")
     if aside:
-        ledger.quarantine_allocation(uuid, "agent_down: h1 is silent")
+        ledger.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent")
     ledger.reclaim(uuid)
     assert replayed(ledger.database) == present(reader)
     assert [item.state for item in present(reader).values()][:2] == [SliceState.ONLINE] * 2

@@ -4,12 +4,14 @@ import pytest
 
 from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.rules.rules import decide
+from pondstack.domain.causes import Cause
 from pondstack.domain.model import Allocation, Extent, PoolState
 from pondstack.domain.states import SliceState
 from pondstack.tests.controller.builders import IDLE, POOL, Builder
 
 QUARANTINED = SliceState.QUARANTINED
-FIRST = "device_failed: failure 1 of pool0: its device does not answer"
+ABOUT = "pool0: its device does not answer"
+FIRST = {"cause": Cause.DEVICE_FAILED, "failure": 1}
 OTHER = Allocation("a2", "vm2", "h2", POOL, (Extent(4, 1),), guest_mib=4096)
 
 
@@ -17,10 +19,10 @@ def found(built, **limits):
     return {finding.code: finding for finding in decide(built.world(**limits))}
 
 
-def aside(built, item=IDLE, reason=FIRST):
+def aside(built, item=IDLE, cause=Cause.DEVICE_FAILED, failure=1):
     """Set an allocation's slices aside."""
     for index in range(item.extents[0].start, item.extents[0].start + item.extents[0].count):
-        built.put(index, QUARANTINED, host=item.host, allocation=item.uuid, reason=reason)
+        built.put(index, QUARANTINED, host=item.host, allocation=item.uuid, cause=cause, failure=failure)
     return built
 
 
@@ -30,8 +32,8 @@ def aside(built, item=IDLE, reason=FIRST):
 def test_each_guest_on_a_failed_device_is_named_set_aside_and_told():
     findings = [f for f in decide(Builder().allocate().allocate(OTHER).fail().world()) if f.code == "memory_failed"]
     assert [finding.action for finding in findings] == [
-        act.FailAllocation("a1", 1, FIRST, tell=True),
-        act.FailAllocation("a2", 1, FIRST, tell=True),
+        act.FailAllocation("a1", 1, ABOUT, tell=True),
+        act.FailAllocation("a2", 1, ABOUT, tell=True),
     ]
     assert "instance vm1 on h1 has 2048 MiB" in findings[0].detail
 
@@ -50,12 +52,15 @@ def test_what_was_set_aside_and_told_goes_on_being_named_only():
 
 def test_another_failure_is_told_again():
     action = found(aside(Builder().allocate().fail(failures=3)))["memory_failed"].action
-    assert action == act.FailAllocation("a1", 3, FIRST.replace("failure 1", "failure 3"), tell=True)
+    assert action == act.FailAllocation("a1", 3, ABOUT, tell=True)
 
 
 def test_slices_without_an_owner_are_set_aside():
-    action = found(Builder().allocate().put(3, SliceState.SANITIZING, reason="").fail())["device_failed"].action
-    assert action == act.QuarantineSlices(POOL, (2, 3, 4, 5, 6, 7), FIRST)
+    action = found(Builder().allocate().put(3, SliceState.SANITIZING).fail())["device_failed"].action
+    assert action == act.QuarantineSlices(
+        POOL, (2, 3, 4, 5, 6, 7), Cause.DEVICE_FAILED, f"failure 1 of {ABOUT}", failure=1
+    )
+    assert action.reason == "device_failed: failure 1 of pool0: its device does not answer"
 
 
 @pytest.mark.parametrize(("in_use", "tell"), [(True, True), (False, False)])
@@ -74,13 +79,13 @@ def test_a_new_leader_looks_for_itself():
 
 
 def test_while_the_device_is_away_not_even_an_operator_frees_its_slices():
-    codes = found(Builder().put(3, QUARANTINED, reason=FIRST).fail())
+    codes = found(Builder().put(3, QUARANTINED, **FIRST).fail())
     assert codes["quarantined_waiting"].action is None
     assert "quarantined" not in codes
 
 
 def test_once_it_is_back_slices_without_an_owner_wait_for_an_operator():
-    finding = found(Builder().put(3, QUARANTINED, reason=FIRST))["quarantined"]
+    finding = found(Builder().put(3, QUARANTINED, **FIRST))["quarantined"]
     assert finding.operator
     assert finding.action == act.AuditSlices(POOL, (3,), "an operator asked for it")
 
@@ -103,7 +108,7 @@ def test_once_it_is_back_and_the_guest_is_gone_an_operator_may_free_its_slices()
 
 
 def test_a_fenced_hosts_slices_are_fenced_at_the_device_though_claimed_and_silent():
-    built = aside(Builder().allocate().silence().fence(), reason="host_fenced: it burns")
+    built = aside(Builder().allocate().silence().fence(), cause=Cause.HOST_FENCED)
     codes = found(built)
     assert codes["fence_unconfirmed"].action == act.FenceSlices("h1", POOL, (0, 1))
     assert "quarantined_waiting" not in codes
@@ -111,17 +116,17 @@ def test_a_fenced_hosts_slices_are_fenced_at_the_device_though_claimed_and_silen
 
 
 def test_nobody_elses():
-    built = aside(Builder().allocate().allocate(OTHER).fence("h2"), reason="agent_down: h1 is silent")
+    built = aside(Builder().allocate().allocate(OTHER).fence("h2"), cause=Cause.AGENT_DOWN)
     assert not any(isinstance(finding.action, act.FenceSlices) for finding in found(built).values())
 
 
 def test_what_was_aside_before_the_fence_is_fenced_too():
-    built = aside(Builder().allocate().silence().fence(), reason="agent_down: h1 is silent")
+    built = aside(Builder().allocate().silence().fence(), cause=Cause.AGENT_DOWN)
     assert found(built)["fence_unconfirmed"].action == act.FenceSlices("h1", POOL, (0, 1))
 
 
 def test_a_silent_host_is_not_fenced_by_time():
-    built = aside(Builder().allocate().silence(), reason="agent_down: h1 is silent")
+    built = aside(Builder().allocate().silence(), cause=Cause.AGENT_DOWN)
     assert not any(isinstance(finding.action, act.FenceSlices) for finding in found(built).values())
 
 
@@ -132,7 +137,7 @@ def test_a_fenced_host_without_slices_is_told():
 @pytest.mark.parametrize("state", [SliceState.FREE, SliceState.SANITIZING, SliceState.QUARANTINED])
 def test_what_a_fenced_host_still_lists_it_has_to_drop(state):
     built = Builder().attach("h1", "old", (Extent(5, 1),), in_use=False).fence()
-    built.put(5, state, host="h1" if state is QUARANTINED else None, reason="host_fenced: x")
+    built.put(5, state, host="h1" if state is QUARANTINED else None, cause=Cause.HOST_FENCED)
     codes = found(built)
     assert codes["fenced_attached"].action == act.Offline("h1", "old")
     assert not any(isinstance(finding.action, act.QuarantineSlices) for finding in codes.values())

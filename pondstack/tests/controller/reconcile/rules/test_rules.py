@@ -8,6 +8,7 @@ from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.findings import Severity
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.devices.base import Permission
+from pondstack.domain.causes import Cause
 from pondstack.domain.model import Extent, PoolState
 from pondstack.domain.states import SliceState
 from pondstack.tests.controller.builders import IDLE, POOL, REPORT_AGE, Builder
@@ -85,7 +86,7 @@ def test_releasing_with_a_silent_agent_is_quarantined_never_freed():
     built = Builder().allocate(state=SliceState.RELEASING, unclaimed=OVERDUE).silence()
     finding = found(built)["releasing_agent_down"]
     assert isinstance(finding.action, act.QuarantineAllocation)
-    assert finding.action.reason.startswith("agent_down")
+    assert (finding.action.cause, finding.action.reason) == (Cause.AGENT_DOWN, finding.detail)
 
 
 def test_releasing_with_a_live_agent_asks_it():
@@ -132,7 +133,7 @@ def test_quarantined_and_in_use_is_only_told():
 
 
 def test_a_slice_that_could_not_be_sanitised_waits_for_an_operator():
-    finding = found(Builder().put(3, SliceState.QUARANTINED, reason="sanitize_failed: EIO", host="h1"))["quarantined"]
+    finding = found(Builder().put(3, SliceState.QUARANTINED, cause=Cause.SANITIZE_FAILED, host="h1"))["quarantined"]
     assert finding.operator
     assert finding.action == act.AuditSlices(POOL, (3,), "an operator asked for it")
 
@@ -147,7 +148,7 @@ def test_slices_that_the_ledger_takes_for_free_are_quarantined():
 
 
 def test_a_report_that_may_be_older_than_the_release_proves_nothing():
-    built = Builder().attach("h2", "stranger", (Extent(5, 1),)).put(5, SliceState.SANITIZING, age=JUST_NOW, reason="")
+    built = Builder().attach("h2", "stranger", (Extent(5, 1),)).put(5, SliceState.SANITIZING, age=JUST_NOW)
     assert "unknown_attachment" not in found(built)
 
 
@@ -223,7 +224,7 @@ def test_slices_that_just_changed_may_differ_from_the_table():
 
 
 def test_slices_that_stay_unsanitised_and_failed_pools_are_told():
-    codes = found(Builder(pool_state=PoolState.FAILED).put(2, SliceState.SANITIZING, reason=""))
+    codes = found(Builder(pool_state=PoolState.FAILED).put(2, SliceState.SANITIZING))
     assert {"sanitizing_stuck", "pool_failed"} <= set(codes)
 
 
