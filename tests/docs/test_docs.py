@@ -13,6 +13,7 @@ from types import ModuleType
 
 import pytest
 
+from pondstack.conf import opts
 from pondstack.domain.causes import Cause
 from pondstack.domain.states import TRANSITIONS, SliceState
 
@@ -118,6 +119,25 @@ def test_a_note_with_an_unknown_section_is_refused(tmp_path: Path) -> None:
     reno = Path(sys.executable).with_name("reno")
     done = subprocess.run([str(reno), "lint", str(tmp_path)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode != 0
+
+
+def test_every_option_that_a_page_names_exists() -> None:
+    lists = (opts.list_opts(), opts.list_agent_opts(), opts.list_nova_opts())
+    known = {
+        (str(getattr(group, "name", group)), option.dest)
+        for found in lists
+        for group, options in found
+        for option in options
+    }
+    groups = {group for group, _ in known} - {"DEFAULT"}
+    named = {
+        (path.name, *found)
+        for path in pages()
+        for found in re.findall(r"`\[(\w+)\] (\w+)(?: = [^`]*)?`", path.read_text())
+        if found[0] in groups
+    }
+    assert len(named) > 60
+    assert not [(page, group, option) for page, group, option in sorted(named) if (group, option) not in known]
 
 
 def test_every_path_of_the_architecture_page_exists() -> None:
