@@ -1,4 +1,4 @@
-"""What this host tells the controller, and what it learns from the answer."""
+"""What this host reports to the controller, and what it does with the answer."""
 
 import threading
 from importlib.metadata import version
@@ -79,12 +79,12 @@ class Reporter:
             # First: what an old controller says of releases and pools is not trusted.
             self._epoch.check(int(answer["epoch"]))
             self._releases.settle(answer.get("forget", ()))
-            self._learn(answer.get("pools", {}))
+            self._note_pools(answer.get("pools", {}))
         except PondError as error:
             trouble = error.message
         return self._note(trouble)
 
-    def _learn(self, pools: dict[str, Any]) -> None:
+    def _note_pools(self, pools: dict[str, Any]) -> None:
         if pools != self.known_pools:
             for uuid in sorted(set(self._pools.pools()) - set(pools)):
                 LOG.warning("This host reaches pool %s, which the controller does not have: see its pool_devices", uuid)

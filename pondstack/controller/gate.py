@@ -1,4 +1,4 @@
-"""The gate before a leader's requests: open while the lease is sure, shut for good before the lease is handed over."""
+"""The gate of a leader's endpoints: open while the lease is sure, shut for good before the lease is handed over."""
 
 import functools
 import threading
@@ -38,12 +38,12 @@ class Gate:
                 self._changed.notify_all()
 
     def shut(self, reason: str) -> None:
-        """Let nobody in any more; idempotent."""
+        """Refuse all requests from now on; idempotent."""
         with self._changed:
             self._shut = self._shut or reason
 
     def drained(self, seconds: float) -> bool:
-        """Wait until nobody is inside; returns whether that was within `seconds`."""
+        """Wait until no request is under way; returns whether that was within `seconds`."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._inside, seconds)
 
@@ -55,7 +55,7 @@ class Gated(Protocol):
 
 
 def gated(method: Method) -> Method:
-    """Answer only as the sure leader, and with our own errors as answers."""
+    """Have a method answer only while the gate is open; our own errors cross RPC as answers."""
 
     @functools.wraps(method)
     def guarded(self: Gated, context: Any, **arguments: Any) -> Any:

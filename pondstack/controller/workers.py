@@ -1,6 +1,6 @@
-"""The controller's threads that work at once and again: one for each task, woken or periodic.
+"""The controller's worker threads, one for each task: woken, or periodic.
 
-What fails is logged and tried again: a bug must end neither kind of thread.
+A task that fails is logged and tried again: a bug must end neither kind of thread.
 """
 
 import threading
@@ -15,7 +15,7 @@ STOP_SECONDS = 60.0
 
 
 class WakeableWorker:
-    """Runs `task` at start and soon after each wake(); several wakes at once are one run."""
+    """Runs `task` at the start and soon after each wake(); several wakes meanwhile make one run."""
 
     def __init__(self, name: str, task: Callable[[], object]) -> None:
         self._task = task
@@ -25,7 +25,7 @@ class WakeableWorker:
 
     @property
     def stopping(self) -> bool:
-        """Whether the task should end soon."""
+        """Whether the worker was told to stop, so that the task should end soon."""
         return self._stopping.is_set()
 
     def start(self) -> None:
@@ -38,7 +38,7 @@ class WakeableWorker:
         self._wanted.set()
 
     def stop(self, seconds: float = STOP_SECONDS) -> None:
-        """End after the run in hand, for which `seconds` are enough."""
+        """End after the present run; wait for it for `seconds` at most."""
         self._stopping.set()
         self._wanted.set()
         if self._thread.is_alive():
@@ -59,11 +59,11 @@ class WakeableWorker:
                 LOG.warning("The thread %s tries again at the next round: %s", self._thread.name, error)
             except Exception:
                 # A bug must not end the thread: slices would wait for ever to be sanitised.
-                LOG.exception("The thread %s met an error that it does not know", self._thread.name)
+                LOG.exception("The thread %s met an unknown error", self._thread.name)
 
 
 class PeriodicWorker:
-    """Runs `task` at start, every `seconds` after it ended, and soon after wake(). Logs changes only."""
+    """Runs `task` at the start, `seconds` after each end of it, and soon after wake(). Logs changes only."""
 
     def __init__(self, name: str, seconds: float, task: Callable[[], object]) -> None:
         self._name = name
@@ -83,7 +83,7 @@ class PeriodicWorker:
         self._wanted.set()
 
     def stop(self, seconds: float) -> bool:
-        """End after the run in hand; returns whether that was within `seconds`."""
+        """End after the present run; returns whether that was within `seconds`."""
         self._stopping.set()
         self._wanted.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
@@ -99,14 +99,14 @@ class PeriodicWorker:
                 self._note(error.message)
             except Exception:
                 # A bug must not end the thread: without it the lease is lost, or never taken.
-                LOG.exception("The thread %s met an error that it does not know", self._name)
+                LOG.exception("The thread %s met an unknown error", self._name)
             else:
                 self._note("")
             self._wanted.wait(self._seconds)
 
     def _note(self, trouble: str) -> None:
         if trouble and not self._trouble:
-            LOG.warning("The thread %s tries again and again: %s", self._name, trouble)
+            LOG.warning("The thread %s fails and is tried again: %s", self._name, trouble)
         elif self._trouble and not trouble:
             LOG.info("The thread %s works again", self._name)
         self._trouble = trouble

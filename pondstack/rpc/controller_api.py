@@ -1,7 +1,7 @@
 """Client of the controllers. Every method that changes something takes an operation id and is idempotent by it.
 
-It calls again by itself, with the same operation id, while nobody leads (pondstack.rpc.retry). A caller whose time
-was over without an answer does the same when it comes back.
+The client repeats a call, with the same operation id, while no controller leads (pondstack.rpc.retry). A caller that
+got no answer in time repeats it with the same operation id too.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitAnswer, to_
 
 AUDIT_SECONDS = 120.0
 MONITOR_SECONDS = 4
-"""An audit takes as long as it takes; that its controller is gone is noticed after this many seconds."""
+"""An audit may take long; a controller that is gone is noticed after this many seconds."""
 TELEMETRY_VERSION = "1.1"
 """The version of the endpoint that telemetry() came with."""
 LENDING_VERSION = "1.2"
@@ -27,24 +27,24 @@ LENDING_VERSION = "1.2"
 class ControllerAPI:
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
 
-    `timeout_seconds` is for a whole call, with all its attempts, and `patience` for each of them.
+    `timeout_seconds` is for a whole call, with all its attempts, and `policy` for each of them.
     """
 
-    def __init__(self, transport: Any, timeout_seconds: float = 30.0, patience: RetryPolicy | None = None) -> None:
+    def __init__(self, transport: Any, timeout_seconds: float = 30.0, policy: RetryPolicy | None = None) -> None:
         self._leader = oslo_messaging.get_rpc_client(transport, rpc.controller_target())
         self._nodes = oslo_messaging.get_rpc_client(transport, rpc.node_target())
         self._transport = transport
         self._timeout = timeout_seconds
-        self._persisting = RetryingCaller(patience or RetryPolicy())
+        self._retrying = RetryingCaller(policy or RetryPolicy())
 
     def _call(self, method: str, *, timeout_seconds: float | None = None, **arguments: Any) -> Any:
-        return self._persist(self._leader, method, timeout_seconds, arguments)
+        return self._call_retrying(self._leader, method, timeout_seconds, arguments)
 
-    def _persist(self, client: Any, method: str, timeout_seconds: float | None, arguments: dict[str, Any]) -> Any:
+    def _call_retrying(self, client: Any, method: str, timeout_seconds: float | None, arguments: dict[str, Any]) -> Any:
         def attempt(seconds: float) -> Any:
             return client.prepare(timeout=seconds).call({}, method, **arguments)
 
-        return self._persisting.call(attempt, timeout_seconds or self._timeout)
+        return self._retrying.call(attempt, timeout_seconds or self._timeout)
 
     def assign(self, operation_id: str, request: AssignRequest) -> Grant:
         """Take free slices for a consumer (Pond 4.2: Add_capacity); they are ASSIGNING until acknowledged.
@@ -62,7 +62,7 @@ class ControllerAPI:
         self._call("release", operation_id=operation_id, allocation_uuid=allocation_uuid, host=host)
 
     def heartbeat(self, report: Report) -> dict[str, Any]:
-        """Tell what is really attached; the first one registers the agent.
+        """Report what is really attached; the first report registers the agent.
 
         Answers {"epoch": int, "forget": [allocation uuids of report.released that are settled],
         "pools": {uuid: {"name", "device", "slice_mib", "slices_total"}}}.
@@ -88,9 +88,9 @@ class ControllerAPI:
         buffer_mib: int,
         buffers: Sequence[dict[str, int]],
     ) -> None:
-        """Tell all that a host lends (GS_goto_zombie of Zombieland 4.3, when `kind` is zombie).
+        """Report all that a host lends (GS_goto_zombie of Zombieland 4.3, when `kind` is zombie).
 
-        `sequence`: of the host's words; a lower one than before is late and changes nothing.
+        `sequence`: of the host's reports; a lower one than before is late and changes nothing.
         `buffers`: {"index", "offset_mib"} of every one; what is not among them, and all of other incarnations, is lent
         no more and its keys are dead. `incarnation` "": the host lends nothing.
         """
@@ -182,7 +182,7 @@ class ControllerAPI:
         def attempt(seconds: float) -> Any:
             return self._leader.prepare(timeout=seconds, version=LENDING_VERSION).call({}, method, **arguments)
 
-        return self._persisting.call(attempt, self._timeout)
+        return self._retrying.call(attempt, self._timeout)
 
     def get_split(self, *, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
         """Ask how to split a VM (pondstack.domain.sizing.Features as a dict); remembered by instance."""
@@ -190,11 +190,11 @@ class ControllerAPI:
 
     def snapshot(self, *, timeout_seconds: float) -> Snapshot:
         """Return the scheduler's view of all pools and hosts; any controller answers, a stand-by a moment behind."""
-        return Snapshot.from_wire(self._persist(self._nodes, "snapshot", timeout_seconds, {}))
+        return Snapshot.from_wire(self._call_retrying(self._nodes, "snapshot", timeout_seconds, {}))
 
     def controllers(self) -> list[dict[str, Any]]:
         """List the controllers (pondstack.ledger.records.ControllerView as dicts); any controller answers."""
-        answer: list[dict[str, Any]] = self._persist(self._nodes, "controllers", None, {})
+        answer: list[dict[str, Any]] = self._call_retrying(self._nodes, "controllers", None, {})
         return answer
 
     def failover(self, *, leader: str, to: str | None) -> None:
@@ -248,5 +248,5 @@ class ControllerAPI:
             context = self._leader.prepare(timeout=AUDIT_SECONDS, call_monitor_timeout=MONITOR_SECONDS)
             return context.call({}, "audit", repair=repair)
 
-        answer: dict[str, Any] = self._persisting.call(attempt, AUDIT_SECONDS)
+        answer: dict[str, Any] = self._retrying.call(attempt, AUDIT_SECONDS)
         return answer

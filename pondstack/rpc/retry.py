@@ -1,7 +1,7 @@
-"""Calling until it is answered: the one place that says what a client of the controllers repeats, and how long.
+"""Retries: the one place that decides which calls a client of the controllers repeats, and for how long.
 
-The same arguments go out again, with the same operation id, so that however often a call arrives it takes effect once.
-Between two leaders a call finds nobody, or somebody who leads no more; neither is the caller's business.
+A call is repeated with the same arguments and the same operation id, so that it takes effect once, however often it
+arrives. Between two leaders a call reaches nobody, or a former leader; the retry hides both from the caller.
 """
 
 import random
@@ -17,7 +17,7 @@ from pondstack.domain.errors import AgentUnavailable, DeviceFailed, Unavailable
 T = TypeVar("T")
 
 FINAL = (AgentUnavailable, DeviceFailed)
-"""Unavailable, but the leader's verdict on this request: it would be the same again."""
+"""Unavailable, but it is the leader's answer to this request: a retry would get the same."""
 
 LOST = (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure)
 """No answer: the request or its answer was lost, its receiver died, or it takes longer than the attempt."""
@@ -25,7 +25,7 @@ LOST = (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure)
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a client waits, in seconds. Attempts grow: one that is slow, and not lost, has time at last."""
+    """How long a client waits, in seconds. Attempts grow longer, so that an answer that is slow and not lost comes."""
 
     first_seconds: float = 1.0
     growth: float = 1.5
@@ -35,32 +35,32 @@ class RetryPolicy:
 
 
 def worth_repeating(error: BaseException) -> bool:
-    """Return whether calling again, at once and with the same arguments, may get another answer."""
+    """Return whether the same call, repeated at once, may get another answer."""
     if isinstance(error, LOST):
         return True
     return isinstance(error, Unavailable) and not isinstance(error, FINAL)
 
 
 class RetryingCaller:
-    """Repeats calls. Time, sleep and randomness come in, so that a simulation can drive it."""
+    """Repeats calls. Clock, sleep and randomness are arguments, so that a simulation can drive it."""
 
     def __init__(
         self,
-        patience: RetryPolicy,
+        policy: RetryPolicy,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
-        self._patience = patience
+        self._policy = policy
         self._clock = clock
         self._sleep = sleep
         self._uniform = uniform
 
     def call(self, attempt: Callable[[float], T], deadline_seconds: float) -> T:
-        """Return what `attempt(timeout_seconds)` returns at last; raises its last error when the time is over."""
+        """Return the answer of `attempt(timeout_seconds)`, repeated if need be; raises its last error at the end."""
         ends = self._clock() + deadline_seconds
-        timeout, pause = self._patience.first_seconds, self._patience.pause_seconds
+        timeout, pause = self._policy.first_seconds, self._policy.pause_seconds
         while True:
             try:
                 return attempt(max(0.001, min(timeout, ends - self._clock())))
@@ -68,12 +68,12 @@ class RetryingCaller:
                 if not worth_repeating(error):
                     raise
                 if isinstance(error, LOST):
-                    timeout = min(timeout * self._patience.growth, self._patience.longest_seconds)
+                    timeout = min(timeout * self._policy.growth, self._policy.longest_seconds)
                     wait = 0.0
                 else:
-                    # Jitter: all clients meet the same gap, and should not meet the new leader at one moment.
+                    # Jitter: all clients see the same gap, and must not call the new leader at the same moment.
                     wait = self._uniform(pause / 2, pause)
-                    pause = min(pause * 2, self._patience.longest_pause_seconds)
+                    pause = min(pause * 2, self._policy.longest_pause_seconds)
                 if self._clock() + wait >= ends:
                     raise
                 self._sleep(wait)

@@ -1,4 +1,4 @@
-"""What crosses RPC, as values: plain dicts of JSON types on the wire, frozen dataclasses on both ends.
+"""The values that cross RPC: plain dicts of JSON types on the wire, frozen dataclasses at both ends.
 
 Version 1.x only adds fields that have a default, so that N and N-1 agents work with an N controller: a reader ignores
 fields that it does not know.
@@ -71,7 +71,7 @@ class Attached(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Report(Wire):
-    """What an agent tells about its host. `released`: allocations whose release the controller has not confirmed yet.
+    """What an agent reports of its host. `released`: allocations whose release the controller has not confirmed yet.
 
     `sequence` grows with each report of one agent, over its restarts too; a lower one is late and is dropped.
     """
@@ -205,7 +205,7 @@ class PoolView(Wire):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Wire):
-    """What PondFilter and PondWeigher know of the whole rack; `usable_hosts`: enabled, with a live agent.
+    """What PondFilter and PondWeigher know of the rack; `usable_hosts`: enabled, with a live agent.
 
     `pool_mib_by_host`: pool memory that the guests of each host have; Nova counts it as if it were the host's own RAM.
     """

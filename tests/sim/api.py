@@ -13,7 +13,7 @@ from .fault_links import Moments
 from .kernel import Scheduler
 from .network import Network
 
-PATIENCE = RetryPolicy(first_seconds=0.5, longest_seconds=1.0, longest_pause_seconds=0.3)
+POLICY = RetryPolicy(first_seconds=0.5, longest_seconds=1.0, longest_pause_seconds=0.3)
 
 
 class SimControllerAPI(ControllerAPI):
@@ -25,20 +25,18 @@ class SimControllerAPI(ControllerAPI):
         self._network = network
         self._moments = moments
         self._timeout = timeout_seconds
-        self._persisting = RetryingCaller(
-            PATIENCE, clock=lambda: scheduler.now, sleep=scheduler.sleep, uniform=rng.uniform
-        )
+        self._retrying = RetryingCaller(POLICY, clock=lambda: scheduler.now, sleep=scheduler.sleep, uniform=rng.uniform)
         self._leader, self._nodes = CONTROLLER_TOPIC, NODE_TOPIC
 
-    def _persist(self, client: Any, method: str, timeout_seconds: float | None, arguments: dict[str, Any]) -> Any:
+    def _call_retrying(self, client: Any, method: str, timeout_seconds: float | None, arguments: dict[str, Any]) -> Any:
         def attempt(seconds: float) -> Any:
             self._moments.pass_by("rpc")
             return self._network.call(client, method, arguments, seconds)
 
-        return self._persisting.call(attempt, timeout_seconds or self._timeout)
+        return self._retrying.call(attempt, timeout_seconds or self._timeout)
 
     def _lent(self, method: str, **arguments: Any) -> Any:
-        return self._persist(self._leader, method, None, arguments)
+        return self._call_retrying(self._leader, method, None, arguments)
 
 
 class SimNodeAPI(NodeAPI):

@@ -1,4 +1,4 @@
-"""The attach flow of one consumer: assign, online, acknowledge; repeatable at every point, undone when it fails.
+"""The attach of one consumer: assign, online, acknowledge. It can be repeated at every point; a failed one is undone.
 
 The caller holds the consumer's lock.
 """
@@ -33,7 +33,7 @@ class AttachFlow:
         sequence: Sequence,
         locks: NamedLocks,
     ) -> None:
-        """`locks`: by allocation; who holds one has it neither brought online here nor taken offline elsewhere."""
+        """`locks`: by allocation; an allocation is brought online or taken offline by who holds its lock."""
         self._host = host
         self._operations = operations
         self._releases = releases
@@ -59,9 +59,10 @@ class AttachFlow:
     def undo(self, operation: Operation) -> None:
         """Give back what an unfinished operation may have got; raises Unavailable, InUse: try again later."""
         if operation.grant is None:
-            # Whether the slices were assigned only the controller knows: asking again by the same id tells.
+            # Only the controller knows whether the slices were assigned; the same operation id gets the same answer.
             try:
-                operation = self._operations.change(operation, operation.status, grant=self._ask(operation).to_wire())
+                answer = self._request_grant(operation)
+                operation = self._operations.change(operation, operation.status, grant=answer.to_wire())
             except Unavailable:
                 raise
             except PondError as error:
@@ -84,14 +85,14 @@ class AttachFlow:
                 ),
             )
         try:
-            grant = self._ask(operation)
+            grant = self._request_grant(operation)
         except Unavailable:
             raise  # It may have been assigned: the same operation goes on, or is undone later.
         except PondError as error:
             raise self._failed(operation, error) from None
         return self._operations.change(operation, Status.GRANTED, grant=grant.to_wire())
 
-    def _ask(self, operation: Operation) -> Grant:
+    def _request_grant(self, operation: Operation) -> Grant:
         return self._controller.assign(operation.operation_id, operation.assign_request(self._host))
 
     def _online(self, operation: Operation) -> Attachment:
@@ -108,16 +109,16 @@ class AttachFlow:
                 backings = self._pools.backings(grant.allocation_uuid)
         except Unavailable as error:
             if isinstance(error, DeviceFailed):
-                raise self._give_back(operation, grant, error) from None
+                raise self._undo_failed(operation, grant, error) from None
             raise
         except PondError as error:
-            raise self._give_back(operation, grant, error) from None
+            raise self._undo_failed(operation, grant, error) from None
         return attachment_of(grant, backings)
 
     def _bring_online(self, operation: Operation, grant: Grant) -> tuple[Operation, tuple[Backing, ...]]:
-        """Online a grant's slices, and write down from which report on the controller can know of it.
+        """Online a grant's slices, and record the number of the first report that can tell of them.
 
-        Not while the controller has the same allocation taken offline: that comes first or is refused.
+        It waits while the controller has the same allocation taken offline, which comes first or is refused.
         """
         with self._locks.holding(grant.allocation_uuid):
             self._releases.refuse_released(grant.allocation_uuid)
@@ -126,13 +127,13 @@ class AttachFlow:
             return self._operations.change(operation, Status.GRANTED, online_at=self._sequence.next()), backings
 
     def _current(self, operation: Operation, grant: Grant) -> tuple[Operation, Grant]:
-        """Have a grant of a former leader renewed by the present one, which answers the same operation with the same.
+        """Have the present leader renew a grant of a former one; it answers the same operation with the same slices.
 
-        A fail-over between a grant and its use is nobody's fault, and no reason to fail the attach.
+        A fail-over between a grant and its use does not fail the attach.
         """
         if grant.epoch >= self._epoch.seen:
             return operation, grant
-        renewed = self._ask(operation)
+        renewed = self._request_grant(operation)
         if (renewed.allocation_uuid, renewed.extents) != (grant.allocation_uuid, grant.extents):
             raise Conflict(f"operation {operation.operation_id} was granted other slices; make a new operation id")
         return self._operations.change(operation, Status.GRANTED, grant=renewed.to_wire()), renewed
@@ -142,7 +143,7 @@ class AttachFlow:
             operation_id=operation.operation_id, allocation_uuid=grant.allocation_uuid, host=self._host
         )
 
-    def _give_back(self, operation: Operation, grant: Grant, error: PondError) -> PondError:
+    def _undo_failed(self, operation: Operation, grant: Grant, error: PondError) -> PondError:
         LOG.warning("Attach %s of consumer %s failed: %s", operation.operation_id, operation.consumer_uuid, error)
         try:
             self._releases.release(grant.allocation_uuid)

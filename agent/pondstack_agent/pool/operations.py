@@ -1,4 +1,4 @@
-"""What became of each operation, on disk: a repeated one gets the same answer, a late one changes nothing.
+"""The outcome of each operation, on disk: a repeated one gets the same answer, a late one changes nothing.
 
 attach   PENDING (slices asked for) -> GRANTED (slices known) -> DONE (controller knows) -> OVER (detached)
          PENDING -> CANCELLED (its consumer was detached; to be undone) -> OVER; any -> OVER (refused, undone)
@@ -17,14 +17,14 @@ from pondstack_agent.records import Records
 
 
 class Kind(StrEnum):
-    """What was asked for."""
+    """The kind of a request."""
 
     ATTACH = "attach"
     DETACH = "detach"
 
 
 class Status(StrEnum):
-    """How far it came."""
+    """How far an operation has come."""
 
     PENDING = "pending"
     GRANTED = "granted"

@@ -1,8 +1,8 @@
-"""Giving allocations back: offline first, then on disk, then told to the controller until it has settled it.
+"""Releases: an allocation goes offline, that is recorded on disk, and the controller is notified until it settles it.
 
 A record per allocation: RELEASING (about to go offline) -> RELEASED (offline; the controller may not know) -> SETTLED
-(it knows; kept for a while so that a late grant of the same allocation is refused). Of drivers that need long for it an
-allocation goes offline in the background; nobody gets at it meanwhile.
+(it knows; kept for a while so that a late grant of the same allocation is refused). With a driver that needs long, an
+allocation goes offline in the background; nobody can map it meanwhile.
 """
 
 import threading
@@ -25,7 +25,7 @@ RELEASING, RELEASED, SETTLED = "releasing", "released", "settled"
 
 
 class Executor(Protocol):
-    """Where the controller is told, so that nobody waits for it."""
+    """Where the controller is notified, so that no request waits for it."""
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
         """Run a function later."""
@@ -54,22 +54,22 @@ class Releases:
         self._finishing: set[str] = set()
 
     def release(self, allocation_uuid: str) -> bool:
-        """Offline an allocation and see to it that the controller knows; False when it was not online.
+        """Offline an allocation and have the controller notified; False when it was not online.
 
-        What takes its driver long goes offline in the background, nobody gets at it meanwhile. Raises InUse while a
+        If its driver needs long, it goes offline in the background; nobody can map it meanwhile. Raises InUse while a
         process maps it; nothing has changed then.
         """
         if self._begin(allocation_uuid):
             self._executor.submit(self._finish, allocation_uuid)
             return True
         had = self._offline(allocation_uuid)
-        self._executor.submit(self.tell, allocation_uuid)
+        self._executor.submit(self.notify, allocation_uuid)
         return had
 
     def offline(self, allocation_uuid: str) -> bool:
-        """Offline an allocation on the controller's command; True when that is done, which it knows by the answer.
+        """Offline an allocation on the controller's command; True when that is done, which the answer tells it.
 
-        False: it goes offline in the background, and is told then, as any release. Raises InUse.
+        False: it goes offline in the background, and the controller is notified then. Raises InUse.
         """
         if self._begin(allocation_uuid):
             self._executor.submit(self._finish, allocation_uuid)
@@ -90,8 +90,8 @@ class Releases:
         """Return the allocations whose release the controller has not settled yet."""
         return tuple(key for key, record in self._records.all().items() if record["state"] == RELEASED)
 
-    def tell(self, allocation_uuid: str) -> None:
-        """Tell the controller; whatever it does not take now is repeated in each heartbeat."""
+    def notify(self, allocation_uuid: str) -> None:
+        """Notify the controller; each heartbeat repeats what it does not take now."""
         operation_id = str(uuid.uuid5(NAMESPACE, f"release:{allocation_uuid}"))
         try:
             self._controller.release(operation_id=operation_id, allocation_uuid=allocation_uuid, host=self._host)
@@ -103,14 +103,14 @@ class Releases:
             self.settle([allocation_uuid])
 
     def settle(self, allocations: Iterable[str]) -> None:
-        """The controller knows of these releases."""
+        """Note that the controller knows of these releases."""
         for allocation_uuid in allocations:
             record = self._records.get(allocation_uuid)
             if record is not None and record["state"] == RELEASED:
                 self._put(allocation_uuid, SETTLED)
 
     def retry(self, after_seconds: float) -> None:
-        """Try again to take offline what would not go when it was last tried, so long ago."""
+        """Try again to take offline what would not go, when the last try was longer ago than `after_seconds`."""
         for allocation_uuid, record in self._records.all().items():
             late = self._clock() - record["at"] > after_seconds
             if record["state"] == RELEASING and late and allocation_uuid in self._pools.stuck():
@@ -135,7 +135,7 @@ class Releases:
                 self._records.remove(allocation_uuid)
 
     def _begin(self, allocation_uuid: str) -> bool:
-        """Begin the detach of a driver that needs long for it; False when there is none to wait for."""
+        """Begin the detach in a driver that needs long for it; False when no such driver has the allocation."""
         if not self._pools.slow_detach:
             return False
         with self._releasing(allocation_uuid) as before:
@@ -145,7 +145,7 @@ class Releases:
         return slow
 
     def _finish(self, allocation_uuid: str) -> None:
-        """Take an allocation offline in the background, then tell; what stays stuck is tried again by `retry`."""
+        """Take an allocation offline in the background, then notify; `retry` tries again what stays stuck."""
         with self._lock:
             if allocation_uuid in self._finishing:
                 return
@@ -155,7 +155,7 @@ class Releases:
         except PondError as error:
             LOG.warning("Allocation %s was to be released and is not offline: %s", allocation_uuid, error)
         else:
-            self.tell(allocation_uuid)
+            self.notify(allocation_uuid)
         finally:
             with self._lock:
                 self._finishing.discard(allocation_uuid)

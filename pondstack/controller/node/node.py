@@ -1,9 +1,9 @@
 """One controller process: it takes part in the election, stands by with a warm view, and leads when it is elected.
 
-Threads of every controller: `lease` looks at the lease and renews it, `follower` follows the journal, `broker` calls
-this controller itself through the broker, `report` tells of it in the list of controllers and lets another one lead
-when the broker is silent; oslo.messaging's for reads. A promotion, a hand-over and a tear-down each have a thread, so
-that the lease goes on being renewed meanwhile. What a leader runs besides is in pondstack.controller.leader.leader.
+Threads of every controller: `lease` reads the lease and renews it, `follower` follows the journal, `broker` calls this
+controller itself through the broker, `report` keeps its entry in the list of controllers and hands the lead over when
+the broker does not reach it; oslo.messaging's for reads. A promotion, a hand-over and a tear-down each have a thread,
+so that the lease is renewed meanwhile. What a leader runs besides is in pondstack.controller.leader.leader.
 """
 
 import threading
