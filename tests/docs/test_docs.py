@@ -140,11 +140,17 @@ def test_every_option_that_a_page_names_exists() -> None:
     assert not [(page, group, option) for page, group, option in sorted(named) if (group, option) not in known]
 
 
-def test_every_path_of_the_architecture_page_exists() -> None:
-    page = (DOC / "contributor" / "architecture.md").read_text()
-    named = set(re.findall(r"`((?:[\w.]+/){2,}[\w.]*|[\w.]+/[\w.]+\.\w+)`", page))
-    assert len(named) > 80
-    assert not [name for name in sorted(named) if not (ROOT / name).exists()]
+def test_every_path_that_a_page_names_exists() -> None:
+    """Paths of the tree, in backquotes; a page about the code that follows no longer is found here."""
+    tops = {path.name for path in ROOT.iterdir() if path.is_dir()} - {"tools"}
+    named = {
+        (path.name, found)
+        for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages()]
+        for found in re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", path.read_text())
+        if found.split("/")[0] in tops
+    }
+    assert sum(page == "architecture.md" for page, _ in named) > 80
+    assert not [(page, name) for page, name in sorted(named) if not (ROOT / name).exists()]
 
 
 def test_the_architecture_page_gives_a_reason_for_each_large_folder() -> None:
