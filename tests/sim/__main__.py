@@ -53,7 +53,7 @@ def _counts(arguments: argparse.Namespace) -> dict[str, int]:
     """Return how many histories there are of each kind."""
     if arguments.kind != "both":
         return {arguments.kind: arguments.histories}
-    lent = 0 if arguments.sql else arguments.histories // LENDING_SHARE
+    lent = arguments.histories // LENDING_SHARE
     return {"slices": arguments.histories} | ({"lending": lent} if lent else {})
 
 
@@ -75,9 +75,6 @@ def _tell(kind: str, seed: int, sql: bool) -> None:
 def main(words: list[str]) -> int:
     """Run; return the exit status."""
     arguments = _arguments(words)
-    if arguments.sql and arguments.kind == "lending":
-        print("lent memory is simulated without SQL only; leave --sql out", file=sys.stderr)
-        return 2
     counts = _counts(arguments)
     for kind, count in counts.items():
         print(

@@ -7,7 +7,6 @@ from typing import Any
 from pondstack.devices.base import Permission
 from pondstack.domain import transitions
 from pondstack.domain.model import Extent, Slice, indexes_of
-from pondstack.domain.rack import RackView
 from pondstack.domain.states import OWNED, SliceState
 from tests.fixtures.memory_device import MemoryDevice
 from tests.fixtures.memory_host import ATTACHMENTS, MemoryHost
@@ -61,15 +60,15 @@ class Watch:
         if self._writers.setdefault(epoch, writer) is not writer:
             raise Violation("two_writers", f"{writer} and {self._writers[epoch]} both write under epoch {epoch}")
 
-    def ledger_changed(self, view: RackView) -> None:
+    def ledger_changed(self, view: transitions.LedgerView) -> None:
         """The ledger has changed."""
-        for broken in transitions.violations(view.ledger()):
+        for broken in transitions.violations(view):
             raise Violation(f"ledger_{broken.code}", f"{broken.subject}: {broken.detail}")
-        for uuid, detail in view.pools.items():
-            if self._totals.setdefault(uuid, detail.pool.slices_total) != detail.pool.slices_total:
-                raise Violation("total_changed", f"pool {uuid} has {detail.pool.slices_total} slices")
+        for uuid, pool in view.pools.items():
+            if self._totals.setdefault(uuid, pool.slices_total) != pool.slices_total:
+                raise Violation("total_changed", f"pool {uuid} has {pool.slices_total} slices")
         before = self._slices
-        self._slices = {(aged.item.pool_uuid, aged.item.index): aged.item for aged in view.slices}
+        self._slices = {(item.pool_uuid, item.index): item for item in view.slices}
         for key, item in self._slices.items():
             if "silent" in item.reason and item.host and (key not in before or before[key].reason != item.reason):
                 self.judged(item.host)

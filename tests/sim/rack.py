@@ -78,7 +78,7 @@ class WatchedStore(MemoryStore):
     def committed(self, transaction: Transaction) -> None:
         """Show it."""
         if transaction.touched(self.tables.slices) or transaction.touched(self.tables.allocations):
-            self._watch.ledger_changed(read_rack(transaction))
+            self._watch.ledger_changed(read_rack(transaction).ledger())
         if self._lent is not None:
             self._lent.committed(transaction)
 
@@ -115,7 +115,7 @@ class Rack:
         if self.sql:
             from .sql import WatchedDatabase
 
-            return WatchedDatabase(self.database_clock, self.watch)
+            return WatchedDatabase(self.database_clock, self.watch, self.lent)
         return WatchedStore(self.database_clock, self.watch, self.lent)
 
     def database_clock(self) -> float:
