@@ -153,6 +153,15 @@ def test_every_path_that_a_page_names_exists() -> None:
     assert not [(page, name) for page, name in sorted(named) if not (ROOT / name).exists()]
 
 
+def test_every_line_of_a_log_that_is_documented_is_logged() -> None:
+    table = (DOC / "admin" / "monitoring.md").read_text().split("## Logs")[1].split("## ")[0]
+    lines = re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    sources = "".join(path.read_text() for top in ("pondstack", "agent") for path in (ROOT / top).rglob("*.py"))
+    parts = {part.strip() for line in lines for part in re.split(r"\.\.\.|<\w+>|\bN\b", line) if part.strip(" :")}
+    assert len(lines) > 5
+    assert not [part for part in sorted(parts) if part not in sources]
+
+
 def test_the_architecture_page_gives_a_reason_for_each_large_folder() -> None:
     page = (DOC / "contributor" / "architecture.md").read_text()
     tracked = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
