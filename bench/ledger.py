@@ -27,6 +27,7 @@ from oslo_service import backend
 from bench.figures import spread
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
+from pondstack.db.store import SQL
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS
 from pondstack.ledger.ledger import Ledger
@@ -50,10 +51,10 @@ class OurLedger:
         database = Database.from_url(url, max_pool_size=threads + 1)
         migration.sync(database)
         epoch = lead(database, "bench")
-        self.ledger = Ledger(database, epoch, down_seconds=3600.0)
+        self.ledger = Ledger(database, epoch, down_seconds=3600.0, store=SQL)
         self.pools = [str(uuid.uuid4()) for _ in range(threads)]
         for number, pool in enumerate(self.pools):
-            self.ledger.register_pool(
+            self.ledger.pools.register(
                 uuid=pool,
                 name=f"pool{number}",
                 serial=f"bench-{number}",
@@ -63,18 +64,18 @@ class OurLedger:
                 slices_total=SLICES,
             )
         report = Report(HOST, sequence=1, epoch=epoch, version="bench", pools=tuple(self.pools))
-        self.ledger.heartbeat(report.to_wire())
+        self.ledger.hosts.heartbeat(report.to_wire())
 
     def cycle(self, thread: int) -> None:
         """Do what one VM costs the controller."""
         pool, consumer = self.pools[thread], str(uuid.uuid4())
         request = AssignRequest(consumer, HOST, pool, POOL_MIB, guest_mib=4 * POOL_MIB)
-        effect = self.ledger.assign(str(uuid.uuid4()), request)
+        effect = self.ledger.slices.assign(str(uuid.uuid4()), request)
         allocation = effect["allocation_uuid"]
-        self.ledger.acknowledge(str(uuid.uuid4()), allocation, HOST)
-        self.ledger.release(str(uuid.uuid4()), allocation, HOST)
+        self.ledger.slices.acknowledge(str(uuid.uuid4()), allocation, HOST)
+        self.ledger.slices.release(str(uuid.uuid4()), allocation, HOST)
         indexes = [extent["start"] + i for extent in effect["extents"] for i in range(extent["count"])]
-        if self.ledger.sanitized(pool, indexes) != len(indexes):
+        if self.ledger.slices.sanitized(pool, indexes) != len(indexes):
             raise RuntimeError("slices of a finished cycle did not come free")
 
 

@@ -37,7 +37,7 @@ def test_the_filters_stay_in_the_next_link(call):
 def test_two_buffers_of_one_index_are_on_two_pages(api, call):
     """A host whose lending process was killed: what of its former life has owners is there until they let go."""
     life = "00000000-0000-4000-8000-000000000001"
-    api.ledger.delegate(Lender("host-1", life, LenderKind.ACTIVE, 64), 2, {0: 0, 5: 320})
+    api.ledger.buffers.delegate(Lender("host-1", life, LenderKind.ACTIVE, 64), 2, {0: 0, 5: 320})
     pages, marker = [], ""
     for _ in range(5):
         (buffer,) = call("GET", f"/lenders/host-1/buffers?limit=1{marker}").json()["buffers"]

@@ -27,7 +27,7 @@ class SliceEvent(StrEnum):
     ACKNOWLEDGE = "acknowledge"
     RELEASE = "release"
     CONFIRM = "confirm"
-    RECLAIM = "reclaim"
+    REINSTATE = "reinstate"
     SANITIZED = "sanitized"
     QUARANTINE = "quarantine"
     AUDIT = "audit"
@@ -42,12 +42,12 @@ TRANSITIONS: dict[tuple[SliceState, SliceEvent], SliceState] = {
     (_S.ONLINE, _E.RELEASE): _S.RELEASING,
     (_S.RELEASING, _E.CONFIRM): _S.SANITIZING,
     # It is claimed again before its owner let go of it: nobody else had it meanwhile.
-    (_S.RELEASING, _E.RECLAIM): _S.ONLINE,
+    (_S.RELEASING, _E.REINSTATE): _S.ONLINE,
     (_S.SANITIZING, _E.SANITIZED): _S.FREE,
     # An audit has proved that no host holds the slice; it still has to be sanitised before anybody gets it.
     (_S.QUARANTINED, _E.AUDIT): _S.SANITIZING,
-    # The same as from RELEASING, and only for what was set aside because its owner was silent (see domain.ledger).
-    (_S.QUARANTINED, _E.RECLAIM): _S.ONLINE,
+    # The same as from RELEASING, and only for what was set aside because its owner was silent (see domain.transitions).
+    (_S.QUARANTINED, _E.REINSTATE): _S.ONLINE,
     **{(state, _E.QUARANTINE): _S.QUARANTINED for state in _S if state is not _S.QUARANTINED},
 }
 

@@ -71,7 +71,7 @@ def transition(
     not begin with it).
     """
     state = next_state(item.state, event)
-    if event is SliceEvent.RECLAIM and not _reclaimable(item):
+    if event is SliceEvent.REINSTATE and not _reinstatable(item):
         raise IllegalTransition(f"{item.name} was set aside for another reason than a silent host's")
     if event is SliceEvent.ASSIGN:
         if not host or not allocation_uuid:
@@ -95,13 +95,13 @@ def transition(
     return replace(item, state=state, host=None, allocation_uuid=None, epoch=epoch, reason=reason, cause=None)
 
 
-def reclaimable(items: Sequence[Slice]) -> list[Slice]:
+def reinstatable(items: Sequence[Slice]) -> list[Slice]:
     """Return what of an allocation's slices goes back ONLINE once it is claimed again; nothing unless all of it can."""
     back = [item for item in items if item.state is not SliceState.ONLINE]
-    return back if all(_reclaimable(item) for item in back) else []
+    return back if all(_reinstatable(item) for item in back) else []
 
 
-def _reclaimable(item: Slice | Buffer) -> bool:
+def _reinstatable(item: Slice | Buffer) -> bool:
     if item.state is SliceState.QUARANTINED:
         return bool(item.cause is Cause.AGENT_DOWN and item.host and item.allocation_uuid)
     return item.state is SliceState.RELEASING

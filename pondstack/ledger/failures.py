@@ -1,25 +1,25 @@
-"""What the ledger writes when a pool device or a host fails (Pond section 4.2). Part of pondstack.ledger.ledger.Ledger.
+"""What the ledger writes when a pool device or a host fails (Pond section 4.2).
 
 Who has to be told that a guest's memory failed is in the journal, written with the quarantine itself: an operation
 `memory_failed` waits to be told until there is an operation `told` with its id. So no crash loses it, and neither
 rounds nor leaders make a second one of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 from uuid import NAMESPACE_OID, uuid4, uuid5
 
-from sqlalchemy.orm import Session
-
-from pondstack.db.connection.engine import Database
 from pondstack.domain.causes import Cause, failure_detail
+from pondstack.domain.errors import Conflict
+from pondstack.domain.model import Slice
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
-from pondstack.ledger.buffer_moves import BUFFER_MOVES
-from pondstack.ledger.slice_moves import MOVES
-from pondstack.ledger.store import Moves, Tables
+from pondstack.ledger.buffers import Buffers
+from pondstack.ledger.hosts import MOST_OF_A_HOSTS_REASON, known_host
+from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
+from pondstack.ledger.store import HostEntry, Transaction
+from pondstack.ledger.transactions import Transactions
 
-T = TypeVar("T")
 MEMORY_FAILED, TOLD, QUARANTINE = "memory_failed", "told", "quarantine"
 
 
@@ -45,17 +45,13 @@ class MemoryFailed:
 
 
 class Failures:
-    """Methods of the Ledger."""
+    """What failed, and who has to be told. `down_seconds`: silence after which a host's agent counts as gone."""
 
-    database: Database
-    epoch: int
-    _down: float
-    _tables: Tables
-
-    def _once(
-        self, operation_id: str, kind: str, arguments: dict[str, Any], work: Callable[[Session], dict[str, Any]]
-    ) -> dict[str, Any]:
-        raise NotImplementedError
+    def __init__(self, transactions: Transactions, buffers: Buffers, down_seconds: float) -> None:
+        self._transactions = transactions
+        self._store = transactions.store
+        self._buffers = buffers
+        self._down = down_seconds
 
     def fail_allocation(self, allocation_uuid: str, failure: int, about: str, *, tell: bool) -> int:
         """Set an allocation aside because its device failed; returns how many slices changed.
@@ -67,34 +63,35 @@ class Failures:
         reason = Cause.DEVICE_FAILED.reason(failure_detail(failure, about))
         operation_id = str(uuid5(NAMESPACE_OID, f"pondstack failure {failure} of allocation {allocation_uuid}"))
 
-        def work(session: Session) -> dict[str, Any]:
-            slices = self._tables.slices
-            mine = slices.of_allocation(session, allocation_uuid)
+        def work(tx: Transaction) -> dict[str, Any]:
+            mine = self._store.slices.of_allocation(tx, allocation_uuid)
             held = [item for item in mine if item.state in OWNED]
             why: dict[str, Any] = {"reason": reason, "cause": Cause.DEVICE_FAILED, "failure": failure}
             there = [item for item in mine if item.state is SliceState.QUARANTINED]
-            aside = [replace(item, epoch=self.epoch, **why) for item in there]
-            moves = slices.move(session, held, SliceEvent.QUARANTINE, epoch=self.epoch, **why)
-            moves += slices.move(session, aside, epoch=self.epoch)
-            event = self._tables.allocations.facts(session, allocation_uuid) if tell else None
+            aside = [replace(item, epoch=self._transactions.epoch, **why) for item in there]
+            moves = self._move(tx, held, SliceEvent.QUARANTINE, **why)
+            moves += self._move(tx, aside)
+            event = self._store.allocations.facts(tx, allocation_uuid) if tell else None
             told = event and {**event, "reason": reason}
             return {"slices": [item.index for item in held + aside], "event": told, MOVES: moves}
 
         arguments = {"allocation_uuid": allocation_uuid, "failure": failure}
-        return len(self._once(operation_id, MEMORY_FAILED if tell else QUARANTINE, arguments, work)["slices"])
+        return len(
+            self._transactions.once(operation_id, MEMORY_FAILED if tell else QUARANTINE, arguments, work)["slices"]
+        )
 
-    def untold(self) -> list[MemoryFailed]:
-        """Return what nobody was told yet, the oldest first."""
-        found = self.database.read(lambda session: self._tables.journal.unanswered(session, MEMORY_FAILED, TOLD))
+    def pending(self) -> list[MemoryFailed]:
+        """Return what nobody was told of yet, the oldest first."""
+        found = self._transactions.read(lambda tx: self._store.journal.pending(tx, MEMORY_FAILED, TOLD))
         return [
             MemoryFailed(uuid=operation_id, detected_at=moment, **effect["event"])
             for operation_id, effect, moment in found
             if effect["event"] is not None  # None: it was released meanwhile
         ]
 
-    def told(self, event: MemoryFailed) -> None:
-        """Note that somebody was told."""
-        self._once(event.uuid, TOLD, {}, lambda _session: {MOVES: []})
+    def mark_sent(self, event: MemoryFailed) -> None:
+        """Note that somebody was told of it."""
+        self._transactions.once(event.uuid, TOLD, {}, lambda _tx: {MOVES: []})
 
     def fence_host(self, name: str, reason: str, *, force: bool, operation_id: str | None = None) -> int:
         """An operator says that a host is dead: it gets nothing, and all that it owns is set aside.
@@ -104,28 +101,46 @@ class Failures:
         Conflict when its agent lives, unless `force` is set.
         """
 
-        def work(session: Session) -> dict[str, Any]:
-            self._tables.pools.fence_host(session, name, reason, None if force else self._down)
-            held = [item for item in self._tables.slices.of_host(session, name) if item.state in OWNED]
+        def work(tx: Transaction) -> dict[str, Any]:
+            known = known_host(self._store, tx, name)
+            if not force and known.fenced is None and known.silent_seconds <= self._down:
+                raise Conflict(
+                    f"host {name} is not dead: its agent reported {known.silent_seconds:.1f} s ago. Fencing takes the "
+                    "memory from its running guests; power it off first, or force it if you are sure"
+                )
+            self._store.hosts.fence(tx, name, reason[:MOST_OF_A_HOSTS_REASON])
+            held = [item for item in self._store.slices.of_host(tx, name) if item.state in OWNED]
             why = Cause.HOST_FENCED.reason(reason)
-            moves = self._tables.slices.move(
-                session, held, SliceEvent.QUARANTINE, epoch=self.epoch, reason=why, cause=Cause.HOST_FENCED
-            )
-            lent = self._fence_lent(session, name, why)
+            moves = self._move(tx, held, SliceEvent.QUARANTINE, reason=why, cause=Cause.HOST_FENCED)
+            lent = self._buffers.fence(tx, name, why)
             return {"slices": [item.index for item in held], MOVES: moves, BUFFER_MOVES: lent}
 
         arguments = {"name": name, "reason": reason, "force": force}
-        return len(self._once(operation_id or str(uuid4()), "fence_host", arguments, work)["slices"])
-
-    def _fence_lent(self, session: Session, name: str, why: str) -> Moves:
-        """Set aside what a fenced host borrowed, and give up what it lent; see pondstack.ledger.buffers."""
-        raise NotImplementedError
+        return len(self._transactions.once(operation_id or str(uuid4()), "fence_host", arguments, work)["slices"])
 
     def unfence_host(self, name: str, operation_id: str | None = None) -> None:
         """Let a host take part again. Raises NotFound, and Conflict until it has reported that it holds nothing."""
 
-        def work(session: Session) -> dict[str, Any]:
-            self._tables.pools.unfence_host(session, name)
+        def work(tx: Transaction) -> dict[str, Any]:
+            known = known_host(self._store, tx, name)
+            if known.fenced is not None:
+                _check_empty(known)
+                self._store.hosts.unfence(tx, name)
             return {MOVES: []}
 
-        self._once(operation_id or str(uuid4()), "unfence_host", {"name": name}, work)
+        self._transactions.once(operation_id or str(uuid4()), "unfence_host", {"name": name}, work)
+
+    def _move(self, tx: Transaction, items: Sequence[Slice], *events: SliceEvent, **target: Any) -> Moves:
+        return move(self._store.slices.swap, tx, items, *events, epoch=self._transactions.epoch, **target)
+
+
+def _check_empty(host: HostEntry) -> None:
+    """Raise Conflict unless a fenced host has reported, since, that it holds nothing."""
+    if not host.reported_since_fenced:
+        raise Conflict(f"the agent of host {host.name} has not reported since the host was fenced; start it first")
+    if host.attached:
+        held = ", ".join(sorted(item["allocation_uuid"] for item in host.attached))
+        raise Conflict(
+            f"host {host.name} still holds what was taken from it (allocations {held}); its agent drops them once no "
+            "guest uses them: destroy the guests that still run there"
+        )

@@ -1,26 +1,62 @@
-"""Where a ledger keeps its rows: modules of functions, each called inside one transaction, which comes first.
+"""The store's interface: rows, and no rules. Each function is called inside one transaction, which comes first.
 
-pondstack.ledger.ledger says when they are called and why; SQL is one set of them, tests.fixtures.memory.ledger brings
-another, for the simulation. What the functions do and raise is told where SQL has them.
+pondstack.ledger says when they are called and why; pondstack.db.store keeps the rows in SQL, tests.fixtures.memory in
+the process, for the simulation. Times are by the store's clock. What the functions do and raise is told where SQL has
+them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
-from pondstack.db.store import allocations, buffers, journal, pools, slices, splits
-from pondstack.db.store.leadership import check_epoch
-from pondstack.db.store.pools import Receipt
-from pondstack.domain.causes import Cause
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
-from pondstack.domain.model import Pool, PoolState, Slice
+from pondstack.domain.model import PoolState, Slice
 from pondstack.domain.sizing import Split
-from pondstack.domain.states import SliceEvent
+from pondstack.ledger.moves import Change
 
 Transaction = Any
 """A Session of SQLAlchemy, or what another store has in its place."""
-Moves = list[dict[str, Any]]
-"""For the journal; see pondstack.ledger.slice_moves."""
+
+
+class CompareAndSetLost(Exception):
+    """A row is not any more as the transaction read it: another one was quicker; the transaction starts again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEntry:
+    """What the rules need of a pool's row."""
+
+    uuid: str
+    name: str
+    slice_mib: int
+    slices_total: int
+    state: PoolState
+
+
+@dataclass(frozen=True, slots=True)
+class HostEntry:
+    """What the rules need of a host's row. `silent_seconds`: since its agent was heard of.
+
+    `fenced`: why it is fenced, None: it is not; `reported_since_fenced`: whether its agent was heard of after that.
+    """
+
+    name: str
+    enabled: bool
+    disabled_reason: str
+    generation: int
+    sequence: int
+    silent_seconds: float
+    attached: tuple[Mapping[str, Any], ...] = field(default=())
+    fenced: str | None = None
+    reported_since_fenced: bool = True
+
+
+class Reach(NamedTuple):
+    """A pool, a host and whether the host reaches the pool; None: there is no such row."""
+
+    pool: PoolEntry | None
+    host: HostEntry | None
+    reached: bool
 
 
 class Allocations(Protocol):
@@ -46,61 +82,45 @@ class Allocations(Protocol):
 class Journal(Protocol):
     """As pondstack.db.store.journal."""
 
-    def recall(self, tx: Transaction, operation_id: str, kind: str, digest: str, /) -> dict[str, Any] | None: ...
+    def recall(self, tx: Transaction, operation_id: str, kind: str, /) -> tuple[str, dict[str, Any]] | None: ...
     def record(
         self, tx: Transaction, operation_id: str, kind: str, digest: str, epoch: int, effect: dict[str, Any], /
     ) -> None: ...
-    def unanswered(self, tx: Transaction, kind: str, answer: str, /) -> list[tuple[str, dict[str, Any], float]]: ...
+    def pending(self, tx: Transaction, kind: str, answer: str, /) -> list[tuple[str, dict[str, Any], float]]: ...
     def prune(self, tx: Transaction, keep_seconds: float, /) -> int: ...
 
 
 class Pools(Protocol):
     """As pondstack.db.store.pools."""
 
-    def register_pool(
-        self,
-        tx: Transaction,
-        /,
-        *,
-        uuid: str,
-        name: str,
-        serial: str,
-        driver: str,
-        address: Mapping[str, Any],
-        slice_mib: int,
-        slices_total: int,
-    ) -> range: ...
-    def set_pool_state(self, tx: Transaction, uuid: str, state: PoolState, /) -> bool: ...
-    def usable_pool(self, tx: Transaction, uuid: str, name: str, /) -> Pool: ...
-    def check_host(self, tx: Transaction, name: str, /) -> None: ...
-    def write_report(self, tx: Transaction, report: Mapping[str, Any], down_seconds: float, /) -> Receipt: ...
-    def set_host(self, tx: Transaction, name: str, enabled: bool, reason: str, generation: int | None, /) -> int: ...
-    def fence_host(self, tx: Transaction, name: str, reason: str, down_seconds: float | None, /) -> None: ...
-    def unfence_host(self, tx: Transaction, name: str, /) -> None: ...
-    def is_fenced(self, tx: Transaction, name: str, /) -> bool: ...
-    def set_provider(self, tx: Transaction, name: str, provider_uuid: str, /) -> None: ...
+    def get(self, tx: Transaction, uuid: str, /) -> PoolEntry | None: ...
+    def named(self, tx: Transaction, name: str, /) -> str | None: ...
+    def add(self, tx: Transaction, uuid: str, serial: str, slice_mib: int, values: Mapping[str, Any], /) -> None: ...
+    def change(self, tx: Transaction, uuid: str, values: Mapping[str, Any], /) -> None: ...
+    def change_state(self, tx: Transaction, uuid: str, state: PoolState, /) -> None: ...
+    def reach(self, tx: Transaction, uuid: str, host: str, /) -> Reach: ...
+
+
+class Hosts(Protocol):
+    """As pondstack.db.store.hosts."""
+
+    def get(self, tx: Transaction, name: str, /) -> HostEntry | None: ...
+    def report(self, tx: Transaction, name: str, values: Mapping[str, Any], /) -> None: ...
+    def set_reach(self, tx: Transaction, name: str, pools: Iterable[str], /) -> bool: ...
+    def change(self, tx: Transaction, name: str, values: Mapping[str, Any], /) -> None: ...
+    def fence(self, tx: Transaction, name: str, reason: str, /) -> None: ...
+    def unfence(self, tx: Transaction, name: str, /) -> None: ...
 
 
 class Slices(Protocol):
     """As pondstack.db.store.slices."""
 
+    def add(self, tx: Transaction, pool_uuid: str, indexes: range, /) -> None: ...
     def of_allocation(self, tx: Transaction, allocation_uuid: str, /) -> list[Slice]: ...
     def at(self, tx: Transaction, pool_uuid: str, indexes: Iterable[int], /) -> list[Slice]: ...
     def of_host(self, tx: Transaction, host: str, /) -> list[Slice]: ...
     def free_indexes(self, tx: Transaction, pool_uuid: str, /) -> list[int]: ...
-    def move(
-        self,
-        tx: Transaction,
-        items: Sequence[Slice],
-        /,
-        *events: SliceEvent,
-        epoch: int,
-        host: str | None = None,
-        allocation_uuid: str | None = None,
-        reason: str = "",
-        cause: Cause | None = None,
-        failure: int | None = None,
-    ) -> Moves: ...
+    def swap(self, tx: Transaction, change: Change[Slice], /) -> None: ...
 
 
 class Buffers(Protocol):
@@ -117,18 +137,7 @@ class Buffers(Protocol):
     def everything(self, tx: Transaction, /) -> list[Buffer]: ...
     def borrowers(self, tx: Transaction, seconds: float, /) -> list[str]: ...
     def silent(self, tx: Transaction, seconds: float, /) -> set[str]: ...
-    def move(
-        self,
-        tx: Transaction,
-        items: Sequence[Buffer],
-        /,
-        *events: SliceEvent,
-        epoch: int,
-        host: str | None = None,
-        allocation_uuid: str | None = None,
-        reason: str = "",
-        cause: Cause | None = None,
-    ) -> Moves: ...
+    def swap(self, tx: Transaction, change: Change[Buffer], /) -> None: ...
     def mark(self, tx: Transaction, items: Iterable[Buffer], values: Mapping[str, Any], /) -> None: ...
     def renew(self, tx: Transaction, items: Iterable[Buffer], /) -> None: ...
     def remove(self, tx: Transaction, items: Iterable[Buffer], /) -> None: ...
@@ -147,16 +156,14 @@ class Splits(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Tables:
-    """All that a ledger reads and writes."""
+class Store:
+    """All rows that a ledger reads and writes."""
 
     allocations: Allocations
     buffers: Buffers
     check_epoch: Callable[[Transaction, int, float], None]
+    hosts: Hosts
     journal: Journal
     pools: Pools
     slices: Slices
     splits: Splits
-
-
-SQL = Tables(allocations, buffers, check_epoch, journal, pools, slices, splits)

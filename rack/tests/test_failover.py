@@ -33,11 +33,11 @@ def memory(api: ApiFixture) -> adapter.Adapter:
 
 
 def test_changes_write_to_the_ledger_and_change_nothing(api: ApiFixture) -> None:
-    api.ledger.set_host("host-1", False, "new memory", None)
+    api.ledger.hosts.set("host-1", False, "new memory", None)
     before = api.reader.host("host-1")
     written = []
-    real = api.ledger.set_host
-    api.controller._ledger.set_host = lambda *words: written.append(real(*words)) or written[-1]  # type: ignore[method-assign]
+    real = api.ledger.hosts.set
+    api.controller._ledger.hosts.set = lambda *words: written.append(real(*words)) or written[-1]  # type: ignore[method-assign]
     with Changes(memory(api), "host-1") as changes:
         assert wait_until(lambda: len(changes.acknowledged) >= 3, PATIENCE_SECONDS)
     after = api.reader.host("host-1")

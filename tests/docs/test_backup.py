@@ -14,6 +14,7 @@ from sqlalchemy import make_url, text
 from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
+from pondstack.db.store import SQL
 from pondstack.db.store.leadership import SqlLeadership
 from pondstack.devices.emulated import create_device
 from pondstack.ledger.ledger import Ledger
@@ -58,7 +59,9 @@ def lead(database: Database) -> int:
 
 def pools(database: Database, device: Path) -> tuple[str, ...]:
     """Return the pools that a leader of the next epoch registers, as its promotion does."""
-    return DeviceRegistry(Ledger(database, lead(database)), [DeviceSpec("pool0", "emulated", str(device))]).register()
+    return DeviceRegistry(
+        Ledger(database, lead(database), store=SQL), [DeviceSpec("pool0", "emulated", str(device))]
+    ).register()
 
 
 def lost_and_restored(

@@ -51,6 +51,8 @@ def test_the_layers_hold() -> None:
         ("api/pondstack_api/planted.py", "import pondstack_agent"),
         ("rdma/pondstack_rdma/planted.py", "import pondstack.domain.model"),
         ("pondstack/controller/planted.py", "import pondstack_rack"),
+        ("pondstack/ledger/planted.py", "import pondstack.db"),
+        ("pondstack/ledger/planted.py", "import sqlalchemy"),
         ("pondstack/db/planted.py", "import pondstack.controller"),
         ("tempest_tests/pondstack_tempest/planted.py", "import pondstack.domain"),
     ],

@@ -17,7 +17,7 @@ from pondstack.controller.reconcile.rules import reports, rules
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable
 from pondstack.ha import candidate
-from pondstack.ledger import ledger
+from pondstack.ledger import slices, transactions
 from pondstack_agent import epoch
 from pondstack_agent.pool import attach as attaching
 from tests.fixtures import memory_device, memory_host
@@ -42,13 +42,13 @@ def _nothing(*_arguments: Any, **_named: Any) -> None:
 @mutant()
 def ledger_without_fence() -> Iterator[None]:
     """A transaction of the ledger does not look at the epoch: a paused leader writes when it wakes up."""
-    plain = ledger.Ledger.__init__
+    plain = transactions.Transactions.__init__
 
     def init(self: Any, *arguments: Any, **named: Any) -> None:
         plain(self, *arguments, **named)
-        self._tables = replace(self._tables, check_epoch=_nothing)
+        self.store = replace(self.store, check_epoch=_nothing)
 
-    with mock.patch.object(ledger.Ledger, "__init__", init):
+    with mock.patch.object(transactions.Transactions, "__init__", init):
         yield
 
 
@@ -184,13 +184,13 @@ def assign_without_idempotence() -> Iterator[None]:
     """An assignment that is repeated takes slices again."""
     plain = journal.recall
 
-    def recall(tx: Any, operation_id: str, kind: str, digest: str) -> Any:
-        return None if kind == "assign" else plain(tx, operation_id, kind, digest)
+    def recall(tx: Any, operation_id: str, kind: str) -> Any:
+        return None if kind == "assign" else plain(tx, operation_id, kind)
 
     def fresh(_namespace: Any, _name: str) -> Any:
-        return ledger.uuid4()
+        return transactions.uuid4()
 
-    with mock.patch.object(journal, "recall", recall), mock.patch.object(ledger, "uuid5", fresh):
+    with mock.patch.object(journal, "recall", recall), mock.patch.object(slices, "uuid5", fresh):
         yield
 
 
@@ -206,13 +206,13 @@ def release_on_time_out() -> Iterator[None]:
         try:
             return plain(self, action)
         except AgentUnavailable:
-            self._ledger.release(str(applier.uuid4()), action.allocation_uuid, action.host)
+            self._ledger.slices.release(str(applier.uuid4()), action.allocation_uuid, action.host)
             return True
 
     def begin(self: Any, action: Any) -> bool:
         if isinstance(action, act.BeginRelease):
             item = self._reader.allocation(action.allocation_uuid)
-            self._ledger.release(str(applier.uuid4()), item.uuid, item.host)
+            self._ledger.slices.release(str(applier.uuid4()), item.uuid, item.host)
             return True
         return execute(self, action)
 
@@ -231,7 +231,7 @@ def silent_host_is_freed() -> Iterator[None]:
     def execute(self: Any, action: Any) -> bool:
         if isinstance(action, act.QuarantineAllocation) and action.cause is Cause.AGENT_DOWN:
             item = self._reader.allocation(action.allocation_uuid)
-            self._ledger.release(str(applier.uuid4()), item.uuid, item.host)
+            self._ledger.slices.release(str(applier.uuid4()), item.uuid, item.host)
             return True
         return plain(self, action)
 

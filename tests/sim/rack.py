@@ -192,9 +192,10 @@ class Rack:
         """Return a ledger, whose writes are told from those of other epochs."""
         link = link.for_epoch(epoch)
         if self.sql:
+            from pondstack.db.store import SQL
             from pondstack.ledger.ledger import Ledger
 
-            return Ledger(link, epoch, down_seconds, **named)  # type: ignore[arg-type]
+            return Ledger(link, epoch, down_seconds, **{**named, "store": SQL})  # type: ignore[arg-type]
         return MemoryLedger(link, epoch, down_seconds, **named)  # type: ignore[arg-type]
 
     def _claims_changed(self) -> None:

@@ -5,7 +5,7 @@ The next leader could not let the host in again, and took back what a guest was 
 
 from unittest import mock
 
-from pondstack.ledger.ledger import Ledger
+from pondstack.ledger.slices import Slices
 from tests.sim.plan import History, Step
 from tests.sim.run import run
 
@@ -32,11 +32,11 @@ def test_a_late_assign_takes_nothing_from_a_running_guest() -> None:
 
 
 def test_without_the_mending_it_still_does() -> None:
-    plain = Ledger.release
+    plain = Slices.release
 
-    def release(self: Ledger, *arguments: str, unacknowledged: bool) -> str | None:
+    def release(self: Slices, *arguments: str, unacknowledged: bool) -> str | None:
         del unacknowledged
         return plain(self, *arguments)
 
-    with mock.patch.object(Ledger, "release", release):
+    with mock.patch.object(Slices, "release", release):
         assert run(LATE_ASSIGN).code == "running_memory_freed"

@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session
 
 from pondstack.db.models import Leadership
 from pondstack.db.read.rack import read_rack
-from pondstack.db.store import pools
+from pondstack.db.store import pools, slices
 from tests.sim.invariants import Watch
 from tests.sim.lending import plan as lending
 from tests.sim.lending.mutants import MUTANTS as LENDING_MUTANTS
@@ -54,9 +54,8 @@ def test_what_is_rolled_back_is_neither_kept_nor_shown() -> None:
     database = WatchedDatabase(lambda: 1e6, watch)
 
     def work(session: Session) -> None:
-        pools.register_pool(
-            session, uuid="p", name="p", serial="p", driver="memory", address={}, slice_mib=1024, slices_total=2
-        )
+        pools.add(session, "p", "p", 1024, {"name": "p", "driver": "memory", "address": {}, "slices_total": 2})
+        slices.add(session, "p", range(2))
         if not shown:
             shown.append("asked")
             raise KeyError

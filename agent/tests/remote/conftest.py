@@ -83,12 +83,12 @@ class Controller:
         self.away = False
 
     def heartbeat(self, report: Report) -> dict[str, Any]:
-        self.ledger.heartbeat(report.to_wire())
+        self.ledger.hosts.heartbeat(report.to_wire())
         return {"epoch": self.ledger.epoch, "forget": [], "pools": {}}
 
     def delegate(self, *, host, sequence, incarnation, kind, buffer_mib, buffers) -> None:
         lender = Lender(host, incarnation, LenderKind(kind), buffer_mib)
-        self.ledger.delegate(lender, sequence, {item["index"]: item["offset_mib"] for item in buffers})
+        self.ledger.buffers.delegate(lender, sequence, {item["index"]: item["offset_mib"] for item in buffers})
 
     def reclaim(self, *, operation_id, host, mib) -> dict[str, Any]:
         return {"indexes": self.lenders.reclaim(operation_id, host, mib)}
@@ -104,12 +104,12 @@ class Controller:
         return self.lenders.borrow(operation_id, request, 1)
 
     def acknowledge_borrowed(self, *, operation_id, allocation_uuid, host, opened) -> None:
-        self.ledger.acknowledge_borrowed(operation_id, allocation_uuid, host, opened)
+        self.ledger.buffers.acknowledge(operation_id, allocation_uuid, host, opened)
 
     def states(self) -> dict[str, int]:
         """Count buffers by state."""
         found: dict[str, int] = {}
-        for item in self.ledger.buffers():
+        for item in self.ledger.buffers.find():
             found[item.state] = found.get(item.state, 0) + 1
         return found
 
@@ -284,7 +284,7 @@ class Rack:
             if condition():
                 return
             self.turn()
-        raise AssertionError((self.controller.ledger.buffers(), self.borrower.remote.views()))
+        raise AssertionError((self.controller.ledger.buffers.find(), self.borrower.remote.views()))
 
     def done(self, name: str) -> bool:
         """Whether a host's lends and reclaims have ended."""

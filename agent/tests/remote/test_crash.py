@@ -39,7 +39,7 @@ def killed_at(host, step, work):
 
 def settled(rack):
     rack.turn(3)
-    online = [item for item in rack.controller.ledger.buffers() if item.allocation_uuid]
+    online = [item for item in rack.controller.ledger.buffers.find() if item.allocation_uuid]
     assert {item.state for item in online} <= {"online"}, online
     return {(item.lender, item.incarnation, item.index) for item in online}
 
@@ -67,7 +67,7 @@ def test_while_it_borrows_and_gives_back(lent) -> None:
         died = killed_at(host, step, host.release) or died
         host.release()
         lent.turn(3)
-        assert lent.free(), (step, lent.controller.ledger.buffers())
+        assert lent.free(), (step, lent.controller.ledger.buffers.find())
         assert host.remote.views() == [], step
         if not died:
             break

@@ -107,7 +107,7 @@ def test_agents_lenders_and_page_stores_are_killed(rack) -> None:
     print(f"seed {SEED}: {killed} killed under {load.writes} writes and {load.reads} reads; 0 wrong or lost")
     host.release()
     rack.turn(4)
-    assert rack.free(), (again, rack.controller.ledger.buffers())
+    assert rack.free(), (again, rack.controller.ledger.buffers.find())
 
 
 def _kill_store(host, load, dice):

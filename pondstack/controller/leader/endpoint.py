@@ -70,7 +70,7 @@ class LeaderEndpoint:
         """
         wanted = assign_request(**request)
         host, pool_uuid = wanted.host, wanted.pool_uuid
-        effect = self._ledger.assign(operation_id, wanted)
+        effect = self._ledger.slices.assign(operation_id, wanted)
         extents = tuple(Extent(item["start"], item["count"]) for item in effect["extents"])
         uuid = effect["allocation_uuid"]
         try:
@@ -97,7 +97,7 @@ class LeaderEndpoint:
     @gated
     def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
         """The host has onlined an allocation."""
-        self._ledger.acknowledge(operation_id, allocation_uuid, host)
+        self._ledger.slices.acknowledge(operation_id, allocation_uuid, host)
 
     @gated
     def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
@@ -155,7 +155,7 @@ class LeaderEndpoint:
         operation_id: str | None = None,
     ) -> dict[str, Any]:
         """Enable or disable a host for new pool memory; an N-1 client sends no operation id."""
-        now = self._ledger.set_host(name, enabled, reason, generation, operation_id)
+        now = self._ledger.hosts.set(name, enabled, reason, generation, operation_id)
         return {
             "name": name,
             "enabled": enabled,
@@ -168,7 +168,7 @@ class LeaderEndpoint:
         self, _context: Any, *, name: str, reason: str, force: bool, operation_id: str | None = None
     ) -> dict[str, Any]:
         """Take everything from a host that an operator says is dead; answers how much its devices still hold back."""
-        self._ledger.fence_host(name, reason, force=force, operation_id=operation_id)
+        self._ledger.failures.fence_host(name, reason, force=force, operation_id=operation_id)
         LOG.warning("Host %s is fenced: %s", name, reason)
         self._reconciler.fence(name)
         self._publish()
@@ -178,7 +178,7 @@ class LeaderEndpoint:
     @gated
     def unfence_host(self, _context: Any, *, name: str, operation_id: str | None = None) -> dict[str, Any]:
         """Let a host that was fenced take part again."""
-        self._ledger.unfence_host(name, operation_id)
+        self._ledger.failures.unfence_host(name, operation_id)
         LOG.info("Host %s is unfenced", name)
         self._publish()
         return {"name": name, "fenced": self._reader.host(name).fenced}

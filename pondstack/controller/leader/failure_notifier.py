@@ -33,7 +33,7 @@ class FailureNotifier:
             return
         self._woken = False
         try:
-            for event in self._ledger.untold():
+            for event in self._ledger.failures.pending():
                 LOG.error(
                     "Instance %s on host %s has lost %d MiB: %s",
                     event.instance_uuid,
@@ -42,7 +42,7 @@ class FailureNotifier:
                     event.reason,
                 )
                 self._send(event)
-                self._ledger.told(event)
+                self._ledger.failures.mark_sent(event)
         except BaseException:
             self._woken = True
             raise

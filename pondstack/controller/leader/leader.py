@@ -32,6 +32,7 @@ from pondstack.controller.reconcile.observation import Limits
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import WakeableWorker
+from pondstack.db.store import SQL
 from pondstack.domain.errors import NotLeader, PondError
 from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import StaticShare
@@ -104,6 +105,7 @@ class Leader:
             lease_seconds=self._conf.ha.lease_seconds,
             clock=self._resources.clock,
             renewed=self._candidate.renewed,
+            store=SQL,
         )
 
     def _make_agents(self, timeout: float) -> AgentAPI:

@@ -43,7 +43,7 @@ class LendingEndpoint:
     ) -> None:
         """Write down all that a host lends."""
         lender = Lender(host, incarnation, _kind(kind), buffer_mib)
-        self._ledger.delegate(lender, sequence, {item["index"]: item["offset_mib"] for item in buffers})
+        self._ledger.buffers.delegate(lender, sequence, {item["index"]: item["offset_mib"] for item in buffers})
         self._lenders.settle()
 
     @gated
@@ -93,7 +93,7 @@ class LendingEndpoint:
     ) -> None:
         """The borrower has opened its keys."""
         places = [(incarnation, index) for incarnation, index in opened]
-        self._ledger.acknowledge_borrowed(operation_id, allocation_uuid, host, places)
+        self._ledger.buffers.acknowledge(operation_id, allocation_uuid, host, places)
 
     # What operators want
 

@@ -57,13 +57,13 @@ class LendingInventory:
 
     def write(self) -> None:
         """Make Placement agree with the ledger; raises Unavailable."""
-        swap = [item.uuid for item in self._ledger.remote_allocations() if not item.guaranteed]
-        record = wanted(self._ledger.buffers(), swap)
+        swap = [item.uuid for item in self._ledger.buffers.allocations() if not item.guaranteed]
+        record = wanted(self._ledger.buffers.find(), swap)
         if record is None and self._written is None:
             return
         try:
             self._write(record or _NOTHING)
-            self._share(self._ledger.borrowers())
+            self._share(self._ledger.buffers.borrowers())
         except PondError:
             # A lost or rebuilt Placement needs everything again.
             self._written, self._joined = None, set()

@@ -16,10 +16,9 @@ from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.domain import buffer_choice
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError, Unavailable
-from pondstack.domain.lending import Buffer, LenderKind
+from pondstack.domain.lending import Buffer, LenderKind, is_fenced
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
-from pondstack.ledger.buffers import is_fenced
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 
@@ -44,9 +43,9 @@ class Lenders:
         sleep: their keys were opened beforehand. A repetition gets the same, but for what went back since. When a
         lender makes no keys all goes back; raises AgentUnavailable then, and what Ledger.borrow raises.
         """
-        effect = self._ledger.borrow(operation_id, request, buffer_mib)
+        effect = self._ledger.buffers.borrow(operation_id, request, buffer_mib)
         uuid = effect["allocation_uuid"]
-        mine = {(item.incarnation, item.index): item for item in self._ledger.buffers() if _held_by(item, uuid)}
+        mine = {(item.incarnation, item.index): item for item in self._ledger.buffers.find() if _held_by(item, uuid)}
         given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]
         wanted: dict[str, list[Buffer]] = {}
         for item in filter(_awake, (mine[item["incarnation"], item["index"]] for item in given)):
@@ -55,7 +54,7 @@ class Lenders:
             keys = {lender: self._export(buffers, request.host) for lender, buffers in wanted.items()}
         except PondError as error:
             # Not given back here: another attempt of this operation may have answered the host at this moment.
-            self._ledger.release_unacknowledged(uuid, f"a lender made no keys: {error.message}")
+            self._ledger.buffers.release_unacknowledged(uuid, f"a lender made no keys: {error.message}")
             self.settle()
             raise
         return {"allocation_uuid": uuid, "buffers": given, "lenders": keys}
@@ -64,12 +63,12 @@ class Lenders:
         self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None
     ) -> None:
         """A borrower uses buffers no more; their lenders are told soon."""
-        if self._ledger.give_back(operation_id, allocation_uuid, host, only):
+        if self._ledger.buffers.give_back(operation_id, allocation_uuid, host, only):
             self.settle()
 
     def reclaim(self, operation_id: str, host: str, mib: int) -> list[int]:
         """A lender wants memory back; which buffers it may withdraw now. It asks again for the others."""
-        free = self._ledger.reclaim_buffers(operation_id, host, mib)
+        free = self._ledger.buffers.reclaim(operation_id, host, mib)
         self.settle()
         return free
 
@@ -110,8 +109,8 @@ class BufferSettler:
 
     def run(self) -> None:
         """One round; whoever does not answer is asked again in the next."""
-        self._ledger.release_abandoned(self._abandoned_seconds())
-        items = self._ledger.buffers()
+        self._ledger.buffers.release_abandoned(self._abandoned_seconds())
+        items = self._ledger.buffers.find()
         for held in _groups(items, lambda item: item.state is SliceState.RELEASING or _lost(item)):
             self._quietly(held, self._ask_back)
         for dirty in _groups(items, lambda item: item.state is SliceState.SANITIZING and _awake(item)):
@@ -121,7 +120,7 @@ class BufferSettler:
         for promised in _groups(items, lambda item: _free(item) and _awake(item) and item.promised_to is not None):
             self._quietly(promised, self._take_promise_back)
         for loose in _groups(items, _wants_promise):
-            plan = buffer_choice.promise(loose, self._ledger.borrowers())
+            plan = buffer_choice.promise(loose, self._ledger.buffers.borrowers())
             for borrower in sorted(set(plan.values())):
                 part = [item for item in loose if plan[item.index] == borrower]
                 self._quietly(part, partial(self._promise, borrower))
@@ -132,7 +131,7 @@ class BufferSettler:
         lender, incarnation, epoch = part[0].lender, part[0].incarnation, self._ledger.epoch
         # An earlier round may have made keys, for another borrower, and not have heard of it.
         self._revoke(part)
-        new = self._ledger.next_generation(lender, incarnation, [item.index for item in part])
+        new = self._ledger.buffers.next_generation(lender, incarnation, [item.index for item in part])
         about: Any = {"epoch": epoch, "indexes": list(new), "incarnation": incarnation, "generations": new}
         made = self._agents.export(lender, borrower=borrower, **about)
         try:
@@ -149,7 +148,7 @@ class BufferSettler:
             # The next round may choose another borrower: no key of this one may live then.
             self._agents.revoke(lender, **about)
             raise
-        self._ledger.promise(lender, incarnation, dict.fromkeys(new, borrower), new)
+        self._ledger.buffers.promise(lender, incarnation, dict.fromkeys(new, borrower), new)
 
     def _take_promise_back(self, promised: Sequence[Buffer]) -> None:
         lender, incarnation = promised[0].lender, promised[0].incarnation
@@ -164,13 +163,13 @@ class BufferSettler:
             indexes=indexes,
         )
         dead = self._revoke([item for item in promised if item.index in gone])
-        self._ledger.promise(lender, incarnation, dict.fromkeys(dead), _generations(promised))
+        self._ledger.buffers.promise(lender, incarnation, dict.fromkeys(dead), _generations(promised))
 
     def _freshen(self, dirty: Sequence[Buffer]) -> None:
-        self._ledger.freshened(dirty[0].lender, dirty[0].incarnation, self._revoke(dirty))
+        self._ledger.buffers.sanitized(dirty[0].lender, dirty[0].incarnation, self._revoke(dirty))
 
     def _take(self, fenced: Sequence[Buffer]) -> None:
-        self._ledger.taken(fenced[0].lender, fenced[0].incarnation, self._revoke(fenced))
+        self._ledger.buffers.free_fenced(fenced[0].lender, fenced[0].incarnation, self._revoke(fenced))
 
     def _revoke(self, items: Sequence[Buffer]) -> set[int]:
         """Have a lender end the keys of buffers up to now; returns which have none, and are fresh."""
@@ -199,7 +198,7 @@ class BufferSettler:
         )
         only = [(first.incarnation, index) for index in sorted(set(done) & set(indexes))]
         if only:
-            self._ledger.give_back(str(uuid4()), uuid, host, only)
+            self._ledger.buffers.give_back(str(uuid4()), uuid, host, only)
 
     def _quietly(self, items: Sequence[Buffer], work: Callable[[Sequence[Buffer]], None]) -> None:
         if self._stopping():

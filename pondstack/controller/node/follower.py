@@ -10,7 +10,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.read.replica import OPERATIONS_AT_ONCE, Replica, differences, follow, load
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.rack import HostReport, RackView
-from pondstack.ledger.slice_moves import OutOfStep
+from pondstack.ledger.moves import OutOfStep
 
 LOG = log.getLogger(__name__)
 CHECK_SECONDS = 300.0

@@ -246,7 +246,7 @@ class Node:
     def _report(self) -> None:
         role = controllers.LEADER if self.candidate.role is Role.LEADER else controllers.STANDBY
         before = self.resources.database.write(
-            lambda session: controllers.say(
+            lambda session: controllers.record(
                 session,
                 self.resources.name,
                 self.resources.holder,
@@ -293,7 +293,7 @@ class Node:
     def _leave(self) -> None:
         try:
             self.resources.database.write(
-                lambda session: controllers.leave(session, self.resources.name, self.resources.holder)
+                lambda session: controllers.deregister(session, self.resources.name, self.resources.holder)
             )
         except PondError as error:
             LOG.info("The list of controllers does not say that this one ends: %s", error)

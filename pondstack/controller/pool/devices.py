@@ -125,7 +125,7 @@ class DeviceRegistry:
         return uuid
 
     def _write_down(self, spec: DeviceSpec, uuid: str, info: DeviceInfo) -> None:
-        self._ledger.register_pool(
+        self._ledger.pools.register(
             uuid=uuid,
             name=spec.name,
             serial=info.serial,
@@ -148,7 +148,7 @@ class DeviceRegistry:
                 self._failing.setdefault(uuid, self._clock())
                 if state is not seen:
                     LOG.error("Pool %s has failed: %s", uuid, error)
-            if seen is not state and self._ledger.set_pool_state(uuid, seen):
+            if seen is not state and self._ledger.pools.set_state(uuid, seen):
                 LOG.info("Pool %s is %s", uuid, seen)
 
     def failing(self) -> dict[str, float]:

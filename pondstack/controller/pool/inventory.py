@@ -132,5 +132,5 @@ class InventorySync:
         if self._placement.change_aggregates(provider, lambda present: wanted_aggregates(view, host, present)):
             LOG.info("Host %s reaches the pools %s in Placement now", host, ", ".join(report.pools) or "(none)")
         if provider != report.provider_uuid:
-            self._ledger.set_provider(host, provider)
+            self._ledger.hosts.set_provider(host, provider)
         self._reach[host] = report.pools

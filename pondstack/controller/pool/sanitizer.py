@@ -72,10 +72,10 @@ class Sanitizer:
                 device.info()  # a device that does not answer at all raises here: its slices go on waiting
                 failed[index] = error
         if done:
-            self._ledger.sanitized(uuid, done)
+            self._ledger.slices.sanitized(uuid, done)
         for index, why in failed.items():
             LOG.error("Slice %d of pool %s is quarantined: %s", index, uuid, why)
-            self._ledger.quarantine_slices(uuid, [index], Cause.SANITIZE_FAILED, str(why))
+            self._ledger.slices.quarantine(uuid, [index], Cause.SANITIZE_FAILED, str(why))
         self._changed()
 
     def _zero(self, device: PoolDevice, index: int) -> None:

@@ -23,7 +23,7 @@ KNOWN = (
     act.Offline
     | act.Acknowledge
     | act.BeginRelease
-    | act.Reclaim
+    | act.Reinstate
     | act.QuarantineAllocation
     | act.FailAllocation
     | act.FenceSlices
@@ -78,28 +78,28 @@ class Applier:
             case act.Offline():
                 return self._offline(known)
             case act.Acknowledge(host, allocation_uuid):
-                ledger.acknowledge(str(uuid4()), allocation_uuid, host)
+                ledger.slices.acknowledge(str(uuid4()), allocation_uuid, host)
                 return True
             case act.BeginRelease(allocation_uuid, reason):
-                return ledger.begin_release(allocation_uuid, reason) > 0
-            case act.Reclaim(allocation_uuid):
-                return ledger.reclaim(allocation_uuid) > 0
+                return ledger.slices.begin_release(allocation_uuid, reason) > 0
+            case act.Reinstate(allocation_uuid):
+                return ledger.slices.reinstate(allocation_uuid) > 0
             case act.QuarantineAllocation(allocation_uuid, cause, detail):
-                return ledger.quarantine_allocation(allocation_uuid, cause, detail) > 0
+                return ledger.slices.quarantine_allocation(allocation_uuid, cause, detail) > 0
             case act.FailAllocation(allocation_uuid, failure, about, tell):
-                changed = ledger.fail_allocation(allocation_uuid, failure, about, tell=tell)
+                changed = ledger.failures.fail_allocation(allocation_uuid, failure, about, tell=tell)
                 self._notify()
                 return changed > 0
             case act.FenceSlices(host, pool_uuid, indexes):
                 self._devices.get(pool_uuid).fence(host, indexes, epoch=ledger.epoch)
-                return ledger.audit_slices(pool_uuid, indexes, f"the device keeps the fenced host {host} out") > 0
+                return ledger.slices.audit(pool_uuid, indexes, f"the device keeps the fenced host {host} out") > 0
             case act.QuarantineSlices(pool_uuid, indexes, cause, detail, host, allocation_uuid, failure):
-                changed = ledger.quarantine_slices(
+                changed = ledger.slices.quarantine(
                     pool_uuid, indexes, cause, detail, failure=failure, host=host, allocation_uuid=allocation_uuid
                 )
                 return changed > 0
             case act.AuditSlices(pool_uuid, indexes, reason):
-                return ledger.audit_slices(pool_uuid, indexes, reason) > 0
+                return ledger.slices.audit(pool_uuid, indexes, reason) > 0
             case act.Regrant(allocation_uuid):
                 return self._regrant(allocation_uuid)
             case _:
@@ -117,7 +117,7 @@ class Applier:
         except oslo_messaging.MessagingException as error:
             raise AgentUnavailable(f"the agent of {action.host} does not answer ({type(error).__name__})") from error
         if gone:
-            self._ledger.release(str(uuid4()), action.allocation_uuid, action.host)
+            self._ledger.slices.release(str(uuid4()), action.allocation_uuid, action.host)
         return gone
 
     def _regrant(self, allocation_uuid: str) -> bool:

@@ -60,7 +60,7 @@ class BeginRelease(Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Reclaim(Action):
+class Reinstate(Action):
     """It is claimed again and its host still holds it: ONLINE, as if its release had never begun."""
 
     allocation_uuid: str

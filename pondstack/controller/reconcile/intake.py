@@ -25,7 +25,7 @@ class ReportIntake:
 
     def receive(self, report: Report) -> list[str]:
         """Write a report down and settle the releases that it tells of; returns the settled allocations."""
-        if self._ledger.heartbeat(report.to_wire()).reach_changed:
+        if self._ledger.hosts.heartbeat(report.to_wire()).reach_changed:
             self._publish()
         for uuid in report.released:
             try:
@@ -41,7 +41,7 @@ class ReportIntake:
         `unacknowledged`: nothing changes unless the host has acknowledged none of it. Raises Conflict when the
         allocation is another host's.
         """
-        pool_uuid = self._ledger.release(operation_id, allocation_uuid, host, unacknowledged=unacknowledged)
+        pool_uuid = self._ledger.slices.release(operation_id, allocation_uuid, host, unacknowledged=unacknowledged)
         if pool_uuid is not None:
             self._sanitize()
             self._publish()

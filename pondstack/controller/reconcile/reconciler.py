@@ -183,7 +183,7 @@ class Reconciler:
                 claimed.append(uuid)
             elif not world.claimed[uuid] and aged.unclaimed_seconds is None:
                 unclaimed.append(uuid)
-        self._ledger.mark_claims(claimed, unclaimed)
+        self._ledger.slices.mark_claims(claimed, unclaimed)
 
     def _permissions(self, view: RackView) -> Mapping[str, Mapping[int, Permission]]:
         tables = {}

@@ -14,6 +14,7 @@ from oslo_db import exception as db_exc
 from sqlalchemy import exc as sa_exc
 
 from pondstack.domain.errors import Unavailable
+from pondstack.ledger.store import CompareAndSetLost
 
 T = TypeVar("T")
 LONGEST_PAUSE_SECONDS = 0.5
@@ -89,10 +90,6 @@ SQLITE: Mapping[int, tuple[Remedy, str]] = {
     14: (Remedy.AGAIN, "SQLITE_CANTOPEN"),
 }
 """By primary result code (the low byte of the extended one). There is no other server to go to."""
-
-
-class CompareAndSetLost(Exception):
-    """Somebody changed the rows between our reading and writing; the transaction starts again."""
 
 
 def remedy(error: BaseException) -> Remedy | None:

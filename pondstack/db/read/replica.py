@@ -17,7 +17,7 @@ from pondstack.db.store import journal
 from pondstack.db.store.leadership import ROW
 from pondstack.domain.model import Allocation, Extent, Slice
 from pondstack.domain.rack import AgedAllocation, AgedSlice, RackView
-from pondstack.ledger.slice_moves import MOVES, Key, OutOfStep, replay
+from pondstack.ledger.moves import MOVES, Key, OutOfStep, replay
 
 OPERATIONS_AT_ONCE = 1000
 

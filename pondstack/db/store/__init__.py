@@ -1,0 +1,16 @@
+"""The ledger's store in SQL (pondstack.ledger.store): one module of functions for each kind of row."""
+
+from pondstack.db.store import allocations, buffers, hosts, journal, pools, slices, splits
+from pondstack.db.store.leadership import check_epoch
+from pondstack.ledger.store import Store
+
+SQL = Store(
+    allocations=allocations,
+    buffers=buffers,
+    check_epoch=check_epoch,
+    hosts=hosts,
+    journal=journal,
+    pools=pools,
+    slices=slices,
+    splits=splits,
+)

@@ -1,4 +1,4 @@
-"""Allocations in SQL. Called inside a transaction of pondstack.ledger.ledger."""
+"""Allocations in SQL. Called inside a transaction of the ledger."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Lenders, their buffers and who borrows them, in SQL. Called inside a transaction of pondstack.ledger.ledger."""
+"""Lenders, their buffers and who borrows them, in SQL. Called inside a transaction of the ledger."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -9,12 +9,12 @@ from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
-from pondstack.db.connection.retry import CompareAndSetLost
 from pondstack.db.models import BufferRow, HostRow, LenderRow, RemoteAllocationRow, table
 from pondstack.domain.causes import stored
 from pondstack.domain.lending import Buffer, Lender, LenderKind, RemoteAllocation
-from pondstack.domain.states import SliceEvent, SliceState
-from pondstack.ledger.buffer_moves import BufferSwap, plan
+from pondstack.domain.states import SliceState
+from pondstack.ledger.moves import Change
+from pondstack.ledger.store import CompareAndSetLost
 
 _AT_ONCE = 500
 
@@ -87,17 +87,6 @@ def silent(session: Session, seconds: float) -> set[str]:
     """Return the hosts whose agents are silent for longer than that, and those that are fenced."""
     late = (now_seconds() - HostRow.last_heartbeat > seconds) | HostRow.fenced_at.is_not(None)
     return set(session.execute(select(HostRow.name).where(late)).scalars())
-
-
-def move(session: Session, items: Sequence[Buffer], *events: SliceEvent, **target: Any) -> list[dict[str, Any]]:
-    """Take buffers through `events`, all or none; returns the moves for the journal. `target`: see buffer_moves.plan.
-
-    Raises IllegalTransition, CompareAndSetLost (a buffer is no longer as it was read).
-    """
-    swaps = plan(items, *events, **target)
-    for swap in swaps:
-        _swap(session, swap)
-    return [swap.move() for swap in swaps]
 
 
 def mark(session: Session, items: Iterable[Buffer], values: Mapping[str, Any]) -> None:
@@ -212,21 +201,22 @@ def _by_incarnation(items: Iterable[Buffer]) -> dict[str, list[int]]:
     return found
 
 
-def _swap(session: Session, swap: BufferSwap) -> None:
-    after, rows = swap.after, table(BufferRow)
+def swap(session: Session, change: Change[Buffer]) -> None:
+    """Carry a change out, all or nothing; raises CompareAndSetLost: a buffer is no longer as it was read."""
+    after, rows = change.after, table(BufferRow)
     changed = session.execute(
         update(rows)
         .where(
             BufferRow.incarnation == after.incarnation,
-            BufferRow.index.in_(swap.indexes),
-            BufferRow.state == swap.state,
-            BufferRow.allocation_uuid.is_(None) if swap.owner is None else BufferRow.allocation_uuid == swap.owner,
+            BufferRow.index.in_(change.indexes),
+            BufferRow.state == change.state,
+            BufferRow.allocation_uuid.is_(None) if change.owner is None else BufferRow.allocation_uuid == change.owner,
         )
         .values(
             state=after.state,
             host=after.host,
             allocation_uuid=after.allocation_uuid,
-            generation=rows.c.generation + (1 if swap.assigned else 0),
+            generation=rows.c.generation + (1 if change.assigned else 0),
             epoch=after.epoch,
             reason=after.reason,
             cause=after.cause,
@@ -234,5 +224,5 @@ def _swap(session: Session, swap: BufferSwap) -> None:
         )
     )
     assert isinstance(changed, CursorResult)
-    if changed.rowcount != len(swap.indexes):
-        raise CompareAndSetLost(f"buffers {swap.indexes} of lender {after.lender} are no longer {swap.state}")
+    if changed.rowcount != len(change.indexes):
+        raise CompareAndSetLost(f"buffers {change.indexes} of lender {after.lender} are no longer {change.state}")

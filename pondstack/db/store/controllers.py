@@ -16,7 +16,7 @@ FORGET_SECONDS = 7 * 24 * 3600.0
 """A controller that was silent for so long is gone for good."""
 
 
-def say(
+def record(
     session: Session,
     name: str,
     holder: str,
@@ -53,7 +53,7 @@ def say(
     return before
 
 
-def leave(session: Session, name: str, holder: str) -> None:
+def deregister(session: Session, name: str, holder: str) -> None:
     """A controller stops: its row says so at once, unless another life of it has come up already."""
     session.execute(
         update(table(ControllerRow))

@@ -4,8 +4,6 @@ It is also what a stand-by follows. All writers hold the leadership row until th
 their order: whoever has read one has read all before it.
 """
 
-import hashlib
-import json
 from typing import Any
 
 from sqlalchemy import delete, exists, func, insert, select
@@ -14,29 +12,16 @@ from sqlalchemy.orm import Session, aliased
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import OperationRow, table
-from pondstack.domain.errors import OperationMismatch
 
 
-def fingerprint(arguments: dict[str, Any]) -> str:
-    """Return a digest of a request, so that a reused operation id is noticed."""
-    text = json.dumps(arguments, sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def recall(session: Session, operation_id: str, kind: str, digest: str) -> dict[str, Any] | None:
-    """Return the effect that the operation had, None when it has not happened; raises OperationMismatch."""
+def recall(session: Session, operation_id: str, kind: str) -> tuple[str, dict[str, Any]] | None:
+    """Return the fingerprint of an operation's request and the effect that it had, None when it has not happened."""
     row = session.execute(
         select(OperationRow.fingerprint, OperationRow.effect).where(
             OperationRow.operation_id == operation_id, OperationRow.kind == kind
         )
     ).one_or_none()
-    if row is None:
-        return None
-    if row.fingerprint != digest:
-        raise OperationMismatch(
-            f"operation {operation_id} ({kind}) was already used for another request; make a new id"
-        )
-    return dict(row.effect)
+    return None if row is None else (row.fingerprint, dict(row.effect))
 
 
 def record(session: Session, operation_id: str, kind: str, digest: str, epoch: int, effect: dict[str, Any]) -> None:
@@ -53,7 +38,7 @@ def record(session: Session, operation_id: str, kind: str, digest: str, epoch: i
     )
 
 
-def unanswered(session: Session, kind: str, answer: str) -> list[tuple[str, dict[str, Any], float]]:
+def pending(session: Session, kind: str, answer: str) -> list[tuple[str, dict[str, Any], float]]:
     """Return id, effect and moment of the operations of a `kind` that no `answer` of the same id followed, in order."""
     other = aliased(OperationRow)
     query = (

@@ -1,19 +1,20 @@
-"""Slices in SQL. What a move means is pondstack.ledger.slice_moves'; here it becomes a conditional UPDATE."""
+"""Slices in SQL. What a move means is pondstack.ledger.moves'; here it becomes a conditional UPDATE."""
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
-from pondstack.db.connection.retry import CompareAndSetLost
 from pondstack.db.models import SliceRow, table
 from pondstack.domain.causes import stored
 from pondstack.domain.model import Slice
-from pondstack.domain.states import SliceEvent, SliceState
-from pondstack.ledger.slice_moves import Swap, plan
+from pondstack.domain.states import SliceState
+from pondstack.ledger.moves import Change
+from pondstack.ledger.store import CompareAndSetLost
+
+_AT_ONCE = 500
 
 
 def to_domain(row: SliceRow) -> Slice:
@@ -21,6 +22,32 @@ def to_domain(row: SliceRow) -> Slice:
     state = SliceState(row.state)
     cause, failure = stored(state, row.cause, row.failure, row.reason)
     return Slice(row.pool_uuid, row.index, state, row.host, row.allocation_uuid, row.epoch, row.reason, cause, failure)
+
+
+def add(session: Session, pool_uuid: str, indexes: range) -> None:
+    """Add free slices of a pool."""
+    for start in range(indexes.start, indexes.stop, _AT_ONCE):
+        _insert(session, pool_uuid, range(start, min(start + _AT_ONCE, indexes.stop)))
+
+
+def _insert(session: Session, pool_uuid: str, indexes: Iterable[int]) -> None:
+    moment = session.execute(select(now_seconds())).scalar_one()
+    session.execute(
+        insert(SliceRow),
+        [
+            {
+                "pool_uuid": pool_uuid,
+                "index": index,
+                "state": SliceState.FREE,
+                "host": None,
+                "allocation_uuid": None,
+                "epoch": 0,
+                "reason": "",
+                "changed_at": moment,
+            }
+            for index in indexes
+        ],
+    )
 
 
 def of_allocation(session: Session, allocation_uuid: str) -> list[Slice]:
@@ -47,26 +74,16 @@ def free_indexes(session: Session, pool_uuid: str) -> list[int]:
     return list(session.execute(query).scalars())
 
 
-def move(session: Session, items: Sequence[Slice], *events: SliceEvent, **target: Any) -> list[dict[str, Any]]:
-    """Take slices through `events`, all or none; returns the moves for the journal. `target`: see moves.plan.
-
-    Raises IllegalTransition, CompareAndSetLost (a slice is no longer as it was read).
-    """
-    swaps = plan(items, *events, **target)
-    for swap in swaps:
-        _swap(session, swap)
-    return [swap.move() for swap in swaps]
-
-
-def _swap(session: Session, swap: Swap) -> None:
-    after = swap.after
+def swap(session: Session, change: Change[Slice]) -> None:
+    """Carry a change out, all or nothing; raises CompareAndSetLost: a slice is no longer as it was read."""
+    after = change.after
     changed = session.execute(
         update(table(SliceRow))
         .where(
             SliceRow.pool_uuid == after.pool_uuid,
-            SliceRow.index.in_(swap.indexes),
-            SliceRow.state == swap.state,
-            SliceRow.allocation_uuid.is_(None) if swap.owner is None else SliceRow.allocation_uuid == swap.owner,
+            SliceRow.index.in_(change.indexes),
+            SliceRow.state == change.state,
+            SliceRow.allocation_uuid.is_(None) if change.owner is None else SliceRow.allocation_uuid == change.owner,
         )
         .values(
             state=after.state,
@@ -80,5 +97,5 @@ def _swap(session: Session, swap: Swap) -> None:
         )
     )
     assert isinstance(changed, CursorResult)
-    if changed.rowcount != len(swap.indexes):
-        raise CompareAndSetLost(f"slices {swap.indexes} of pool {after.pool_uuid} are no longer {swap.state}")
+    if changed.rowcount != len(change.indexes):
+        raise CompareAndSetLost(f"slices {change.indexes} of pool {after.pool_uuid} are no longer {change.state}")

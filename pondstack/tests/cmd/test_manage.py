@@ -9,6 +9,7 @@ import pytest
 from pondstack.cmd import manage, status
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
+from pondstack.db.store import SQL
 from pondstack.devices.heads import machine_id, read_heads
 from pondstack.domain.causes import Cause
 from pondstack.ledger.ledger import Ledger
@@ -74,10 +75,10 @@ def test_upgrade_check_succeeds_and_warns(configuration, tmp_path, capsys):
     manage_(configuration, "db", "sync")
     assert check(configuration) == 0
     database = Database.from_url(f"sqlite:///{tmp_path}/ledger.db")
-    ledger = Ledger(database, lead(database, "test"))
+    ledger = Ledger(database, lead(database, "test"), store=SQL)
     pool = {"uuid": "u", "name": "pool0", "serial": "S", "driver": "d", "address": {}, "slice_mib": 1024}
-    ledger.register_pool(**pool, slices_total=2)
-    ledger.quarantine_slices("u", [1], Cause.SANITIZE_FAILED, "EIO")
+    ledger.pools.register(**pool, slices_total=2)
+    ledger.slices.quarantine("u", [1], Cause.SANITIZE_FAILED, "EIO")
     assert check(configuration) == 1
     assert "quarantined slices: {'pool0': 1}" in capsys.readouterr().out
 

@@ -26,6 +26,7 @@ from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
+from pondstack.db.store import SQL
 from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
@@ -179,7 +180,7 @@ def register_host(placement: Placement, host: str) -> None:
 def make_rack(database: Database, path, placement: Placement | None, down_seconds: float = 20.0, more=()) -> Rack:
     """`more`: further device specs."""
     reader = SqlReader(database, down_seconds)
-    ledger = Ledger(database, lead(database, "test"), down_seconds)
+    ledger = Ledger(database, lead(database, "test"), down_seconds, store=SQL)
     devices = DeviceRegistry(ledger, [DeviceSpec("pool0", "emulated", str(path)), *more])
     devices.register()
     rack = Rack(

@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, OperationRow, SliceRow
+from pondstack.db.store import SQL
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.requests import AssignRequest
 from pondstack.ledger.ledger import Ledger
@@ -23,11 +24,11 @@ KEPT = 24
 
 def fill(database: Database, epoch: int) -> Ledger:
     """A ledger with one pool and one host."""
-    ledger = Ledger(database, epoch)
-    ledger.register_pool(
+    ledger = Ledger(database, epoch, store=SQL)
+    ledger.pools.register(
         uuid=POOL, name="pool0", serial="S1", driver="fake", address={"path": "/x"}, slice_mib=1024, slices_total=SLICES
     )
-    ledger.heartbeat(report("h1"))
+    ledger.hosts.heartbeat(report("h1"))
     return ledger
 
 
@@ -83,13 +84,15 @@ class Stream:
         wanted = AssignRequest(str(uuid4()), "h1", POOL, 1024, guest_mib=2048)
         grant_id, release_id = str(uuid4()), str(uuid4())
         self._begun.append(grant_id)
-        grant = self._until_acknowledged(grant_id, "assign", lambda: self.ledger.assign(grant_id, wanted))
+        grant = self._until_acknowledged(grant_id, "assign", lambda: self.ledger.slices.assign(grant_id, wanted))
         if keep:
             self._kept.append(grant["allocation_uuid"])
             return
         uuid = grant["allocation_uuid"]
-        self._until_acknowledged(release_id, "release", lambda: self.ledger.release(release_id, uuid, "h1"))
-        self._until_acknowledged(None, "sanitized", lambda: self.ledger.sanitized(POOL, [grant["extents"][0]["start"]]))
+        self._until_acknowledged(release_id, "release", lambda: self.ledger.slices.release(release_id, uuid, "h1"))
+        self._until_acknowledged(
+            None, "sanitized", lambda: self.ledger.slices.sanitized(POOL, [grant["extents"][0]["start"]])
+        )
 
     def _until_acknowledged(self, operation_id, kind, call):
         while True:
@@ -104,8 +107,8 @@ class Stream:
     def give_back(self) -> None:
         """Release what was kept, so that the pool is free again."""
         for uuid in self._kept:
-            self.ledger.release(str(uuid4()), uuid, "h1")
-        assert self.ledger.sanitized(POOL, range(SLICES)) == len(self._kept)
+            self.ledger.slices.release(str(uuid4()), uuid, "h1")
+        assert self.ledger.slices.sanitized(POOL, range(SLICES)) == len(self._kept)
 
     def verify(self, database: Database) -> None:
         """Nothing acknowledged is lost, nothing happened twice, no slice has two owners; read from `database`."""

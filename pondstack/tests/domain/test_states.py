@@ -36,9 +36,9 @@ def test_every_state_leads_back_to_free() -> None:
 
 def test_quarantine_is_left_by_audit_or_back_to_its_owner() -> None:
     out = {event: after for (state, event), after in TRANSITIONS.items() if state is SliceState.QUARANTINED}
-    assert out == {SliceEvent.AUDIT: SliceState.SANITIZING, SliceEvent.RECLAIM: SliceState.ONLINE}
+    assert out == {SliceEvent.AUDIT: SliceState.SANITIZING, SliceEvent.REINSTATE: SliceState.ONLINE}
 
 
 def test_only_what_was_its_owners_comes_online_without_an_acknowledgement() -> None:
-    back = {state for (state, event) in TRANSITIONS if event is SliceEvent.RECLAIM}
+    back = {state for (state, event) in TRANSITIONS if event is SliceEvent.REINSTATE}
     assert back == {SliceState.RELEASING, SliceState.QUARANTINED}

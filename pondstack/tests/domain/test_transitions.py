@@ -12,7 +12,7 @@ from pondstack.domain.causes import Cause
 from pondstack.domain.errors import IllegalTransition, PoolShortage
 from pondstack.domain.model import Allocation, Pool, Slice, indexes_of
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
-from pondstack.domain.transitions import LedgerView, fates, reclaimable, transition, violations
+from pondstack.domain.transitions import LedgerView, fates, reinstatable, transition, violations
 
 POOLS = {"a": Pool("a", "pool-a", 6), "b": Pool("b", "pool-b", 3)}
 HOSTS = ("h1", "h2")
@@ -77,9 +77,9 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(uuid=allocations)
     def reclaim(self, uuid):
-        back = reclaimable(self.of(uuid))
+        back = reinstatable(self.of(uuid))
         owners = {(item.host, item.allocation_uuid) for item in back}
-        assert self.move(back, SliceEvent.RECLAIM) == bool(back)
+        assert self.move(back, SliceEvent.REINSTATE) == bool(back)
         assert {(item.host, item.allocation_uuid) for item in self.of(uuid) if back} == owners
         assert not back or {item.state for item in self.of(uuid)} == {SliceState.ONLINE}
 
@@ -210,14 +210,14 @@ def test_what_is_on_a_failed_device_stays_aside_without_an_owner():
 )
 def test_what_is_aside_goes_back_to_a_silent_owner_only(aside):
     with pytest.raises(IllegalTransition, match="slice a/0 was set aside"):
-        transition(aside, SliceEvent.RECLAIM, epoch=1)
-    assert reclaimable([aside, Slice("a", 1, SliceState.RELEASING, "h1", "a1")]) == []
+        transition(aside, SliceEvent.REINSTATE, epoch=1)
+    assert reinstatable([aside, Slice("a", 1, SliceState.RELEASING, "h1", "a1")]) == []
 
 
 def test_what_goes_back_keeps_its_owner_and_loses_its_reason():
     aside = Slice("a", 0, SliceState.QUARANTINED, "h1", "a1", cause=Cause.AGENT_DOWN)
-    assert reclaimable([aside, Slice("a", 1, SliceState.ONLINE, "h1", "a1")]) == [aside]
-    assert transition(aside, SliceEvent.RECLAIM, epoch=2) == Slice("a", 0, SliceState.ONLINE, "h1", "a1", epoch=2)
+    assert reinstatable([aside, Slice("a", 1, SliceState.ONLINE, "h1", "a1")]) == [aside]
+    assert transition(aside, SliceEvent.REINSTATE, epoch=2) == Slice("a", 0, SliceState.ONLINE, "h1", "a1", epoch=2)
 
 
 @pytest.mark.parametrize(("cause", "reason"), [(None, "agent_down: x"), (Cause.AGENT_DOWN, "agent_lost: x")])

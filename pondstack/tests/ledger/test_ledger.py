@@ -11,12 +11,14 @@ import pytest
 from sqlalchemy import event, select
 
 from pondstack.db.connection.clock import now_seconds
-from pondstack.db.store.pools import Receipt
+from pondstack.db.store import SQL
 from pondstack.domain import errors
 from pondstack.domain.causes import Cause
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.sizing import Split
-from pondstack.ledger.ledger import AT_A_TIME, Ledger
+from pondstack.ledger.hosts import Receipt
+from pondstack.ledger.ledger import Ledger
+from pondstack.ledger.transactions import AT_A_TIME
 from tests.fixtures import lead
 from tests.fixtures.ledgers import POOL, report
 
@@ -30,58 +32,58 @@ def states(reader):
 
 
 def test_round_trip(ledger, reader):
-    grant = ledger.assign("op-1", request())
+    grant = ledger.slices.assign("op-1", request())
     assert states(reader) == ["assigning", "assigning", "free", "free"]
     uuid = grant["allocation_uuid"]
-    ledger.acknowledge("op-1", uuid, "h1")
+    ledger.slices.acknowledge("op-1", uuid, "h1")
     assert reader.allocation(uuid).state == "online"
     assert reader.slices(POOL, host="h1")[0].consumer_uuid == reader.allocation(uuid).consumer_uuid
     assert reader.host("h1").pool_mib == 2048
-    assert ledger.release("op-2", uuid, "h1") == POOL
+    assert ledger.slices.release("op-2", uuid, "h1") == POOL
     assert states(reader) == ["sanitizing", "sanitizing", "free", "free"]
     assert reader.allocations() == []
-    assert ledger.sanitized(POOL, [0, 1]) == 2
+    assert ledger.slices.sanitized(POOL, [0, 1]) == 2
     assert reader.pool("pool0").slices["free"] == 4
 
 
 def test_the_same_operation_gets_the_same_grant(ledger, reader):
     wanted = request()
-    first = ledger.assign("op-1", wanted)
-    assert ledger.assign("op-1", wanted) == first
+    first = ledger.slices.assign("op-1", wanted)
+    assert ledger.slices.assign("op-1", wanted) == first
     assert reader.pool(POOL).slices["assigning"] == 2
     with pytest.raises(errors.OperationMismatch):
-        ledger.assign("op-1", replace(wanted, pool_mib=1024))
+        ledger.slices.assign("op-1", replace(wanted, pool_mib=1024))
 
 
 def test_an_operation_whose_allocation_is_gone_gives_nothing(ledger):
     wanted = request()
-    uuid = ledger.assign("op-1", wanted)["allocation_uuid"]
-    ledger.release("op-2", uuid, "h1")
+    uuid = ledger.slices.assign("op-1", wanted)["allocation_uuid"]
+    ledger.slices.release("op-2", uuid, "h1")
     with pytest.raises(errors.Conflict, match="released already"):
-        ledger.assign("op-1", wanted)
+        ledger.slices.assign("op-1", wanted)
 
 
 def test_late_and_duplicate_messages_change_nothing(ledger, reader):
-    uuid = ledger.assign("op-1", request())["allocation_uuid"]
-    ledger.acknowledge("op-1", uuid, "h1")
-    ledger.acknowledge("op-1", uuid, "h1")
-    ledger.acknowledge("op-9", uuid, "h1")
-    ledger.release("op-2", uuid, "h1")
-    ledger.sanitized(POOL, [0, 1])
-    other = ledger.assign("op-3", request(host="h2"))["allocation_uuid"]
-    assert ledger.release("op-2", uuid, "h1") == POOL
-    assert ledger.release("op-4", uuid, "h1") is None
+    uuid = ledger.slices.assign("op-1", request())["allocation_uuid"]
+    ledger.slices.acknowledge("op-1", uuid, "h1")
+    ledger.slices.acknowledge("op-1", uuid, "h1")
+    ledger.slices.acknowledge("op-9", uuid, "h1")
+    ledger.slices.release("op-2", uuid, "h1")
+    ledger.slices.sanitized(POOL, [0, 1])
+    other = ledger.slices.assign("op-3", request(host="h2"))["allocation_uuid"]
+    assert ledger.slices.release("op-2", uuid, "h1") == POOL
+    assert ledger.slices.release("op-4", uuid, "h1") is None
     with pytest.raises(errors.NotFound):
-        ledger.acknowledge("op-5", uuid, "h1")
+        ledger.slices.acknowledge("op-5", uuid, "h1")
     assert reader.allocation(other).state == "assigning"
 
 
 def test_a_host_cannot_speak_for_another(ledger):
-    uuid = ledger.assign("op-1", request())["allocation_uuid"]
+    uuid = ledger.slices.assign("op-1", request())["allocation_uuid"]
     with pytest.raises(errors.Conflict, match="belongs to host h1"):
-        ledger.release("op-2", uuid, "h2")
+        ledger.slices.release("op-2", uuid, "h2")
     with pytest.raises(errors.Conflict, match="belongs to host h1"):
-        ledger.acknowledge("op-1", uuid, "h2")
+        ledger.slices.acknowledge("op-1", uuid, "h2")
 
 
 @pytest.mark.parametrize(
@@ -97,32 +99,32 @@ def test_a_host_cannot_speak_for_another(ledger):
 )
 def test_refuses(ledger, reader, change, error, text):
     with pytest.raises(error, match=text):
-        ledger.assign("op-1", replace(request(), **change))
+        ledger.slices.assign("op-1", replace(request(), **change))
     assert reader.pool(POOL).slices["free"] == 4
 
 
 def test_refuses_a_disabled_host_and_one_that_does_not_reach_the_pool(ledger):
-    generation = ledger.set_host("h1", False, "maintenance", 0)
+    generation = ledger.hosts.set("h1", False, "maintenance", 0)
     assert generation == 1
     with pytest.raises(errors.HostUnusable, match="maintenance"):
-        ledger.assign("op-1", request())
+        ledger.slices.assign("op-1", request())
     with pytest.raises(errors.GenerationConflict):
-        ledger.set_host("h1", True, "", 0)
-    ledger.set_host("h1", True, "", 1)
-    ledger.heartbeat(report("h1", sequence=2, pools=[]))
+        ledger.hosts.set("h1", True, "", 0)
+    ledger.hosts.set("h1", True, "", 1)
+    ledger.hosts.heartbeat(report("h1", sequence=2, pools=[]))
     with pytest.raises(errors.HostUnusable, match="does not reach"):
-        ledger.assign("op-1", request())
+        ledger.slices.assign("op-1", request())
 
 
 def test_fragmented_is_told_from_short(ledger):
     for number in range(4):
-        ledger.assign(f"op-{number}", request(1))
-    ledger.release("r-0", ledger.assign("op-0", _same(ledger, 0))["allocation_uuid"], "h1")
-    ledger.release("r-2", ledger.assign("op-2", _same(ledger, 2))["allocation_uuid"], "h1")
-    ledger.sanitized(POOL, range(4))
+        ledger.slices.assign(f"op-{number}", request(1))
+    ledger.slices.release("r-0", ledger.slices.assign("op-0", _same(ledger, 0))["allocation_uuid"], "h1")
+    ledger.slices.release("r-2", ledger.slices.assign("op-2", _same(ledger, 2))["allocation_uuid"], "h1")
+    ledger.slices.sanitized(POOL, range(4))
     with pytest.raises(errors.PoolFragmented):
-        ledger.assign("op-9", request(2, shape=(2,)))
-    assert ledger.assign("op-9b", request(2))["extents"] == [{"start": 0, "count": 1}, {"start": 2, "count": 1}]
+        ledger.slices.assign("op-9", request(2, shape=(2,)))
+    assert ledger.slices.assign("op-9b", request(2))["extents"] == [{"start": 0, "count": 1}, {"start": 2, "count": 1}]
 
 
 def _same(ledger, number):
@@ -140,36 +142,36 @@ def _consumer(session, operation_id):
 
 
 def test_a_late_report_is_dropped_unless_the_host_was_silent(ledger, reader):
-    assert ledger.heartbeat(report("h1", sequence=7)) == Receipt(accepted=True)
-    assert not ledger.heartbeat(report("h1", sequence=6, pools=[])).accepted
+    assert ledger.hosts.heartbeat(report("h1", sequence=7)) == Receipt(accepted=True)
+    assert not ledger.hosts.heartbeat(report("h1", sequence=6, pools=[])).accepted
     assert reader.host("h1").pools == (POOL,)
-    forgetful = Ledger(ledger.database, ledger.epoch, down_seconds=-1)
-    assert forgetful.heartbeat(report("h1", sequence=1, pools=[])) == Receipt(accepted=True, reach_changed=True)
+    forgetful = Ledger(ledger.database, ledger.epoch, down_seconds=-1, store=SQL)
+    assert forgetful.hosts.heartbeat(report("h1", sequence=1, pools=[])) == Receipt(accepted=True, reach_changed=True)
 
 
 def test_quarantine_keeps_the_cause_and_ends_in_sanitising(ledger, reader):
-    uuid = ledger.assign("op-1", request())["allocation_uuid"]
-    assert ledger.begin_release(uuid, "") == 2
+    uuid = ledger.slices.assign("op-1", request())["allocation_uuid"]
+    assert ledger.slices.begin_release(uuid, "") == 2
     with pytest.raises(errors.IllegalTransition):
-        ledger.acknowledge("op-1", uuid, "h1")
-    assert ledger.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent") == 2
+        ledger.slices.acknowledge("op-1", uuid, "h1")
+    assert ledger.slices.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent") == 2
     assert {(i.host, i.allocation_uuid, i.reason) for i in reader.slices(POOL, state="quarantined")} == {
         ("h1", uuid, "agent_down: h1 is silent")
     }
-    assert ledger.release("op-2", uuid, "h1") == POOL
+    assert ledger.slices.release("op-2", uuid, "h1") == POOL
     assert states(reader) == ["sanitizing", "sanitizing", "free", "free"]
-    assert ledger.quarantine_slices(POOL, [1, 2], Cause.SANITIZE_FAILED, "EIO", host="h1") == 2
-    assert ledger.audit_slices(POOL, [1, 2, 3], "") == 2
+    assert ledger.slices.quarantine(POOL, [1, 2], Cause.SANITIZE_FAILED, "EIO", host="h1") == 2
+    assert ledger.slices.audit(POOL, [1, 2, 3], "") == 2
     assert states(reader) == ["sanitizing", "sanitizing", "sanitizing", "free"]
 
 
 def test_claims_keep_their_first_moment(ledger):
-    uuid = ledger.assign("op-1", request())["allocation_uuid"]
-    ledger.mark_claims([], [uuid])
+    uuid = ledger.slices.assign("op-1", request())["allocation_uuid"]
+    ledger.slices.mark_claims([], [uuid])
     first = _unclaimed_since(ledger, uuid)
-    ledger.mark_claims([], [uuid])
+    ledger.slices.mark_claims([], [uuid])
     assert _unclaimed_since(ledger, uuid) == first
-    ledger.mark_claims([uuid], [])
+    ledger.slices.mark_claims([uuid], [])
     assert _unclaimed_since(ledger, uuid) is None
 
 
@@ -180,18 +182,18 @@ def _unclaimed_since(ledger, uuid):
 
 
 def test_a_deposed_writer_cannot_write(ledger, reader):
-    newer = Ledger(ledger.database, lead(ledger.database, "newer"))
+    newer = Ledger(ledger.database, lead(ledger.database, "newer"), store=SQL)
     assert newer.epoch == ledger.epoch + 1
     for write in (
-        lambda: ledger.assign("op-1", request()),
-        lambda: ledger.heartbeat(report("h1", sequence=9)),
-        lambda: ledger.sanitized(POOL, [0]),
+        lambda: ledger.slices.assign("op-1", request()),
+        lambda: ledger.hosts.heartbeat(report("h1", sequence=9)),
+        lambda: ledger.slices.sanitized(POOL, [0]),
     ):
         with pytest.raises(errors.NotLeader):
             write()
     assert reader.pool(POOL).slices["free"] == 4
     assert reader.leader().holder == "newer"
-    newer.assign("op-1", request())
+    newer.slices.assign("op-1", request())
 
 
 def test_of_two_writers_for_the_last_slices_exactly_one_wins(ledger, reader):
@@ -203,7 +205,7 @@ def test_of_two_writers_for_the_last_slices_exactly_one_wins(ledger, reader):
             wanted = request(3, host=f"h{number}")
             barrier.wait(10)
             try:
-                outcomes.append(ledger.assign(f"op-{turn}-{number}", wanted)["allocation_uuid"])
+                outcomes.append(ledger.slices.assign(f"op-{turn}-{number}", wanted)["allocation_uuid"])
             except errors.PoolShortage:
                 outcomes.append(None)
 
@@ -211,8 +213,8 @@ def test_of_two_writers_for_the_last_slices_exactly_one_wins(ledger, reader):
         assert len([item for item in outcomes if item]) == 1, outcomes
         winner = reader.allocations()[0]
         assert reader.pool(POOL).slices["assigning"] == 3
-        ledger.release(f"r-{turn}", winner.uuid, winner.host)
-        ledger.sanitized(POOL, range(4))
+        ledger.slices.release(f"r-{turn}", winner.uuid, winner.host)
+        ledger.slices.sanitized(POOL, range(4))
 
 
 def _run(threads):
@@ -226,7 +228,7 @@ def _run(threads):
 def test_the_same_operation_at_the_same_time_takes_slices_once(ledger, reader):
     wanted = request(1)
     grants = []
-    _run([threading.Thread(target=lambda: grants.append(ledger.assign("op-1", wanted))) for _ in range(4)])
+    _run([threading.Thread(target=lambda: grants.append(ledger.slices.assign("op-1", wanted))) for _ in range(4)])
     assert len(grants) == 4
     assert grants.count(grants[0]) == 4
     assert reader.pool(POOL).slices["assigning"] == 1
@@ -234,23 +236,23 @@ def test_the_same_operation_at_the_same_time_takes_slices_once(ledger, reader):
 
 def test_registering_a_pool_again(ledger, reader):
     again = {"uuid": POOL, "serial": "S1", "driver": "fake", "address": {}, "slice_mib": 1024}
-    ledger.register_pool(name="renamed", slices_total=6, **again)
+    ledger.pools.register(name="renamed", slices_total=6, **again)
     assert (reader.pool("renamed").slices["free"], len(reader.slices(POOL))) == (6, 6)
     with pytest.raises(errors.Conflict, match="retire the pool"):
-        ledger.register_pool(name="renamed", slices_total=5, **again)
+        ledger.pools.register(name="renamed", slices_total=5, **again)
     with pytest.raises(errors.Conflict, match="belongs to another device"):
-        ledger.register_pool(name="renamed", slices_total=5, **{**again, "uuid": str(uuid4()), "serial": "S2"})
+        ledger.pools.register(name="renamed", slices_total=5, **{**again, "uuid": str(uuid4()), "serial": "S2"})
 
 
 def test_old_operations_are_forgotten_but_for_the_newest(ledger):
     wanted = request(1)
-    ledger.assign("op-1", wanted)
-    ledger.assign("op-2", request(1))
+    ledger.slices.assign("op-1", wanted)
+    ledger.slices.assign("op-2", request(1))
     ledger.remember_split("i-1", "flavor", Split(1, 2, "static", 1.0, "because"))
     assert ledger.prune(3600) == 0
     assert ledger.prune(-1) == 2  # the pool's registration is an operation too
     with pytest.raises(errors.Conflict):
-        ledger.assign("op-2", wanted)
+        ledger.slices.assign("op-2", wanted)
 
 
 def test_the_clock_is_in_seconds_and_moves_within_a_transaction(database):
@@ -270,7 +272,7 @@ def test_one_writer_has_few_transactions_at_a_time(ledger, database) -> None:
     # The server ends the transactions of a test that stood still: those begin once more.
     event.listen(database.engine, "rollback", lambda _connection: steps.append(-1))
     with ThreadPoolExecutor(8) as threads:
-        for done in [threads.submit(ledger.heartbeat, report(f"host{number}")) for number in range(24)]:
+        for done in [threads.submit(ledger.hosts.heartbeat, report(f"host{number}")) for number in range(24)]:
             done.result()
     assert steps.count(1) == steps.count(-1) >= 24
     assert max(accumulate(steps)) <= AT_A_TIME

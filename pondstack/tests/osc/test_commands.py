@@ -123,7 +123,7 @@ def test_host_set_says_when_somebody_else_was_faster(api, openstack):
     real = api.controller.set_host
 
     def faster(**arguments):
-        api.ledger.set_host("host-1", False, "the other operator", None)
+        api.ledger.hosts.set("host-1", False, "the other operator", None)
         return real(**arguments)
 
     api.controller.set_host = faster
@@ -262,7 +262,7 @@ def test_failover_is_over_when_a_change_works(api, openstack, monkeypatch, troub
         return real(**arguments)
 
     monkeypatch.setattr(api.controller, "set_host", not_ready)
-    api.ledger.set_host("host-1", False, "new memory", None)
+    api.ledger.hosts.set("host-1", False, "new memory", None)
     status, _, err = openstack("memory controller failover --wait")
     assert status == 0, err
     assert tried == ([False, False] if isinstance(trouble, NotLeader) else [False])
@@ -308,5 +308,5 @@ def test_fence_and_unfence(api, json_of, openstack):
     assert status == 1
     assert "not reported since" in err
     report = {"host": "host-3", "sequence": 2, "epoch": 1, "version": "0", "pools": [], "attached": []}
-    api.ledger.heartbeat(report)
+    api.ledger.hosts.heartbeat(report)
     assert json_of("memory host unfence host-3")["fenced"] is False

@@ -8,7 +8,8 @@ from unittest import mock
 import oslo_messaging
 
 from pondstack.controller.lending.lenders import BufferSettler
-from pondstack.ledger import buffers as ledger
+from pondstack.ledger import transactions
+from pondstack.ledger.buffers import Buffers
 from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_rdma.lending import SoftwareLender
@@ -47,7 +48,7 @@ def given_back_on_time_out() -> Iterator[None]:
             plain(self, held)
         except oslo_messaging.MessagingTimeout:
             only = [(item.incarnation, item.index) for item in held]
-            self._ledger.give_back(str(ledger.uuid4()), held[0].allocation_uuid, held[0].host, only)
+            self._ledger.buffers.give_back(str(transactions.uuid4()), held[0].allocation_uuid, held[0].host, only)
 
     with mock.patch.object(BufferSettler, "_ask_back", ask_back):
         yield
@@ -56,7 +57,7 @@ def given_back_on_time_out() -> Iterator[None]:
 @mutant()
 def abandoned_for_ever() -> Iterator[None]:
     """A loan that is never acknowledged is never asked back."""
-    with mock.patch.object(ledger.Lending, "release_abandoned", return_value=0):
+    with mock.patch.object(Buffers, "release_abandoned", return_value=0):
         yield
 
 
@@ -102,9 +103,9 @@ def failed_attempt_gives_all_back() -> Iterator[None]:
     """An attempt to borrow that fails gives back what another attempt of the same operation was answered with."""
 
     def give_back(self: Any, uuid: str, _reason: str) -> int:
-        for host in {item.host for item in self.buffers() if item.allocation_uuid == uuid}:
-            self.give_back(str(ledger.uuid4()), uuid, host)
+        for host in {item.host for item in self.find() if item.allocation_uuid == uuid}:
+            self.give_back(str(transactions.uuid4()), uuid, host)
         return 0
 
-    with mock.patch.object(ledger.Lending, "release_unacknowledged", give_back):
+    with mock.patch.object(Buffers, "release_unacknowledged", give_back):
         yield

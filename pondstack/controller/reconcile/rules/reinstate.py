@@ -8,7 +8,7 @@ from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.domain.model import indexes_of
-from pondstack.domain.transitions import reclaimable
+from pondstack.domain.transitions import reinstatable
 
 
 def claimed_again(world: Observation, uuid: str) -> Finding | None:
@@ -19,10 +19,10 @@ def claimed_again(world: Observation, uuid: str) -> Finding | None:
     host, mine = aged.item.host, world.slices_of.get(uuid, ())
     if world.stuck(host, uuid) is not None:
         return None  # half of it may be offline, and its host lets nobody use the rest
-    if not reclaimable([slice_.item for slice_ in mine]) or not _listed(world, host, uuid):
+    if not reinstatable([slice_.item for slice_ in mine]) or not _listed(world, host, uuid):
         return None
     detail = f"its release had begun; it is claimed again and {host} still holds it"
-    return Finding("claimed_again", Severity.WARNING, f"allocation {uuid}", detail, act.Reclaim(uuid), host=host)
+    return Finding("claimed_again", Severity.WARNING, f"allocation {uuid}", detail, act.Reinstate(uuid), host=host)
 
 
 def _listed(world: Observation, host: str, uuid: str) -> bool:

@@ -7,6 +7,7 @@ import pytest
 
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.pool.devices import DeviceSpec
+from pondstack.db.store import SQL
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.causes import Cause
@@ -125,12 +126,12 @@ def test_what_one_leader_did_not_tell_the_next_one_tells(two):
     two.notifier = FailureNotifier(two.ledger, lost)
     with pytest.raises(Unavailable):
         two.reconcile(**AT_ONCE)
-    later, told = Ledger(two.database, lead(two.database, "next")), []
+    later, told = Ledger(two.database, lead(two.database, "next"), store=SQL), []
     FailureNotifier(later, told.append).run()
     FailureNotifier(later, told.append).run()
     assert len(told) == 1
     with pytest.raises(NotLeader):
-        two.ledger.told(told[0])
+        two.ledger.failures.mark_sent(told[0])
 
 
 def test_what_failed_to_be_told_is_told_at_the_next_run(two):
@@ -264,7 +265,7 @@ def test_a_regrant_that_comes_late_lets_nobody_in(two, device, monkeypatch):
 
     def confirmed(look, ask):
         findings = real(look, ask)
-        two.ledger.quarantine_allocation(grant.allocation_uuid, Cause.AGENT_LOST, "for the test")
+        two.ledger.slices.quarantine_allocation(grant.allocation_uuid, Cause.AGENT_LOST, "for the test")
         return findings
 
     monkeypatch.setattr(two.reconciler, "_confirmed", confirmed)

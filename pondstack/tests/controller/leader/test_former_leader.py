@@ -66,14 +66,14 @@ def test_it_writes_nothing_into_the_ledger(rack, succeed):
         lambda: call(rack.endpoint.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1"),
         lambda: rack.beat("h1"),
         lambda: call(rack.endpoint.set_host, name="h1", enabled=False, reason="r", generation=None),
-        lambda: rack.ledger.begin_release(uuid, "unclaimed"),
-        lambda: rack.ledger.quarantine_allocation(uuid, Cause.AGENT_LOST, "gone"),
-        lambda: rack.ledger.quarantine_slices(POOL, [7], Cause.PERMISSION_LEFT, "gone"),
-        lambda: rack.ledger.audit_slices(POOL, [0], "free"),
-        lambda: rack.ledger.sanitized(POOL, [0]),
-        lambda: rack.ledger.mark_claims([], [uuid]),
+        lambda: rack.ledger.slices.begin_release(uuid, "unclaimed"),
+        lambda: rack.ledger.slices.quarantine_allocation(uuid, Cause.AGENT_LOST, "gone"),
+        lambda: rack.ledger.slices.quarantine(POOL, [7], Cause.PERMISSION_LEFT, "gone"),
+        lambda: rack.ledger.slices.audit(POOL, [0], "free"),
+        lambda: rack.ledger.slices.sanitized(POOL, [0]),
+        lambda: rack.ledger.slices.mark_claims([], [uuid]),
         lambda: rack.ledger.remember_split(str(uuid4()), "f", Split(1, 2, "static", 1.0, "r")),
-        lambda: rack.ledger.set_provider("h1", str(uuid4())),
+        lambda: rack.ledger.hosts.set_provider("h1", str(uuid4())),
         lambda: rack.ledger.prune(-1),
         lambda: rack.reconcile(),
     ]
@@ -108,7 +108,7 @@ def test_asleep_between_the_ledger_and_the_device_while_the_allocation_is_releas
     def meanwhile():
         newer = succeed()
         allocation = newer.reader.allocations()[0]
-        newer.ledger.release(str(uuid4()), allocation.uuid, allocation.host)
+        newer.ledger.slices.release(str(uuid4()), allocation.uuid, allocation.host)
         newer.sanitizer.drain()
         taken.append(newer.assign(host="h2", slices=8))
 
@@ -143,7 +143,7 @@ def test_a_sanitiser_asleep_before_it_tells_the_ledger(rack, succeed, monkeypatc
     """What it has zeroed may be a guest's by now: its word does not make it free."""
     grant = rack.online(slices=2)
     call(rack.endpoint.release, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host="h1")
-    tell = rack.ledger.sanitized
+    tell = rack.ledger.slices.sanitized
 
     def paused(*arguments):
         newer = succeed()
@@ -151,7 +151,7 @@ def test_a_sanitiser_asleep_before_it_tells_the_ledger(rack, succeed, monkeypatc
         newer.assign(host="h2", slices=8)
         return tell(*arguments)
 
-    monkeypatch.setattr(rack.ledger, "sanitized", paused)
+    monkeypatch.setattr(rack.ledger.slices, "sanitized", paused)
     with pytest.raises(NotLeader):
         rack.sanitizer.drain()
     assert rack.count(SliceState.ASSIGNING) == 8

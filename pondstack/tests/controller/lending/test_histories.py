@@ -134,7 +134,7 @@ class LentMemory(RuleBasedStateMachine):
         self.live: dict[tuple[str, str, int, int], str] = {}
         self.reclaims: dict[str, str] = {}
         for name in HOSTS:
-            self.ledger.heartbeat(report(name, pools=[], borrowed={}))
+            self.ledger.hosts.heartbeat(report(name, pools=[], borrowed={}))
 
     def operation(self) -> str:
         self.number += 1
@@ -144,7 +144,7 @@ class LentMemory(RuleBasedStateMachine):
         host = self.hosts[name]
         host.told += 1
         lender = Lender(name, host.life, host.kind, SIZE)
-        self.ledger.delegate(lender, host.told, {index: index * SIZE for index in host.buffers})
+        self.ledger.buffers.delegate(lender, host.told, {index: index * SIZE for index in host.buffers})
 
     @rule(fault=st.sampled_from(FAULTS))
     def lose_a_call(self, fault: str) -> None:
@@ -158,7 +158,7 @@ class LentMemory(RuleBasedStateMachine):
 
     @rule()
     def give_up_waiting_for_an_acknowledgement(self) -> None:
-        self.ledger.release_abandoned(-1.0)
+        self.ledger.buffers.release_abandoned(-1.0)
 
     @rule(name=st.sampled_from(HOSTS), count=st.integers(1, 3), kind=st.sampled_from(LenderKind))
     def lend(self, name: str, count: int, kind: LenderKind) -> None:
@@ -187,11 +187,11 @@ class LentMemory(RuleBasedStateMachine):
         for lender, keys in given["lenders"].items():
             self.hosts[name].opened |= {(lender, keys["incarnation"], index) for index in keys["keys"]}
         if given["buffers"] and acknowledges:
-            self.ledger.acknowledge_borrowed(operation, given["allocation_uuid"], name)
+            self.ledger.buffers.acknowledge(operation, given["allocation_uuid"], name)
 
     @rule(which=st.integers(0, 9))
     def give_back(self, which: int) -> None:
-        allocations = self.ledger.remote_allocations()
+        allocations = self.ledger.buffers.allocations()
         if allocations:
             allocation = allocations[which % len(allocations)]
             self.lenders.give_back(self.operation(), allocation.uuid, allocation.host)
@@ -218,7 +218,7 @@ class LentMemory(RuleBasedStateMachine):
     def nobody_has_a_key_of_what_is_anothers(self) -> None:
         if not hasattr(self, "ledger"):
             return
-        for item in self.ledger.buffers():
+        for item in self.ledger.buffers.find():
             host = self.hosts[item.lender]
             if host.life != item.incarnation:
                 assert item.cause is Cause.LENDER_LOST
@@ -234,7 +234,7 @@ class LentMemory(RuleBasedStateMachine):
         if not hasattr(self, "ledger"):
             return
         before, self.live = self.live, {}
-        for item in self.ledger.buffers():
+        for item in self.ledger.buffers.find():
             host = self.hosts[item.lender]
             if item.state is SliceState.ONLINE and host.life == item.incarnation:
                 at = (item.lender, item.incarnation, item.index, item.generation)
@@ -244,7 +244,7 @@ class LentMemory(RuleBasedStateMachine):
     @invariant()
     def the_ledger_knows_what_lenders_have(self) -> None:
         if hasattr(self, "ledger"):
-            known = {(item.lender, item.index) for item in self.ledger.buffers() if not item.reason}
+            known = {(item.lender, item.index) for item in self.ledger.buffers.find() if not item.reason}
             there = {(name, index) for name, host in self.hosts.items() for index in host.buffers}
             assert known <= there
 
@@ -258,12 +258,12 @@ class LentMemory(RuleBasedStateMachine):
         for name, host in self.hosts.items():
             host.kind = LenderKind.ACTIVE
             self.tell(name)
-        for allocation in self.ledger.remote_allocations():
+        for allocation in self.ledger.buffers.allocations():
             self.lenders.give_back(self.operation(), allocation.uuid, allocation.host)
         for _ in range(3):
             self.settler.run()
-        assert self.ledger.remote_allocations() == []
-        left = self.ledger.buffers()
+        assert self.ledger.buffers.allocations() == []
+        left = self.ledger.buffers.find()
         assert {item.state for item in left} <= {SliceState.FREE}
         assert not any(item.promised_to for item in left)
         for name in HOSTS:
@@ -288,7 +288,7 @@ class LentMemory(RuleBasedStateMachine):
         self.settler.run()
 
     def there(self) -> set[tuple[str, int]]:
-        return {(item.lender, item.index) for item in self.ledger.buffers() if not item.leaving}
+        return {(item.lender, item.index) for item in self.ledger.buffers.find() if not item.leaving}
 
 
 LentMemory.TestCase.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -20,13 +20,15 @@ def ledger(placement):
     store = MemoryStore()
     made = MemoryLedger(store, take_over(store))
     for host in ("h1", "h2", "h3"):
-        made.heartbeat(report(host, pools=[], borrowed=None if host == "h3" else {}))
+        made.hosts.heartbeat(report(host, pools=[], borrowed=None if host == "h3" else {}))
         register_host(placement, host)
     return made
 
 
 def lend(ledger, count, life=LIFE):
-    ledger.delegate(Lender("h1", life, LenderKind.ACTIVE, SIZE), 1, {index: index * SIZE for index in range(count)})
+    ledger.buffers.delegate(
+        Lender("h1", life, LenderKind.ACTIVE, SIZE), 1, {index: index * SIZE for index in range(count)}
+    )
 
 
 def shared(placement, host):
@@ -42,15 +44,15 @@ def test_what_can_be_claimed_and_by_whom(ledger, placement) -> None:
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS) == Inventory(256, 0, SIZE, SIZE, 256)
     assert [shared(placement, host) for host in ("h1", "h2", "h3")] == [True, True, False]
-    uuid = ledger.borrow("op-1", BorrowRequest("vm1", "h2", SIZE, guaranteed=True), SIZE)["allocation_uuid"]
-    ledger.borrow("op-2", BorrowRequest("swap", "h2", SIZE, guaranteed=False), SIZE)
+    uuid = ledger.buffers.borrow("op-1", BorrowRequest("vm1", "h2", SIZE, guaranteed=True), SIZE)["allocation_uuid"]
+    ledger.buffers.borrow("op-2", BorrowRequest("swap", "h2", SIZE, guaranteed=False), SIZE)
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == SIZE, "swap has no claim"
-    ledger.give_back("op-3", uuid, "h2")
-    ledger.reclaim_buffers("op-4", "h1", SIZE)
+    ledger.buffers.give_back("op-3", uuid, "h2")
+    ledger.buffers.reclaim("op-4", "h1", SIZE)
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == 3 * SIZE
-    ledger.heartbeat(report("h2", sequence=2, pools=[], borrowed=None))
+    ledger.hosts.heartbeat(report("h2", sequence=2, pools=[], borrowed=None))
     lend(ledger, 0, life="")
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == 1

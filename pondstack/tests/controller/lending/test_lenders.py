@@ -70,7 +70,7 @@ class Rack:
         store = MemoryStore()
         self.ledger = MemoryLedger(store, take_over(store))
         for host in ("h1", "h2", "h3"):
-            self.ledger.heartbeat(report(host, pools=[], borrowed={"lenders": []}))
+            self.ledger.hosts.heartbeat(report(host, pools=[], borrowed={"lenders": []}))
         self.lives = {host: str(uuid4()) for host in ("h1", "h2")}
         for host in self.lives:
             self.lend(host)
@@ -79,7 +79,7 @@ class Rack:
         self.settler = BufferSettler(self.ledger, self.agents)
 
     def lend(self, host, indexes=range(4), kind=LenderKind.ACTIVE):
-        return self.ledger.delegate(
+        return self.ledger.buffers.delegate(
             Lender(host, self.lives[host], kind, SIZE), 1, {index: index * SIZE for index in indexes}
         )
 
@@ -88,7 +88,7 @@ class Rack:
         return self.lenders.borrow(operation or str(uuid4()), request, SIZE)
 
     def states(self):
-        return sorted(str(item.state) for item in self.ledger.buffers())
+        return sorted(str(item.state) for item in self.ledger.buffers.find())
 
     def _settle(self):
         self.settled += 1
@@ -133,13 +133,13 @@ def test_without_all_keys_nobody_gets_anything(rack, fault, error):
     for _ in range(2):
         rack.settler.run()
     assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
-    assert rack.ledger.remote_allocations() == []
+    assert rack.ledger.buffers.allocations() == []
 
 
 def test_an_attempt_that_failed_takes_nothing_from_one_that_was_answered(rack):
     """Both are of one operation: the borrower asked again because the first one took long."""
     given = rack.borrow(4, operation="op-1")
-    rack.ledger.acknowledge_borrowed("op-1", given["allocation_uuid"], "h3")
+    rack.ledger.buffers.acknowledge("op-1", given["allocation_uuid"], "h3")
     rack.agents.down = {"h2"}
     with pytest.raises(AgentUnavailable):
         rack.borrow(4, operation="op-1")
@@ -148,7 +148,7 @@ def test_an_attempt_that_failed_takes_nothing_from_one_that_was_answered(rack):
 
 def test_a_lender_gets_its_memory_back_step_by_step(rack):
     given = rack.borrow(8)
-    rack.ledger.acknowledge_borrowed("op-1", given["allocation_uuid"], "h3")
+    rack.ledger.buffers.acknowledge("op-1", given["allocation_uuid"], "h3")
     assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == []
     rack.agents.keep = {("h1", 0)}
     rack.settler.run()
@@ -174,12 +174,12 @@ def test_what_a_lender_lost_is_forgotten_once_its_borrower_let_go(rack):
     rack.agents.down = set()
     rack.settler.run()
     assert rack.states() == ["assigning"] * 4 + ["free"]
-    assert rack.ledger.remote_allocations()[0].uuid == given["allocation_uuid"]
+    assert rack.ledger.buffers.allocations()[0].uuid == given["allocation_uuid"]
 
 
 def test_a_fenced_borrower_loses_its_keys_before_anybody_gets_its_buffers(rack):
     given = rack.borrow(8)
-    rack.ledger.fence_host("h3", "burnt", force=True)
+    rack.ledger.failures.fence_host("h3", "burnt", force=True)
     assert rack.states() == ["quarantined"] * 8
     rack.agents.down = {"h1"}
     rack.settler.run()
@@ -188,23 +188,23 @@ def test_a_fenced_borrower_loses_its_keys_before_anybody_gets_its_buffers(rack):
     rack.agents.down = set()
     rack.settler.run()
     assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
-    assert rack.ledger.remote_allocations() == []
+    assert rack.ledger.buffers.allocations() == []
     rack.lenders.give_back("op-9", given["allocation_uuid"], "h3")  # its word comes late
 
 
 def test_what_a_fenced_host_lent_is_lost(rack):
     given = rack.borrow(8)
-    rack.ledger.fence_host("h1", "burnt", force=True)
+    rack.ledger.failures.fence_host("h1", "burnt", force=True)
     assert rack.states() == ["assigning"] * 4 + ["quarantined"] * 4
     rack.settler.run()
     assert rack.states() == ["assigning"] * 4
-    assert [item.uuid for item in rack.ledger.remote_allocations()] == [given["allocation_uuid"]]
+    assert [item.uuid for item in rack.ledger.buffers.allocations()] == [given["allocation_uuid"]]
 
 
 def test_before_it_sleeps_each_buffer_of_a_zombie_gets_its_borrower(rack):
     rack.lend("h1", kind=LenderKind.ZOMBIE)
     rack.settler.run()
-    assert [item.promised_to for item in rack.ledger.buffers("h1")] == ["h2", "h3", "h2", "h3"]
+    assert [item.promised_to for item in rack.ledger.buffers.find("h1")] == ["h2", "h3", "h2", "h3"]
     assert rack.agents.prepared == {("h1", 0): "h2", ("h1", 1): "h3", ("h1", 2): "h2", ("h1", 3): "h3"}
     rack.agents.refuse = {"h1": AssertionError("it sleeps")}
     given = rack.borrow(2)
@@ -212,7 +212,7 @@ def test_before_it_sleeps_each_buffer_of_a_zombie_gets_its_borrower(rack):
     assert given["lenders"] == {}
     rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
     rack.settler.run()
-    assert [str(item.state) for item in rack.ledger.buffers("h1")] == ["free", "sanitizing"] * 2
+    assert [str(item.state) for item in rack.ledger.buffers.find("h1")] == ["free", "sanitizing"] * 2
 
 
 def test_awake_again_a_lender_makes_promised_keys_dead(rack):
@@ -221,11 +221,11 @@ def test_awake_again_a_lender_makes_promised_keys_dead(rack):
     rack.lend("h1")
     rack.agents.keep = {("h1", 0)}
     rack.settler.run()
-    assert [item.promised_to for item in rack.ledger.buffers("h1")] == ["h2", None, None, None]
+    assert [item.promised_to for item in rack.ledger.buffers.find("h1")] == ["h2", None, None, None]
     assert list(rack.agents.keys) == [("h1", 0)]
     rack.agents.keep = set()
     rack.settler.run()
-    assert {item.promised_to for item in rack.ledger.buffers("h1")} == {None}
+    assert {item.promised_to for item in rack.ledger.buffers.find("h1")} == {None}
     assert rack.agents.keys == {}
 
 
@@ -233,7 +233,7 @@ def test_a_borrower_that_is_away_gets_no_promise_and_keeps_nobody_else_waiting(r
     rack.lend("h1", kind=LenderKind.ZOMBIE)
     rack.agents.down = {"h2"}
     rack.settler.run()
-    assert [item.promised_to for item in rack.ledger.buffers("h1")] == [None, "h3", None, "h3"]
+    assert [item.promised_to for item in rack.ledger.buffers.find("h1")] == [None, "h3", None, "h3"]
     assert set(rack.agents.keys.values()) == {"h3"}
 
 
@@ -251,7 +251,7 @@ def test_a_loan_that_is_never_acknowledged_comes_back(rack):
     for _ in range(2):
         rack.settler.run()
     assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
-    assert rack.ledger.remote_allocations() == []
+    assert rack.ledger.buffers.allocations() == []
 
 
 def test_a_repetition_makes_no_key_of_what_went_back(rack):
@@ -280,4 +280,4 @@ def test_each_try_of_a_promise_has_keys_of_its_own(rack):
     assert rack.agents.ended == [{0: 0}, {0: 1}], "what was there before, and what was not opened"
     rack.agents.down = set()
     rack.settler.run()
-    assert (rack.agents.ended[2:], rack.ledger.buffers("h1")[0].generation) == ([{0: 1}], 2)
+    assert (rack.agents.ended[2:], rack.ledger.buffers.find("h1")[0].generation) == ([{0: 1}], 2)

@@ -129,7 +129,7 @@ def test_one_of_a_release_that_does_not_check_itself_is_not_chosen(nodes) -> Non
     assert node.wait_until_leading(SECONDS)
 
     def say(session: Any) -> None:
-        controllers.say(session, "old", "old:1:x", role="standby", epoch=0, followed_sequence=0)
+        controllers.record(session, "old", "old:1:x", role="standby", epoch=0, followed_sequence=0)
 
     node.resources.database.write(say)
     Broken(node)

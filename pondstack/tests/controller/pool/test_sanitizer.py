@@ -32,7 +32,7 @@ def test_what_a_host_does_not_give_back_waits_and_holds_up_nothing_else(
         revoke(self, indexes, tag=tag, epoch=epoch)
 
     for grant in (kept, given):
-        rack.ledger.release(str(uuid4()), grant.allocation_uuid, grant.host)
+        rack.ledger.slices.release(str(uuid4()), grant.allocation_uuid, grant.host)
     (index,) = kept.extents[0].indexes
     with monkeypatch.context() as patch:
         patch.setattr(EmulatedDevice, "revoke", asks)
@@ -49,7 +49,7 @@ def test_a_slice_at_which_a_former_leader_sleeps_holds_up_nothing_else(
         assert not seconds, "the sanitiser waited for a slice while others were to be zeroed"  # 0: oslo.db gives way
 
     grant = rack.online("h1", 2)
-    rack.ledger.release(str(uuid4()), grant.allocation_uuid, grant.host)
+    rack.ledger.slices.release(str(uuid4()), grant.allocation_uuid, grant.host)
     busy = grant.extents[0].start
     with files.slices_locked(device.path, [busy], alone=True), monkeypatch.context() as patch:
         patch.setattr("time.sleep", waits)

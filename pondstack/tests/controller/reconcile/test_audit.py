@@ -35,7 +35,7 @@ def test_a_clean_audit_counts_everything(placed, nova):
 
 
 def test_an_audit_only_looks_and_a_repair_mends(placed):
-    placed.ledger.quarantine_slices(POOL, [3], Cause.SANITIZE_FAILED, "EIO")
+    placed.ledger.slices.quarantine(POOL, [3], Cause.SANITIZE_FAILED, "EIO")
     placed.sync.write(placed.reader.rack())
     answer = audit(placed)
     assert not answer["clean"]

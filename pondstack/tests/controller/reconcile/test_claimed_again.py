@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from pondstack.ledger.ledger import Ledger
+from pondstack.ledger.slices import Slices
 from pondstack.tests.controller.conftest import call
 from pondstack.tests.controller.reconcile.test_reconciler import NOW, boot, nova
 
@@ -50,14 +50,14 @@ def test_while_its_host_does_not_report_it_stays_as_it_is(placed):
 @pytest.mark.usefixtures("source")
 def test_a_host_that_let_go_meanwhile_gives_it_back(placed, monkeypatch):
     """Its confirmation is committed between our decision and our commit."""
-    plain = Ledger.reclaim
+    plain = Slices.reinstate
 
-    def reclaim(self, uuid):
+    def reinstate(self, uuid):
         placed.agents["h1"].attached.pop(uuid)
         call(placed.endpoint.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1")
         return plain(self, uuid)
 
-    monkeypatch.setattr(Ledger, "reclaim", reclaim)
+    monkeypatch.setattr(Slices, "reinstate", reinstate)
     placed.reconcile(**NOW)
     assert placed.count("free") == 8
 

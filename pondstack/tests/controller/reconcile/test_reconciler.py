@@ -144,7 +144,7 @@ def test_destroy_while_the_agent_is_down(placed, nova):
 
 def test_an_agent_that_comes_back_without_the_slices_frees_them(placed, nova):
     grant = boot(placed, nova)
-    placed.ledger.quarantine_allocation(grant.allocation_uuid, Cause.AGENT_DOWN, "for the test")
+    placed.ledger.slices.quarantine_allocation(grant.allocation_uuid, Cause.AGENT_DOWN, "for the test")
     nova.drop(grant.consumer_uuid)
     placed.agents["h1"].attached.clear()
     placed.beat()
@@ -301,14 +301,14 @@ def test_a_host_keeps_its_other_aggregates_and_leaves_ours_when_it_no_longer_rea
     provider, other = placed.placement.provider_by_name("h1"), str(uuid4())
     placed.placement.change_aggregates(provider, lambda present: present | {other})
     report = placed.agents["h1"].report().to_wire()
-    placed.ledger.heartbeat({**report, "pools": []})
+    placed.ledger.hosts.heartbeat({**report, "pools": []})
     placed.sync.write(placed.reader.rack())
     answer = placement_http.get(f"/resource_providers/{provider}/aggregates", headers=VERSION)
     assert answer.json()["aggregates"] == [other]
 
 
 def test_a_host_that_nova_registers_later_is_joined_later(placed, placement):
-    placed.ledger.heartbeat({**placed.agents["h1"].report().to_wire(), "host": "h3"})
+    placed.ledger.hosts.heartbeat({**placed.agents["h1"].report().to_wire(), "host": "h3"})
     placed.sync.write(placed.reader.rack())
     assert placed.reader.host("h3").provider_uuid is None
     uuid = str(uuid4())

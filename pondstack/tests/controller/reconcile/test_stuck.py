@@ -9,7 +9,6 @@ from pondstack.controller.reconcile import findings as act
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.domain.causes import Cause
 from pondstack.domain.states import SliceState
-from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.wire import Report
 from pondstack.tests.controller.builders import Builder
 from pondstack.tests.controller.conftest import POOL, call
@@ -134,5 +133,5 @@ def test_an_agent_of_the_former_release_says_nothing_of_it(placed):
     wire = replace(placed.agents["h1"].report(), stuck={}).to_wire()
     del wire["stuck"]
     assert Report.from_wire(wire).stuck == {}
-    Ledger.heartbeat(placed.ledger, wire)
+    placed.ledger.hosts.heartbeat(wire)
     assert placed.reader.rack().hosts["h1"].stuck == {}

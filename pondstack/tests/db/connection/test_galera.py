@@ -104,7 +104,7 @@ def test_no_write_of_an_old_epoch_is_accepted_once_another_node_has_acknowledged
         def write(ledger=ledger, accepted=accepted, refused=refused):
             while not refused:
                 try:
-                    accepted.append(ledger.quarantine_slices(POOL, [], Cause.UNKNOWN, ""))
+                    accepted.append(ledger.slices.quarantine(POOL, [], Cause.UNKNOWN, ""))
                 except NotLeader as error:
                     refused.append(error)
 

@@ -73,9 +73,9 @@ def test_an_old_primary_that_comes_back_acknowledges_nothing(postgresql_pair, op
     database.dispose()
     operation_id = str(uuid4())
     wanted = request(1)
-    ledger.assign(operation_id, wanted)
+    ledger.slices.assign(operation_id, wanted)
     pair.rejoin()
-    assert ledger.assign(operation_id, wanted)["extents"] == [{"start": 0, "count": 1}]
+    assert ledger.slices.assign(operation_id, wanted)["extents"] == [{"start": 0, "count": 1}]
 
 
 def test_a_standby_is_passed_over(postgresql_pair, opened):
@@ -97,13 +97,13 @@ def test_a_primary_that_is_made_read_only_is_left(postgresql_pair, opened):
     try:
         assert wait_until(lambda: primary.execute("SHOW default_transaction_read_only") == [("on",)], 10)
         with pytest.raises(Unavailable, match="read-only transaction"):  # 25006 on a connection of the pool
-            ledger.assign(str(uuid4()), request(1))
+            ledger.slices.assign(str(uuid4()), request(1))
         with pytest.raises(Unavailable, match=r"in recovery.*read only|read only.*in recovery"):
-            ledger.assign(str(uuid4()), request(1))
+            ledger.slices.assign(str(uuid4()), request(1))
     finally:
         primary.set("default_transaction_read_only", "off")
     assert wait_until(lambda: primary.execute("SHOW default_transaction_read_only") == [("off",)], 10)
-    ledger.assign(str(uuid4()), request(1))
+    ledger.slices.assign(str(uuid4()), request(1))
 
 
 def test_a_dead_standby_makes_commits_wait_and_none_is_lost(postgresql_pair, opened):
@@ -113,13 +113,13 @@ def test_a_dead_standby_makes_commits_wait_and_none_is_lost(postgresql_pair, ope
     wanted, operation_id = request(1), str(uuid4())
     started = time.monotonic()
     with pytest.raises(Unavailable):
-        ledger.assign(operation_id, wanted)
+        ledger.slices.assign(operation_id, wanted)
     assert time.monotonic() - started < 15
     postgresql_pair.start()
 
     def assigned() -> bool:
         try:
-            return bool(ledger.assign(operation_id, wanted))
+            return bool(ledger.slices.assign(operation_id, wanted))
         except Unavailable:
             return False
 

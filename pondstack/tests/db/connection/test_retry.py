@@ -162,7 +162,7 @@ def test_a_commit_whose_answer_was_lost_is_not_done_twice(ledger, reader, monkey
 
     monkeypatch.setattr(Database, "_once", staticmethod(once))
     wanted = request(2)
-    grant = ledger.assign("op-1", wanted)
+    grant = ledger.slices.assign("op-1", wanted)
     assert grant == lost[0]
     assert reader.pool(POOL).slices["assigning"] == 2
 

@@ -6,7 +6,7 @@ from pondstack.db.read.replica import differences, follow, load
 from pondstack.db.store import journal
 from pondstack.domain.causes import Cause
 from pondstack.domain.requests import AssignRequest
-from pondstack.ledger.slice_moves import OutOfStep
+from pondstack.ledger.moves import OutOfStep
 from pondstack.tests.db.store.test_journal import some_life
 from tests.fixtures.ledgers import POOL, report
 
@@ -31,7 +31,7 @@ def test_following_tells_what_reading_tells(ledger):
 
 def test_ages_go_on(ledger):
     database = ledger.database
-    uuid = ledger.assign("op-1", AssignRequest("c1", "h1", POOL, 1024, 4096))["allocation_uuid"]
+    uuid = ledger.slices.assign("op-1", AssignRequest("c1", "h1", POOL, 1024, 4096))["allocation_uuid"]
     first = database.read(load)
     later = database.read(lambda session: follow(session, first))
     assert later.moment >= first.moment
@@ -51,8 +51,8 @@ def test_a_pruned_stretch_is_noticed(ledger):
 def test_hosts_are_read_afresh(ledger):
     database = ledger.database
     last = database.read(load)
-    ledger.heartbeat(report("h3"))
-    ledger.set_host("h1", False, "fan", None)
+    ledger.hosts.heartbeat(report("h3"))
+    ledger.hosts.set("h1", False, "fan", None)
     view = database.read(lambda session: follow(session, last)).view
     assert set(view.hosts) == {"h1", "h2", "h3"}
     assert not view.hosts["h1"].enabled
@@ -60,7 +60,7 @@ def test_hosts_are_read_afresh(ledger):
 
 def test_a_wrong_view_is_told(ledger):
     one = ledger.database.read(load).view
-    ledger.quarantine_slices(POOL, [2], Cause.PERMISSION_LEFT, "test")
+    ledger.slices.quarantine(POOL, [2], Cause.PERMISSION_LEFT, "test")
     other = ledger.database.read(load).view
     assert differences(one, other) == [(POOL, 2)]
 

@@ -11,7 +11,7 @@ from pondstack.db.store.leadership import SqlLeadership
 
 def say(database, name, holder, role="standby", epoch=0, followed_sequence=0, **more):
     return database.write(
-        lambda session: controllers.say(
+        lambda session: controllers.record(
             session, name, holder, role=role, epoch=epoch, followed_sequence=followed_sequence, **more
         )
     )
@@ -44,14 +44,14 @@ def test_silence_and_a_word_make_one_down(database):
     for name in ("one", "two", "three"):
         say(database, name, f"{name}:1:x")
     silent(database, "one", 6.0)
-    database.write(lambda session: controllers.leave(session, "two", "two:1:x"))
+    database.write(lambda session: controllers.deregister(session, "two", "two:1:x"))
     assert roles(database) == {"one": "down", "three": "standby", "two": "down"}
 
 
 def test_a_former_life_does_not_take_the_next_one_off_the_list(database):
     say(database, "one", "one:1:x")
     assert say(database, "one", "one:2:y") == "one:1:x"
-    database.write(lambda session: controllers.leave(session, "one", "one:1:x"))
+    database.write(lambda session: controllers.deregister(session, "one", "one:1:x"))
     assert roles(database) == {"one": "standby"}
 
 
@@ -60,7 +60,7 @@ def test_what_is_listed(ledger):
     assert say(database, "one", "one:1:x", followed_sequence=1) == ""
     say(database, "one", "one:1:x", epoch=3, followed_sequence=1)
     say(database, "one", "one:1:x", followed_sequence=1)
-    ledger.set_host("h1", True, "", None)
+    ledger.hosts.set("h1", True, "", None)
     (item,) = SqlReader(database).controllers()
     assert (item.name, item.holder, item.epoch, item.followed_sequence, item.lag) == ("one", "one:1:x", 3, 1, 1)
     assert 0 <= item.seen_seconds < 60

@@ -9,15 +9,15 @@ import pytest
 from sqlalchemy import insert, text
 
 from pondstack.db.models import OperationRow, SliceRow
+from pondstack.db.read import replica
 from pondstack.db.read.reader import SqlReader
 from pondstack.db.read.replica import differences, follow, load
-from pondstack.db.store import journal
+from pondstack.db.store import SQL, journal
 from pondstack.domain.causes import Cause
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.states import SliceState
-from pondstack.ledger.buffer_moves import BUFFER_MOVES
 from pondstack.ledger.ledger import Ledger
-from pondstack.ledger.slice_moves import MOVES
+from pondstack.ledger.moves import BUFFER_MOVES, MOVES
 from pondstack.tests.ledger import test_buffers
 from pondstack.tests.ledger.test_ledger import request
 from tests.fixtures import lead
@@ -40,7 +40,7 @@ class FormerLeader:
         self.database = database
         self.epoch = lead(database, "former")
 
-    def move(self, before, state, reason="", host=None, allocation=None):
+    def move(self, before, state, reason="", host=None, allocation=None, kind="quarantine"):
         values = {"state": str(state), "host": host, "allocation": allocation, "reason": reason, "pool": POOL}
         move = {"pool": POOL, "indexes": [0, 1], "from": str(before), "to": str(state), "reason": reason}
         move |= {"host": host, "allocation": allocation}
@@ -49,7 +49,7 @@ class FormerLeader:
         def work(session):
             session.execute(SLICES, {**values, "epoch": self.epoch})
             moment = session.execute(text("SELECT MAX(changed_at) FROM slices")).scalar_one()
-            row = {"operation_id": str(uuid4()), "kind": "quarantine", "fingerprint": "", "epoch": self.epoch}
+            row = {"operation_id": str(uuid4()), "kind": kind, "fingerprint": "", "epoch": self.epoch}
             session.execute(insert(OperationRow).values(effect={MOVES: [move]}, created_at=moment, **row))
 
         self.database.write(work)
@@ -64,7 +64,7 @@ def former(ledger):
 
 
 def next_leader(ledger):
-    return Ledger(ledger.database, lead(ledger.database, "next"))
+    return Ledger(ledger.database, lead(ledger.database, "next"), store=SQL)
 
 
 def causes(reader):
@@ -75,8 +75,8 @@ def causes(reader):
 
 
 def held(ledger):
-    uuid = ledger.assign("op-1", request())["allocation_uuid"]
-    ledger.acknowledge("op-1", uuid, "h1")
+    uuid = ledger.slices.assign("op-1", request())["allocation_uuid"]
+    ledger.slices.acknowledge("op-1", uuid, "h1")
     return uuid
 
 
@@ -92,7 +92,7 @@ def test_a_text_that_names_no_cause_is_unknown(reader, former):
 
 
 def test_a_cause_of_a_later_release_is_unknown(ledger, reader):
-    ledger.quarantine_slices(POOL, [0, 1], Cause.SANITIZE_FAILED, "EIO")
+    ledger.slices.quarantine(POOL, [0, 1], Cause.SANITIZE_FAILED, "EIO")
     later = text("UPDATE slices SET cause = 'melted', reason = 'it melted' WHERE slice_index < 2")
     ledger.database.write(lambda session: session.execute(later))
     assert causes(reader) == {(Cause.UNKNOWN, None)}
@@ -100,7 +100,7 @@ def test_a_cause_of_a_later_release_is_unknown(ledger, reader):
 
 def test_what_this_release_set_aside_and_it_set_aside_again_has_the_later_cause(ledger, reader):
     """It leaves the column as it was: SANITIZE_FAILED of a slice that is another's by now."""
-    ledger.quarantine_slices(POOL, [0, 1], Cause.SANITIZE_FAILED, "EIO")
+    ledger.slices.quarantine(POOL, [0, 1], Cause.SANITIZE_FAILED, "EIO")
     former = FormerLeader(ledger.database)
     former.move(SliceState.QUARANTINED, SliceState.SANITIZING, "an operator asked for it")
     assert causes(reader) == {(None, None)}
@@ -111,24 +111,24 @@ def test_what_this_release_set_aside_and_it_set_aside_again_has_the_later_cause(
     former = FormerLeader(ledger.database)
     former.move(SliceState.ONLINE, SliceState.QUARANTINED, "agent_down: h1 is silent", "h1", uuid)
     assert causes(reader) == {(Cause.AGENT_DOWN, None)}
-    assert next_leader(ledger).reclaim(uuid) == 2, "it goes back, as the former release would have had it"
+    assert next_leader(ledger).slices.reinstate(uuid) == 2, "it goes back, as the former release would have had it"
     assert causes(reader) == {(None, None)}
 
 
 def test_another_failure_that_it_found_is_that_one(ledger, reader):
     uuid = held(ledger)
-    ledger.fail_allocation(uuid, 1, "pool0: its device does not answer", tell=False)
+    ledger.failures.fail_allocation(uuid, 1, "pool0: its device does not answer", tell=False)
     assert causes(reader) == {(Cause.DEVICE_FAILED, 1)}
     former = FormerLeader(ledger.database)
     former.move(SliceState.QUARANTINED, SliceState.QUARANTINED, FAILED.format(3), "h1", uuid)
     assert causes(reader) == {(Cause.DEVICE_FAILED, 3)}
-    next_leader(ledger).release("op-2", uuid, "h1")
+    next_leader(ledger).slices.release("op-2", uuid, "h1")
     assert causes(reader) == {(Cause.DEVICE_FAILED, 3)}, "it stays aside without an owner"
 
 
 def test_the_column_is_believed_where_the_reason_names_no_cause(ledger, reader):
     """As the next release may write it."""
-    ledger.quarantine_slices(POOL, [0, 1], Cause.SANITIZE_FAILED, "EIO")
+    ledger.slices.quarantine(POOL, [0, 1], Cause.SANITIZE_FAILED, "EIO")
     later = text("UPDATE slices SET reason = 'EIO' WHERE slice_index < 2")
     ledger.database.write(lambda session: session.execute(later))
     assert causes(reader) == {(Cause.SANITIZE_FAILED, None)}
@@ -146,9 +146,9 @@ def test_a_follower_of_this_release_replays_its_moves(ledger, former):
 def test_it_understands_what_this_release_sets_aside(ledger, reader):
     """By the reason, in the rows and in the journal, whose moves have all that it reads."""
     uuid = held(ledger)
-    ledger.quarantine_slices(POOL, [2], Cause.SANITIZE_FAILED, "EIO")
-    ledger.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent")
-    ledger.fail_allocation(uuid, 1, "pool0: its device does not answer", tell=False)
+    ledger.slices.quarantine(POOL, [2], Cause.SANITIZE_FAILED, "EIO")
+    ledger.slices.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent")
+    ledger.failures.fail_allocation(uuid, 1, "pool0: its device does not answer", tell=False)
     reasons = [item.reason for item in reader.slices(POOL)]
     assert reasons == [FAILED.format(1), FAILED.format(1), "sanitize_failed: EIO", ""]
     rows = ledger.database.read(lambda session: journal.after(session, 0, 1000))
@@ -174,12 +174,12 @@ def test_it_adds_slices_without_a_cause(ledger, reader):
 
 def lent(ledger):
     test_buffers.lend(ledger)
-    return ledger.borrow("op-1", test_buffers.request(2), test_buffers.BUFFER)["allocation_uuid"]
+    return ledger.buffers.borrow("op-1", test_buffers.request(2), test_buffers.BUFFER)["allocation_uuid"]
 
 
 def buffer_causes(ledger):
     records = SqlReader(ledger.database).buffers("h1", state=None, host=None, limit=2, marker=None)
-    found = [item.cause for item in ledger.buffers("h1")][:2]
+    found = [item.cause for item in ledger.buffers.find("h1")][:2]
     assert [item.cause for item in records] == found
     return set(found)
 
@@ -189,29 +189,41 @@ def test_buffers_that_it_sets_aside_have_their_cause(ledger):
     former = FormerLeader(ledger.database)
     former.execute(BUFFERS, state="quarantined", epoch=former.epoch, reason="host_fenced: it burns")
     assert buffer_causes(ledger) == {Cause.HOST_FENCED}
-    assert next_leader(ledger).taken("h1", test_buffers.LIFE, [0, 1]) == 2
+    assert next_leader(ledger).buffers.free_fenced("h1", test_buffers.LIFE, [0, 1]) == 2
     assert buffer_causes(ledger) == {None}
-    assert uuid not in {item.uuid for item in ledger.remote_allocations()}
+    assert uuid not in {item.uuid for item in ledger.buffers.allocations()}
 
 
 def test_buffers_of_a_fenced_borrower_that_their_lender_lost_are_not_free(ledger):
     """It notes that with a reason alone, not even under its epoch; nobody may get memory that is gone."""
     uuid = lent(ledger)
-    ledger.fence_host("h2", "it burns", force=True)
+    ledger.failures.fence_host("h2", "it burns", force=True)
     assert buffer_causes(ledger) == {Cause.HOST_FENCED}
     former = FormerLeader(ledger.database)
     former.execute(MARK, reason="lender_lost: its lender does not have this memory any more")
     assert buffer_causes(ledger) == {Cause.LENDER_LOST}
     after = next_leader(ledger)
-    assert after.taken("h1", test_buffers.LIFE, [0, 1]) == 0
-    assert after.give_back("op-2", uuid, "h2") == []
-    assert len(after.buffers("h1")) == 2, "forgotten"
+    assert after.buffers.free_fenced("h1", test_buffers.LIFE, [0, 1]) == 0
+    assert after.buffers.give_back("op-2", uuid, "h2") == []
+    assert len(after.buffers.find("h1")) == 2, "forgotten"
 
 
 def test_it_understands_why_buffers_are_aside(ledger):
     lent(ledger)
-    ledger.delegate(Lender("h1", "", LenderKind.ACTIVE, test_buffers.BUFFER), 2, {})
-    assert {item.reason.partition(":")[0] for item in ledger.buffers("h1")} == {"lender_lost"}
+    ledger.buffers.delegate(Lender("h1", "", LenderKind.ACTIVE, test_buffers.BUFFER), 2, {})
+    assert {item.reason.partition(":")[0] for item in ledger.buffers.find("h1")} == {"lender_lost"}
     rows = ledger.database.read(lambda session: journal.after(session, 0, 1000))
     [move] = [move for row in rows if row.kind == "lender_lost" for move in row.effect[BUFFER_MOVES]]
     assert (move["cause"], move["reason"].partition(":")[0]) == ("lender_lost", "lender_lost")
+
+
+def test_what_it_reinstated_is_followed(ledger):
+    """It called that kind of operation `reclaim`."""
+    uuid = held(ledger)
+    ledger.slices.begin_release(uuid, "nobody claims it")
+    last = ledger.database.read(replica.load)
+    FormerLeader(ledger.database).move(
+        SliceState.RELEASING, SliceState.ONLINE, host="h1", allocation=uuid, kind="reclaim"
+    )
+    followed = ledger.database.read(lambda session: replica.follow(session, last))
+    assert followed.view.ledger() == ledger.database.read(replica.load).view.ledger()

@@ -7,6 +7,7 @@ from sqlalchemy import update
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import Leadership
+from pondstack.db.store import SQL
 from pondstack.db.store.leadership import SqlLeadership, check_epoch
 from pondstack.domain.errors import NotLeader
 from pondstack.ha.lease import LONGEST_LEASE_SECONDS
@@ -109,13 +110,13 @@ def test_a_lease_that_ran_out_untaken_is_renewed(store, database):
 
 def test_handing_over_ends_the_lease_for_its_holder_too(store, database):
     store.take(0, "a", LONG)
-    ledger = Ledger(database, 1)
+    ledger = Ledger(database, 1, store=SQL)
     store.hand_over(1, "b")
     lease = store.read()
     assert (lease.epoch, lease.successor) == (1, "b")
     assert lease.remaining_seconds <= 0
     store.hand_over(1, "b")  # after a lost connection
-    for write in (lambda: store.renew(1, LONG), lambda: ledger.heartbeat(report("h1"))):
+    for write in (lambda: store.renew(1, LONG), lambda: ledger.hosts.heartbeat(report("h1"))):
         with pytest.raises(NotLeader):
             write()
     assert store.read().remaining_seconds <= 0
@@ -134,11 +135,11 @@ def test_a_clock_that_was_set_back_does_not_lock_everybody_out(store, database):
 def test_a_clock_that_jumped_ahead_costs_the_lease_and_nothing_else(store, database):
     """The lease seems over and is taken; the former leader is refused at its first statement."""
     store.take(0, "a", LONG)
-    former = Ledger(database, 1)
+    former = Ledger(database, 1, store=SQL)
     ends(database, -3600)
     assert store.take(1, "b", LONG)
     with pytest.raises(NotLeader):
-        former.heartbeat(report("h1"))
+        former.hosts.heartbeat(report("h1"))
 
 
 def test_every_write_renews_and_says_since_when(database, store):
@@ -153,6 +154,7 @@ def test_every_write_renews_and_says_since_when(database, store):
         lease_seconds=LONG,
         clock=lambda: next(moments),
         renewed=lambda epoch, started: heard.append((epoch, started)),
+        store=SQL,
     )
     ledger.renew()
     assert heard == [(epoch, 2.0)]
@@ -161,7 +163,7 @@ def test_every_write_renews_and_says_since_when(database, store):
 
 def test_a_refused_write_renews_nothing(database):
     heard = []
-    ledger = Ledger(database, lead(database), renewed=lambda *noted: heard.append(noted))
+    ledger = Ledger(database, lead(database), renewed=lambda *noted: heard.append(noted), store=SQL)
     lead(database, "newer")
     with pytest.raises(NotLeader):
         ledger.renew()

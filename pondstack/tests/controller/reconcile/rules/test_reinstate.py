@@ -35,9 +35,9 @@ def actions(built):
 @pytest.mark.parametrize("in_use", [True, False], ids=["running", "off"])
 def test_what_is_claimed_again_and_still_there_goes_back(state, in_use):
     finding = found(claimed_again(state, in_use=in_use))["claimed_again"]
-    assert finding.action == act.Reclaim("a1")
+    assert finding.action == act.Reinstate("a1")
     assert finding.host == "h1", "a fresh report is asked for first"
-    assert actions(claimed_again(state, in_use=in_use)) == [act.Reclaim("a1")]
+    assert actions(claimed_again(state, in_use=in_use)) == [act.Reinstate("a1")]
 
 
 @pytest.mark.parametrize("state", BEGUN)
@@ -67,7 +67,7 @@ def test_what_is_claimed_again_and_still_there_goes_back(state, in_use):
 def test_without_each_of_the_proofs_it_does_not(state, change):
     built = claimed_again(state)
     change(built)
-    assert act.Reclaim("a1") not in actions(built)
+    assert act.Reinstate("a1") not in actions(built)
 
 
 @pytest.mark.parametrize("state", BEGUN)
@@ -77,7 +77,7 @@ def test_a_report_that_may_be_older_than_the_release_proves_nothing(state):
 
 @pytest.mark.parametrize("cause", OTHERS)
 def test_what_was_set_aside_for_another_cause_stays(cause):
-    assert act.Reclaim("a1") not in actions(claimed_again(SliceState.QUARANTINED, cause=cause))
+    assert act.Reinstate("a1") not in actions(claimed_again(SliceState.QUARANTINED, cause=cause))
 
 
 def test_what_may_be_claimed_is_not_asked_for_while_it_is_there():

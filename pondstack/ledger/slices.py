@@ -1,0 +1,234 @@
+"""What the ledger writes of slices and their allocations: who holds which, from the assignment to the zeroing.
+
+Every method is one transaction (pondstack.ledger.transactions). What moves slices is in the journal, with its moves, so
+that a follower can replay it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import NAMESPACE_OID, uuid5
+
+from pondstack.domain.allocator import choose_extents
+from pondstack.domain.causes import Cause
+from pondstack.domain.errors import Conflict, NotAligned, NotFound, PoolFragmented, PoolShortage
+from pondstack.domain.model import Slice, indexes_of
+from pondstack.domain.requests import AssignRequest
+from pondstack.domain.states import OWNED, SliceEvent, SliceState
+from pondstack.domain.transitions import fates, reinstatable
+from pondstack.domain.units import slices_for
+from pondstack.ledger.hosts import usable_pool
+from pondstack.ledger.moves import MOVES, Moves, move
+from pondstack.ledger.store import Transaction
+from pondstack.ledger.transactions import Transactions
+
+
+class Slices:
+    """The slices of all pools."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._store = transactions.store
+
+    # What agents ask for
+
+    def assign(self, operation_id: str, request: AssignRequest) -> dict[str, Any]:
+        """Take free slices for a consumer; returns {"allocation_uuid", "pool_uuid", "extents": [{"start", "count"}]}.
+
+        The effect in the journal, which is the answer, has "asked" (what the allocation's row says) and "moves" too.
+        Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, and Conflict when
+        the operation's allocation has been released since.
+        """
+        uuid = str(uuid5(NAMESPACE_OID, f"pondstack allocation {operation_id}"))
+        return self._transactions.once(
+            operation_id,
+            "assign",
+            asdict(request),
+            lambda tx: self._assign(tx, operation_id, uuid, request),
+            lambda tx, _effect: self._check_still_held(tx, operation_id, uuid),
+        )
+
+    def _assign(self, tx: Transaction, operation_id: str, uuid: str, request: AssignRequest) -> dict[str, Any]:
+        pool = usable_pool(self._store, tx, request.pool_uuid, request.host)
+        try:
+            wanted = slices_for(request.pool_mib, pool.slice_mib)
+        except ValueError as error:
+            raise NotAligned(f"{error}; ask for whole slices") from None
+        if wanted < 1 or (request.shape is not None and sum(request.shape) != wanted):
+            raise NotAligned(f"{request.pool_mib} MiB in the shape {request.shape} is no whole number of slices")
+        try:
+            extents = choose_extents(self._store.slices.free_indexes(tx, pool.uuid), wanted, request.shape)
+        except PoolFragmented as error:
+            raise PoolFragmented(f"pool {pool.name}: {error}") from None
+        except PoolShortage as error:
+            raise PoolShortage(f"pool {pool.name}: {error}") from None
+        taken = [Slice(pool.uuid, index) for index in indexes_of(extents)]
+        moves = self._move(tx, taken, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
+        plain = [{"start": extent.start, "count": extent.count} for extent in extents]
+        asked = {name: value for name, value in asdict(request).items() if name not in ("pool_uuid", "shape")}
+        self._store.allocations.insert(tx, uuid, operation_id, pool.uuid, plain, asked)
+        return {"allocation_uuid": uuid, "pool_uuid": pool.uuid, "extents": plain, "asked": asked, MOVES: moves}
+
+    def acknowledge(self, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """ASSIGNING becomes ONLINE; raises NotFound or IllegalTransition when the allocation was released meanwhile."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            if not self._belongs(tx, allocation_uuid, host):
+                raise NotFound(f"there is no allocation {allocation_uuid}; it was released, attach again")
+            mine = self._store.slices.of_allocation(tx, allocation_uuid)
+            waiting = [item for item in mine if item.state is not SliceState.ONLINE]
+            moves = self._move(tx, waiting, SliceEvent.ACKNOWLEDGE)
+            self._store.allocations.bump(tx, allocation_uuid)
+            return {"slices": [item.index for item in waiting], MOVES: moves}
+
+        arguments = {"allocation_uuid": allocation_uuid, "host": host}
+        self._transactions.once(operation_id, "acknowledge", arguments, work)
+
+    def release(
+        self, operation_id: str, allocation_uuid: str, host: str, *, unacknowledged: bool = False
+    ) -> str | None:
+        """The host does not hold the allocation any more: its slices go to SANITIZING, quarantined ones too.
+
+        `unacknowledged`: nothing changes unless the host has acknowledged none of it.
+
+        Slices of a device that failed lose their owner and stay QUARANTINED: an audit sets them free.
+        Returns the pool with slices to sanitise; None when the allocation is unknown, which is settled. Raises Conflict
+        when the allocation belongs to another host.
+        """
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            self._belongs(tx, allocation_uuid, host)
+            mine = [item for item in self._store.slices.of_allocation(tx, allocation_uuid) if item.host == host]
+            if unacknowledged and any(item.state is not SliceState.ASSIGNING for item in mine):
+                mine = []
+            moves: Moves = []
+            for fate in fates(mine):
+                why = {"reason": fate.reason, "cause": fate.cause, "failure": fate.failure}
+                moves += self._move(tx, fate.items, *fate.events, **why)
+            self._store.allocations.drop_empty(tx, [allocation_uuid])
+            pool_uuid = mine[0].pool_uuid if mine else None
+            return {"pool_uuid": pool_uuid, "slices": [item.index for item in mine], MOVES: moves}
+
+        arguments = {"allocation_uuid": allocation_uuid, "host": host}
+        pool_uuid: str | None = self._transactions.once(operation_id, "release", arguments, work)["pool_uuid"]
+        return pool_uuid
+
+    # What the controller itself does
+
+    def begin_release(self, allocation_uuid: str, reason: str) -> int:
+        """ASSIGNING and ONLINE become RELEASING: nobody claims them, their host has not confirmed. Returns how many."""
+
+        def change(tx: Transaction) -> tuple[list[Slice], Moves]:
+            mine = self._store.slices.of_allocation(tx, allocation_uuid)
+            held = [item for item in mine if item.state in (SliceState.ASSIGNING, SliceState.ONLINE)]
+            return held, self._move(tx, held, SliceEvent.RELEASE, reason=reason)
+
+        return self._journal("begin_release", {"allocation_uuid": allocation_uuid}, change)
+
+    def reinstate(self, allocation_uuid: str) -> int:
+        """RELEASING, and QUARANTINED for its host's silence, become ONLINE: it is claimed again and its host holds it.
+
+        All of the allocation or nothing: nothing when its host was fenced, or has confirmed the release, meanwhile.
+        Returns how many.
+        """
+
+        def change(tx: Transaction) -> tuple[list[Slice], Moves]:
+            back = reinstatable(self._store.slices.of_allocation(tx, allocation_uuid))
+            host = self._store.hosts.get(tx, back[0].host or "") if back else None
+            if host is not None and host.fenced is not None:
+                back = []  # its device keeps the host out, or is about to
+            return back, self._move(tx, back, SliceEvent.REINSTATE)
+
+        return self._journal("reinstate", {"allocation_uuid": allocation_uuid}, change)
+
+    def quarantine_allocation(self, allocation_uuid: str, cause: Cause, detail: str) -> int:
+        """Set all owned slices of an allocation aside; they keep their owner. Returns how many."""
+
+        def change(tx: Transaction) -> tuple[list[Slice], Moves]:
+            held = [item for item in self._store.slices.of_allocation(tx, allocation_uuid) if item.state in OWNED]
+            return held, self._move(tx, held, SliceEvent.QUARANTINE, reason=cause.reason(detail), cause=cause)
+
+        return self._journal("quarantine", {"allocation_uuid": allocation_uuid}, change)
+
+    def quarantine(
+        self,
+        pool_uuid: str,
+        indexes: Iterable[int],
+        cause: Cause,
+        detail: str,
+        *,
+        failure: int | None = None,
+        host: str | None = None,
+        allocation_uuid: str | None = None,
+    ) -> int:
+        """Set those slices aside that nobody owns; returns how many.
+
+        `host` and `allocation_uuid`: who holds them all the same. `failure`: of the device, with DEVICE_FAILED.
+        """
+        wanted = sorted(indexes)
+
+        def change(tx: Transaction) -> tuple[list[Slice], Moves]:
+            loose = (SliceState.FREE, SliceState.SANITIZING)
+            found = [item for item in self._store.slices.at(tx, pool_uuid, wanted) if item.state in loose]
+            why = {"reason": cause.reason(detail), "cause": cause, "failure": failure}
+            holder = {"host": host, "allocation_uuid": allocation_uuid}
+            return found, self._move(tx, found, SliceEvent.QUARANTINE, **why, **holder)
+
+        return self._journal("quarantine", {"pool_uuid": pool_uuid, "indexes": wanted}, change)
+
+    def audit(self, pool_uuid: str, indexes: Iterable[int], reason: str) -> int:
+        """QUARANTINED becomes SANITIZING: it was proved that no host holds the slice. Returns how many."""
+        wanted = sorted(indexes)
+
+        def change(tx: Transaction) -> tuple[list[Slice], Moves]:
+            found = self._at(tx, pool_uuid, wanted, SliceState.QUARANTINED)
+            moves = self._move(tx, found, SliceEvent.AUDIT, reason=reason)
+            self._store.allocations.drop_empty(tx, {item.allocation_uuid for item in found if item.allocation_uuid})
+            return found, moves
+
+        return self._journal("audit", {"pool_uuid": pool_uuid, "indexes": wanted}, change)
+
+    def sanitized(self, pool_uuid: str, indexes: Iterable[int]) -> int:
+        """SANITIZING becomes FREE: the device has zeroed and verified the slices. Returns how many."""
+        wanted = sorted(indexes)
+
+        def change(tx: Transaction) -> tuple[list[Slice], Moves]:
+            found = self._at(tx, pool_uuid, wanted, SliceState.SANITIZING)
+            return found, self._move(tx, found, SliceEvent.SANITIZED)
+
+        return self._journal("sanitized", {"pool_uuid": pool_uuid, "indexes": wanted}, change)
+
+    def mark_claims(self, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
+        """Note which allocations Placement backs with a claim; an unclaimed one keeps the moment of its first note."""
+        if claimed or unclaimed:
+            self._transactions.write(lambda tx: self._store.allocations.mark_claims(tx, claimed, unclaimed))
+
+    def _journal(
+        self, kind: str, arguments: dict[str, Any], change: Callable[[Transaction], tuple[list[Slice], Moves]]
+    ) -> int:
+        def work(tx: Transaction) -> dict[str, Any]:
+            items, moves = change(tx)
+            return {"slices": [item.index for item in items], MOVES: moves}
+
+        return len(self._transactions.journal(kind, arguments, work)["slices"])
+
+    def _move(self, tx: Transaction, items: Sequence[Slice], *events: SliceEvent, **target: Any) -> Moves:
+        return move(self._store.slices.swap, tx, items, *events, epoch=self._transactions.epoch, **target)
+
+    def _at(self, tx: Transaction, pool_uuid: str, indexes: Iterable[int], state: SliceState) -> list[Slice]:
+        return [item for item in self._store.slices.at(tx, pool_uuid, indexes) if item.state is state]
+
+    def _belongs(self, tx: Transaction, uuid: str, host: str) -> bool:
+        """Return whether there is such an allocation; raises Conflict when it is another host's."""
+        owner = self._store.allocations.host_of(tx, uuid)
+        if owner not in (None, host):
+            raise Conflict(f"allocation {uuid} belongs to host {owner}, not to {host}")
+        return owner is not None
+
+    def _check_still_held(self, tx: Transaction, operation_id: str, uuid: str) -> None:
+        """Raise Conflict when an allocation was released or set aside: no repetition gets its host into it again."""
+        states = {item.state for item in self._store.slices.of_allocation(tx, uuid)}
+        if not states:
+            raise Conflict(f"the allocation of operation {operation_id} was released already; make a new operation id")
+        if SliceState.QUARANTINED in states:
+            raise Conflict(f"the allocation of operation {operation_id} was quarantined since; make a new operation id")
