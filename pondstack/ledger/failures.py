@@ -1,8 +1,8 @@
 """What the ledger writes when a pool device or a host fails (Pond section 4.2).
 
-Who has to be told that a guest's memory failed is in the journal, written with the quarantine itself: an operation
-`memory_failed` waits to be told until there is an operation `told` with its id. So no crash loses it, and neither
-rounds nor leaders make a second one of it.
+The notification of a guest whose memory failed is in the journal, written with the quarantine itself: an operation
+`memory_failed` is pending until there is an operation `told` with its id. So no crash loses it, and neither rounds nor
+leaders make a second one of it.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ MEMORY_FAILED, TOLD, QUARANTINE = "memory_failed", "told", "quarantine"
 
 @dataclass(frozen=True, slots=True)
 class MemoryFailed:
-    """A guest whose pool memory is on a device that failed. `uuid` is the same however often it is told.
+    """A guest whose pool memory is on a device that failed. `uuid` is the same however often it is sent.
 
     `detected_at`: seconds since the epoch by the database's clock.
     """
@@ -45,7 +45,10 @@ class MemoryFailed:
 
 
 class Failures:
-    """What failed, and who has to be told. `down_seconds`: silence after which a host's agent counts as gone."""
+    """Failures of devices and hosts, and their notifications.
+
+    `down_seconds`: silence after which a host's agent counts as gone.
+    """
 
     def __init__(self, transactions: Transactions, buffers: Buffers, down_seconds: float) -> None:
         self._transactions = transactions
@@ -53,11 +56,11 @@ class Failures:
         self._buffers = buffers
         self._down = down_seconds
 
-    def fail_allocation(self, allocation_uuid: str, failure: int, about: str, *, tell: bool) -> int:
+    def fail_allocation(self, allocation_uuid: str, failure: int, about: str, *, notify: bool) -> int:
         """Set an allocation aside because its device failed; returns how many slices changed.
 
-        It keeps its owner, whose guest may still run; what was aside for another reason gets this one. With `tell`
-        somebody has to be told, once for each allocation and `failure`, the pool's count of them. `about`: the pool,
+        It keeps its owner, whose guest may still run; what was aside for another reason gets this one. With `notify`
+        a notification is pending, one for each allocation and `failure`, the pool's count of them. `about`: the pool,
         for the reason.
         """
         reason = Cause.DEVICE_FAILED.reason(failure_detail(failure, about))
@@ -71,17 +74,17 @@ class Failures:
             aside = [replace(item, epoch=self._transactions.epoch, **why) for item in there]
             moves = self._move(tx, held, SliceEvent.QUARANTINE, **why)
             moves += self._move(tx, aside)
-            event = self._store.allocations.facts(tx, allocation_uuid) if tell else None
-            told = event and {**event, "reason": reason}
-            return {"slices": [item.index for item in held + aside], "event": told, MOVES: moves}
+            event = self._store.allocations.facts(tx, allocation_uuid) if notify else None
+            notification = event and {**event, "reason": reason}
+            return {"slices": [item.index for item in held + aside], "event": notification, MOVES: moves}
 
         arguments = {"allocation_uuid": allocation_uuid, "failure": failure}
         return len(
-            self._transactions.once(operation_id, MEMORY_FAILED if tell else QUARANTINE, arguments, work)["slices"]
+            self._transactions.once(operation_id, MEMORY_FAILED if notify else QUARANTINE, arguments, work)["slices"]
         )
 
     def pending(self) -> list[MemoryFailed]:
-        """Return what nobody was told of yet, the oldest first."""
+        """Return the failures whose notifications were not sent yet, the oldest first."""
         found = self._transactions.read(lambda tx: self._store.journal.pending(tx, MEMORY_FAILED, TOLD))
         return [
             MemoryFailed(uuid=operation_id, detected_at=moment, **effect["event"])
@@ -90,7 +93,7 @@ class Failures:
         ]
 
     def mark_sent(self, event: MemoryFailed) -> None:
-        """Note that somebody was told of it."""
+        """Record that the notification of a failure was sent."""
         self._transactions.once(event.uuid, TOLD, {}, lambda _tx: {MOVES: []})
 
     def fence_host(self, name: str, reason: str, *, force: bool, operation_id: str | None = None) -> int:

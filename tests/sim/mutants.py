@@ -11,8 +11,7 @@ from unittest import mock
 
 from pondstack.controller.node import broker_probe
 from pondstack.controller.pool import inventory, sanitizer
-from pondstack.controller.reconcile import applier, reconciler
-from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile import actions, applier, reconciler
 from pondstack.controller.reconcile.rules import reports, rules
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable
@@ -202,7 +201,7 @@ def release_on_time_out() -> Iterator[None]:
     """An agent that does not answer in time is taken to have let go."""
     plain, execute = applier.Applier._offline, applier.Applier._execute
 
-    def offline(self: Any, action: act.Offline) -> bool:
+    def offline(self: Any, action: actions.Offline) -> bool:
         try:
             return plain(self, action)
         except AgentUnavailable:
@@ -210,7 +209,7 @@ def release_on_time_out() -> Iterator[None]:
             return True
 
     def begin(self: Any, action: Any) -> bool:
-        if isinstance(action, act.BeginRelease):
+        if isinstance(action, actions.BeginRelease):
             item = self._reader.allocation(action.allocation_uuid)
             self._ledger.slices.release(str(applier.uuid4()), item.uuid, item.host)
             return True
@@ -229,7 +228,7 @@ def silent_host_is_freed() -> Iterator[None]:
     plain = applier.Applier._execute
 
     def execute(self: Any, action: Any) -> bool:
-        if isinstance(action, act.QuarantineAllocation) and action.cause is Cause.AGENT_DOWN:
+        if isinstance(action, actions.QuarantineAllocation) and action.cause is Cause.AGENT_DOWN:
             item = self._reader.allocation(action.allocation_uuid)
             self._ledger.slices.release(str(applier.uuid4()), item.uuid, item.host)
             return True
@@ -249,7 +248,7 @@ def quarantine_ignored() -> Iterator[None]:
 @mutant("delay", "lose")
 def old_report_proves() -> Iterator[None]:
     """A report that was long on its way counts as the fresh one that was asked for and did not come."""
-    with mock.patch.object(reconciler, "_if_heard", lambda finding, _heard: finding):
+    with mock.patch.object(reconciler, "_if_answered", lambda finding, _heard: finding):
         yield
 
 

@@ -75,8 +75,8 @@ begun when its claim came back; there was no way back, and the guest would have 
 def _no_way_back() -> Iterator[None]:
     """Break it as a mutant does; drawn histories meet this one too seldom to be demanded of them."""
     with (
-        mock.patch.object(rules, "claimed_again", return_value=None),
-        mock.patch.object(reports, "claimed_again", return_value=None),
+        mock.patch.object(rules, "reinstate", return_value=None),
+        mock.patch.object(reports, "reinstate", return_value=None),
     ):
         yield
 

@@ -6,7 +6,7 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.controller.gate import Gate, gated
-from pondstack.controller.lending.lenders import Lenders, asked
+from pondstack.controller.lending.lenders import Lenders, call_agent
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import BadRequest, BufferShortage
 from pondstack.domain.lending import Lender, LenderKind
@@ -27,7 +27,7 @@ class LendingEndpoint:
         self.gate = gate
         self._ledger, self._reader, self._lenders, self._agents = ledger, reader, lenders, agents
 
-    # What agents tell and ask
+    # Calls of agents
 
     @gated
     def delegate(
@@ -48,7 +48,7 @@ class LendingEndpoint:
 
     @gated
     def reclaim(self, _context: Any, *, operation_id: str, host: str, mib: int) -> dict[str, Any]:
-        """A lender wants memory back; says which buffers nobody has."""
+        """Return the buffers that a lender may withdraw; it wants memory back."""
         return {"indexes": self._lenders.reclaim(operation_id, host, mib)}
 
     @gated
@@ -63,7 +63,7 @@ class LendingEndpoint:
         incarnation: str,
         indexes: Sequence[int],
     ) -> None:
-        """A borrower uses buffers no more; of a promise alone the ledger knows already."""
+        """Note that a borrower does not use buffers any more; without an allocation it had only been promised them."""
         del lender
         if allocation_uuid:
             only = [(incarnation, index) for index in indexes]
@@ -95,14 +95,14 @@ class LendingEndpoint:
         places = [(incarnation, index) for incarnation, index in opened]
         self._ledger.buffers.acknowledge(operation_id, allocation_uuid, host, places)
 
-    # What operators want
+    # Calls of operators
 
     @gated
     def delegate_host(self, _context: Any, *, name: str, mib: int, kind: str, operation_id: str) -> dict[str, Any]:
         """Have a host lend so many MiB in all."""
         self._reader.host(name)
         epoch, wanted = self._ledger.epoch, str(_kind(kind))
-        return asked(
+        return call_agent(
             name, lambda: self._agents.lend(name, epoch=epoch, operation_id=operation_id, mib=mib, kind=wanted)
         )
 
@@ -113,7 +113,7 @@ class LendingEndpoint:
         """Have a host take so many MiB back."""
         self._reader.host(name)
         epoch = self._ledger.epoch
-        return asked(
+        return call_agent(
             name,
             lambda: self._agents.reclaim(name, epoch=epoch, operation_id=operation_id, mib=mib, seconds=seconds),
         )

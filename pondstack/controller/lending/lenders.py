@@ -1,7 +1,7 @@
-"""What the leader does with memory that hosts lend: keys for borrowers, and what follows once somebody lets go.
+"""What the leader does with lent memory: it gives buffers with their keys to borrowers, and takes them back.
 
 Zombieland (EuroSys'18), sections 4.1 to 4.4; the ledger's part is pondstack.ledger.buffers. The settler compares states
-only: whatever was lost on the bus is found again in its next round.
+only: its next round finds again whatever was lost on the bus.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +31,7 @@ ABANDONED_SECONDS = 90.0
 
 
 class Lenders:
-    """Gives buffers out. `settle`: have the settler look soon."""
+    """Gives buffers to borrowers. `settle` wakes the settler."""
 
     def __init__(self, ledger: Ledger, agents: AgentLendingAPI, settle: Callable[[], object]) -> None:
         self._ledger, self._agents, self.settle = ledger, agents, settle
@@ -62,19 +62,19 @@ class Lenders:
     def give_back(
         self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None
     ) -> None:
-        """A borrower uses buffers no more; their lenders are told soon."""
+        """Note that a borrower does not use buffers any more; the settler has their lenders end the keys."""
         if self._ledger.buffers.give_back(operation_id, allocation_uuid, host, only):
             self.settle()
 
     def reclaim(self, operation_id: str, host: str, mib: int) -> list[int]:
-        """A lender wants memory back; which buffers it may withdraw now. It asks again for the others."""
+        """Return the buffers that a lender may withdraw now; it asks again for the others, which are taken back."""
         free = self._ledger.buffers.reclaim(operation_id, host, mib)
         self.settle()
         return free
 
     def _export(self, buffers: Sequence[Buffer], borrower: str) -> dict[str, Any]:
         lender, made = buffers[0].lender, _generations(buffers)
-        answer = asked(
+        answer = call_agent(
             lender,
             lambda: self._agents.export(
                 lender,
@@ -89,11 +89,11 @@ class Lenders:
 
 
 class BufferSettler:
-    """Brings buffers on: RELEASING ones are asked of their borrowers, SANITIZING and fenced ones of their lenders.
+    """Moves buffers on: borrowers give RELEASING ones back, lenders end the keys of SANITIZING and fenced ones.
 
-    Of a host that lends as a zombie, each free buffer gets its one borrower, who opens its key while the host is awake;
-    awake again, the host makes those keys dead. `abandoned_seconds()`: so long a borrower may take to acknowledge; then
-    it is asked to let go.
+    Each free buffer of a host that lends as a zombie is promised to one borrower, which opens its key while the host is
+    awake; once the host is awake again, it ends those keys. A borrower that has not acknowledged a buffer after
+    `abandoned_seconds()` must give it back.
     """
 
     def __init__(
@@ -108,22 +108,22 @@ class BufferSettler:
         self._ledger, self._agents, self._inventory, self._stopping = ledger, agents, inventory, stopping
 
     def run(self) -> None:
-        """One round; whoever does not answer is asked again in the next."""
+        """Do one round; the next one tries again what was not answered."""
         self._ledger.buffers.release_abandoned(self._abandoned_seconds())
         items = self._ledger.buffers.find()
         for held in _groups(items, lambda item: item.state is SliceState.RELEASING or _lost(item)):
-            self._quietly(held, self._ask_back)
+            self._attempt(held, self._take_back)
         for dirty in _groups(items, lambda item: item.state is SliceState.SANITIZING and _awake(item)):
-            self._quietly(dirty, self._freshen)
+            self._attempt(dirty, self._sanitize)
         for fenced in _groups(items, lambda item: is_fenced(item) and _awake(item)):
-            self._quietly(fenced, self._take)
+            self._attempt(fenced, self._free_fenced)
         for promised in _groups(items, lambda item: _free(item) and _awake(item) and item.promised_to is not None):
-            self._quietly(promised, self._take_promise_back)
+            self._attempt(promised, self._withdraw_promise)
         for loose in _groups(items, _wants_promise):
             plan = buffer_choice.promise(loose, self._ledger.buffers.borrowers())
             for borrower in sorted(set(plan.values())):
                 part = [item for item in loose if plan[item.index] == borrower]
-                self._quietly(part, partial(self._promise, borrower))
+                self._attempt(part, partial(self._promise, borrower))
         if self._inventory is not None and not self._stopping():
             self._inventory.write()
 
@@ -150,7 +150,7 @@ class BufferSettler:
             raise
         self._ledger.buffers.promise(lender, incarnation, dict.fromkeys(new, borrower), new)
 
-    def _take_promise_back(self, promised: Sequence[Buffer]) -> None:
+    def _withdraw_promise(self, promised: Sequence[Buffer]) -> None:
         lender, incarnation = promised[0].lender, promised[0].incarnation
         indexes = [item.index for item in promised]
         borrower = promised[0].promised_to or ""
@@ -165,14 +165,14 @@ class BufferSettler:
         dead = self._revoke([item for item in promised if item.index in gone])
         self._ledger.buffers.promise(lender, incarnation, dict.fromkeys(dead), _generations(promised))
 
-    def _freshen(self, dirty: Sequence[Buffer]) -> None:
+    def _sanitize(self, dirty: Sequence[Buffer]) -> None:
         self._ledger.buffers.sanitized(dirty[0].lender, dirty[0].incarnation, self._revoke(dirty))
 
-    def _take(self, fenced: Sequence[Buffer]) -> None:
+    def _free_fenced(self, fenced: Sequence[Buffer]) -> None:
         self._ledger.buffers.free_fenced(fenced[0].lender, fenced[0].incarnation, self._revoke(fenced))
 
     def _revoke(self, items: Sequence[Buffer]) -> set[int]:
-        """Have a lender end the keys of buffers up to now; returns which have none, and are fresh."""
+        """Have a lender end all keys of buffers so far; returns the buffers that have none now, and are zeroed."""
         if not items:
             return set()
         lender, ended = items[0].lender, _generations(items)
@@ -185,7 +185,7 @@ class BufferSettler:
         )
         return set(dead) & set(ended)
 
-    def _ask_back(self, held: Sequence[Buffer]) -> None:
+    def _take_back(self, held: Sequence[Buffer]) -> None:
         first, indexes = held[0], [item.index for item in held]
         host, uuid = first.host or "", first.allocation_uuid or ""
         done = self._agents.give_back(
@@ -200,11 +200,11 @@ class BufferSettler:
         if only:
             self._ledger.buffers.give_back(str(uuid4()), uuid, host, only)
 
-    def _quietly(self, items: Sequence[Buffer], work: Callable[[Sequence[Buffer]], None]) -> None:
+    def _attempt(self, items: Sequence[Buffer], work: Callable[[Sequence[Buffer]], None]) -> None:
         if self._stopping():
             return
         try:
-            asked(items[0].lender, partial(work, items))
+            call_agent(items[0].lender, partial(work, items))
         except NotLeader:
             raise
         except Unavailable as error:
@@ -213,7 +213,7 @@ class BufferSettler:
             LOG.warning("%d buffers of lender %s wait: %s", len(items), items[0].lender, error)
 
 
-def asked(host: str, call: Callable[[], T]) -> T:
+def call_agent(host: str, call: Callable[[], T]) -> T:
     """Call an agent; raises AgentUnavailable when it does not answer."""
     try:
         return call()
@@ -222,7 +222,7 @@ def asked(host: str, call: Callable[[], T]) -> T:
 
 
 def _held_by(item: Buffer, allocation_uuid: str) -> bool:
-    """Return whether a borrower may have keys: not of what is on its way back."""
+    """Return whether an allocation holds a buffer and may have its key: it does not while the buffer is taken back."""
     return item.allocation_uuid == allocation_uuid and item.state in (SliceState.ASSIGNING, SliceState.ONLINE)
 
 
@@ -247,7 +247,7 @@ def _wants_promise(item: Buffer) -> bool:
 
 
 def _groups(items: Iterable[Buffer], wanted: Callable[[Buffer], bool]) -> list[list[Buffer]]:
-    """Return the buffers that are wanted, those together that one call of one lender and one borrower is for."""
+    """Return the buffers that are wanted, grouped by lender and borrower: one call is for one group."""
     found: dict[tuple[str, ...], list[Buffer]] = {}
     for item in items:
         if wanted(item):

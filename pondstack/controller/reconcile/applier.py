@@ -8,8 +8,9 @@ import oslo_messaging
 from oslo_log import log
 
 from pondstack.controller.pool.devices import DeviceRegistry
-from pondstack.controller.reconcile import findings as act
-from pondstack.controller.reconcile.findings import Action, Finding
+from pondstack.controller.reconcile import actions
+from pondstack.controller.reconcile.actions import Action
+from pondstack.controller.reconcile.findings import Finding
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import AgentUnavailable, InUse, NotFound, NotLeader, PondError
 from pondstack.domain.model import Extent
@@ -20,16 +21,16 @@ from pondstack.rpc.agent_api import AgentAPI
 LOG = log.getLogger(__name__)
 
 KNOWN = (
-    act.Offline
-    | act.Acknowledge
-    | act.BeginRelease
-    | act.Reinstate
-    | act.QuarantineAllocation
-    | act.FailAllocation
-    | act.FenceSlices
-    | act.QuarantineSlices
-    | act.AuditSlices
-    | act.Regrant
+    actions.Offline
+    | actions.Acknowledge
+    | actions.BeginRelease
+    | actions.Reinstate
+    | actions.QuarantineAllocation
+    | actions.FailAllocation
+    | actions.FenceSlices
+    | actions.QuarantineSlices
+    | actions.AuditSlices
+    | actions.Regrant
 )
 
 
@@ -75,37 +76,37 @@ class Applier:
         ledger = self._ledger
         known = cast(KNOWN, action)
         match known:
-            case act.Offline():
+            case actions.Offline():
                 return self._offline(known)
-            case act.Acknowledge(host, allocation_uuid):
+            case actions.Acknowledge(host, allocation_uuid):
                 ledger.slices.acknowledge(str(uuid4()), allocation_uuid, host)
                 return True
-            case act.BeginRelease(allocation_uuid, reason):
+            case actions.BeginRelease(allocation_uuid, reason):
                 return ledger.slices.begin_release(allocation_uuid, reason) > 0
-            case act.Reinstate(allocation_uuid):
+            case actions.Reinstate(allocation_uuid):
                 return ledger.slices.reinstate(allocation_uuid) > 0
-            case act.QuarantineAllocation(allocation_uuid, cause, detail):
+            case actions.QuarantineAllocation(allocation_uuid, cause, detail):
                 return ledger.slices.quarantine_allocation(allocation_uuid, cause, detail) > 0
-            case act.FailAllocation(allocation_uuid, failure, about, tell):
-                changed = ledger.failures.fail_allocation(allocation_uuid, failure, about, tell=tell)
+            case actions.FailAllocation(allocation_uuid, failure, about, notify):
+                changed = ledger.failures.fail_allocation(allocation_uuid, failure, about, notify=notify)
                 self._notify()
                 return changed > 0
-            case act.FenceSlices(host, pool_uuid, indexes):
+            case actions.FenceSlices(host, pool_uuid, indexes):
                 self._devices.get(pool_uuid).fence(host, indexes, epoch=ledger.epoch)
                 return ledger.slices.audit(pool_uuid, indexes, f"the device keeps the fenced host {host} out") > 0
-            case act.QuarantineSlices(pool_uuid, indexes, cause, detail, host, allocation_uuid, failure):
+            case actions.QuarantineSlices(pool_uuid, indexes, cause, detail, host, allocation_uuid, failure):
                 changed = ledger.slices.quarantine(
                     pool_uuid, indexes, cause, detail, failure=failure, host=host, allocation_uuid=allocation_uuid
                 )
                 return changed > 0
-            case act.AuditSlices(pool_uuid, indexes, reason):
+            case actions.AuditSlices(pool_uuid, indexes, reason):
                 return ledger.slices.audit(pool_uuid, indexes, reason) > 0
-            case act.Regrant(allocation_uuid):
+            case actions.Regrant(allocation_uuid):
                 return self._regrant(allocation_uuid)
             case _:
                 assert_never(known)
 
-    def _offline(self, action: act.Offline) -> bool:
+    def _offline(self, action: actions.Offline) -> bool:
         try:
             gone = self._agents.offline(
                 action.host,

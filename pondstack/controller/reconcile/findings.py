@@ -1,9 +1,9 @@
-"""What a comparison found and what to do about it: typed actions that the applier executes."""
+"""What a comparison found: its code, its severity, and the action that mends it."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
-from pondstack.domain.causes import Cause
+from pondstack.controller.reconcile.actions import Action
 
 
 class Severity(StrEnum):
@@ -12,152 +12,6 @@ class Severity(StrEnum):
     INFO = "info"
     WARNING = "warning"
     CRITICAL = "critical"
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """Base of all actions."""
-
-    def __str__(self) -> str:
-        return type(self).__name__
-
-
-@dataclass(frozen=True, slots=True)
-class Offline(Action):
-    """Have the agent offline an allocation; when it says that it holds none of it, the slices go to be sanitised.
-
-    `report_sequence`: the report that this rests on. What has come online since is no concern of it.
-    """
-
-    host: str
-    allocation_uuid: str
-    report_sequence: int | None = field(default=None, compare=False)
-
-    def __str__(self) -> str:
-        return f"have {self.host} offline it"
-
-
-@dataclass(frozen=True, slots=True)
-class Acknowledge(Action):
-    """The agent reports what it could not acknowledge."""
-
-    host: str
-    allocation_uuid: str
-
-    def __str__(self) -> str:
-        return "take the report as the acknowledgement"
-
-
-@dataclass(frozen=True, slots=True)
-class BeginRelease(Action):
-    """Nobody claims it and its host is silent: RELEASING until the host confirms."""
-
-    allocation_uuid: str
-    reason: str
-
-    def __str__(self) -> str:
-        return "begin the release"
-
-
-@dataclass(frozen=True, slots=True)
-class Reinstate(Action):
-    """It is claimed again and its host still holds it: ONLINE, as if its release had never begun."""
-
-    allocation_uuid: str
-
-    def __str__(self) -> str:
-        return "let it stay with its host"
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantineAllocation(Action):
-    """Set an allocation's slices aside."""
-
-    allocation_uuid: str
-    cause: Cause
-    detail: str
-
-    @property
-    def reason(self) -> str:
-        """The text for operators."""
-        return self.cause.reason(self.detail)
-
-    def __str__(self) -> str:
-        return "quarantine its slices"
-
-
-@dataclass(frozen=True, slots=True)
-class FailAllocation(Action):
-    """Set an allocation aside whose device has failed, for the `failure`th time; `tell` its guest's operator once.
-
-    `about`: the pool, for the reason.
-    """
-
-    allocation_uuid: str
-    failure: int
-    about: str
-    tell: bool
-
-    def __str__(self) -> str:
-        return "quarantine its slices, tell who recovers guests"
-
-
-@dataclass(frozen=True, slots=True)
-class FenceSlices(Action):
-    """Have the device keep a dead host out; when it confirms that, the slices go to be sanitised."""
-
-    host: str
-    pool_uuid: str
-    indexes: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return f"have the device keep {self.host} out, then sanitise them"
-
-
-@dataclass(frozen=True, slots=True)
-class QuarantineSlices(Action):
-    """Set slices aside that the ledger takes for free; `host` and `allocation_uuid`: who holds them all the same.
-
-    `failure`: of their device, with the cause DEVICE_FAILED.
-    """
-
-    pool_uuid: str
-    indexes: tuple[int, ...]
-    cause: Cause
-    detail: str
-    host: str | None = None
-    allocation_uuid: str | None = None
-    failure: int | None = None
-
-    @property
-    def reason(self) -> str:
-        """The text for operators."""
-        return self.cause.reason(self.detail)
-
-    def __str__(self) -> str:
-        return "quarantine them"
-
-
-@dataclass(frozen=True, slots=True)
-class AuditSlices(Action):
-    """It is proved that no host holds them: they go to be sanitised."""
-
-    pool_uuid: str
-    indexes: tuple[int, ...]
-    reason: str
-
-    def __str__(self) -> str:
-        return "sanitise them and set them free"
-
-
-@dataclass(frozen=True, slots=True)
-class Regrant(Action):
-    """Give the device's permission to the owner that the ledger names."""
-
-    allocation_uuid: str
-
-    def __str__(self) -> str:
-        return "grant it again"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What the reconciler's decision sees: ledger, Placement's claims, agents' reports, device tables, all as values."""
+"""The input of the reconciler's decision: ledger, Placement's claims, agents' reports, device tables, as values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,9 +37,9 @@ class Claims:
 
 @dataclass(frozen=True)
 class Observation:
-    """One look. `claims` None: Placement is off or does not answer, so nothing is taken for unclaimed.
+    """The input of one decision. `claims` None: Placement is off or does not answer; then nothing counts as unclaimed.
 
-    `failing`: for how many seconds a pool's device has not answered; who has just begun to lead has seen none fail.
+    `failing`: for how many seconds a pool's device has not answered; a new leader has seen none fail.
     `spread_seconds`: the device tables were read up to so long before the ledger; younger changes are no disagreement.
     """
 

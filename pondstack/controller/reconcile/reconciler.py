@@ -1,4 +1,4 @@
-"""The reconciler: gathers ledger, claims, reports and device tables, decides (rules.py), applies (applier.py)."""
+"""The reconciler: observes ledger, claims, reports and device tables, decides (rules/), applies (applier.py)."""
 
 import threading
 import time
@@ -13,9 +13,10 @@ from oslo_log import log
 from pondstack.clients.placement import Placement
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
+from pondstack.controller.reconcile.actions import Offline
 from pondstack.controller.reconcile.applier import Applier
 from pondstack.controller.reconcile.claims import read_claims
-from pondstack.controller.reconcile.findings import Finding, Offline, Severity
+from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Claims, Limits, Observation
 from pondstack.controller.reconcile.rules.failures import fence_rules
@@ -66,23 +67,25 @@ class Reconciler:
         self._placement_trouble = ""
 
     def reconcile_at_promotion(self, report_of: Callable[[str], Report], seconds: float) -> list[Finding]:
-        """A new leader's first look: the live agents' reports against ledger and devices, in bounded time.
+        """Compare the live agents' reports with ledger and devices, and repair, in bounded time, before requests.
 
-        `report_of` asks one host, under the new epoch, which its agent remembers from then on. Who has not answered
-        after `seconds` is waited for no longer. Placement is not asked and no agent is commanded: that is for the
-        rounds that follow. Raises NotLeader, Unavailable.
+        `report_of` gets one host's report under the new epoch, which its agent remembers from then on. Reports that
+        have not come after `seconds` are not waited for. Placement is not asked and no agent is commanded: the rounds
+        that follow do that. Raises NotLeader, Unavailable.
         """
         with self._lock:
             ends = self._clock() + seconds
             view = self._reader.rack()
-            world = Observation(view, limits=self._limits())
-            self._ask([name for name in view.hosts if world.host_up(name)], report_of, seconds)
+            observation = Observation(view, limits=self._limits())
+            self._collect_reports([name for name in view.hosts if observation.host_up(name)], report_of, seconds)
 
-            def look() -> list[Finding]:
-                found = decide(self._look(ask_placement=False))
+            def find() -> list[Finding]:
+                found = decide(self._observe(ask_placement=False))
                 return [finding for finding in found if not isinstance(finding.action, Offline)]
 
-            findings = self._confirmed(look, lambda hosts: self._ask(hosts, report_of, max(0.0, ends - self._clock())))
+            findings = self._confirmed(
+                find, lambda hosts: self._collect_reports(hosts, report_of, max(0.0, ends - self._clock()))
+            )
             self._apply(findings)
             return findings
 
@@ -92,7 +95,7 @@ class Reconciler:
             self._ledger.renew()
             self._devices.check({uuid: detail.pool.state for uuid, detail in self._reader.rack().pools.items()})
             self._note_claims(self._reader.rack())
-            findings = self._confirmed(lambda: decide(self._look()), self._ask_reports)
+            findings = self._confirmed(lambda: decide(self._observe()), self._refresh_reports)
             self._apply(findings)
             self._settled()
             return findings
@@ -102,48 +105,48 @@ class Reconciler:
         with self._lock:
             view = self._reader.rack()
             self._devices.check({uuid: detail.pool.state for uuid, detail in view.pools.items()})
-            world = Observation(view, limits=self._limits())
-            heard = self._ask_reports([name for name in view.hosts if world.host_up(name)])
+            observation = Observation(view, limits=self._limits())
+            answered = self._refresh_reports([name for name in view.hosts if observation.host_up(name)])
             self._note_claims(self._reader.rack())
-            findings = [_if_heard(finding, heard) for finding in decide(self._look())]
+            findings = [_if_answered(finding, answered) for finding in decide(self._observe())]
             findings += self._placement_findings()
             outcomes = self._apply(findings, operator=True) if repair else {}
             self._settled()
         return [_render(finding, outcomes.get(finding.key)) for finding in findings]
 
     def fence(self, host: str) -> None:
-        """Have the devices keep a fenced host out now, beside the rounds, which go on trying where one does not."""
+        """Have the devices keep a fenced host out now; the rounds go on where a device does not answer."""
         self._apply(fence_rules(Observation(self._reader.rack(), limits=self._limits()), host))
         self._settled()
 
     def claimed_mib(self) -> int | None:
-        """Return all that Placement's consumers hold of our pools, in MiB; None when Placement cannot tell."""
+        """Return all that Placement's consumers hold of our pools, in MiB; None when Placement does not answer."""
         claims = self._claims(self._reader.rack())
         return None if claims is None else sum(mib for held in claims.pools.values() for mib in held.values())
 
     def hint(self, consumer_uuid: str) -> None:
-        """Somebody says that this consumer changed: note sooner whether it is still claimed. Raises NotLeader."""
+        """Note at once whether a consumer is still claimed: a notification says that it changed. Raises NotLeader."""
         view = self._reader.rack()
         if any(aged.item.consumer_uuid == consumer_uuid for aged in view.allocations.values()):
             self._note_claims(view, consumer_uuid)
             self._settled()
 
     @staticmethod
-    def _confirmed(look: Callable[[], list[Finding]], ask: Callable[[Iterable[str]], set[str]]) -> list[Finding]:
+    def _confirmed(find: Callable[[], list[Finding]], refresh: Callable[[Iterable[str]], set[str]]) -> list[Finding]:
         """Return what is found twice, the second time at fresh reports: what was only under way is in order by then.
 
-        A host that `ask` did not hear of keeps its old report, which may have been on its way for long: what rests on
-        it is told, and nothing is done about it.
+        A host whose report `refresh` did not get keeps its old one, which may have been under way for long: a finding
+        that rests on it is returned without its action.
         """
-        findings = look()
+        findings = find()
         if not any(finding.action for finding in findings):
             return findings
-        heard = ask({finding.host for finding in findings if finding.action and finding.host})
-        again = {finding.key: _if_heard(finding, heard) for finding in look()}
+        answered = refresh({finding.host for finding in findings if finding.action and finding.host})
+        again = {finding.key: _if_answered(finding, answered) for finding in find()}
         return [again[finding.key] for finding in findings if finding.key in again]
 
-    def _look(self, ask_placement: bool = True) -> Observation:
-        """Look at everything. The ledger comes last, so that all other sources are older than its ages tell."""
+    def _observe(self, ask_placement: bool = True) -> Observation:
+        """Read all sources. The ledger is read last, so that the others are older than its ages say."""
         before = self._reader.rack()
         claims = self._claims(before) if ask_placement else None
         started = self._clock()
@@ -172,16 +175,16 @@ class Reconciler:
 
     def _note_claims(self, view: RackView, consumer_uuid: str | None = None) -> None:
         """Write down since when an allocation is unclaimed, only where that changes."""
-        world = Observation(view, self._claims(view, consumer_uuid), limits=self._limits())
-        if world.claims is None:
+        observation = Observation(view, self._claims(view, consumer_uuid), limits=self._limits())
+        if observation.claims is None:
             return
         claimed, unclaimed = [], []
         for uuid, aged in view.allocations.items():
             if consumer_uuid not in (None, aged.item.consumer_uuid):
                 continue
-            if world.claimed[uuid] and aged.unclaimed_seconds is not None:
+            if observation.claimed[uuid] and aged.unclaimed_seconds is not None:
                 claimed.append(uuid)
-            elif not world.claimed[uuid] and aged.unclaimed_seconds is None:
+            elif not observation.claimed[uuid] and aged.unclaimed_seconds is None:
                 unclaimed.append(uuid)
         self._ledger.slices.mark_claims(claimed, unclaimed)
 
@@ -194,13 +197,15 @@ class Reconciler:
                 LOG.debug("No permission table of pool %s: %s", uuid, error)
         return tables
 
-    def _ask_reports(self, hosts: Iterable[str]) -> set[str]:
-        return self._ask(hosts, lambda host: self._agents.report(host, epoch=self._ledger.epoch), None)
+    def _refresh_reports(self, hosts: Iterable[str]) -> set[str]:
+        return self._collect_reports(hosts, lambda host: self._agents.report(host, epoch=self._ledger.epoch), None)
 
-    def _ask(self, hosts: Iterable[str], report_of: Callable[[str], Report], seconds: float | None) -> set[str]:
-        """Take over the reports of some hosts, as many as come within `seconds`; return whose they are."""
+    def _collect_reports(
+        self, hosts: Iterable[str], report_of: Callable[[str], Report], seconds: float | None
+    ) -> set[str]:
+        """Take over the reports of hosts that answer within `seconds`; return these hosts."""
 
-        def ask(host: str) -> str | None:
+        def collect(host: str) -> str | None:
             try:
                 self._intake.receive(report_of(host))
             except NotLeader:
@@ -210,11 +215,11 @@ class Reconciler:
                 return None
             return host
 
-        done, late = futures.wait([self._executor.submit(ask, host) for host in sorted(hosts)], seconds)
-        heard = {host for future in done if (host := future.result()) is not None}
+        done, late = futures.wait([self._executor.submit(collect, host) for host in sorted(hosts)], seconds)
+        answered = {host for future in done if (host := future.result()) is not None}
         if late:
             LOG.warning("%d agents have not reported within %.3g s and are looked at later", len(late), seconds)
-        return heard
+        return answered
 
     def _apply(self, findings: Iterable[Finding], operator: bool = False) -> dict[tuple[str, str], str]:
         outcomes: dict[tuple[str, str], str] = {}
@@ -239,9 +244,9 @@ class Reconciler:
                 yield Finding("inventory_differs", Severity.WARNING, f"pool {uuid}", detail)
 
 
-def _if_heard(finding: Finding, heard: set[str]) -> Finding:
-    """Return a finding, without its action when its evidence is the report of a host that was not heard of."""
-    return finding if finding.host is None or finding.host in heard else replace(finding, action=None)
+def _if_answered(finding: Finding, answered: set[str]) -> Finding:
+    """Return a finding, without its action when its evidence is the report of a host that did not answer."""
+    return finding if finding.host is None or finding.host in answered else replace(finding, action=None)
 
 
 def _render(finding: Finding, outcome: str | None) -> dict[str, str]:

@@ -20,7 +20,7 @@ IDLE = Allocation("a1", "vm1", "h1", POOL, (Extent(0, 2),), guest_mib=4096)
 
 @dataclass
 class Builder:
-    """A world in which everything agrees; a test breaks one thing."""
+    """An observation in which everything agrees; a test breaks one thing."""
 
     slices: dict[int, AgedSlice] = field(
         default_factory=lambda: {index: AgedSlice(Slice(POOL, index), OLD) for index in range(8)}
@@ -83,8 +83,8 @@ class Builder:
         self.fenced[host] = reason
         return self
 
-    def world(self, **limits) -> Observation:
-        """Return the world."""
+    def observation(self, **limits) -> Observation:
+        """Return the observation."""
         pool = replace(Pool(POOL, "pool0", 8), state=self.pool_state)
         hosts = {
             name: HostReport(

@@ -30,26 +30,26 @@ def silence(ledger, host, seconds=60.0):
 
 def test_a_failure_sets_aside_and_is_to_be_told_once(ledger, reader):
     asked, uuid = assign(ledger, project_id="p", user_id="u")
-    assert ledger.failures.fail_allocation(uuid, 1, "pool0", tell=True) == 2
+    assert ledger.failures.fail_allocation(uuid, 1, "pool0", notify=True) == 2
     assert states(reader) == ["quarantined", "quarantined", "free", "free"]
     assert {(item.cause, item.reason) for item in reader.slices(POOL, host="h1")} == {(Cause.DEVICE_FAILED, FIRST)}
     assert {aged.item.failure for aged in reader.rack().slices} == {1, None}
     (event,) = ledger.failures.pending()
     assert (event.instance_uuid, event.project_id, event.user_id) == (asked.consumer_uuid, "p", "u")
     assert (event.allocation_uuid, event.host, event.pool_name, event.pool_mib) == (uuid, "h1", "pool0", 2048)
-    ledger.failures.fail_allocation(uuid, 1, "pool0", tell=True)
+    ledger.failures.fail_allocation(uuid, 1, "pool0", notify=True)
     assert ledger.failures.pending() == [event]
     ledger.failures.mark_sent(event)
     ledger.failures.mark_sent(event)
-    ledger.failures.fail_allocation(uuid, 1, "pool0", tell=True)
+    ledger.failures.fail_allocation(uuid, 1, "pool0", notify=True)
     assert ledger.failures.pending() == []
 
 
 def test_what_nobody_was_told_waits_for_the_next_leader(ledger):
     _, uuid = assign(ledger)
-    ledger.failures.fail_allocation(uuid, 1, "pool0", tell=True)
+    ledger.failures.fail_allocation(uuid, 1, "pool0", notify=True)
     later = Ledger(ledger.database, lead(ledger.database, "next"), store=SQL)
-    later.failures.fail_allocation(uuid, 1, "pool0", tell=True)
+    later.failures.fail_allocation(uuid, 1, "pool0", notify=True)
     assert len(later.failures.pending()) == 1
 
 
@@ -57,7 +57,7 @@ def test_each_failure_is_told_and_each_allocation(ledger, reader):
     uuids = [assign(ledger, host=host)[1] for host in ("h1", "h2")]
     for number in (1, 3):
         for uuid in uuids:
-            ledger.failures.fail_allocation(uuid, number, "pool0", tell=True)
+            ledger.failures.fail_allocation(uuid, number, "pool0", notify=True)
     assert [event.allocation_uuid for event in ledger.failures.pending()] == [*uuids, *uuids]
     assert len({event.uuid for event in ledger.failures.pending()}) == 4
     failed = [aged.item for aged in reader.rack().slices if aged.item.host]
@@ -66,8 +66,8 @@ def test_each_failure_is_told_and_each_allocation(ledger, reader):
 
 def test_what_nobody_uses_is_set_aside_and_not_told(ledger, reader):
     _, uuid = assign(ledger)
-    ledger.failures.fail_allocation(uuid, 1, "pool0", tell=False)
-    ledger.failures.fail_allocation("00000000-0000-4000-8000-000000000000", 1, "pool0", tell=True)
+    ledger.failures.fail_allocation(uuid, 1, "pool0", notify=False)
+    ledger.failures.fail_allocation("00000000-0000-4000-8000-000000000000", 1, "pool0", notify=True)
     assert ledger.failures.pending() == []
     assert reader.pool(POOL).slices["quarantined"] == 2
 
@@ -75,14 +75,14 @@ def test_what_nobody_uses_is_set_aside_and_not_told(ledger, reader):
 def test_what_was_aside_already_gets_the_reason_and_keeps_its_owner(ledger, reader):
     _, uuid = assign(ledger)
     ledger.slices.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent")
-    assert ledger.failures.fail_allocation(uuid, 1, "pool0", tell=True) == 2
+    assert ledger.failures.fail_allocation(uuid, 1, "pool0", notify=True) == 2
     item = reader.slice(POOL, 0)
     assert (item.cause, item.reason, item.host, item.allocation_uuid) == (Cause.DEVICE_FAILED, FIRST, "h1", uuid)
 
 
 def test_a_release_after_a_failed_device_leaves_the_slices_aside(ledger, reader):
     _, uuid = assign(ledger)
-    ledger.failures.fail_allocation(uuid, 1, "pool0", tell=True)
+    ledger.failures.fail_allocation(uuid, 1, "pool0", notify=True)
     assert ledger.slices.release("op-2", uuid, "h1") == POOL
     assert states(reader) == ["quarantined", "quarantined", "free", "free"]
     item = reader.slice(POOL, 0)

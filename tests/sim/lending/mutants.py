@@ -41,7 +41,7 @@ def memory_stays_dirty() -> Iterator[None]:
 @mutant("cut", "pause_agent", "lose")
 def given_back_on_time_out() -> Iterator[None]:
     """A borrower that does not answer in time is taken to have let go."""
-    plain = BufferSettler._ask_back
+    plain = BufferSettler._take_back
 
     def ask_back(self: Any, held: Any) -> None:
         try:
@@ -50,7 +50,7 @@ def given_back_on_time_out() -> Iterator[None]:
             only = [(item.incarnation, item.index) for item in held]
             self._ledger.buffers.give_back(str(transactions.uuid4()), held[0].allocation_uuid, held[0].host, only)
 
-    with mock.patch.object(BufferSettler, "_ask_back", ask_back):
+    with mock.patch.object(BufferSettler, "_take_back", ask_back):
         yield
 
 

@@ -6,7 +6,7 @@ slices are others' only after their device has confirmed that it keeps the host 
 
 from collections.abc import Iterable
 
-from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.domain.causes import Cause, failure_detail
@@ -17,56 +17,58 @@ from pondstack.domain.states import SliceState
 LOOSE = (SliceState.FREE, SliceState.SANITIZING)
 
 
-def failure_rules(world: Observation) -> Iterable[Finding]:
+def failure_rules(observation: Observation) -> Iterable[Finding]:
     """Return what has to become of the slices of failed devices and of fenced hosts."""
-    for uuid, detail in world.rack.pools.items():
-        silent_seconds = world.failing.get(uuid, -1.0)
-        if detail.pool.state is PoolState.FAILED and silent_seconds >= world.limits.device_failed_seconds:
-            yield from _failed(world, detail)
-    for name, report in world.rack.hosts.items():
+    for uuid, detail in observation.rack.pools.items():
+        silent_seconds = observation.failing.get(uuid, -1.0)
+        if detail.pool.state is PoolState.FAILED and silent_seconds >= observation.limits.device_failed_seconds:
+            yield from _failed(observation, detail)
+    for name, report in observation.rack.hosts.items():
         if report.fenced is not None:
-            yield from fence_rules(world, name)
+            yield from fence_rules(observation, name)
 
 
-def _failed(world: Observation, detail: PoolDetail) -> Iterable[Finding]:
+def _failed(observation: Observation, detail: PoolDetail) -> Iterable[Finding]:
     pool, number = detail.pool, detail.failures
     about = f"{pool.name}: its device does not answer"
-    for aged in world.rack.allocations.values():
+    for aged in observation.rack.allocations.values():
         if aged.item.pool_uuid == pool.uuid:
-            yield _allocation(world, aged, number, about)
-    loose = [aged.item.index for aged in world.rack.slices if aged.item.pool_uuid == pool.uuid and _is(aged, LOOSE)]
+            yield _allocation(observation, aged, number, about)
+    loose = [
+        aged.item.index for aged in observation.rack.slices if aged.item.pool_uuid == pool.uuid and _is(aged, LOOSE)
+    ]
     if loose:
         detail_ = f"{len(loose)} slices without an owner are on the failed device"
         why = failure_detail(number, about)
-        action = act.QuarantineSlices(pool.uuid, tuple(loose), Cause.DEVICE_FAILED, why, failure=number)
+        action = actions.QuarantineSlices(pool.uuid, tuple(loose), Cause.DEVICE_FAILED, why, failure=number)
         yield Finding("device_failed", Severity.WARNING, f"pool {pool.uuid}", detail_, action)
 
 
-def _allocation(world: Observation, aged: AgedAllocation, number: int, about: str) -> Finding:
+def _allocation(observation: Observation, aged: AgedAllocation, number: int, about: str) -> Finding:
     """Name a guest with memory on a failed device, each time; act the first time."""
     item = aged.item
-    mine = world.slices_of.get(item.uuid, ())
+    mine = observation.slices_of.get(item.uuid, ())
     known = all((slice_.item.cause, slice_.item.failure) == (Cause.DEVICE_FAILED, number) for slice_ in mine)
-    held = world.attached.get(item.host, {}).get(item.uuid)
-    tell = world.claimed[item.uuid] or (held is not None and held.in_use)
+    held = observation.attached.get(item.host, {}).get(item.uuid)
+    notify = observation.claimed[item.uuid] or (held is not None and held.in_use)
     detail = f"instance {item.consumer_uuid} on {item.host} has {item.pool_mib} MiB of the failed pool {item.pool_uuid}"
-    action = None if known else act.FailAllocation(item.uuid, number, about, tell)
+    action = None if known else actions.FailAllocation(item.uuid, number, about, notify)
     return Finding("memory_failed", Severity.CRITICAL, f"allocation {item.uuid}", detail, action)
 
 
-def fence_rules(world: Observation, host: str) -> Iterable[Finding]:
+def fence_rules(observation: Observation, host: str) -> Iterable[Finding]:
     """Return what the devices have not confirmed yet of a fenced host; if nothing, that it is fenced."""
     by_pool: dict[str, list[int]] = {}
-    for aged in world.rack.slices:
+    for aged in observation.rack.slices:
         failed = aged.item.cause is Cause.DEVICE_FAILED
         if aged.item.host == host and aged.item.state is SliceState.QUARANTINED and not failed:
             by_pool.setdefault(aged.item.pool_uuid, []).append(aged.item.index)
     for pool_uuid, indexes in by_pool.items():
         detail = f"{host} is fenced, and the device has not confirmed yet that it keeps it out"
-        action = act.FenceSlices(host, pool_uuid, tuple(indexes))
+        action = actions.FenceSlices(host, pool_uuid, tuple(indexes))
         yield Finding("fence_unconfirmed", Severity.WARNING, f"slices {pool_uuid}/{indexes}", detail, action)
     if not by_pool:
-        reason = world.rack.hosts[host].fenced
+        reason = observation.rack.hosts[host].fenced
         yield Finding("host_fenced", Severity.INFO, f"host {host}", f"it is fenced: {reason}")
 
 

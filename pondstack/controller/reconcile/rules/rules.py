@@ -5,12 +5,12 @@ Slices are set free on evidence only: the host's own word that it holds them no 
 
 from collections.abc import Iterable
 
-from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.controller.reconcile.rules.devices import device_rules
 from pondstack.controller.reconcile.rules.failures import failure_rules
-from pondstack.controller.reconcile.rules.reinstate import claimed_again
+from pondstack.controller.reconcile.rules.reinstate import reinstate
 from pondstack.controller.reconcile.rules.reports import report_rules
 from pondstack.domain import transitions
 from pondstack.domain.causes import Cause
@@ -21,15 +21,19 @@ from pondstack.domain.states import OWNED, SliceState
 HELD = (SliceState.ASSIGNING, SliceState.ONLINE)
 
 
-def decide(world: Observation) -> list[Finding]:
+def decide(observation: Observation) -> list[Finding]:
     """Return all that disagrees, at most one action per allocation and slice."""
     found = [
-        *_ledger_rules(world),
-        *failure_rules(world),
-        *(finding for aged in world.rack.allocations.values() for finding in _allocation_rules(world, aged)),
-        *report_rules(world),
-        *device_rules(world),
-        *_claim_rules(world),
+        *_ledger_rules(observation),
+        *failure_rules(observation),
+        *(
+            finding
+            for aged in observation.rack.allocations.values()
+            for finding in _allocation_rules(observation, aged)
+        ),
+        *report_rules(observation),
+        *device_rules(observation),
+        *_claim_rules(observation),
     ]
     unique: dict[tuple[str, str], Finding] = {}
     for finding in found:
@@ -37,89 +41,89 @@ def decide(world: Observation) -> list[Finding]:
     return list(unique.values())
 
 
-def _ledger_rules(world: Observation) -> Iterable[Finding]:
-    for broken in transitions.violations(world.rack.ledger()):
+def _ledger_rules(observation: Observation) -> Iterable[Finding]:
+    for broken in transitions.violations(observation.rack.ledger()):
         yield Finding(f"ledger_{broken.code}", Severity.CRITICAL, broken.subject, broken.detail)
-    for uuid, detail in world.rack.pools.items():
+    for uuid, detail in observation.rack.pools.items():
         if detail.pool.state is PoolState.FAILED:
             yield Finding("pool_failed", Severity.CRITICAL, f"pool {uuid}", "its device does not answer")
-    for name, report in world.rack.hosts.items():
-        if not world.host_up(name):
+    for name, report in observation.rack.hosts.items():
+        if not observation.host_up(name):
             silence = f"its agent is silent for {report.age_seconds:.0f} s"
             yield Finding("agent_down", Severity.WARNING, f"host {name}", silence)
 
 
-def _allocation_rules(world: Observation, aged: AgedAllocation) -> Iterable[Finding]:
+def _allocation_rules(observation: Observation, aged: AgedAllocation) -> Iterable[Finding]:
     """The life of one allocation: at most one finding."""
     item, subject = aged.item, f"allocation {aged.item.uuid}"
-    states = {slice_.item.state for slice_ in world.slices_of.get(item.uuid, ())}
-    offline = act.Offline(item.host, item.uuid, world.report_sequence(item.host))
-    stuck = world.stuck(item.host, item.uuid)
+    states = {slice_.item.state for slice_ in observation.slices_of.get(item.uuid, ())}
+    offline = actions.Offline(item.host, item.uuid, observation.report_sequence(item.host))
+    stuck = observation.stuck(item.host, item.uuid)
     if stuck is not None and states & OWNED:
-        action_ = act.QuarantineAllocation(
+        action_ = actions.QuarantineAllocation(
             item.uuid, Cause.OFFLINE_STUCK, f"{item.host} cannot take it offline: {stuck}"
         )
         yield Finding("offline_stuck", Severity.WARNING, subject, action_.reason, action_, host=item.host)
     elif SliceState.RELEASING in states:
-        yield _releasing(world, aged, offline)
-    elif states & set(HELD) and _overdue(world, aged):
-        held = world.attached.get(item.host, {}).get(item.uuid)
+        yield _releasing(observation, aged, offline)
+    elif states & set(HELD) and _overdue(observation, aged):
+        held = observation.attached.get(item.host, {}).get(item.uuid)
         detail = f"nobody claims it for {aged.unclaimed_seconds or 0:.0f} s"
-        if not world.host_up(item.host):
+        if not observation.host_up(item.host):
             reason = f"unclaimed: {detail} and the agent of {item.host} is silent"
-            action = act.BeginRelease(item.uuid, reason)
+            action = actions.BeginRelease(item.uuid, reason)
             yield Finding("unclaimed_agent_down", Severity.WARNING, subject, reason, action)
         elif held is not None and held.in_use:
             yield Finding("unclaimed_in_use", Severity.INFO, subject, f"{detail}, its guest still runs")
         else:
             yield Finding("unclaimed", Severity.WARNING, subject, detail, offline, host=item.host)
-    elif SliceState.ASSIGNING in states and aged.age_seconds > world.limits.assign_timeout_seconds:
-        yield from _never_acknowledged(world, aged, offline)
+    elif SliceState.ASSIGNING in states and aged.age_seconds > observation.limits.assign_timeout_seconds:
+        yield from _never_acknowledged(observation, aged, offline)
 
 
-def _overdue(world: Observation, aged: AgedAllocation) -> bool:
-    if world.claims is None or world.claimed[aged.item.uuid] or aged.unclaimed_seconds is None:
+def _overdue(observation: Observation, aged: AgedAllocation) -> bool:
+    if observation.claims is None or observation.claimed[aged.item.uuid] or aged.unclaimed_seconds is None:
         return False
-    return aged.unclaimed_seconds >= world.limits.unclaimed_grace_seconds
+    return aged.unclaimed_seconds >= observation.limits.unclaimed_grace_seconds
 
 
-def _releasing(world: Observation, aged: AgedAllocation, offline: act.Offline) -> Finding:
+def _releasing(observation: Observation, aged: AgedAllocation, offline: actions.Offline) -> Finding:
     subject, host = f"allocation {aged.item.uuid}", aged.item.host
-    if back := claimed_again(world, aged.item.uuid):
+    if back := reinstate(observation, aged.item.uuid):
         return back
-    if world.host_up(host):
+    if observation.host_up(host):
         detail = f"{host} has not confirmed its release"
         # What may be claimed again, and is still there, is not taken: its guest may be off for a moment only.
-        kept = world.claimed[aged.item.uuid] and aged.item.uuid in world.attached[host]
+        kept = observation.claimed[aged.item.uuid] and aged.item.uuid in observation.attached[host]
         return Finding("releasing", Severity.WARNING, subject, detail, None if kept else offline, host=host)
     why = f"{host} is silent and may still map it; it is kept until {host} reports"
-    action = act.QuarantineAllocation(aged.item.uuid, Cause.AGENT_DOWN, why)
+    action = actions.QuarantineAllocation(aged.item.uuid, Cause.AGENT_DOWN, why)
     return Finding("releasing_agent_down", Severity.WARNING, subject, action.reason, action)
 
 
-def _never_acknowledged(world: Observation, aged: AgedAllocation, offline: act.Offline) -> Iterable[Finding]:
+def _never_acknowledged(observation: Observation, aged: AgedAllocation, offline: actions.Offline) -> Iterable[Finding]:
     item, subject = aged.item, f"allocation {aged.item.uuid}"
-    report = world.report_after(item.host, aged.age_seconds)
+    report = observation.report_after(item.host, aged.age_seconds)
     if report is None:
         return
     detail = f"it was assigned {aged.age_seconds:.0f} s ago and never acknowledged"
-    if item.uuid in world.attached[item.host]:
-        action = act.Acknowledge(item.host, item.uuid)
+    if item.uuid in observation.attached[item.host]:
+        action = actions.Acknowledge(item.host, item.uuid)
         yield Finding("acknowledge_lost", Severity.WARNING, subject, detail, action, host=item.host)
     else:
         yield Finding("assign_abandoned", Severity.WARNING, subject, detail, offline, host=item.host)
 
 
-def _claim_rules(world: Observation) -> Iterable[Finding]:
+def _claim_rules(observation: Observation) -> Iterable[Finding]:
     """Placement's amounts against the ledger's, per pool and consumer."""
-    if world.claims is None:
+    if observation.claims is None:
         return
     ledger_mib: dict[tuple[str, str], int] = {}
-    for uuid, aged in world.rack.allocations.items():
-        if world.claimed[uuid]:
+    for uuid, aged in observation.rack.allocations.items():
+        if observation.claimed[uuid]:
             key = aged.item.pool_uuid, aged.item.consumer_uuid
             ledger_mib[key] = ledger_mib.get(key, 0) + aged.item.pool_mib
-    for pool_uuid, consumers in world.claims.pools.items():
+    for pool_uuid, consumers in observation.claims.pools.items():
         for consumer, claimed_mib in consumers.items():
             held_mib = ledger_mib.get((pool_uuid, consumer))
             subject = f"consumer {consumer}"

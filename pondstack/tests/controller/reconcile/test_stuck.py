@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.domain.causes import Cause
 from pondstack.domain.states import SliceState
@@ -21,7 +21,7 @@ OVERDUE = 31.0
 
 
 def found(builder, **limits):
-    return {finding.code: finding for finding in decide(builder.world(**limits))}
+    return {finding.code: finding for finding in decide(builder.observation(**limits))}
 
 
 def stuck(**values):
@@ -36,10 +36,10 @@ def stuck(**values):
 @pytest.mark.parametrize("state", [SliceState.ASSIGNING, SliceState.ONLINE, SliceState.RELEASING])
 @pytest.mark.parametrize("unclaimed", [None, OVERDUE], ids=["claimed", "unclaimed"])
 def test_its_slices_are_set_aside_with_the_reason_and_the_agent_is_not_commanded(state, unclaimed):
-    findings = decide(stuck(state=state, unclaimed=unclaimed).world())
+    findings = decide(stuck(state=state, unclaimed=unclaimed).observation())
     assert {finding.code for finding in findings} == {"offline_stuck"}
     assert findings[0].host == "h1"
-    assert findings[0].action == act.QuarantineAllocation(
+    assert findings[0].action == actions.QuarantineAllocation(
         "a1", Cause.OFFLINE_STUCK, f"h1 cannot take it offline: {WHY}"
     )
 

@@ -117,7 +117,7 @@ def test_what_this_release_set_aside_and_it_set_aside_again_has_the_later_cause(
 
 def test_another_failure_that_it_found_is_that_one(ledger, reader):
     uuid = held(ledger)
-    ledger.failures.fail_allocation(uuid, 1, "pool0: its device does not answer", tell=False)
+    ledger.failures.fail_allocation(uuid, 1, "pool0: its device does not answer", notify=False)
     assert causes(reader) == {(Cause.DEVICE_FAILED, 1)}
     former = FormerLeader(ledger.database)
     former.move(SliceState.QUARANTINED, SliceState.QUARANTINED, FAILED.format(3), "h1", uuid)
@@ -148,7 +148,7 @@ def test_it_understands_what_this_release_sets_aside(ledger, reader):
     uuid = held(ledger)
     ledger.slices.quarantine(POOL, [2], Cause.SANITIZE_FAILED, "EIO")
     ledger.slices.quarantine_allocation(uuid, Cause.AGENT_DOWN, "h1 is silent")
-    ledger.failures.fail_allocation(uuid, 1, "pool0: its device does not answer", tell=False)
+    ledger.failures.fail_allocation(uuid, 1, "pool0: its device does not answer", notify=False)
     reasons = [item.reason for item in reader.slices(POOL)]
     assert reasons == [FAILED.format(1), FAILED.format(1), "sanitize_failed: EIO", ""]
     rows = ledger.database.read(lambda session: journal.after(session, 0, 1000))

@@ -60,7 +60,7 @@ def some_life(ledger, seed: int, steps: int) -> None:
         change_of_mind,
         lambda: ledger.slices.quarantine(POOL, any_indexes(), Cause.UNKNOWN_ATTACHMENT, "x", host="h2"),
         lambda: ledger.slices.audit(POOL, any_indexes(), "proved free"),
-        lambda: ledger.failures.fail_allocation(choose.choice(uuids), choose.randint(1, 2), "pool0", tell=True),
+        lambda: ledger.failures.fail_allocation(choose.choice(uuids), choose.randint(1, 2), "pool0", notify=True),
         lambda: ledger.failures.fence_host(choose.choice(["h1", "h2"]), "for the test", force=True),
         lambda: ledger.hosts.heartbeat(report("h1")) and ledger.failures.unfence_host("h1"),
         lambda: ledger.slices.sanitized(POOL, any_indexes()),

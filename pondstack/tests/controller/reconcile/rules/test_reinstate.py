@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.domain.causes import Cause
 from pondstack.domain.model import Extent
@@ -15,8 +15,8 @@ BEGUN = (SliceState.RELEASING, SliceState.QUARANTINED)
 OTHERS = sorted(set(Cause) - {Cause.AGENT_DOWN})
 
 
-def claimed_again(state=SliceState.RELEASING, *, cause=Cause.AGENT_DOWN, age=1000.0, **values):
-    """A world in which an allocation's release had begun, and its claim and its host are back."""
+def reinstate(state=SliceState.RELEASING, *, cause=Cause.AGENT_DOWN, age=1000.0, **values):
+    """A observation in which an allocation's release had begun, and its claim and its host are back."""
     built = Builder().allocate(state=state, age=age, **values)
     for index in (0, 1):
         built.put(index, state, age=age, host="h1", allocation="a1", cause=cause)
@@ -24,20 +24,20 @@ def claimed_again(state=SliceState.RELEASING, *, cause=Cause.AGENT_DOWN, age=100
 
 
 def found(built):
-    return {finding.code: finding for finding in decide(built.world())}
+    return {finding.code: finding for finding in decide(built.observation())}
 
 
-def actions(built):
+def actions_of(built):
     return [finding.action for finding in found(built).values() if finding.action is not None]
 
 
 @pytest.mark.parametrize("state", BEGUN)
 @pytest.mark.parametrize("in_use", [True, False], ids=["running", "off"])
 def test_what_is_claimed_again_and_still_there_goes_back(state, in_use):
-    finding = found(claimed_again(state, in_use=in_use))["claimed_again"]
-    assert finding.action == act.Reinstate("a1")
+    finding = found(reinstate(state, in_use=in_use))["claimed_again"]
+    assert finding.action == actions.Reinstate("a1")
     assert finding.host == "h1", "a fresh report is asked for first"
-    assert actions(claimed_again(state, in_use=in_use)) == [act.Reinstate("a1")]
+    assert actions_of(reinstate(state, in_use=in_use)) == [actions.Reinstate("a1")]
 
 
 @pytest.mark.parametrize("state", BEGUN)
@@ -65,27 +65,27 @@ def test_what_is_claimed_again_and_still_there_goes_back(state, in_use):
     ],
 )
 def test_without_each_of_the_proofs_it_does_not(state, change):
-    built = claimed_again(state)
+    built = reinstate(state)
     change(built)
-    assert act.Reinstate("a1") not in actions(built)
+    assert actions.Reinstate("a1") not in actions_of(built)
 
 
 @pytest.mark.parametrize("state", BEGUN)
 def test_a_report_that_may_be_older_than_the_release_proves_nothing(state):
-    assert actions(claimed_again(state, age=REPORT_AGE + 0.5)) == []
+    assert actions_of(reinstate(state, age=REPORT_AGE + 0.5)) == []
 
 
 @pytest.mark.parametrize("cause", OTHERS)
 def test_what_was_set_aside_for_another_cause_stays(cause):
-    assert act.Reinstate("a1") not in actions(claimed_again(SliceState.QUARANTINED, cause=cause))
+    assert actions.Reinstate("a1") not in actions_of(reinstate(SliceState.QUARANTINED, cause=cause))
 
 
 def test_what_may_be_claimed_is_not_asked_for_while_it_is_there():
-    built = claimed_again(in_use=False)
+    built = reinstate(in_use=False)
     built.placement = False
     assert found(built)["releasing"].action is None
 
 
 def test_what_is_gone_is_confirmed_although_it_is_claimed():
     """So that nothing stays RELEASING: the host says again that it holds none of it, which takes nothing from it."""
-    assert found(claimed_again(attached=False))["releasing"].action == act.Offline("h1", "a1")
+    assert found(reinstate(attached=False))["releasing"].action == actions.Offline("h1", "a1")

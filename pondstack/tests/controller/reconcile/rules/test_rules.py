@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pondstack.controller.reconcile import findings as act
+from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.findings import Severity
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.devices.base import Permission
@@ -18,7 +18,7 @@ JUST_NOW = REPORT_AGE + 0.5
 
 
 def found(builder, **limits):
-    return {finding.code: finding for finding in decide(builder.world(**limits))}
+    return {finding.code: finding for finding in decide(builder.observation(**limits))}
 
 
 def test_a_rack_that_agrees_has_no_finding():
@@ -30,13 +30,13 @@ def test_a_rack_that_agrees_has_no_finding():
 
 def test_an_unclaimed_allocation_is_offlined_after_the_grace():
     finding = found(Builder().allocate(unclaimed=OVERDUE, in_use=False))["unclaimed"]
-    assert finding.action == act.Offline("h1", "a1")
+    assert finding.action == actions.Offline("h1", "a1")
     assert finding.host == "h1"
 
 
 def test_an_unclaimed_allocation_that_never_came_up_is_offlined_too():
     built = Builder().allocate(state=SliceState.ASSIGNING, unclaimed=OVERDUE, attached=False)
-    assert found(built)["unclaimed"].action == act.Offline("h1", "a1")
+    assert found(built)["unclaimed"].action == actions.Offline("h1", "a1")
 
 
 def test_within_the_grace_nothing_happens():
@@ -56,13 +56,13 @@ def test_without_placement_nothing_is_unclaimed():
 def test_a_claim_needs_the_host_too():
     built = Builder().allocate()
     built.claims["vm1"] = ("h2", 2048)
-    assert not built.world().claimed["a1"]
+    assert not built.observation().claimed["a1"]
 
 
 def test_of_two_allocations_of_one_consumer_on_a_host_the_newer_is_claimed():
     newer = replace(IDLE, uuid="a2", extents=(Extent(4, 2),))
-    world = Builder().allocate(age=500).allocate(newer, age=5).world()
-    assert dict(world.claimed) == {"a1": False, "a2": True}
+    observation = Builder().allocate(age=500).allocate(newer, age=5).observation()
+    assert dict(observation.claimed) == {"a1": False, "a2": True}
 
 
 def test_amounts_that_differ_and_claims_without_slices_are_told():
@@ -79,19 +79,19 @@ def test_amounts_that_differ_and_claims_without_slices_are_told():
 
 def test_unclaimed_with_a_silent_agent_begins_the_release():
     finding = found(Builder().allocate(unclaimed=OVERDUE).silence())["unclaimed_agent_down"]
-    assert isinstance(finding.action, act.BeginRelease)
+    assert isinstance(finding.action, actions.BeginRelease)
 
 
 def test_releasing_with_a_silent_agent_is_quarantined_never_freed():
     built = Builder().allocate(state=SliceState.RELEASING, unclaimed=OVERDUE).silence()
     finding = found(built)["releasing_agent_down"]
-    assert isinstance(finding.action, act.QuarantineAllocation)
+    assert isinstance(finding.action, actions.QuarantineAllocation)
     assert (finding.action.cause, finding.action.reason) == (Cause.AGENT_DOWN, finding.detail)
 
 
 def test_releasing_with_a_live_agent_asks_it():
     built = Builder().allocate(state=SliceState.RELEASING, unclaimed=OVERDUE, in_use=False)
-    assert found(built)["releasing"].action == act.Offline("h1", "a1")
+    assert found(built)["releasing"].action == actions.Offline("h1", "a1")
 
 
 def test_claimed_slices_of_a_silent_host_are_left_alone():
@@ -101,7 +101,7 @@ def test_claimed_slices_of_a_silent_host_are_left_alone():
 def test_quarantined_slices_come_back_when_the_host_reports_them_gone():
     built = Builder().allocate(state=SliceState.QUARANTINED, unclaimed=OVERDUE, attached=False)
     finding = found(built)["explained"]
-    assert finding.action == act.AuditSlices(POOL, (0, 1), "h1 reports that it does not hold them")
+    assert finding.action == actions.AuditSlices(POOL, (0, 1), "h1 reports that it does not hold them")
     assert finding.host == "h1"
 
 
@@ -124,7 +124,7 @@ def test_quarantined_slices_stay_without_proof(change):
 
 def test_quarantined_and_still_attached_is_offlined_when_idle():
     built = Builder().allocate(state=SliceState.QUARANTINED, unclaimed=OVERDUE, in_use=False)
-    assert found(built)["quarantined_attached"].action == act.Offline("h1", "a1")
+    assert found(built)["quarantined_attached"].action == actions.Offline("h1", "a1")
 
 
 def test_quarantined_and_in_use_is_only_told():
@@ -135,7 +135,7 @@ def test_quarantined_and_in_use_is_only_told():
 def test_a_slice_that_could_not_be_sanitised_waits_for_an_operator():
     finding = found(Builder().put(3, SliceState.QUARANTINED, cause=Cause.SANITIZE_FAILED, host="h1"))["quarantined"]
     assert finding.operator
-    assert finding.action == act.AuditSlices(POOL, (3,), "an operator asked for it")
+    assert finding.action == actions.AuditSlices(POOL, (3,), "an operator asked for it")
 
 
 # Reports
@@ -143,7 +143,7 @@ def test_a_slice_that_could_not_be_sanitised_waits_for_an_operator():
 
 def test_slices_that_the_ledger_takes_for_free_are_quarantined():
     finding = found(Builder().attach("h2", "stranger", (Extent(5, 2),)))["unknown_attachment"]
-    assert isinstance(finding.action, act.QuarantineSlices)
+    assert isinstance(finding.action, actions.QuarantineSlices)
     assert (finding.action.indexes, finding.action.host, finding.action.allocation_uuid) == ((5, 6), "h2", "stranger")
 
 
@@ -158,8 +158,8 @@ def test_an_old_report_of_a_silent_host_proves_nothing():
 
 def test_a_stranger_on_owned_slices_is_offlined_and_the_owner_kept():
     codes = found(Builder().allocate().attach("h2", "stranger", (Extent(1, 2),)))
-    assert codes["conflicting_attachment"].action == act.Offline("h2", "stranger")
-    assert not any(isinstance(finding.action, act.QuarantineAllocation) for finding in codes.values())
+    assert codes["conflicting_attachment"].action == actions.Offline("h2", "stranger")
+    assert not any(isinstance(finding.action, actions.QuarantineAllocation) for finding in codes.values())
 
 
 def test_slices_that_do_not_exist_are_told():
@@ -168,7 +168,7 @@ def test_slices_that_do_not_exist_are_told():
 
 def test_online_and_claimed_but_not_reported_is_quarantined():
     finding = found(Builder().allocate(attached=False))["agent_lost"]
-    assert isinstance(finding.action, act.QuarantineAllocation)
+    assert isinstance(finding.action, actions.QuarantineAllocation)
     assert finding.host == "h1"
 
 
@@ -180,14 +180,14 @@ def test_a_report_older_than_the_acknowledgement_does_not_lose_it():
 
 
 def test_an_acknowledgement_that_was_lost_is_taken_from_the_report():
-    assert found(Builder().allocate(state=SliceState.ASSIGNING))["acknowledge_lost"].action == act.Acknowledge(
+    assert found(Builder().allocate(state=SliceState.ASSIGNING))["acknowledge_lost"].action == actions.Acknowledge(
         "h1", "a1"
     )
 
 
 def test_an_abandoned_assignment_is_offlined():
     built = Builder().allocate(state=SliceState.ASSIGNING, attached=False)
-    assert found(built)["assign_abandoned"].action == act.Offline("h1", "a1")
+    assert found(built)["assign_abandoned"].action == actions.Offline("h1", "a1")
 
 
 def test_an_assignment_under_way_is_left_alone():
@@ -201,20 +201,20 @@ def test_a_permission_on_a_free_slice_quarantines_it():
     built = Builder()
     built.permissions[4] = Permission("h2", "gone", 1)
     action = found(built)["permission_left"].action
-    assert isinstance(action, act.QuarantineSlices)
+    assert isinstance(action, actions.QuarantineSlices)
     assert (action.indexes, action.host) == ((4,), "h2")
 
 
 def test_a_missing_permission_is_granted_again():
     built = Builder().allocate()
     del built.permissions[1]
-    assert found(built)["permission_missing"].action == act.Regrant("a1")
+    assert found(built)["permission_missing"].action == actions.Regrant("a1")
 
 
 def test_somebody_elses_permission_quarantines_the_allocation():
     built = Builder().allocate()
     built.permissions[0] = Permission("h2", "other", 1)
-    assert isinstance(found(built)["permission_differs"].action, act.QuarantineAllocation)
+    assert isinstance(found(built)["permission_differs"].action, actions.QuarantineAllocation)
 
 
 def test_slices_that_just_changed_may_differ_from_the_table():
