@@ -19,7 +19,7 @@ from pondstack.telemetry.versioned import FailedGuests
 
 
 def since_boot() -> float:
-    """Return seconds that go on while this process, or the whole machine, is stopped."""
+    """Return seconds by a clock that goes on while this process, or the whole machine, is stopped."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -48,7 +48,7 @@ class ControllerResources:
         self._devices = {spec: load_device(spec) for spec in self.specs}
         self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
         self.transport = rpc.get_controller_transport(conf)
-        self.telemetry = Telemetry(self.database, self._keeping)
+        self.telemetry = Telemetry(self.database, self._retention)
         self.notify_failed = FailedGuests(conf, self.name)
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
@@ -59,7 +59,7 @@ class ControllerResources:
         """Return how many free slices per pool are kept back, as the option says now."""
         return int(self.conf.controller.free_buffer_slices)
 
-    def _keeping(self) -> Retention:
+    def _retention(self) -> Retention:
         group = self.conf.telemetry
         return Retention(group.keep_samples_seconds, group.period_seconds, group.keep_periods_seconds)
 

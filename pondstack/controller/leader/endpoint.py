@@ -77,8 +77,8 @@ class LeaderEndpoint:
             self._devices.get(pool_uuid).grant(host, extents, tag=uuid, epoch=self._ledger.epoch)
         except PondError as error:
             LOG.error("Pool %s does not let host %s in to allocation %s: %s", pool_uuid, host, uuid, error)
-            # Back again, as the host has not heard of it. Not what it has online: a request that was long on its way
-            # may be the repetition of one that was answered and acknowledged since.
+            # The host does not know of it, so it is released; but not what the host has online: a request that was
+            # long under way may be the repetition of one that was answered and acknowledged since.
             self._intake.release(str(uuid4()), uuid, host, unacknowledged=True)
             raise
         about = self._devices.about(pool_uuid)
@@ -96,12 +96,12 @@ class LeaderEndpoint:
 
     @gated
     def acknowledge(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
-        """The host has onlined an allocation."""
+        """Note that the host has onlined an allocation."""
         self._ledger.slices.acknowledge(operation_id, allocation_uuid, host)
 
     @gated
     def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
-        """The host has offlined an allocation; its slices are sanitised in the background."""
+        """Note that the host has offlined an allocation; its slices are sanitised in the background."""
         self._intake.release(operation_id, allocation_uuid, host)
 
     @gated
@@ -130,7 +130,7 @@ class LeaderEndpoint:
 
     @gated
     def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:
-        """Say how to split a VM."""
+        """Return the split of a VM."""
         return self._splits.split(features).to_wire()
 
     @gated

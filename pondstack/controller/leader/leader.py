@@ -47,7 +47,7 @@ LOG = log.getLogger(__name__)
 
 PRUNE_SECONDS = 600.0
 NOTIFY_SECONDS = 5.0
-"""How long an end waits for a notification under way, which the next leader sends too: it may never end."""
+"""How long close() waits for a notification under way, which may hang; the next leader sends it again."""
 
 
 class Leader:
@@ -211,7 +211,7 @@ class Leader:
         self._publish()
 
     def open(self) -> None:
-        """Be promoted: fence devices and agents by the epoch, settle with what agents report, then answer requests.
+        """Take the lead: fence devices and agents by the epoch, reconcile with agents' reports, then answer requests.
 
         Raises NotLeader when the lead is lost meanwhile, Unavailable.
         """
@@ -293,13 +293,13 @@ class Leader:
         try:
             task()
         except NotLeader as error:
-            LOG.info("A round ends with the epoch: %s", error)
+            LOG.info("A round ended with its epoch: %s", error)
             self._candidate.lost(self.epoch, error.message)
         except PondError as error:
-            LOG.warning("A round is left out: %s", error)
+            LOG.warning("A round was skipped: %s", error)
 
     def close(self) -> None:
-        """Take no request any more, let those under way end, end the threads; idempotent."""
+        """Refuse new requests, let those under way end, end the threads; idempotent."""
         with self._lock:
             if self._closing.is_set():
                 return

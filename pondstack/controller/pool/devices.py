@@ -31,7 +31,7 @@ class DeviceSpec:
 
 @dataclass(frozen=True, slots=True)
 class PoolAbout:
-    """What agents get to know of a pool; it does not change while its device is registered."""
+    """What agents are told of a pool; it does not change while its device is registered."""
 
     name: str
     address: Mapping[str, Any]
@@ -65,7 +65,7 @@ def _reraise(_manager: object, entry_point: object, error: BaseException) -> Non
 
 
 class DeviceRegistry:
-    """The devices by pool UUID. A device that does not answer yet is tried again at each check. Thread-safe."""
+    """The devices by pool UUID. Each check tries again to register a device that has not answered yet. Thread-safe."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class DeviceRegistry:
             raise DeviceFailed(f"pool {uuid} has no device; see [controller] pool_devices and the log") from None
 
     def about(self, uuid: str) -> PoolAbout:
-        """Return what a pool's device is; raises DeviceFailed when it has none."""
+        """Return the description of a pool; raises DeviceFailed when it has no device."""
         self.get(uuid)
         return self._about[uuid]
 
@@ -101,7 +101,7 @@ class DeviceRegistry:
     def register(self) -> tuple[str, ...]:
         """Register the devices that answer for the first time; returns their pools' UUIDs.
 
-        From then on each refuses the commands of former leaders: before any slice of it is granted or zeroed.
+        From then on each device refuses the commands of former leaders, before any of its slices is granted or zeroed.
         """
         with self._lock:
             return tuple(uuid for spec in list(self._waiting) if (uuid := self._register(spec)))
@@ -136,7 +136,7 @@ class DeviceRegistry:
         )
 
     def check(self, known: Mapping[str, PoolState]) -> None:
-        """Probe each pool of the ledger and write changes of its health down; `known` is what the ledger says."""
+        """Probe each pool's device and record changes of its health; `known`: the states in the ledger."""
         self.register()
         for uuid, state in known.items():
             try:
@@ -152,7 +152,7 @@ class DeviceRegistry:
                 LOG.info("Pool %s is %s", uuid, seen)
 
     def failing(self) -> dict[str, float]:
-        """Return for how many seconds, so far as we have looked, each device has not answered that does not now."""
+        """Return for how many seconds, by our checks, each device that does not answer now has not answered."""
         now = self._clock()
         return {uuid: now - since for uuid, since in list(self._failing.items())}
 

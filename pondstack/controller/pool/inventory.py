@@ -1,7 +1,8 @@
-"""What Placement should say of the pools: providers, trait, aggregates, inventory with `reserved`.
+"""The pools in Placement: their providers, trait, aggregates, and inventory with `reserved`.
 
 `reserved` of a pool = what is RELEASING, SANITIZING or QUARANTINED, the slices of unclaimed allocations and the free
-buffer: neither claimable nor backing a claim. The buffer covers the moment between Nova's dropping of a claim and ours.
+buffer: neither claimable nor backing a claim. The buffer covers the time between Nova dropping a claim and the
+controller noticing.
 """
 
 import threading
@@ -59,10 +60,10 @@ def wanted_aggregates(view: RackView, host: str, present: set[str]) -> set[str]:
 
 
 class InventorySync:
-    """Writes Placement for one leader. What is right already costs one read per pool, but for the first time.
+    """Writes the pools to Placement for one leader. A pool that is right already costs one read, after the first time.
 
-    A former leader may sleep between its look at a provider and its write. Placement refuses that write if the provider
-    was written since, which each new leader does at once; a later write first asks the ledger whether its epoch holds.
+    A former leader may be paused between reading a provider and writing it. Placement refuses that write if the
+    provider was written since, which each new leader does at once; later writes first check the epoch in the ledger.
     """
 
     def __init__(self, placement: Placement, ledger: Ledger, buffer_slices: Callable[[], int]) -> None:
@@ -84,7 +85,7 @@ class InventorySync:
         self._made.clear()
 
     def write(self, view: RackView) -> list[str]:
-        """Make Placement agree with the ledger; returns the pools whose inventory was another. Raises Unavailable."""
+        """Make Placement agree with the ledger; returns the pools whose inventory changed. Raises Unavailable."""
         with self._lock:
             try:
                 changed = [uuid for uuid in view.pools if self._write_pool(view, uuid)]

@@ -38,7 +38,7 @@ class Sanitizer:
         self._stopping = stopping
 
     def drain(self) -> None:
-        """Bring every slice that waits to FREE or QUARANTINED; those of a device that does not answer go on waiting."""
+        """Bring each SANITIZING slice to FREE or QUARANTINED; the slices of a device that does not answer wait."""
         for uuid in self._devices.uuids():
             try:
                 self._drain(uuid)
@@ -89,9 +89,9 @@ class Sanitizer:
             device.sanitize(index, epoch=self._ledger.epoch)
 
     def _revoke(self, device: PoolDevice, indexes: Sequence[int]) -> dict[int, InUse]:
-        """Take what is left of former owners' permissions back; the ledger has confirmed that they are former.
+        """Revoke what is left of former owners' permissions; the ledger has confirmed that they are former.
 
-        Returns the slices that a host keeps, of a device that must ask it: they wait, and are asked for again.
+        Returns the slices that a host keeps, on a device that must ask it: they wait for the next round.
         """
         table = device.permissions()
         tags: dict[str, list[int]] = {}
