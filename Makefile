@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc docs
+.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -54,8 +54,15 @@ rack-down: ## Stop the rack and remove all that it made
 tempest: ## Run our Tempest plugin and stock tests of compute on the running rack (PASSES, REGEX, CONCURRENCY, COMPARE=1: with our plugins and without)
 	@$(RACK) tempest $(call option,passes,PASSES) $(call option,regex,REGEX) $(call option,concurrency,CONCURRENCY) $(if $(filter-out 0,$(COMPARE)),--compare)
 
-test: hardware ## Run all tests (PYTEST_ARGS), side by side (WORKERS; 0: one after the other)
-	@$(PYTHON) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+test: $(if $(filter unit,$(TIER)),setup,hardware) ## Run all tests, side by side (WORKERS), or some (TIER: unit, tree, db, functional, robustness, rack, hardware; PYTEST_ARGS)
+	@WORKERS=$(WORKERS) $(PYTHON) -m $(if $(TIER)$(PYTEST_ARGS),pytest -n $(WORKERS) $(if $(TIER),-m $(TIER)) $(PYTEST_ARGS),tests.ci)
+
+night: hardware ## Explore: tests of the night too, with new seeds and more cycles, then the freezer over all that kill and pause
+	@NIGHT=1 PONDSTACK_SEED=random $(PYTHON) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory stalls
+
+stalls: hardware ## Run what kills, pauses and cuts off while all of it is frozen again and again (FREEZE, EVERY in seconds; ALL=1: all tests)
+	@$(PYTHON) -m tests.ci.freezer $(call option,freeze,FREEZE) $(call option,every,EVERY) -- $(PYTHON) -m $(if $(filter-out 0,$(ALL)),tests.ci,pytest -n $(WORKERS) -m faults $(PYTEST_ARGS))
 
 docs: setup ## Build the documentation (doc/build/html); fails on a warning or a dead link
 	@$(PYTHON) -m sphinx -q -W --keep-going -n -b html doc/source doc/build/html

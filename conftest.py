@@ -24,7 +24,14 @@ from oslo_service import backend  # noqa: E402
 
 backend.init_backend(backend.BackendType.THREADING)
 
-pytest_plugins = ["tests.fixtures.servers", "tests.fixtures.tiers", "tests.fixtures.workers"]
+pytest_plugins = [
+    "tests.fixtures.servers",
+    "tests.fixtures.marks",
+    "tests.fixtures.tiers",
+    "tests.fixtures.workers",
+    "tests.fixtures.stalls",
+    "tests.fixtures.outcomes",
+]
 
 
 def pytest_itemcollected(item: Any) -> None:

@@ -14,7 +14,7 @@ import oslo_messaging  # noqa: E402 (threading first)
 
 from bench.rpc_server import configuration, parsed, target  # noqa: E402
 from pondstack.rpc import transport as rpc  # noqa: E402
-from pondstack_rack.daemon import wait_until  # noqa: E402
+from pondstack_rack.wait import wait_until  # noqa: E402
 
 VALUE = {"host": "host1", "attached": [{"uuid": "0" * 36, "extents": [[0, 16]]}] * 8}
 """About 700 bytes: a report of a host with some guests."""

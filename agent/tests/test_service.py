@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import TELEMETRY_VERSION
 from pondstack.rpc.wire import Report, Sample, assign_request
 from pondstack_agent.service import AgentService
+from pondstack_rack.wait import wait_until
 from tests.fixtures.fake_controller import FakeController
 
 POOL = pool_uuid("agent-tests")
@@ -82,10 +82,7 @@ def serving(conf: cfg.ConfigOpts, url: str, fake: FakeController) -> Iterator[tu
 
 def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     """Wait for something that another thread or process does."""
-    deadline, pause = time.monotonic() + seconds, threading.Event()
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        pause.wait(0.05)
+    assert wait_until(condition, seconds, 0.05), "it did not happen in time"
 
 
 def insist(call: Callable[[], Any]) -> Any:

@@ -4,14 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
-POLL_SECONDS = 0.1
+from pondstack_rack.wait import wait_until
+
 STOP_SECONDS = 60.0
 START_SECONDS = 120.0
 LOG_TAIL_LINES = 15
@@ -19,17 +18,6 @@ LOG_TAIL_LINES = 15
 
 class DaemonFailed(RuntimeError):
     """A process did not start, become ready or end in time; the text names it and its log."""
-
-
-def wait_until(condition: Callable[[], bool], timeout_seconds: float, poll_seconds: float = POLL_SECONDS) -> bool:
-    """Return True as soon as the condition holds, False when it did not within the time."""
-    deadline = time.monotonic() + timeout_seconds
-    pause = threading.Event()
-    while not condition():
-        if time.monotonic() >= deadline:
-            return False
-        pause.wait(poll_seconds)
-    return True
 
 
 def recorded(pid_file: Path) -> psutil.Process | None:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import psutil
 
-from pondstack_rack import daemon
 from pondstack_rack.layout import RackError
+from pondstack_rack.wait import wait_until
 
 LOOPBACK = "127.0.0.1"
 SETTLE_SECONDS = 2.0
@@ -17,7 +17,7 @@ SETTLE_SECONDS = 2.0
 def check_free(ports: Mapping[str, int]) -> None:
     """Raise RackError for the first port that somebody listens on; the caller leaves out those of running services."""
     for name, port in ports.items():
-        if not _free(port) and not daemon.wait_until(functools.partial(_free, port), SETTLE_SECONDS):
+        if not _free(port) and not wait_until(functools.partial(_free, port), SETTLE_SECONDS):
             raise RackError(
                 f"port {port}, wanted for {name}, is taken by {_owner(port)}: choose another RACK_PORT_BASE"
             )

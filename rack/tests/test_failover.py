@@ -11,10 +11,10 @@ from keystoneauth1 import adapter, token_endpoint
 from keystoneauth1 import session as keystone_session
 
 from pondstack.domain.errors import NotLeader
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.demo import failover
 from pondstack_rack.demo.guest_heartbeat import Beat
 from pondstack_rack.demo.write_probe import Changes
+from pondstack_rack.wait import wait_until
 from tests.fixtures.api import URL, ApiFixture
 
 PATIENCE_SECONDS = 30.0

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Lender, Link, Transport
 from pondstack_rdma.fault import FaultPlan, FaultTransport
 from pondstack_rdma.model import Key, Region, Ticket

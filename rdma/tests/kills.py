@@ -19,7 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from pondstack.domain.errors import PondError
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Transport
 from pondstack_rdma.sealing import PageSealer, new_key
 from pondstack_rdma.shm import ShmTransport

@@ -15,7 +15,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 from pondstack.domain.errors import PondError
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import NoDevice, TransportGone, TransportTimeout, WrongBorrower
 from pondstack_rdma.model import Ticket
 from pondstack_rdma.verbs import handshake

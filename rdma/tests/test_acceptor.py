@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.acceptor import Server
 
 from .harness import DEADLINE_SECONDS, open_descriptors

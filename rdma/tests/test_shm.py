@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import InUse
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import KeyRevoked, RegistrationFailed, TransportGone, TransportTimeout
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.shm import ShmTransport, messages

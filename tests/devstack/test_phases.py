@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from tests.devstack.harness import HERE, PLUGIN, PhaseFailed, Sandbox, Scenario, expected, story
 from tests.devstack.mutants import Mutant, mutants, survives
 from tests.devstack.scenarios import ALL, SCENARIOS

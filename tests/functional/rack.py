@@ -4,7 +4,6 @@ Only the bus is oslo.messaging's in-memory one, and the hypervisor is Nova's fak
 """
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from pondstack.devices.emulated import create_device
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.service import AgentService
+from pondstack_rack.wait import Deadline
 from tests.functional.base import CONF
 from tests.functional.drivers import NovaWithFakes
 
@@ -154,14 +154,14 @@ class NovaWithRack(NovaWithFakes):
 
     def eventually(self, check: Any) -> None:
         """Repeat a check until it holds."""
-        deadline = time.monotonic() + SETTLE_SECONDS
+        deadline = Deadline(SETTLE_SECONDS)
         while True:
             try:
                 return check()
             except (AssertionError, IndexError):
-                if time.monotonic() > deadline:
+                if deadline.over:
                     raise
-                self._pause.wait(0.1)
+                deadline.pause()
 
     def _clean_audit(self) -> None:
         audit = self.api_of_controller.audit(repair=False)

@@ -2,7 +2,6 @@
 
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,7 +20,8 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
-from pondstack_rack.daemon import Daemon, wait_until
+from pondstack_rack.daemon import Daemon
+from pondstack_rack.wait import Deadline, wait_until
 
 pytestmark = pytest.mark.functional
 
@@ -53,13 +53,14 @@ class Rack(SimpleNamespace):
 
         Until there is room, too: a full pool is a right answer while the slices of former rounds are zeroed.
         """
-        deadline = time.monotonic() + seconds
+        deadline = Deadline(seconds)
         while True:
             try:
                 return call()
             except (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure, Unavailable, PoolShortage):
-                if time.monotonic() > deadline:
+                if deadline.over:
                     raise
+                deadline.pause()
 
     def beat(self, host: str, attached: tuple[Attached, ...] = ()) -> dict[str, Any]:
         self.sequence += 1

@@ -27,7 +27,8 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
-from pondstack_rack.daemon import Daemon, wait_until
+from pondstack_rack.daemon import Daemon
+from pondstack_rack.wait import wait_until
 
 pytestmark = pytest.mark.functional
 

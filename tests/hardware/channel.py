@@ -2,12 +2,12 @@
 
 import signal
 import socket
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from pondstack.domain.errors import PondError
+from pondstack_rack.wait import Deadline
 
 from . import values
 from .frames import Client, Frames, Header, RequestFailed, StreamClosed
@@ -155,16 +155,16 @@ class Started:
 
     def wait_for(self, text: str, timeout: float = DEADLINE_SECONDS) -> str:
         """Wait until it has written `text`, return all output; raises TimeoutError, CommandFailed when it ended."""
-        deadline = time.monotonic() + timeout
+        deadline = Deadline(timeout)
         while True:
             running, output = self.running(), self.output()
             if text in output:
                 return output
             if not running:
                 raise CommandFailed(f"{' '.join(self.argv)} ended without {text!r}\n{output}")
-            if time.monotonic() > deadline:
+            if deadline.over:
                 raise TimeoutError(f"{' '.join(self.argv)}: no {text!r} within {timeout} s\n{output}")
-            self.channel.request("wait", pid=self.pid, timeout=0.1)
+            deadline.pause()
 
 
 class RemoteError(Exception):

@@ -24,8 +24,9 @@ from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attachment
-from pondstack_rack.daemon import Daemon, wait_until
+from pondstack_rack.daemon import Daemon
 from pondstack_rack.servers import LOOPBACK, RabbitMQServer
+from pondstack_rack.wait import wait_until
 
 from . import heads
 from .channel import Started

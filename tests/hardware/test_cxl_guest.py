@@ -12,6 +12,7 @@ from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.errors import InUse, NoLocalRoom
 from pondstack.domain.model import Extent, indexes_of
 from pondstack.rpc.wire import Grant
+from pondstack_rack.wait import Deadline
 
 from . import inner_guest
 from .channel import DEADLINE_SECONDS
@@ -53,9 +54,10 @@ class Bed:
 
     def until(self, what: Callable[[], Any]) -> Any:
         """Wait until something is so."""
-        deadline = time.monotonic() + DEADLINE_SECONDS
+        deadline = Deadline(DEADLINE_SECONDS)
         while not (found := what()):
-            assert time.monotonic() < deadline
+            assert not deadline.over
+            deadline.pause()
         return found
 
     def ended(self, consumer: str) -> Any:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pondstack.devices.emulated_files import SLICES
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 
 BREAK_SECONDS = Path("/proc/sys/fs/lease-break-time")
 """After so long the kernel lets those in who wait."""

@@ -16,9 +16,10 @@ from pondstack_agent.drivers.emulated import EmulatedHostPool
 from pondstack_agent.qemu.attachment_lock import FOLDER
 from pondstack_rack import proof
 from pondstack_rack.cloud_client import Cloud, gone
-from pondstack_rack.daemon import Daemon, wait_until
+from pondstack_rack.daemon import Daemon
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import pondstack_services
+from pondstack_rack.wait import wait_until
 from tests.rack.device_hold import grants_held
 
 SETTLE_SECONDS = 60.0

@@ -9,9 +9,9 @@ from keystoneauth1.adapter import Adapter
 
 from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone, pondstack_services
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import AccessRefused, TransportGone
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.shm import ShmTransport

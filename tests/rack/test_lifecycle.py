@@ -11,11 +11,11 @@ import psutil
 import pytest
 
 from pondstack_rack import cli, ports
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.layout import PORTS, RackError, Sizes
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone, libvirt
 from pondstack_rack.services.image import IMAGE
+from pondstack_rack.wait import wait_until
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.demo import demo
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import image, keystone
+from pondstack_rack.wait import wait_until
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.servers import MariaDBServer, galera, postgresql_pair
+from pondstack_rack.wait import wait_until
 
 NAME = "pondstack"
 Mend = Callable[[], None]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from pondstack.domain.errors import Conflict
 from pondstack.ha.lease import Terms
-from pondstack_rack.daemon import DaemonFailed, signal_process, wait_until
+from pondstack_rack.daemon import DaemonFailed, signal_process
+from pondstack_rack.wait import wait_until
 from tests.robustness.caller import NO_ANSWER
 from tests.robustness.rack import Rack, alive, family, pause, resume
 

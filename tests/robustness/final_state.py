@@ -5,7 +5,7 @@ from sqlalchemy import select
 from pondstack.db.models import OperationRow
 from pondstack.domain.model import indexes_of
 from pondstack.domain.states import SliceState
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from tests.robustness.history import Entry, Lent, Owner, Place, Standing
 from tests.robustness.own_host import OwnHost
 from tests.robustness.rack import Rack

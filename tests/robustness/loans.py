@@ -14,7 +14,8 @@ from pondstack.domain.errors import PondError, StaleEpoch, Unavailable
 from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_rack.daemon import DaemonFailed, wait_until
+from pondstack_rack.daemon import DaemonFailed
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Link
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.shm import ShmTransport

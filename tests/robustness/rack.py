@@ -23,8 +23,9 @@ from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.helper.lock import LOCK, lock_held, pid_of
-from pondstack_rack.daemon import Daemon, DaemonFailed, recorded, signal_process, wait_until
+from pondstack_rack.daemon import Daemon, DaemonFailed, recorded, signal_process
 from pondstack_rack.servers import LOOPBACK
+from pondstack_rack.wait import wait_until
 from tests.robustness.brokers import Broker
 from tests.robustness.databases import Store
 from tests.robustness.disk import Disk

@@ -8,8 +8,6 @@ import pytest
 from pondstack_rack.servers import MariaDBServer
 from tests.robustness import disk
 
-pytestmark = pytest.mark.functional
-
 
 def test_a_full_disk_stops_a_database_until_there_is_room(tmp_path: Path) -> None:
     if lacking := disk.missing():

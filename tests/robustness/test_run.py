@@ -10,8 +10,6 @@ from tests.robustness.faults import CUT_BROKER, CUT_LEADER
 from tests.robustness.plan import Counts
 from tests.robustness.run import Options, run
 
-pytestmark = pytest.mark.functional
-
 COUNTS = Counts(kills=5, pauses=2, others=1)
 
 

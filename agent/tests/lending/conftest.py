@@ -23,7 +23,7 @@ from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.helper.lock import lock_held, pid_of
 from pondstack_agent.lending.lending import Lending
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from tests.fixtures.fake_controller import FakeController
 
 from ..conftest import Later

@@ -12,7 +12,7 @@ import pytest
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, Unavailable
 from pondstack_agent.lending.client import Command, LenderClient, LenderSilent
 from pondstack_agent.lending.model import Holding
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import TransportGone, TransportTimeout
 
 from .conftest import DEADLINE_SECONDS, state_of

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 
 from .conftest import SECONDS, content
 

@@ -18,7 +18,7 @@ from pondstack.domain.errors import (
 )
 from pondstack_agent.drivers.emulated import EmulatedHostPool
 from pondstack_agent.qemu.attachment_lock import hold
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from tests.fixtures.rpc_call import call
 
 

@@ -2,13 +2,13 @@
 
 import os
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from pondstack_agent.qemu.attachment_lock import hold, unheld
+from pondstack_rack.wait import wait_until
 
 
 @pytest.fixture
@@ -40,9 +40,7 @@ def test_a_head_that_waits_for_a_detach_finds_nothing_to_hold(record: Path) -> N
             assert free
             guest = threads.submit(start_guest)
             assert started.wait(30)
-            deadline, pause = time.monotonic() + 30, threading.Event()
-            while not _somebody_waits(record) and time.monotonic() < deadline:
-                pause.wait(0.01)
+            wait_until(lambda: _somebody_waits(record), 30, 0.01)
             record.unlink()
         with pytest.raises(FileNotFoundError, match="was removed"):
             guest.result(30)

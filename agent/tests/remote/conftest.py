@@ -28,7 +28,7 @@ from pondstack_agent.pagestore.client import StoreClient
 from pondstack_agent.pagestore.reader import PageReader
 from pondstack_agent.records import Records
 from pondstack_agent.remote.remote import RemoteMemory
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
 from tests.fixtures.memory.store import MemoryStore

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from pondstack.domain.errors import PondError
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 
 from ..lending.conftest import DEADLINE_SECONDS
 from ..pagestore.conftest import content

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from pondstack.domain.errors import PondError, Unavailable
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import PageLost
 
 from ..lending.conftest import DEADLINE_SECONDS

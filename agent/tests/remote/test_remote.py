@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, OperationMismatch, Unavailable
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 
 from ..lending.conftest import DEADLINE_SECONDS
 from ..pagestore.conftest import content

@@ -18,7 +18,7 @@ from pondstack_agent.telemetry.memory import MemoryLook, running_guests
 from pondstack_agent.telemetry.outbox import REPEAT_SECONDS, Outbox
 from pondstack_agent.telemetry.sender import TelemetrySender
 from pondstack_agent.telemetry.service import Telemetry
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from tests.fixtures.fake_controller import FakeController
 
 from .conftest import UUID, GuestMaker

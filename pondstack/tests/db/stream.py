@@ -14,7 +14,8 @@ from pondstack.db.store import SQL
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.requests import AssignRequest
 from pondstack.ledger.ledger import Ledger
-from pondstack_rack.daemon import DaemonFailed, wait_until
+from pondstack_rack.daemon import DaemonFailed
+from pondstack_rack.wait import wait_until
 from tests.fixtures.ledgers import POOL, report
 
 SLICES = 48

@@ -21,7 +21,7 @@ import pytest
 from pondstack.domain.errors import PoolShortage, StaleEpoch
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.fault import FaultPlan, FaultTransport
 from pondstack_rdma.messaging import settings
 from pondstack_rdma.shm import ShmTransport

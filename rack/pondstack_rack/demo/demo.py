@@ -12,9 +12,9 @@ from pondstack.db.models import SplitRow
 from pondstack.devices import pool_uuid
 from pondstack.domain import sizing
 from pondstack.domain.units import RESOURCE_CLASS
-from pondstack_rack import daemon
 from pondstack_rack.layout import Layout, RackError
 from pondstack_rack.services import database, image, keystone, pondstack_services
+from pondstack_rack.wait import wait_until
 
 NAME = "demo-znuma"
 FLAVOR = "pond.fixed.small"
@@ -88,7 +88,7 @@ def _wait_active(layout: Layout, tenant: Any, server: Any) -> Any:
         server = tenant.compute.get_server(server)
         return server.status in ("ACTIVE", "ERROR")
 
-    if not daemon.wait_until(settled, BOOT_SECONDS, poll_seconds=0.5) or server.status == "ERROR":
+    if not wait_until(settled, BOOT_SECONDS, poll_seconds=0.5) or server.status == "ERROR":
         fault = (server.fault or {}).get("message", "no fault given")
         raise RackError(
             f"the guest is {server.status}: {fault}\n  logs: {layout.log}/nova-scheduler.log, nova-conductor.log, "
@@ -105,7 +105,7 @@ def _wait_console(tenant: Any, server: Any, facts: Facts) -> None:
         text = tenant.compute.get_server_console_output(server)["output"] or ""
         return bool(image.console_lines(text, "beat"))
 
-    if not daemon.wait_until(told, CONSOLE_SECONDS, poll_seconds=1.0):
+    if not wait_until(told, CONSOLE_SECONDS, poll_seconds=1.0):
         tail = "".join(f"\n    {line}" for line in text.splitlines()[-8:])
         raise RackError(f"the guest told nothing within {CONSOLE_SECONDS:.0f} s; its console:{tail}")
     facts.nodes = image.console_lines(text, "node")

@@ -8,13 +8,13 @@ from typing import Any
 
 from keystoneauth1.adapter import Adapter
 
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.demo import demo, guest_heartbeat
 from pondstack_rack.demo.guest_heartbeat import Beat
 from pondstack_rack.demo.write_probe import Changes
 from pondstack_rack.layout import Layout, RackError
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone, pondstack_services
+from pondstack_rack.wait import wait_until
 
 Say = Callable[[str], None]
 

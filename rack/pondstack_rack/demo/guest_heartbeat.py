@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Any
 
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.demo import demo
 from pondstack_rack.layout import RackError
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import image, keystone, libvirt
+from pondstack_rack.wait import wait_until
 
 BEAT_SECONDS = 60.0
 POLL_SECONDS = 1.0

@@ -21,6 +21,7 @@ import pymysql
 from pondstack_rack import daemon
 from pondstack_rack.servers.base import LOOPBACK, free_port
 from pondstack_rack.servers.mariadb import MariaDBServer
+from pondstack_rack.wait import wait_until
 
 PROVIDER = Path("/usr/lib/galera/libgalera_smm.so")
 SCRIPTS = Path(sys.prefix) / "share/pondstack/wsrep"
@@ -244,7 +245,7 @@ class GaleraCluster:
             return status.get("wsrep_cluster_size") == str(size) and status.get("wsrep_local_state_comment") == "Synced"
 
         running = [node for node in self.nodes if node.running]
-        if not daemon.wait_until(lambda: all(joined(node) for node in running), timeout_seconds):
+        if not wait_until(lambda: all(joined(node) for node in running), timeout_seconds):
             seen = {node.name: node.status().get("wsrep_cluster_size") for node in running}
             raise daemon.DaemonFailed(f"galera: no cluster of {size} within {timeout_seconds:.0f} s: {seen}")
 

@@ -13,6 +13,7 @@ from typing import Any, Self
 from pondstack_rack import daemon
 from pondstack_rack.servers.base import LOOPBACK, USER
 from pondstack_rack.servers.postgresql import POSTGRESQL_BIN, PostgreSQLServer
+from pondstack_rack.wait import wait_until
 
 CATCH_UP_SECONDS = 60.0
 
@@ -107,7 +108,7 @@ class PostgresPair:
             self.standby.copy_of(self.primary)
         self.standby.start()
         self.primary.set("synchronous_standby_names", f"ANY 1 ({self.standby.name})")
-        if not daemon.wait_until(self.synchronous, CATCH_UP_SECONDS):
+        if not wait_until(self.synchronous, CATCH_UP_SECONDS):
             raise daemon.DaemonFailed(f"postgresql: no synchronous standby; log: {self.standby.log_file}")
         return self
 

@@ -12,6 +12,7 @@ from pondstack_rack import config, daemon
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout
 from pondstack_rack.processes import plain, run
+from pondstack_rack.wait import wait_until
 
 OWN = ("etc/libvirt", "var/lib/libvirt", "var/cache/libvirt", "var/log/libvirt", "run")
 STOP_SECONDS = 20.0
@@ -72,7 +73,7 @@ def stop_guests(layout: Layout, host: str) -> None:
     """End the QEMU processes of a host, also those that lost their libvirtd."""
     for process in guests(layout, host):
         daemon.signal_process(process, signal.SIGTERM)
-    if not daemon.wait_until(lambda: not guests(layout, host), STOP_SECONDS):
+    if not wait_until(lambda: not guests(layout, host), STOP_SECONDS):
         for process in guests(layout, host):
             daemon.kill_tree(process)
 

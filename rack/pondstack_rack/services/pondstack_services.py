@@ -11,11 +11,12 @@ from pondstack.devices import pool_uuid
 from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
 from pondstack_agent.helper.lock import lock_held, pid_of
 from pondstack_agent.pagestore.process import LOCK as PAGE_STORE_LOCK
-from pondstack_rack import config, daemon
+from pondstack_rack import config
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout, RackError, program
 from pondstack_rack.processes import rpc, run, wsgi
 from pondstack_rack.services import keystone, tcg_qemu
+from pondstack_rack.wait import wait_until
 
 ROOM_MIB = 16
 """What the device keeps beside its memory."""
@@ -46,7 +47,7 @@ def pool_is_mounted(layout: Layout) -> bool:
 
 def unmount_pool(layout: Layout) -> None:
     """Give the pool's memory back."""
-    if not daemon.wait_until(lambda: _unmounted(layout), UNMOUNT_SECONDS):
+    if not wait_until(lambda: _unmounted(layout), UNMOUNT_SECONDS):
         _call("umount", str(layout.pool))
 
 
@@ -132,7 +133,7 @@ def end_lenders(layout: Layout) -> None:
 
     for pid in left():
         os.kill(pid, signal.SIGKILL)
-    if not daemon.wait_until(lambda: not left(), LENDER_SECONDS, poll_seconds=0.05):
+    if not wait_until(lambda: not left(), LENDER_SECONDS, poll_seconds=0.05):
         raise RackError(f"the lenders and page stores {left()} do not end; look at them by ps")
 
 
@@ -152,7 +153,7 @@ def wait_for_pool(layout: Layout) -> None:
             missing = str(error)
         return not missing
 
-    if not daemon.wait_until(complete, POOL_SECONDS, poll_seconds=0.5):
+    if not wait_until(complete, POOL_SECONDS, poll_seconds=0.5):
         logs = f"{layout.log}/pondstack-controller*.log, pondstack-agent-*.log"
         raise RackError(f"after {POOL_SECONDS:.0f} s the pool is not ready: {missing}; logs: {logs}")
 

@@ -5,9 +5,9 @@ import psycopg2
 import pytest
 
 from pondstack_rack import daemon
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.servers import RabbitMQCluster
 from pondstack_rack.servers import galera as galera_servers
+from pondstack_rack.wait import wait_until
 
 
 def test_galera_goes_on_without_a_node_and_takes_it_back(galera):

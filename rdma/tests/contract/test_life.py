@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Link, Transport
 from pondstack_rdma.errors import AccessRefused, KeyRevoked, TransportGone, TransportTimeout, UnknownKey, WrongBorrower
 from pondstack_rdma.model import Key, Read

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pondstack.domain.errors import BadRequest
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Link
 from pondstack_rdma.errors import AccessRefused, TransportGone
 from pondstack_rdma.rpc.client import RpcClient

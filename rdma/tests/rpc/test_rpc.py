@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import BadRequest, Unavailable
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Transport
 from pondstack_rdma.errors import AnswerLost, RequestNotSent, TransportGone
 from pondstack_rdma.fault import FaultPlan, FaultTransport

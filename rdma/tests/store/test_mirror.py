@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import BadRequest, InUse, NotFound
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import MirrorBusy, MirrorDegraded, PageCorrupt, PageLost
 from pondstack_rdma.store.mirror.disk import FileDisk, Survives
 from pondstack_rdma.store.mirror.mirror import Mirror, MirrorLimits, MirrorState, layout_of

@@ -10,7 +10,7 @@ from pondstack_agent.records import Records
 from pondstack_agent.telemetry.access import AccessLook
 from pondstack_agent.telemetry.damon import ADMIN, Damon, patiently
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 
 STATE = Path("/var/lib/pondstack/damon")
 KILL_SECONDS = 120.0

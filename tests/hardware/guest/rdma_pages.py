@@ -5,7 +5,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.sealing import PAGE_BYTES, PageSealer, new_key
 from pondstack_rdma.store.leased_region import Lease

@@ -22,7 +22,7 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Report, Sample
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from tests.fixtures import lead
 
 SECONDS = 60.0

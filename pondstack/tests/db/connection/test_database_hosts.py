@@ -14,8 +14,8 @@ from pondstack.conf import database as options
 from pondstack.db.connection import database_hosts, retry
 from pondstack.db.connection.engine import Database, allow_idle_transactions
 from pondstack.domain.errors import Unavailable
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.servers import LOOPBACK, free_port
+from pondstack_rack.wait import wait_until
 from tests.fixtures.servers import NETWORK_DATABASES
 
 SLEEP = {"mysql": "SELECT SLEEP(20)", "postgresql": "SELECT pg_sleep(20)"}

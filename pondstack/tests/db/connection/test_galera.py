@@ -19,7 +19,7 @@ from pondstack.domain.causes import Cause
 from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.tests.db.stream import Stream, fill
 from pondstack.tests.ledger.test_ledger import POOL
-from pondstack_rack.daemon import wait_until
+from pondstack_rack.wait import wait_until
 from tests.fixtures import lead
 
 pytestmark = pytest.mark.functional

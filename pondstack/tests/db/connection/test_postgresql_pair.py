@@ -13,8 +13,8 @@ from pondstack.db.store.leadership import SqlLeadership
 from pondstack.domain.errors import Unavailable
 from pondstack.tests.db.stream import Stream, fill
 from pondstack.tests.ledger.test_ledger import request
-from pondstack_rack.daemon import wait_until
 from pondstack_rack.servers import LOOPBACK
+from pondstack_rack.wait import wait_until
 from tests.fixtures import lead
 
 pytestmark = pytest.mark.functional
