@@ -14,7 +14,9 @@ from pondstack_agent.borrowing.build import build_borrowing
 from pondstack_agent.borrowing.pages import Pages
 from pondstack_agent.controller_link import controller_link
 from pondstack_agent.drivers import HostPools, load_drivers
+from pondstack_agent.endpoint import AgentEndpoint
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.executor import Executor
 from pondstack_agent.lending.build import build_lending
 from pondstack_agent.lending.guests import growth_mib
 from pondstack_agent.lending.lending import Lending
@@ -25,10 +27,9 @@ from pondstack_agent.mitigation.mover import Mover
 from pondstack_agent.mitigation.records import Entries
 from pondstack_agent.mitigation.room import HostNodes, LocalRoom
 from pondstack_agent.pool.attach import AttachFlow
-from pondstack_agent.pool.endpoint import AgentEndpoint
 from pondstack_agent.pool.housekeeper import Housekeeper
 from pondstack_agent.pool.operations import Operations
-from pondstack_agent.pool.releases import Executor, Releases
+from pondstack_agent.pool.releases import Releases
 from pondstack_agent.records import Records
 from pondstack_agent.remote.build import build_consumers, build_remote, build_stores
 from pondstack_agent.remote.remote import RemoteMemory

@@ -75,7 +75,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             [
                 agent.endpoint,
                 LendingEndpoint(agent.lending),
-                BorrowingEndpoint(agent.borrowing, agent.remote),
+                BorrowingEndpoint(agent.borrowing, agent.remote.views if agent.remote else None),
                 RemoteEndpoint(agent.remote),
             ],
         )

@@ -9,7 +9,7 @@ import oslo_messaging
 from pondstack.domain.errors import DeviceFailed, PondError
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
-from pondstack_agent.pool.endpoint import AgentEndpoint
+from pondstack_agent.endpoint import AgentEndpoint
 from tests.fixtures.memory_host import MemoryHost, MemoryHostPool
 
 from . import settings

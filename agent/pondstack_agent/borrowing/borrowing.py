@@ -18,8 +18,8 @@ from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.borrowing.pages import Pages
 from pondstack_agent.borrowing.records import BorrowedBuffer, Held, Store, name_of
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.executor import Executor
 from pondstack_agent.locks import NamedLocks
-from pondstack_agent.pool.releases import Executor
 from pondstack_rdma.model import Key, Ticket
 
 LOG = log.getLogger(__name__)
@@ -142,7 +142,7 @@ class Borrowing:
         return {place: by[allocation_uuid] for place, by in found.items() if allocation_uuid in by}
 
     def get_borrowing(self) -> dict[str, Any]:
-        """Return what is borrowed, of whom, and how quick each lender is; doc/source/admin/lending.md has all of it."""
+        """Return what is borrowed and of whom; doc/source/admin/lending.md has all of it."""
         return {"lenders": [self._view(held) for held in self._store.all()]}
 
     def report(self) -> dict[str, Any]:
@@ -286,7 +286,6 @@ class Borrowing:
             "allocations": held.by_allocation(leaving=False),
             "leaving": held.by_allocation(leaving=True),
             "released": list(held.telling.values()),
-            "latency": link.latency.figures() if link is not None else {},
         }
 
 

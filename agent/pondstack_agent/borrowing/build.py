@@ -13,7 +13,7 @@ from pondstack_agent.borrowing.link import LenderLink
 from pondstack_agent.borrowing.pages import Pages
 from pondstack_agent.borrowing.records import Store
 from pondstack_agent.epoch import EpochGuard
-from pondstack_agent.pool.releases import Executor
+from pondstack_agent.executor import Executor
 from pondstack_agent.records import Records
 from pondstack_agent.transports import options_of
 from pondstack_rdma.model import Ticket

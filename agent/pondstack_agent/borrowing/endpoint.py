@@ -1,12 +1,12 @@
 """RPC endpoint of the borrower side: pondstack.rpc.agent_lending_api on the wire, Borrowing behind it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import oslo_messaging
 
 from pondstack.rpc.agent_lending_api import LENDING_VERSION
 from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.rpc_errors import answered, need
 
 
@@ -15,8 +15,10 @@ class BorrowingEndpoint:
 
     target = oslo_messaging.Target(version=LENDING_VERSION)
 
-    def __init__(self, borrowing: Borrowing | None, remote: RemoteMemory | None = None) -> None:
-        self._borrowing, self._remote = borrowing, remote
+    def __init__(
+        self, borrowing: Borrowing | None, consumers: Callable[[], list[dict[str, Any]]] | None = None
+    ) -> None:
+        self._borrowing, self._consumers = borrowing, consumers
 
     @answered
     def prepare(self, _context: Any, **arguments: Any) -> list[int]:
@@ -30,6 +32,6 @@ class BorrowingEndpoint:
 
     @answered
     def get_borrowing(self, _context: Any) -> dict[str, Any]:
-        """See Borrowing.get_borrowing, and RemoteMemory.views."""
+        """Return what is borrowed and of whom, and, where this host has any, which consumers use it."""
         found = need(self._borrowing).get_borrowing()
-        return found if self._remote is None else {**found, "consumers": self._remote.views()}
+        return found if self._consumers is None else {**found, "consumers": self._consumers()}

@@ -1,11 +1,9 @@
 """One lender as a borrower has it: its keys by buffer, a link that may be down, and when it is tried again."""
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 
 from pondstack.domain.errors import NotFound, PondError
-from pondstack_agent.borrowing.latency import Latency
 from pondstack_rdma.base import Link, Transport
 from pondstack_rdma.errors import AccessRefused, PartialBatch, TransportGone, TransportTimeout
 from pondstack_rdma.model import Key, Operation, Read, ReadableBuffer, Ticket, WritableBuffer, Write
@@ -35,7 +33,6 @@ class LenderLink:
         clock: Callable[[], float],
     ) -> None:
         self.lender, self.incarnation = lender, incarnation
-        self.latency = Latency(clock)
         self._ticket, self._transport = ticket, transport
         self._timeout, self._longest, self._clock = timeout_seconds, longest_seconds, clock
         self._lock = threading.Lock()
@@ -106,14 +103,11 @@ class LenderLink:
     def batch(self, operations: list[Operation]) -> None:
         """Carry out operations with keys of `key`, in order; raises PartialBatch, TransportGone."""
         link = self._up()
-        begun = time.perf_counter_ns()
         try:
             link.batch(operations)
         except PondError as error:
             self._failed(link, error)
             raise
-        if operations:
-            self.latency.add((time.perf_counter_ns() - begun) // len(operations), len(operations))
 
     def forget(self, indexes: Iterable[int]) -> None:
         """Give back what the link holds for buffers; asks nobody."""
@@ -141,7 +135,6 @@ class LenderLink:
 
     def _one(self, operation: Operation) -> None:
         link = self._up()
-        begun = time.perf_counter_ns()
         try:
             if isinstance(operation, Read):
                 link.read_into(operation.key, operation.offset, operation.into)
@@ -150,7 +143,6 @@ class LenderLink:
         except PondError as error:
             self._failed(link, error)
             raise
-        self.latency.add(time.perf_counter_ns() - begun)
 
     def _up(self) -> Link:
         link = self._link

@@ -7,6 +7,7 @@ from oslo_config import cfg
 
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.executor import Executor
 from pondstack_agent.lending.client import Command, LenderClient
 from pondstack_agent.lending.lend_operation import Lends
 from pondstack_agent.lending.lending import Lending
@@ -14,7 +15,6 @@ from pondstack_agent.lending.lending_report import LendingReport
 from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_agent.lending.records import Entries
 from pondstack_agent.lending.room import HostRoom
-from pondstack_agent.pool.releases import Executor
 from pondstack_agent.records import Records
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.transports import options_of

@@ -10,6 +10,7 @@ from oslo_log import log
 from pondstack.domain.errors import BadRequest, NotAligned, NotFound, PondError, Unavailable
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.epoch import EpochGuard
+from pondstack_agent.executor import Executor
 from pondstack_agent.lending.client import LenderClient, LenderSilent
 from pondstack_agent.lending.lend_operation import Lends, retire
 from pondstack_agent.lending.lending_report import LendingReport
@@ -19,7 +20,6 @@ from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_agent.lending.records import Entries, Entry, State, Verb
 from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.lending.runs import runs
-from pondstack_agent.pool.releases import Executor
 
 LOG = log.getLogger(__name__)
 

@@ -16,6 +16,7 @@ from oslo_log import log
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, PondError
 from pondstack.rpc.wire import Attached, Mitigation
 from pondstack_agent.drivers import HostPools
+from pondstack_agent.executor import Executor
 from pondstack_agent.host import numa
 from pondstack_agent.mitigation import guest as guests
 from pondstack_agent.mitigation import plan
@@ -23,7 +24,6 @@ from pondstack_agent.mitigation.guest import Cgroup, Guest
 from pondstack_agent.mitigation.mover import Aborted, Mover
 from pondstack_agent.mitigation.records import Entries, Entry, State
 from pondstack_agent.mitigation.room import HostNodes, LocalRoom
-from pondstack_agent.pool.releases import Executor
 
 LOG = log.getLogger(__name__)
 

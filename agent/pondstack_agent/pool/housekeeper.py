@@ -4,11 +4,12 @@ from oslo_log import log
 
 from pondstack.domain.errors import Conflict, PondError, Unavailable
 from pondstack_agent.drivers import HostPools
+from pondstack_agent.executor import Executor
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.pool.attach import AttachFlow
 from pondstack_agent.pool.operations import UNFINISHED, Kind, Operation, Operations, Status
-from pondstack_agent.pool.releases import Executor, Releases
+from pondstack_agent.pool.releases import Releases
 
 LOG = log.getLogger(__name__)
 

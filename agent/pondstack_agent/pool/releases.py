@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from oslo_log import log
 
@@ -17,18 +17,12 @@ from pondstack.devices import NAMESPACE
 from pondstack.domain.errors import Conflict, InUse, PondError, Unavailable
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.drivers import HostPools
+from pondstack_agent.executor import Executor
 from pondstack_agent.records import Records
 
 LOG = log.getLogger(__name__)
 
 RELEASING, RELEASED, SETTLED = "releasing", "released", "settled"
-
-
-class Executor(Protocol):
-    """Where the controller is notified, so that no request waits for it."""
-
-    def submit(self, function: Callable[..., Any], /, *args: Any) -> Any:
-        """Run a function later."""
 
 
 class Releases:

@@ -9,7 +9,7 @@ from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrowing.borrowing import Borrowing
 from pondstack_agent.borrowing.records import Store
 from pondstack_agent.epoch import EpochGuard
-from pondstack_agent.pool.releases import Executor
+from pondstack_agent.executor import Executor
 from pondstack_agent.records import Records
 from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.records import Consumers

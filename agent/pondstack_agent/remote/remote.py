@@ -9,9 +9,9 @@ from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, PondError, Unavailable
 from pondstack_agent.borrowing.borrowing import Borrowing
+from pondstack_agent.executor import Executor
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.pagestore.exporter import SOCKET
-from pondstack_agent.pool.releases import Executor
 from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers, State
 from pondstack_agent.remote.stores import PageStores

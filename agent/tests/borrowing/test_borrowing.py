@@ -208,15 +208,6 @@ def test_a_link_that_works_again_is_told(rack, lent) -> None:
     link.write(0, 0, b"x")
 
 
-def test_latencies_are_shown(rack, lent) -> None:
-    link = rack["host2"].link("host1", lent)
-    for _ in range(100):
-        link.write(0, 0, bytes(4096))
-    figures = rack["host2"].borrowing.get_borrowing()["lenders"][0]["latency"]
-    assert figures["accesses"] == 100
-    assert 0 < figures["p50_us"] <= figures["p99_us"] <= figures["max_us"]
-
-
 def test_a_newer_key_takes_the_place_of_a_dead_one(rack) -> None:
     """A prepare was done, its answer was lost, and the controller ended the key."""
     rack["host1"].lend(2)

@@ -66,7 +66,7 @@ def test_the_calls_cross_the_bus(lending_conf, device) -> None:
                 api.revoke("host1", epoch=0, indexes=[0])
             assert api.prepare("host1", epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0]
             agent._agent.borrowing.link("host1", incarnation).write(0, MIB - 1, b"x")
-            assert api.get_borrowing("host1")["lenders"][0]["latency"]["accesses"] == 1
+            assert api.get_borrowing("host1")["lenders"][0]["allocations"] == {"allocation1": [0]}
             eventually(lambda: fake.reports[-1].borrowed["lenders"] != [])
             allocation = {
                 "allocation_uuid": "allocation1",
