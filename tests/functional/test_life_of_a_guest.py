@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from lxml import etree
 
 from pondstack.domain import errors
@@ -180,6 +181,7 @@ class Life(NovaWithAgents):
         raise NotImplementedError
 
 
+@pytest.mark.night
 class TestFake(NovaWithFakes, Life):
     """PondFakeDriver. Its guests do not outlive their compute, so that an evacuated host has none to destroy."""
 

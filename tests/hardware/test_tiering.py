@@ -165,6 +165,7 @@ def touched_until(process: Started, count: Callable[[], int], limit: int) -> int
     return left
 
 
+@pytest.mark.night
 def test_the_profiler_finds_what_a_process_uses(host: EmulatedHost, figures: Figures) -> None:
     with memory(host, WATCHED_MIB) as watched:
         watched.write(f"600 {HOT_MIB}\n")

@@ -1,16 +1,16 @@
 """A short run with real processes. Its seed is printed, and one command does the same again."""
 
-import random
 from pathlib import Path
 
 import pytest
 
+from tests.fixtures.seeds import by_night, seed
 from tests.robustness import network, report
 from tests.robustness.faults import CUT_BROKER, CUT_LEADER
 from tests.robustness.plan import Counts
 from tests.robustness.run import Options, run
 
-COUNTS = Counts(kills=5, pauses=2, others=1)
+COUNTS = Counts(kills=by_night(5, 2), pauses=by_night(2, 1), others=1)
 
 
 def test_a_plan_follows_from_its_seed() -> None:
@@ -35,8 +35,7 @@ def test_on_a_cluster_the_leader_dies_together_with_a_server(database: str) -> N
 
 def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
     """Kills, pauses and restarts under load: nothing lost, nothing twice, no write from an old epoch."""
-    seed = random.SystemRandom().randrange(1_000_000)
-    options = Options(seed, COUNTS)
+    options = Options(seed(20), COUNTS)
     print(f"the same again: {options.command}")
     result = run(options, tmp_path)
     table = report.rows(result.history, result.broken)
@@ -51,7 +50,7 @@ def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
 @pytest.mark.skipif(bool(network.missing()), reason=f"no network can be cut: {network.missing()}")
 def test_a_leader_cut_off_from_the_broker_alone_is_followed(tmp_path: Path) -> None:
     """Its database answers, so that it could renew its lease for ever; writes go on with the other controller."""
-    options = Options(random.SystemRandom().randrange(1_000_000), Counts(kills=0, pauses=0, others=0, cuts=1))
+    options = Options(seed(21), Counts(kills=0, pauses=0, others=0, cuts=1))
     print(f"the same again: {options.command}")
     result = run(options, tmp_path)
     table = report.rows(result.history, result.broken)
