@@ -22,7 +22,7 @@ from pondstack_rdma.verbs import handshake
 from pondstack_rdma.verbs.cm import Channel, ChannelType, Event, Identifier
 from pondstack_rdma.verbs.connection import Connection
 from pondstack_rdma.verbs.handshake import Welcome
-from pondstack_rdma.verbs.listener import Guest, Listener
+from pondstack_rdma.verbs.listener import AdmittedBorrower, Listener
 from pondstack_rdma.verbs.path import Path
 
 HERE = "127.0.0.1"
@@ -69,13 +69,13 @@ class Lender:
         self.listener = Listener(HERE, self._admit, threading.RLock())
         self.address = f"{HERE}:{self.listener.port}"
 
-    def _admit(self, request: bytes, path: Path) -> Guest:
+    def _admit(self, request: bytes, path: Path) -> AdmittedBorrower:
         if handshake.proof_in(request) != handshake.proof_in(handshake.request(TICKET)):
             raise WrongBorrower("not admitted " + "\U0001f984" * 60)
         pair: Any = Pair()
         self.pairs.append(pair)
         self.paths.append(path)
-        return Guest("host1", pair, min(path.reads, self._reads), WELCOME.pack())
+        return AdmittedBorrower("host1", pair, min(path.reads, self._reads), WELCOME.pack())
 
     def close(self) -> None:
         """End it."""

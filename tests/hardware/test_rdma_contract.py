@@ -19,7 +19,7 @@ from .rdma_hosts import one_host
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1200)]
 PYTEST = ["/opt/pondstack/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
-CONTRACT = [f"rdma/tests/{path.name}" for path in sorted((ROOT / "rdma/tests").glob("test_contract_*.py"))]
+CONTRACT = [f"rdma/tests/contract/{path.name}" for path in sorted((ROOT / "rdma/tests/contract").glob("test_*.py"))]
 CALLS = "pondstack/tests/rpc/test_bus_contract.py"
 CALLS_WITHOUT_BROKER = "rdma/tests/rpc/test_rpc.py"
 QUICK_CALLS = "values_errors or in_time or listens_again or ping"
@@ -36,6 +36,7 @@ def host(hardware: Hardware) -> Iterator[EmulatedHost]:
 
 def promises_held(host: EmulatedHost, tests: Sequence[str], broker: str = "") -> float:
     """Run tests inside the host, all of which must pass, without a skip; how many."""
+    assert tests
     done = host.run(
         [*PYTEST, "--rootdir", "/opt/code", "--timeout", str(ONE_TEST_SECONDS), *tests],
         env={
@@ -62,7 +63,7 @@ def test_the_contract_of_calls(host: EmulatedHost, rabbitmq: RabbitMQServer, fig
     broker = rabbitmq.transport_url("emulated-host").replace(LOOPBACK, OUTSIDE)
     whole = bool(os.environ.get(WHOLE))
     # The plugin has pytest know our package from where it is installed, not from the folder of these tests.
-    words = ["-p", "tests.fixtures.tiers", *([] if whole else ["-k", QUICK_CALLS]), CALLS]
+    words = ["-p", "pondstack.domain.errors", *([] if whole else ["-k", QUICK_CALLS]), CALLS]
     passed = promises_held(host, words, broker)
     if whole:
         passed += promises_held(host, ["-k", "verbs", CALLS_WITHOUT_BROKER])

@@ -15,7 +15,7 @@ from pondstack_rdma.errors import TransportGone
 from pondstack_rdma.model import Key, Operation, Read, Region, Ticket, Write
 from pondstack_rdma.verbs import VerbsTransport, handshake
 from pondstack_rdma.verbs.connection import Connection
-from pondstack_rdma.verbs.link import VerbsLink, Window
+from pondstack_rdma.verbs.link import RemoteRegion, VerbsLink
 from pondstack_rdma.verbs.requester import Request, Requester
 from pondstack_rdma.verbs.status import REFUSALS
 
@@ -79,7 +79,7 @@ class Borrowing:
             self._link.open(key)
 
     def windows(self) -> list[tuple[int, ...]]:
-        """Return what the device knows the open regions by: the fields of each Window."""
+        """Return what the device knows the open regions by: the fields of each RemoteRegion."""
         return [tuple(window) for window in self._link._windows.values()]
 
     def write_all(self, keys: Sequence[Key], seed: int, part: int = 0, parts: int = 1) -> float:
@@ -136,7 +136,7 @@ class Borrowing:
         for _ in range(rounds):
             with self._connect() as link:
                 link.open(key)
-                kind, window, length = forged(dice, link._windows[key], Window(*foreign), Window(*revoked))
+                kind, window, length = forged(dice, link._windows[key], RemoteRegion(*foreign), RemoteRegion(*revoked))
                 is_read = dice.choice((True, False))
                 request = Request(is_read, window.address, window.rkey, memoryview(bytearray(b"\xff" * length)))
                 done, status = link._requester.carry_out([request], time.monotonic() + self._seconds)
@@ -182,7 +182,9 @@ class Waiting:
         return bool(select.select([self._connection], [], [], within)[0])
 
 
-def forged(dice: random.Random, own: Window, foreign: Window, revoked: Window) -> tuple[str, Window, int]:
+def forged(
+    dice: random.Random, own: RemoteRegion, foreign: RemoteRegion, revoked: RemoteRegion
+) -> tuple[str, RemoteRegion, int]:
     """Draw a forged access: its kind, address and key in a window, and its length."""
     length = dice.choice((1, 8, 4096, 65536))
     inside = dice.randrange(own.size_bytes - length)
