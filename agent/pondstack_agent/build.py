@@ -9,9 +9,9 @@ from oslo_config import cfg
 
 from pondstack.rpc.bounded import BoundedCalls
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.borrowing.build import build_borrowing
-from pondstack_agent.borrowing.pages import Pages
+from pondstack_agent.borrower.borrower import Borrower
+from pondstack_agent.borrower.build import build_borrower
+from pondstack_agent.borrower.pages import Pages
 from pondstack_agent.controller_link import controller_link
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.endpoint import AgentEndpoint
@@ -48,7 +48,7 @@ class Agent:
     reporter: Reporter
     tiering: Tiering
     lending: Lending | None = None
-    borrowing: Borrowing | None = None
+    borrower: Borrower | None = None
     """None: [lending] transport is empty."""
     remote: RemoteMemory | None = None
 
@@ -106,18 +106,18 @@ def build_agent(
     )
     nodes = HostNodes()
     room = LocalRoom(nodes.free_mib, conf.agent.mitigation_headroom_mib)
-    lending = borrowing = remote_memory = None
+    lending = borrower = remote_memory = None
     if conf.lending.transport:
         remote = remote or executor
         to_lend = HostRoom.from_conf(conf, lambda: room.reserved_mib + growth_mib(), meminfo)
         lending = build_lending(conf, link, epoch, remote, records, clock, to_lend, sequence)
         if pages is not None:
-            borrowing = build_borrowing(conf, link, epoch, remote, records, clock, pages)
+            borrower = build_borrower(conf, link, epoch, remote, records, clock, pages)
         else:
             borrowers = build_consumers(conf, records, clock)
             stores = build_stores(conf, borrowers, records, clock)
-            borrowing = build_borrowing(conf, link, epoch, remote, records, clock, stores)
-            remote_memory = build_remote(conf, borrowers, stores, link, borrowing, epoch, remote)
+            borrower = build_borrower(conf, link, epoch, remote, records, clock, stores)
+            remote_memory = build_remote(conf, borrowers, stores, link, borrower, epoch, remote)
     reporter = Reporter(
         host=host,
         pools=pools,
@@ -127,7 +127,7 @@ def build_agent(
         controller=link,
         tiering=tiering,
         lending=lending,
-        borrowing=borrowing,
+        borrower=borrower,
     )
     mitigations = Mitigations(
         entries=Entries(records(state_dir / "mitigations"), clock),
@@ -160,4 +160,4 @@ def build_agent(
         consumers=consumers,
         allocations=allocations,
     )
-    return Agent(endpoint, housekeeper, reporter, tiering, lending, borrowing, remote_memory)
+    return Agent(endpoint, housekeeper, reporter, tiering, lending, borrower, remote_memory)

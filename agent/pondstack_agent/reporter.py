@@ -9,7 +9,7 @@ from oslo_log import log
 from pondstack.domain.errors import PondError
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Report
-from pondstack_agent.borrowing.borrowing import Borrowing
+from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.lending import Lending
@@ -34,7 +34,7 @@ class Reporter:
         controller: ControllerAPI,
         tiering: Tiering,
         lending: Lending | None = None,
-        borrowing: Borrowing | None = None,
+        borrower: Borrower | None = None,
     ) -> None:
         self._host = host
         self._pools = pools
@@ -44,7 +44,7 @@ class Reporter:
         self._controller = controller
         self._tiering = tiering
         self._lending = lending
-        self._borrowing = borrowing
+        self._borrower = borrower
         self._lock = threading.Lock()
         self._trouble = ""
         self.known_pools: dict[str, Any] | None = None
@@ -68,7 +68,7 @@ class Reporter:
                 stuck=self._pools.stuck(),
                 tiering=self._tiering.report(),
                 lending=self._lending.report() if self._lending else None,
-                borrowed=self._borrowing.report() if self._borrowing else None,
+                borrowed=self._borrower.report() if self._borrower else None,
             )
 
     def heartbeat(self) -> bool:

@@ -15,7 +15,7 @@ from pondstack.domain.errors import PondError
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.bounded import BoundedCalls
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.borrowing.endpoint import BorrowingEndpoint
+from pondstack_agent.borrower.endpoint import BorrowerEndpoint
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.controller_link import controller_link
 from pondstack_agent.lending.endpoint import LendingEndpoint
@@ -63,8 +63,8 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             conf, controller, self._executor, calls=calls, mitigating=self._mitigating, remote=self._remote
         )
         agent.housekeeper.recover()
-        if agent.borrowing is not None:
-            agent.borrowing.recover()
+        if agent.borrower is not None:
+            agent.borrower.recover()
         if agent.remote is not None:
             agent.remote.recover()
         agent.tiering.start()
@@ -75,7 +75,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             [
                 agent.endpoint,
                 LendingEndpoint(agent.lending),
-                BorrowingEndpoint(agent.borrowing, agent.remote.views if agent.remote else None),
+                BorrowerEndpoint(agent.borrower, agent.remote.views if agent.remote else None),
                 RemoteEndpoint(agent.remote),
             ],
         )
@@ -110,8 +110,6 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         if self._remote is not None:
             self._remote.shutdown(wait=graceful)
         if self._agent is not None:
-            if self._agent.borrowing is not None:
-                self._agent.borrowing.stop()
             self._agent.tiering.stop()
         if self._done is not None:
             self._done.set()
@@ -132,7 +130,7 @@ def _heartbeat(conf: cfg.ConfigOpts, agent: Agent) -> Any:
             agent.reporter.heartbeat()
             agent.housekeeper.tidy(conf.agent.unanswered_attach_seconds, conf.agent.operation_memory_seconds)
             agent.tiering.maintain()
-            for side in (agent.lending, agent.borrowing):
+            for side in (agent.lending, agent.borrower):
                 if side is not None:
                     side.maintain(conf.agent.operation_memory_seconds)
             if agent.remote is not None:

@@ -90,14 +90,7 @@ OPTS = [
         default=1.0,
         min=0.01,
         max=60.0,
-        help="How long, in seconds, a borrower waits for one access of a lender's memory, or for a connection.",
-    ),
-    cfg.FloatOpt(
-        "reconnect_seconds",
-        default=60.0,
-        min=1.0,
-        max=3600.0,
-        help="Longest time in seconds between two attempts to connect to a lender; the first ones follow sooner.",
+        help="How long, in seconds, a page store waits for one access of a lender's memory, or for a connection.",
     ),
 ]
 

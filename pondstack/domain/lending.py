@@ -27,7 +27,7 @@ class LenderKind(StrEnum):
     ACTIVE = "active"
     """A host with guests, awake: keys are made on demand."""
     ZOMBIE = "zombie"
-    """A host that was emptied, and sleeps while its memory serves: keys are made, and opened, before."""
+    """A host that was emptied, and sleeps while its memory serves: keys are made before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,7 +225,7 @@ class Buffers:
     def acknowledge(
         self, operation_id: str, allocation_uuid: str, host: str, opened: Sequence[tuple[str, int]] = ()
     ) -> None:
-        """The borrower has opened the keys: ASSIGNING becomes ONLINE, all or none.
+        """The borrower has the keys: ASSIGNING becomes ONLINE, all or none.
 
         `opened`: those it is going to use, (incarnation, index) each. Raises NotFound, Conflict when one of them is the
         allocation's no more, and IllegalTransition when a buffer is on its way back or lost.

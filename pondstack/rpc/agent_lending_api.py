@@ -102,10 +102,10 @@ class AgentLendingAPI(ABC):
         allocation_uuid: str = "",
         incarnation: str = "",
     ) -> list[int]:
-        """Have a borrower connect and open keys, all or none; `ticket` and `keys` of `export`. Idempotent.
+        """Have a borrower note keys, all or none; `ticket` and `keys` of `export`. Idempotent.
 
-        Returns the buffers. Raises StaleEpoch, BadRequest, Conflict (revoked, held otherwise, or given back before),
-        Unavailable (the lender does not answer).
+        Returns the buffers. Raises StaleEpoch, BadRequest, Conflict (held otherwise, or given back before). An agent of
+        before also opens them, and raises Conflict for a revoked one, Unavailable when the lender does not answer.
         """
         return self._indexes(
             host,
@@ -136,7 +136,7 @@ class AgentLendingAPI(ABC):
         )
 
     def get_borrowing(self, host: str) -> dict[str, Any]:
-        """Return what a host borrows, with latencies: see doc/source/admin/lending.md."""
+        """Return what a host borrows: see doc/source/admin/lending.md."""
         return self._lent(host, "get_borrowing")
 
     def _lent(self, host: str, method: str, **arguments: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Buffers for a consumer: asked of the controller, opened at their lenders, acknowledged; or given back again.
+"""Buffers for a consumer: asked of the controller, taken with their keys, acknowledged; or given back again.
 
 Each step is on disk before it is taken, and may be taken twice: the controller answers the same operation id the same.
 """
@@ -12,7 +12,7 @@ from oslo_log import log
 from pondstack.domain.errors import BufferShortage, Conflict, PondError, Unavailable
 from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.borrowing.borrowing import Borrowing
+from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers
 
@@ -26,10 +26,10 @@ class BorrowRequests:
     """The requests of one host to the controller."""
 
     def __init__(
-        self, host: str, consumers: Consumers, controller: ControllerAPI, borrowing: Borrowing, epoch: EpochGuard
+        self, host: str, consumers: Consumers, controller: ControllerAPI, borrower: Borrower, epoch: EpochGuard
     ) -> None:
         self._host, self._consumers, self._controller = host, consumers, controller
-        self._borrowing, self._epoch = borrowing, epoch
+        self._borrower, self._epoch = borrower, epoch
 
     def carry(self, mine: Consumer, borrow: Borrow) -> Consumer:
         """Take a request to its end: OPEN, or dropped when there was nothing; the consumer as it is now.
@@ -42,7 +42,7 @@ class BorrowRequests:
             given = self._ask(mine, borrow)
         except Unavailable:
             raise
-        except Conflict:  # it was given before, and taken back; keys of it may be open here
+        except Conflict:  # it was given before, and taken back; keys of it may be here
             self._consumers.change(mine, borrow, state=BorrowState.UNDOING)
             raise
         except PondError:
@@ -50,21 +50,21 @@ class BorrowRequests:
             raise
         if not given["buffers"]:
             return self._consumers.drop(mine, borrow)
-        # Before any key is opened: who owns the pages is looked up by the allocation.
+        # Before any key is taken: who owns the pages is looked up by the allocation.
         mine, borrow = self._consumers.change(mine, borrow, allocation_uuid=given["allocation_uuid"])
-        failed = self._open(borrow.allocation_uuid, given)
+        failed = self._take(borrow.allocation_uuid, given)
         if failed and (mine.guaranteed or len(failed) == len(_places(given))):
             self._consumers.change(mine, borrow, state=BorrowState.UNDOING)
             raise Unavailable(f"lenders do not give their buffers: {'; '.join(sorted(set(failed.values())))}")
         for place in failed:
             self._let_go(borrow, place, _places(given)[place])
-        opened = {place: indexes for place, indexes in _places(given).items() if place not in failed}
+        taken = {place: indexes for place, indexes in _places(given).items() if place not in failed}
         try:
             self._controller.acknowledge_borrowed(
                 operation_id=_derived(borrow, "open"),
                 allocation_uuid=borrow.allocation_uuid,
                 host=self._host,
-                opened=[(incarnation, index) for (_, incarnation), indexes in opened.items() for index in indexes],
+                opened=[(incarnation, index) for (_, incarnation), indexes in taken.items() for index in indexes],
             )
         except Conflict:  # some were asked back while their keys were on the way
             self._consumers.change(mine, borrow, state=BorrowState.UNDOING)
@@ -81,12 +81,12 @@ class BorrowRequests:
                 LOG.debug("Nothing is left of operation %s at the controller", borrow.operation_id)
         if given["buffers"] and not borrow.allocation_uuid:
             mine, borrow = self._consumers.change(mine, borrow, allocation_uuid=given["allocation_uuid"])
-        held = self._borrowing.held(borrow.allocation_uuid) if borrow.allocation_uuid else {}
+        held = self._borrower.held(borrow.allocation_uuid) if borrow.allocation_uuid else {}
         for (lender, incarnation), indexes in held.items():
-            self._borrowing.let_go(borrow.allocation_uuid, lender, incarnation, indexes)
+            self._borrower.let_go(borrow.allocation_uuid, lender, incarnation, indexes)
         for place, indexes in _places(given).items():
-            if unopened := sorted(set(indexes) - set(held.get(place, ()))):
-                self._let_go(borrow, place, unopened)
+            if untaken := sorted(set(indexes) - set(held.get(place, ()))):
+                self._let_go(borrow, place, untaken)
         return mine if held else self._consumers.drop(mine, borrow)
 
     def _ask(self, mine: Consumer, borrow: Borrow) -> dict[str, Any]:
@@ -100,24 +100,24 @@ class BorrowRequests:
         )
         return self._controller.borrow(borrow.operation_id, request)
 
-    def _open(self, allocation_uuid: str, given: Mapping[str, Any]) -> dict[Place, str]:
-        """Open the keys of each lender; why those failed that did."""
+    def _take(self, allocation_uuid: str, given: Mapping[str, Any]) -> dict[Place, str]:
+        """Take the keys of each lender; why those failed that did."""
         failed: dict[Place, str] = {}
         for (lender, incarnation), indexes in _places(given).items():
             try:
-                self._open_one(allocation_uuid, lender, incarnation, indexes, given["lenders"].get(lender))
+                self._take_one(allocation_uuid, lender, incarnation, indexes, given["lenders"].get(lender))
             except PondError as error:
                 LOG.warning("Lender %s was to give %d buffers and does not: %s", lender, len(indexes), error)
                 failed[lender, incarnation] = error.message
         return failed
 
-    def _open_one(
+    def _take_one(
         self, allocation_uuid: str, lender: str, incarnation: str, indexes: list[int], made: Mapping[str, Any] | None
     ) -> None:
-        if made is None:  # it sleeps: its keys were opened before
-            self._borrowing.adopt(allocation_uuid, lender, incarnation, indexes)
+        if made is None:  # it sleeps: its keys came before
+            self._borrower.adopt(allocation_uuid, lender, incarnation, indexes)
             return
-        self._borrowing.prepare(
+        self._borrower.prepare(
             epoch=self._epoch.seen,
             lender=lender,
             ticket=made["ticket"],
@@ -127,7 +127,7 @@ class BorrowRequests:
         )
 
     def _let_go(self, borrow: Borrow, place: Place, indexes: Iterable[int]) -> None:
-        """Tell the controller of buffers that were never opened here."""
+        """Tell the controller of buffers that were never taken here."""
         lender, incarnation = place
         self._controller.release_buffers(
             operation_id=_derived(borrow, f"unopened {place} {sorted(indexes)}"),

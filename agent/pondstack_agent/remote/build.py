@@ -6,8 +6,8 @@ from pathlib import Path
 from oslo_config import cfg
 
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.borrowing.records import Store
+from pondstack_agent.borrower.borrower import Borrower
+from pondstack_agent.borrower.records import Store
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor
 from pondstack_agent.records import Records
@@ -52,7 +52,7 @@ def build_remote(
     consumers: Consumers,
     stores: PageStores,
     controller: ControllerAPI,
-    borrowing: Borrowing,
+    borrower: Borrower,
     epoch: EpochGuard,
     executor: Executor,
 ) -> RemoteMemory:
@@ -61,8 +61,8 @@ def build_remote(
     return RemoteMemory(
         consumers=consumers,
         stores=stores,
-        asking=BorrowRequests(conf.host, consumers, controller, borrowing, epoch),
-        borrowing=borrowing,
+        asking=BorrowRequests(conf.host, consumers, controller, borrower, epoch),
+        borrower=borrower,
         executor=executor,
         mirror_folder=Path(own.mirror_folder),
         mirror_mib=own.mirror_mib,

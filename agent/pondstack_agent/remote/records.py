@@ -1,7 +1,7 @@
 """Who borrows memory on this host, on disk: what was asked of the controller, so that a restarted agent goes on.
 
 consumer  ASKING (its caller waits) -> ACTIVE -> ENDING (released; what was borrowed goes back) -> forgotten
-borrow    ASKED (of the controller) -> OPEN (keys are open, the controller knows) -> forgotten, once nothing is left
+borrow    ASKED (of the controller) -> OPEN (keys are here, the controller knows) -> forgotten, once nothing is left
           any -> UNDOING (it goes back) -> forgotten
 """
 

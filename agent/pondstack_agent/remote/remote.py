@@ -8,7 +8,7 @@ from uuid import UUID
 from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, PondError, Unavailable
-from pondstack_agent.borrowing.borrowing import Borrowing
+from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.executor import Executor
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.pagestore.exporter import SOCKET
@@ -20,7 +20,7 @@ LOG = log.getLogger(__name__)
 
 
 class RemoteMemory:
-    """Of one agent. Locks: a consumer's, and within it those of Borrowing."""
+    """Of one agent. Locks: a consumer's, and within it those of Borrower."""
 
     def __init__(
         self,
@@ -28,14 +28,14 @@ class RemoteMemory:
         consumers: Consumers,
         stores: PageStores,
         asking: BorrowRequests,
-        borrowing: Borrowing,
+        borrower: Borrower,
         executor: Executor,
         mirror_folder: Path,
         mirror_mib: int,
         buffer_mib: int,
         grow_seconds: float,
     ) -> None:
-        self._consumers, self._stores, self._asking, self._borrowing = consumers, stores, asking, borrowing
+        self._consumers, self._stores, self._asking, self._borrower = consumers, stores, asking, borrower
         self._executor, self._folder = executor, mirror_folder
         self._mirror_mib, self._buffer_mib, self._grow_seconds = mirror_mib, buffer_mib, grow_seconds
         self._locks = NamedLocks()
@@ -162,9 +162,9 @@ class RemoteMemory:
         for name, indexes in self._stores.keep(mine).items():
             lender, _, incarnation = name.rpartition("@")
             for allocation_uuid in sorted(mine.allocations):
-                held = self._borrowing.held(allocation_uuid).get((lender, incarnation), [])
+                held = self._borrower.held(allocation_uuid).get((lender, incarnation), [])
                 if gone := sorted(set(held) & set(indexes)):
-                    self._borrowing.let_go(allocation_uuid, lender, incarnation, gone)
+                    self._borrower.let_go(allocation_uuid, lender, incarnation, gone)
         mine = self._now(mine)
         now = self._consumers.clock()
         if now >= self._asked_at.get(mine.consumer_uuid, 0.0) + self._grow_seconds:
@@ -193,7 +193,7 @@ class RemoteMemory:
 
     def _drop_empty(self, mine: Consumer) -> None:
         for borrow in mine.borrows.values():
-            if borrow.state == BorrowState.OPEN and not self._borrowing.held(borrow.allocation_uuid):
+            if borrow.state == BorrowState.OPEN and not self._borrower.held(borrow.allocation_uuid):
                 mine = self._consumers.drop(mine, borrow)
 
     def _end(self, mine: Consumer) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 from oslo_log import log
 
 from pondstack.domain.errors import PondError, Unavailable
-from pondstack_agent.borrowing.link import LenderLink
-from pondstack_agent.borrowing.records import Held, Store, name_of
+from pondstack_agent.borrower.records import Held, Store
 from pondstack_agent.pagestore.client import StoreClient, StoreGone
 from pondstack_agent.pagestore.settings import StoreSettings
 from pondstack_agent.remote.records import Consumer, Consumers, State
@@ -35,7 +34,7 @@ class StoreTemplate:
 
 
 class PageStores:
-    """Implements borrowing.pages.Pages. `borrowed`: what this host has of lenders, to be read only."""
+    """Implements borrower.pages.Pages. `borrowed`: what this host has of lenders, to be read only."""
 
     def __init__(
         self, making: StoreTemplate, consumers: Consumers, borrowed: Store, clock: Callable[[], float] = time.monotonic
@@ -87,22 +86,21 @@ class PageStores:
 
     # As owner of the pages
 
-    def arrived(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def arrived(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Have the owner's page store use buffers; if it does not answer, `keep` comes to it."""
         mine = self._consumers.owner_of(allocation_uuid)
         if mine is None or mine.state == State.ENDING:
             return  # promised to this host, and nobody's yet; or going back
         try:
-            self._tell(self.client(mine), self._borrowed.get(link.lender, link.incarnation), indexes)
+            self._tell(self.client(mine), held, indexes)
         except PondError as error:
-            LOG.info("The page store of consumer %s is told of %s later: %s", mine.consumer_uuid, link.lender, error)
+            LOG.info("The page store of consumer %s is told of %s later: %s", mine.consumer_uuid, held.lender, error)
 
-    def leave(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def leave(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Have the owner's page store stop using buffers, and wait for it. Raises Unavailable: they are in use."""
         mine = self._consumers.owner_of(allocation_uuid)
         if mine is None:
             return
-        held = self._borrowed.get(link.lender, link.incarnation)
         numbers = {index: held.buffers[index].key.number for index in indexes if index in held.buffers}
         making, client = self._making, self.client(mine)
         ends = self._clock() + making.leave_seconds + making.timeout_seconds
@@ -113,15 +111,15 @@ class PageStores:
                 return  # its next process does not get what is leaving
             numbers = {index: numbers[index] for index in left}
             if numbers and self._clock() > ends:
-                raise Unavailable(f"{len(numbers)} buffers of lender {link.lender} are in use; see the mirror's disk")
+                raise Unavailable(f"{len(numbers)} buffers of lender {held.lender} are in use; see the mirror's disk")
 
-    def lost(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def lost(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Have the owner's page store look for itself: it has a link of its own."""
         del indexes
         mine = self._consumers.owner_of(allocation_uuid)
         if mine is not None:
             try:
-                self.client(mine).lost(name_of(link.lender, link.incarnation))
+                self.client(mine).lost(held.name)
             except PondError as error:
                 LOG.debug("The page store of consumer %s notices by itself: %s", mine.consumer_uuid, error)
 

@@ -17,8 +17,8 @@ from oslo_config import cfg
 from pondstack.conf import agent as agent_conf
 from pondstack.domain.errors import PondError
 from pondstack.domain.units import MIB
-from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.borrowing.link import LenderLink
+from pondstack_agent.borrower.borrower import Borrower
+from pondstack_agent.borrower.records import Held
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.helper.lock import lock_held, pid_of
@@ -27,6 +27,7 @@ from pondstack_rack.wait import wait_until
 from tests.fixtures.fake_controller import FakeController
 
 from ..conftest import Later
+from .links import LenderLink
 
 TOTAL_MIB = 65536
 DEADLINE_SECONDS = 60.0
@@ -39,15 +40,15 @@ class Owner:
     told: list[tuple[str, str, list[int]]] = field(default_factory=list)
     stays: PondError | None = None
 
-    def arrived(self, allocation_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
+    def arrived(self, allocation_uuid: str, _held: Held, indexes: Sequence[int]) -> None:
         self.told.append(("arrived", allocation_uuid, list(indexes)))
 
-    def leave(self, allocation_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
+    def leave(self, allocation_uuid: str, _held: Held, indexes: Sequence[int]) -> None:
         if self.stays:
             raise self.stays
         self.told.append(("leave", allocation_uuid, list(indexes)))
 
-    def lost(self, allocation_uuid: str, _link: LenderLink, indexes: Sequence[int]) -> None:
+    def lost(self, allocation_uuid: str, _held: Held, indexes: Sequence[int]) -> None:
         self.told.append(("lost", allocation_uuid, list(indexes)))
 
 
@@ -61,6 +62,7 @@ class Host:
     available_mib: int = TOTAL_MIB
     growth_mib: int = 0
     owner: Owner = field(default_factory=Owner)
+    links: dict[tuple[str, str], LenderLink] = field(default_factory=dict)
     later: Later = field(init=False)
     agent: Agent = field(init=False)
 
@@ -80,7 +82,7 @@ class Host:
             growth_mib=lambda: self.growth_mib,
             pages=self.owner,
         )
-        self.borrowing.recover()
+        self.borrower.recover()
         self.later.run()
 
     @property
@@ -89,9 +91,9 @@ class Host:
         return self.agent.lending
 
     @property
-    def borrowing(self) -> Borrowing:
-        assert self.agent.borrowing
-        return self.agent.borrowing
+    def borrower(self) -> Borrower:
+        assert self.agent.borrower
+        return self.agent.borrower
 
     @property
     def pid(self) -> int:
@@ -112,14 +114,16 @@ class Host:
     def beat(self) -> None:
         """One turn of the heartbeat's thread, and what it starts in the background."""
         self.agent.reporter.heartbeat()
-        for side in (self.lending, self.borrowing):
+        for side in (self.lending, self.borrower):
             side.maintain(3600.0)
         self.later.run()
 
     def link(self, lender: str, incarnation: str) -> LenderLink:
-        found = self.borrowing.link(lender, incarnation)
-        assert found
-        return found
+        """Return the link of whoever owns the pages here; the same one while this host lives."""
+        name = lender, incarnation
+        if name not in self.links:
+            self.links[name] = LenderLink(self.conf, self.borrower, *name)
+        return self.links[name]
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
@@ -141,7 +145,8 @@ class Host:
 
     def end(self) -> None:
         """Leave nothing behind."""
-        self.borrowing.stop()
+        for link in self.links.values():
+            link.close()
         with contextlib.suppress(OSError, ValueError, KeyError):
             if b"pondstack_agent.lending" in Path(f"/proc/{self.pid}/cmdline").read_bytes():
                 self.kill()
@@ -179,9 +184,9 @@ class Rack:
     def borrow_buffers(
         self, indexes: Sequence[int], lender: str = "host1", borrower: str = "host2", allocation: str = "allocation1"
     ) -> str:
-        """Export buffers and have them opened, as the controller does; returns the lender's incarnation."""
+        """Export buffers and have them noted, as the controller does; returns the lender's incarnation."""
         answer = self[lender].lending.export(epoch=1, indexes=indexes, borrower=borrower)
-        self[borrower].borrowing.prepare(epoch=1, lender=lender, allocation_uuid=allocation, **answer)
+        self[borrower].borrower.prepare(epoch=1, lender=lender, allocation_uuid=allocation, **answer)
         incarnation: str = answer["incarnation"]
         return incarnation
 

@@ -15,6 +15,7 @@ from pondstack_agent.service import AgentService
 from tests.fixtures.fake_controller import FakeController
 
 from ..test_service import eventually, expected, serving
+from .links import LenderLink
 
 
 @contextlib.contextmanager
@@ -65,7 +66,9 @@ def test_the_calls_cross_the_bus(lending_conf, device) -> None:
             with pytest.raises(StaleEpoch):
                 api.revoke("host1", epoch=0, indexes=[0])
             assert api.prepare("host1", epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0]
-            agent._agent.borrowing.link("host1", incarnation).write(0, MIB - 1, b"x")
+            link = LenderLink(lending_conf, agent._agent.borrower, "host1", incarnation)
+            link.write(0, MIB - 1, b"x")
+            link.close()
             assert api.get_borrowing("host1")["lenders"][0]["allocations"] == {"allocation1": [0]}
             eventually(lambda: fake.reports[-1].borrowed["lenders"] != [])
             allocation = {
@@ -77,7 +80,7 @@ def test_the_calls_cross_the_bus(lending_conf, device) -> None:
             api.give_back("host1", epoch=1, **allocation)
             eventually(lambda: list(fake.released_buffers.values()) == [{"host": "host1", **allocation}])
             assert api.revoke("host1", epoch=1, indexes=[0], incarnation=incarnation) == [0]
-            # A key that died: an error of the transport comes as what it is of the one tree.
+            # A key that died with what was given back.
             with pytest.raises(Conflict):
                 api.prepare("host1", epoch=1, lender="host1", allocation_uuid="allocation2", **answer)
             api.reclaim("host1", epoch=1, operation_id="op2", mib=2, seconds=0.0)

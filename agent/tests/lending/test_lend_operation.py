@@ -139,7 +139,7 @@ def test_looks_do_not_pile_up_behind_a_long_lend(rack) -> None:
     host = rack["host1"]
     for _ in range(5):
         host.lending.maintain(3600.0)
-        host.borrowing.maintain(3600.0)
+        host.borrower.maintain(3600.0)
     assert len(host.later.waiting) == 2
 
 
@@ -162,15 +162,15 @@ def test_an_old_controller_is_refused(rack) -> None:
     host = rack["host1"]
     host.lend(1)
     call(host.agent.endpoint.report, epoch=5)
-    lending, borrowing = host.lending, host.borrowing
+    lending, borrower = host.lending, host.borrower
     commands = [
         lambda: lending.lend(epoch=4, operation_id="x", mib=1, kind="active"),
         lambda: lending.reclaim(epoch=4, operation_id="x", mib=1),
         lambda: lending.export(epoch=4, indexes=[0], borrower="host2"),
         lambda: lending.revoke(epoch=4, indexes=[0]),
         lambda: lending.withdraw(epoch=4, indexes=[0]),
-        lambda: borrowing.prepare(epoch=4, lender="host2", ticket={}, keys={}),
-        lambda: borrowing.give_back(epoch=4, allocation_uuid="l", lender="host2", indexes=[0]),
+        lambda: borrower.prepare(epoch=4, lender="host2", ticket={}, keys={}),
+        lambda: borrower.give_back(epoch=4, allocation_uuid="l", lender="host2", indexes=[0]),
     ]
     for command in commands:
         with pytest.raises(StaleEpoch):
@@ -201,5 +201,5 @@ def test_the_report_has_both_sides(rack) -> None:
     borrowed = rack["host2"].agent.reporter.report().borrowed
     assert borrowed
     [lender] = borrowed["lenders"]
-    assert (lender["lender"], lender["incarnation"], lender["up"]) == ("host1", incarnation, True)
+    assert (lender["lender"], lender["incarnation"]) == ("host1", incarnation)
     assert lender["allocations"] == {"allocation1": [0, 1]}

@@ -18,7 +18,7 @@ def test_memory_goes_there_and_back(rack) -> None:
     assert offer["buffers"] == [{"index": index, "offset_mib": index} for index in range(3)]
 
     answer = json.loads(json.dumps(lender.lending.export(epoch=1, indexes=[0, 2], borrower="host2")))
-    assert borrower.borrowing.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0, 2]
+    assert borrower.borrower.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0, 2]
     link, data = borrower.link("host1", lent["incarnation"]), os.urandom(MIB)
     read = bytearray(MIB)
     link.write(2, 0, data)
@@ -26,11 +26,11 @@ def test_memory_goes_there_and_back(rack) -> None:
     assert read == data
 
     gone = {"allocation_uuid": "allocation1", "lender": "host1", "incarnation": lent["incarnation"], "indexes": [0, 2]}
-    assert borrower.borrowing.give_back(epoch=1, **gone) == []
+    assert borrower.borrower.give_back(epoch=1, **gone) == []
     borrower.later.run()
     assert borrower.owner.told == [("arrived", "allocation1", [0, 2]), ("leave", "allocation1", [0, 2])]
     assert list(rack.controller.released_buffers.values()) == [{"host": "host2", **gone}]
-    assert borrower.borrowing.give_back(epoch=1, **gone) == [0, 2]
+    assert borrower.borrower.give_back(epoch=1, **gone) == [0, 2]
     with pytest.raises(PondError):
         link.read_into(2, 0, read)
 

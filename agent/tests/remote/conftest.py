@@ -147,10 +147,10 @@ class Agents:
         return self._hosts[host].lending.revoke(**arguments)
 
     def prepare(self, host: str, **arguments: Any) -> list[int]:
-        return self._hosts[host].borrowing.prepare(**arguments)
+        return self._hosts[host].borrower.prepare(**arguments)
 
     def give_back(self, host: str, **arguments: Any) -> list[int]:
-        return self._hosts[host].borrowing.give_back(**arguments)
+        return self._hosts[host].borrower.give_back(**arguments)
 
 
 @dataclass
@@ -172,7 +172,7 @@ class RemoteHost(Host):
             growth_mib=lambda: 0,
             records=lambda folder: FusedRecords(folder, self.fuse),
         )
-        self.borrowing.recover()
+        self.borrower.recover()
         self.remote.recover()
         self.later.run()
 

@@ -29,7 +29,6 @@ def killed_at(host, step, work):
     try:
         work()
     except Killed:
-        host.borrowing.stop()
         host.restart()
         return True
     finally:
@@ -45,7 +44,7 @@ def settled(rack):
 
 
 def held(rack):
-    lenders = rack.borrower.borrowing.get_borrowing()["lenders"]
+    lenders = rack.borrower.borrower.get_borrowing()["lenders"]
     return {
         (each["lender"], each["incarnation"], index)
         for each in lenders

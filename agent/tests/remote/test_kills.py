@@ -93,7 +93,6 @@ def test_agents_lenders_and_page_stores_are_killed(rack) -> None:
         finally:
             host.fuse.left = 0
         if what == "agent":
-            host.borrowing.stop()
             host.restart()
         rack.turn(2)
         load.stop()

@@ -136,7 +136,6 @@ def test_a_frozen_lender_serves_on_while_the_agent_restarts(lent) -> None:
     assert wait_until(lambda: where(host)["room"] == 1024, DEADLINE_SECONDS)
     fill(host)
     with lent["host1"].frozen():
-        host.borrowing.stop()
         host.restart()
         check(host)
         assert host.view()["store"]["counts"]["mirror_reads"] == 0
@@ -156,27 +155,53 @@ def test_a_killed_page_store_comes_back_with_what_was_flushed(lent) -> None:
     check(host)
 
 
-def test_buffers_of_a_sleeping_lender(rack) -> None:
-    """Their keys were opened beforehand: nobody asks the lender for any."""
-    host = rack.borrower
-    rack["host1"].lend(2, kind="zombie")
+def test_the_mirror_serves_for_a_lender_that_sleeps(rack, caplog) -> None:
+    """Its buffers were promised beforehand, so that it is asked for nothing; it lets no page store in, either."""
+    host, lender = rack.borrower, rack["host1"]
+    lender.lend(2, kind="zombie")
     rack.controller.settler.run()
     host.later.run()
-    export, asked = rack["host1"].lending.export, []
-    rack["host1"].lending.export = lambda **given: asked.append(given) or export(**given)
-    view = host.alloc(2)
-    assert (view["borrowed_mib"], asked) == (2, [])
-    assert wait_until(lambda: where(host)["room"] == 512, DEADLINE_SECONDS)
+    with lender.frozen():
+        view = host.alloc(2)
+        assert (view["state"], view["borrowed_mib"]) == ("active", 2)
+        assert "the mirror serves the pages on the 2 buffers" in caplog.text
+        with host.reader() as reader:
+            for page in PAGES[:100]:
+                reader.write(page, content(page, 1))
+            reader.flush()
+            assert [page for page in PAGES[:100] if reader.read(page) != content(page, 1)] == []
+        seen = host.view()["store"]
+        assert [each["state"] for each in seen["lenders"]] == ["down"]
+        assert (seen["pages"]["room"], seen["pages"]["remote"], seen["pages"]["mirror_only"]) == (0, 0, 100)
+        host.beat()
+        assert host.view()["borrowed_mib"] == 2
+    assert wait_until(lambda: where(host)["remote"] == 100, DEADLINE_SECONDS)
     with host.reader() as reader:
+        assert [page for page in PAGES[:100] if reader.read(page) != content(page, 1)] == []
+    assert host.release()
+    lender.lend(2, operation="awake")
+    rack.turn(3)
+    assert rack.free()
+
+
+def test_what_was_opened_serves_on_while_its_lender_sleeps(rack) -> None:
+    host, lender = rack.borrower, rack["host1"]
+    lender.lend(2, kind="zombie")
+    rack.controller.settler.run()
+    host.later.run()
+    assert host.alloc(2)["borrowed_mib"] == 2
+    assert wait_until(lambda: where(host)["room"] == 512, DEADLINE_SECONDS)
+    with lender.frozen(), host.reader() as reader:
         reader.write(0, content(0, 1))
         assert reader.read(0) == content(0, 1)
-    assert where(host)["remote"] == 1
+        assert where(host)["remote"] == 1
+        assert host.view()["store"]["counts"]["mirror_reads"] == 0
 
 
 @pytest.mark.parametrize("guaranteed", [True, False])
 def test_a_lender_that_gives_no_key(lent, guaranteed) -> None:
     """Its keys die between the answer of the controller and their use."""
-    host, prepare = lent.borrower, lent.borrower.borrowing.prepare
+    host, prepare = lent.borrower, lent.borrower.borrower.prepare
     lost = []
 
     def first_fails(**given):
@@ -185,7 +210,7 @@ def test_a_lender_that_gives_no_key(lent, guaranteed) -> None:
             raise Unavailable("the lender does not answer")
         return prepare(**given)
 
-    host.borrowing.prepare = first_fails
+    host.borrower.prepare = first_fails
     if guaranteed:
         with pytest.raises(Unavailable, match="do not give"):
             host.alloc(4)

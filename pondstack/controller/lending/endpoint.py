@@ -91,7 +91,7 @@ class LendingEndpoint:
         host: str,
         opened: Sequence[tuple[str, int]],
     ) -> None:
-        """The borrower has opened its keys."""
+        """The borrower has its keys."""
         places = [(incarnation, index) for incarnation, index in opened]
         self._ledger.buffers.acknowledge(operation_id, allocation_uuid, host, places)
 

@@ -40,7 +40,7 @@ class Lenders:
         """Give buffers of `buffer_mib` to a borrower, with their keys (GS_alloc_ext, GS_alloc_swap).
 
         Returns what Ledger.borrow does and "lenders": {host: {"incarnation", "ticket", "keys"}}, without those that
-        sleep: their keys were opened beforehand. A repetition gets the same, but for what went back since. When a
+        sleep: those made their keys beforehand. A repetition gets the same, but for what went back since. When a
         lender makes no keys all goes back; raises AgentUnavailable then, and what Ledger.borrow raises.
         """
         effect = self._ledger.buffers.borrow(operation_id, request, buffer_mib)
@@ -91,7 +91,7 @@ class Lenders:
 class BufferSettler:
     """Moves buffers on: borrowers give RELEASING ones back, lenders end the keys of SANITIZING and fenced ones.
 
-    Each free buffer of a host that lends as a zombie is promised to one borrower, which opens its key while the host is
+    Each free buffer of a host that lends as a zombie is promised to one borrower, which gets its key while the host is
     awake; once the host is awake again, it ends those keys. A borrower that has not acknowledged a buffer after
     `abandoned_seconds()` must give it back.
     """

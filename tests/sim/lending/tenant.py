@@ -9,11 +9,12 @@ import oslo_messaging
 
 from pondstack.domain.errors import Conflict, PondError
 from pondstack.domain.requests import BorrowRequest
-from pondstack_agent.borrowing.borrowing import Borrowing
-from pondstack_agent.borrowing.link import LenderLink
+from pondstack_agent.borrower.borrower import Borrower
+from pondstack_agent.borrower.records import Held
+from pondstack_rdma.model import Ticket
 
 from ..invariants import Violation
-from .lender import MARK_BYTES
+from .lender import MARK_BYTES, SimLink, SimTransport
 from .plan import BUFFER_MIB
 from .watch import Place
 
@@ -42,18 +43,19 @@ class Loan:
 
 
 class Tenant:
-    """Implements pondstack_agent.borrowing.pages.Pages. `agent`: of the host's present life."""
+    """Implements pondstack_agent.borrower.pages.Pages. `agent`: of the host's present life."""
 
     def __init__(self, host: "SimHost") -> None:
         self._host, self._rack = host, host.rack
         self.loans: list[Loan] = []
+        self._links: dict[str, SimLink] = {}
         self.agent: Agent | None = None
 
     @property
-    def _borrowing(self) -> Borrowing:
+    def _borrower(self) -> Borrower:
         assert self.agent
-        assert self.agent.borrowing
-        return self.agent.borrowing
+        assert self.agent.borrower
+        return self.agent.borrower
 
     @property
     def _epoch(self) -> int:
@@ -62,18 +64,18 @@ class Tenant:
 
     # Pages
 
-    def arrived(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def arrived(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Nothing: `_use` looks and writes."""
 
-    def lost(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def lost(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Nothing: its mirror serves."""
 
-    def leave(self, allocation_uuid: str, link: LenderLink, indexes: Sequence[int]) -> None:
+    def leave(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Use buffers no more."""
         del allocation_uuid
         self._rack.moments.pass_by("agent.leave")
         for index in indexes:
-            self._drop(Place(link.lender, link.incarnation, index))
+            self._drop(Place(held.lender, held.incarnation, index))
 
     def _drop(self, place: Place) -> None:
         assert self._rack.lent
@@ -108,11 +110,11 @@ class Tenant:
         loan.places = {Place(item["lender"], item["incarnation"], item["index"]) for item in answer["buffers"]}
         for lender, made in answer["lenders"].items():
             epoch = self._epoch
-            self._borrowing.prepare(epoch=epoch, lender=lender, allocation_uuid=loan.uuid, **made)
+            self._borrower.prepare(epoch=epoch, lender=lender, allocation_uuid=loan.uuid, **made)
         try:
             for place in sorted(loan.places):
                 if place.lender not in answer["lenders"]:
-                    self._borrowing.adopt(loan.uuid, place.lender, place.incarnation, [place.index])
+                    self._borrower.adopt(loan.uuid, place.lender, place.incarnation, [place.index])
         except Conflict as error:
             # A promise of a zombie that was being taken back when it went to sleep again: there is no key.
             self._rack.scheduler.note(f"loan goes back: {error}")
@@ -144,22 +146,30 @@ class Tenant:
             self._use(loan, place)
 
     def _opened(self, place: Place) -> bool:
-        held = self._borrowing._store.get(place.lender, place.incarnation).buffers.get(place.index)
+        held = self._borrower._store.get(place.lender, place.incarnation).buffers.get(place.index)
         return held is not None and not held.leaving
 
     def _use(self, loan: Loan, place: Place) -> None:
         """Look whether a buffer is fresh, and write into it."""
-        link, found = self._borrowing.link(place.lender, place.incarnation), bytearray(MARK_BYTES)
+        held, found = self._borrower._store.get(place.lender, place.incarnation), bytearray(MARK_BYTES)
         mark = loan.uuid[:MARK_BYTES].encode()
-        if link is None:
+        key = held.keys.get(place.index)
+        if key is None:
             return
         try:
-            link.read_into(place.index, 0, found)
+            link = self._link(held)
+            link.read_into(key, 0, found)
             if any(found) and bytes(found) != mark:
                 raise Violation("not_fresh", f"{self._host.name} finds {bytes(found)!r} in {place}, which it borrowed")
-            link.write(place.index, 0, mark)
+            link.write(key, 0, mark)
         except PondError as error:
             self._rack.scheduler.note(f"{place} is served from the mirror: {error}")
+
+    def _link(self, held: Held) -> SimLink:
+        """Return a page store's link to a lender, which is connected once and outlives the agent; raises as connect."""
+        if held.name not in self._links:
+            self._links[held.name] = SimTransport(self._host).connect(Ticket.from_dict(held.ticket), 1.0)
+        return self._links[held.name]
 
     def give_back(self, controller: "SimControllerAPI", loan: Loan) -> None:
         """Want a loan no more; what is not done is tried again by `tidy`."""
@@ -176,7 +186,7 @@ class Tenant:
         mine = sorted(p.index for p in loan.places if (p.lender, p.incarnation) == (lender, incarnation))
         about = {"allocation_uuid": loan.uuid, "lender": lender, "incarnation": incarnation}
         epoch = self._epoch
-        gone = self._borrowing.give_back(epoch=epoch, indexes=mine, **about)
+        gone = self._borrower.give_back(epoch=epoch, indexes=mine, **about)
         if gone:  # never opened, or closed before
             operation = str(UUID(int=self._host.process.rng.getrandbits(128), version=4))  # type: ignore[union-attr]
             controller.release_buffers(operation_id=operation, host=self._host.name, indexes=gone, **about)
@@ -200,6 +210,7 @@ class Tenant:
 
     def died(self) -> None:
         """The host lost power, and its guests with it."""
+        self._links.clear()
         assert self._rack.lent
         for place, (host, _) in list(self._rack.lent.watch.users.items()):
             if host == self._host.name:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from pondstack.domain.lending import LenderKind
 from pondstack.domain.states import SliceState
-from pondstack_agent.borrowing.endpoint import BorrowingEndpoint
+from pondstack_agent.borrower.endpoint import BorrowerEndpoint
 from pondstack_agent.build import Agent
 from pondstack_agent.lending.endpoint import LendingEndpoint
 from tests.fixtures.memory import buffers as memory_buffers
@@ -78,7 +78,7 @@ class LendingWorld:
                 "Path": NoFolder,
                 "options_of": lambda _conf: {},
             },
-            "pondstack_agent.borrowing.build": {
+            "pondstack_agent.borrower.build": {
                 "load_transport": lambda _name, host: SimTransport(host),
                 "options_of": lambda conf: of(conf.host),
                 "Path": NoFolder,
@@ -95,24 +95,22 @@ class LendingWorld:
             reclaim_seconds=RECLAIM_SECONDS,
             reserve_mib=0,
             pressure_mib=0,
-            access_timeout_seconds=1.0,
-            reconnect_seconds=3.0,
         )
 
     def serve(self, host: "SimHost", agent: Agent) -> list[Any]:
         """Have a new life of an agent take part; returns the endpoints that it has besides."""
         host.tenant.agent = agent
         host.tenant.began()
-        assert agent.borrowing
-        agent.borrowing.recover()
-        return [LendingEndpoint(agent.lending), BorrowingEndpoint(agent.borrowing)]
+        assert agent.borrower
+        agent.borrower.recover()
+        return [LendingEndpoint(agent.lending), BorrowerEndpoint(agent.borrower)]
 
     def beat(self, host: "SimHost", agent: Agent, controller: SimControllerAPI) -> None:
         """One turn of the agent's heartbeat."""
         assert agent.lending
-        assert agent.borrowing
+        assert agent.borrower
         agent.lending.maintain(settings.KEEP_SECONDS)
-        agent.borrowing.maintain(settings.KEEP_SECONDS)
+        agent.borrower.maintain(settings.KEEP_SECONDS)
         host.tenant.tidy(controller)
 
     # What operators and tenants do

@@ -1,11 +1,11 @@
-"""What a host does as a borrower: opens keys before their lender freezes, keeps links, gives buffers back.
+"""What a host does as a borrower: notes whose buffers it has and for which allocation, and gives them back.
 
-prepare: on disk -> connected, keys open -> Pages.arrived
-give_back: "leaving" on disk -> Pages.leave -> keys closed -> "released" on disk -> the controller is told
+prepare: on disk -> Pages.arrived
+give_back: "leaving" on disk -> Pages.leave -> "released" on disk -> the controller is told
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -14,9 +14,8 @@ from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, PondError
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.borrowing.link import LenderLink
-from pondstack_agent.borrowing.pages import Pages
-from pondstack_agent.borrowing.records import BorrowedBuffer, Held, Store, name_of
+from pondstack_agent.borrower.pages import Pages
+from pondstack_agent.borrower.records import BorrowedBuffer, Held, Store, name_of
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor
 from pondstack_agent.locks import NamedLocks
@@ -24,32 +23,27 @@ from pondstack_rdma.model import Key, Ticket
 
 LOG = log.getLogger(__name__)
 
-LinkMaker = Callable[[str, str, Ticket], LenderLink]
-"""Makes the link to (lender, incarnation, ticket); connects nowhere yet."""
 
-
-class Borrowing:
-    """The borrower side of one agent."""
+class Borrower:
+    """The borrower side of one agent. `driver`: of its transport, which a lender's ticket has to name."""
 
     def __init__(
         self,
         *,
         host: str,
+        driver: str,
         store: Store,
-        make_link: LinkMaker,
         pages: Pages,
         controller: ControllerAPI,
         epoch: EpochGuard,
         executor: Executor,
     ) -> None:
-        self._host, self._store, self._make_link, self._pages = host, store, make_link, pages
+        self._host, self._driver, self._store, self._pages = host, driver, store, pages
         self._controller, self._epoch, self._executor = controller, epoch, executor
         self._locks = NamedLocks()
         self._guard = threading.Lock()
         self._waits = threading.Event()
-        self._links: dict[str, LenderLink] = {}
         self._leaving: set[str] = set()
-        self._down: set[str] = set()
         self._trouble: dict[str, str] = {}
 
     def prepare(
@@ -62,37 +56,28 @@ class Borrowing:
         allocation_uuid: str = "",
         incarnation: str = "",
     ) -> list[int]:
-        """Controller's command: connect to a lender and open keys, as long as it can answer; all or none.
+        """Controller's command: have a lender's ticket and keys of its buffers, all or none; asks no lender.
 
         Idempotent by the keys; returns the buffers. A newer key of a buffer takes the place of the one that is held,
-        which is dead then: a lender has one key of a buffer. Raises StaleEpoch, BadRequest, Conflict, Unavailable.
+        which is dead then: a lender has one key of a buffer. Raises StaleEpoch, BadRequest, Conflict.
         """
         self._epoch.check(epoch)
-        shown, opened = Ticket.from_dict(ticket), _keys(keys)
-        if shown.borrower != self._host:
-            raise BadRequest(f"the ticket is borrower {shown.borrower}'s, not this host's ({self._host})")
+        shown, given = Ticket.from_dict(ticket), _keys(keys)
+        self._check_ticket(lender, shown)
         with self._locks.holding(name_of(lender, incarnation)):
             before = self._store.get(lender, incarnation)
-            for index, key in opened.items():
+            for index, key in given.items():
                 _check_new(before, index, key, allocation_uuid)
-            new = {index: BorrowedBuffer(allocation_uuid, key) for index, key in opened.items()}
-            link = self._link(lender, incarnation, shown)
-            self._drop_dead(before, link, opened)
-            # On disk first: a killed agent must find what it had opened.
-            self._store.put(before, ticket=dict(ticket), buffers={**before.buffers, **new})
-            try:
-                link.open(opened)
-            except PondError:
-                link.forget(set(opened) - set(before.buffers))
-                self._store.put(before)
-                raise
-            self._pages.arrived(allocation_uuid, link, sorted(opened))
-        return sorted(opened)
+            new = {index: BorrowedBuffer(allocation_uuid, key) for index, key in given.items()}
+            held = self._store.put(before, ticket=dict(ticket), buffers={**before.buffers, **new})
+            self._tell_dead(before, given)
+            self._pages.arrived(allocation_uuid, held, sorted(given))
+        return sorted(given)
 
     def give_back(
         self, *, epoch: int, allocation_uuid: str, lender: str, indexes: Sequence[int], incarnation: str = ""
     ) -> list[int]:
-        """Controller's command: stop using buffers (US_reclaim, Zombieland 4.3), then close their keys.
+        """Controller's command: stop using buffers (US_reclaim, Zombieland 4.3), then forget their keys.
 
         Goes on in the background, after a restart, too, and tells the controller; returns which are released already.
         Raises StaleEpoch, Conflict when a buffer is another allocation's.
@@ -121,20 +106,28 @@ class Borrowing:
         return sorted(set(indexes) - set(mine))
 
     def adopt(self, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]) -> None:
-        """Use buffers whose keys were opened for nobody yet, as their lender was to sleep. Idempotent; all or none.
+        """Have buffers that were promised to this host before their lender went to sleep. Idempotent; all or none.
 
-        Raises Conflict when this host has not got them, or has them for another allocation.
+        A lender that sleeps lets no new link in: until it is awake, the mirror serves the pages that are to be there.
+        Raises Conflict when this host has not got their keys, or has them for another allocation.
         """
         with self._locks.holding(name_of(lender, incarnation)):
             held = self._store.get(lender, incarnation)
             for index in indexes:
                 known = held.buffers.get(index)
                 if known is None or known.leaving or known.allocation_uuid not in ("", allocation_uuid):
-                    raise Conflict(f"buffer {index} of lender {lender}, which sleeps, was not opened here beforehand")
+                    raise Conflict(f"buffer {index} of lender {lender}, which sleeps, was not promised to this host")
             mine = {index: replace(held.buffers[index], allocation_uuid=allocation_uuid) for index in indexes}
+            if any(not held.buffers[index].allocation_uuid for index in indexes):
+                LOG.warning(
+                    "Lender %s sleeps, or is about to: while it does, the mirror serves the pages on the %d buffers of "
+                    "it that allocation %s has now",
+                    lender,
+                    len(mine),
+                    allocation_uuid,
+                )
             held = self._store.put(held, buffers={**held.buffers, **mine})
-            link = self._link(lender, incarnation, Ticket.from_dict(held.ticket))
-            self._pages.arrived(allocation_uuid, link, sorted(indexes))
+            self._pages.arrived(allocation_uuid, held, sorted(indexes))
 
     def held(self, allocation_uuid: str) -> dict[tuple[str, str], list[int]]:
         """Return the buffers of an allocation by lender and incarnation, with those that are going back."""
@@ -143,78 +136,28 @@ class Borrowing:
 
     def get_borrowing(self) -> dict[str, Any]:
         """Return what is borrowed and of whom; doc/source/admin/lending.md has all of it."""
-        return {"lenders": [self._view(held) for held in self._store.all()]}
+        return {"lenders": [_view(held) for held in self._store.all()]}
 
     def report(self) -> dict[str, Any]:
         """Return the same for a report."""
         return self.get_borrowing()
 
-    def link(self, lender: str, incarnation: str) -> LenderLink | None:
-        """Return the link to a lender, None when nothing is borrowed of it."""
-        return self._links.get(name_of(lender, incarnation))
-
     def recover(self) -> None:
-        """Find what a former life of the agent had borrowed, in the background."""
+        """Go on with what a former life of the agent was giving back, in the background."""
         self.maintain(float("inf"))
 
     def maintain(self, keep_seconds: float) -> None:
-        """Look at links, connect again, go on giving back and telling; in the background."""
+        """Go on giving back and telling; in the background."""
         if not self._waits.is_set():
             self._waits.set()
             self._executor.submit(self._maintain, keep_seconds)
 
-    def stop(self) -> None:
-        """The agent ends; keys stay ours, and its next life opens them again."""
-        for link in list(self._links.values()):
-            link.close()
-
     def _maintain(self, keep_seconds: float) -> None:
         self._waits.clear()
         for held in self._store.all():
-            try:
-                self._keep(held)
-            except PondError as error:
-                LOG.debug("Lender %s is tried again later: %s", held.name, error)
             if held.by_allocation(leaving=True) or held.telling:
                 self._return(held.lender, held.incarnation)
         self._store.prune(keep_seconds)
-
-    def _keep(self, held: Held) -> None:
-        """Have the link to a lender up, and its owner know when it is not."""
-        if not held.buffers:
-            return
-        link = self._link(held.lender, held.incarnation, Ticket.from_dict(held.ticket))
-        if link.check():
-            return
-        if not link.fresh:
-            self._note_down(held, link)
-        if link.due:
-            try:
-                with self._locks.holding(held.name):
-                    held = self._store.get(held.lender, held.incarnation)
-                    refused = link.reopen(held.keys)
-            except PondError:
-                self._note_down(held, link)
-                raise
-            self._note_up(held, link, refused)
-
-    def _note_down(self, held: Held, link: LenderLink) -> None:
-        if held.name not in self._down:
-            self._down.add(held.name)
-            LOG.warning(
-                "Lender %s does not answer: its %d buffers are served from mirrors", held.name, len(held.buffers)
-            )
-            for allocation_uuid, indexes in held.by_allocation(leaving=False).items():
-                self._pages.lost(allocation_uuid, link, indexes)
-
-    def _note_up(self, held: Held, link: LenderLink, refused: Sequence[int]) -> None:
-        self._down.discard(held.name)
-        LOG.info("Lender %s answers, and refuses %d of %d buffers", held.name, len(refused), len(held.buffers))
-        for allocation_uuid, indexes in held.by_allocation(leaving=False).items():
-            if kept := [index for index in indexes if index not in refused]:
-                self._pages.arrived(allocation_uuid, link, kept)
-            if lost := [index for index in indexes if index in refused]:
-                self._pages.lost(allocation_uuid, link, lost)
 
     def _return(self, lender: str, incarnation: str) -> None:
         name = name_of(lender, incarnation)
@@ -238,19 +181,14 @@ class Borrowing:
                 self._leaving.discard(name)
 
     def _leave(self, held: Held, allocation_uuid: str, indexes: Sequence[int]) -> None:
-        link = self._link(held.lender, held.incarnation, Ticket.from_dict(held.ticket))
-        self._pages.leave(allocation_uuid, link, indexes)  # not under the lock: it may copy for long
+        self._pages.leave(allocation_uuid, held, indexes)  # not under the lock: it may copy for long
         with self._locks.holding(held.name):
             held = self._store.get(held.lender, held.incarnation)
-            link.forget(indexes)
             numbers = {index: held.buffers[index].key.number for index in indexes}
             operation = str(uuid5(NAMESPACE_OID, f"{held.name} {allocation_uuid} {sorted(numbers.items())}"))
             rest = {index: item for index, item in held.buffers.items() if index not in numbers}
             telling = {**held.telling, operation: {"allocation_uuid": allocation_uuid, "indexes": list(indexes)}}
             self._store.put(held, buffers=rest, released={**held.released, **numbers}, telling=telling)
-            if not rest:
-                self._links.pop(held.name, link).close()
-                self._down.discard(held.name)
 
     def _tell(self, lender: str, incarnation: str) -> None:
         for operation_id, release in self._store.get(lender, incarnation).telling.items():
@@ -262,31 +200,31 @@ class Borrowing:
                 left = {key: value for key, value in held.telling.items() if key != operation_id}
                 self._store.put(held, telling=left)
 
-    def _drop_dead(self, held: Held, link: LenderLink, opened: Mapping[int, Key]) -> None:
-        """Forget keys in whose place newer ones come, and tell the owners of their pages that they are dead."""
-        dead = [index for index, key in opened.items() if index in held.buffers and held.buffers[index].key != key]
-        link.forget(dead)
+    def _tell_dead(self, held: Held, given: Mapping[int, Key]) -> None:
+        """Tell the owners of pages of keys in whose place newer ones have come."""
+        dead = [index for index, key in given.items() if index in held.buffers and held.buffers[index].key != key]
         for allocation_uuid, indexes in held.by_allocation().items():
             if mine := [index for index in indexes if index in dead]:
-                self._pages.lost(allocation_uuid, link, mine)
+                self._pages.lost(allocation_uuid, held, mine)
 
-    def _link(self, lender: str, incarnation: str, ticket: Ticket) -> LenderLink:
-        with self._guard:
-            name = name_of(lender, incarnation)
-            if name not in self._links:
-                self._links[name] = self._make_link(lender, incarnation, ticket)
-            return self._links[name]
+    def _check_ticket(self, lender: str, ticket: Ticket) -> None:
+        if ticket.borrower != self._host:
+            raise BadRequest(f"the ticket is borrower {ticket.borrower}'s, not this host's ({self._host})")
+        if ticket.driver != self._driver:
+            raise BadRequest(
+                f"lender {lender} speaks {ticket.driver} and this host {self._driver}: set the same [lending] "
+                "transport in all of a rack"
+            )
 
-    def _view(self, held: Held) -> dict[str, Any]:
-        link = self._links.get(held.name)
-        return {
-            "lender": held.lender,
-            "incarnation": held.incarnation,
-            "up": link is not None and link.up,
-            "allocations": held.by_allocation(leaving=False),
-            "leaving": held.by_allocation(leaving=True),
-            "released": list(held.telling.values()),
-        }
+
+def _view(held: Held) -> dict[str, Any]:
+    return {
+        "lender": held.lender,
+        "incarnation": held.incarnation,
+        "allocations": held.by_allocation(leaving=False),
+        "leaving": held.by_allocation(leaving=True),
+        "released": list(held.telling.values()),
+    }
 
 
 def _keys(keys: Mapping[str, Any]) -> dict[int, Key]:
