@@ -17,7 +17,7 @@ def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extens
         sources=[f"rdma/native/{source}" for source in sources],
         depends=[
             f"rdma/native/{header}.h"
-            for header in ("identifier", "line", "object", "operation", "path", "transfers", "watch")
+            for header in ("cm_attrs", "cm_id", "operation", "pyobject", "rc_conn", "transfers", "watch")
         ],
         libraries=list(libraries),
         define_macros=[("Py_LIMITED_API", "0x030b0000")],
@@ -29,8 +29,8 @@ def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extens
 
 setup(
     ext_modules=[
-        extension("_native", "port.c", "operation.c", "watch.c"),
-        extension("_verbs", "requester.c", "transfers.c", "operation.c", "line.c", libraries=["ibverbs"]),
-        extension("_cm", "manager.c", "identifier.c", "path.c", libraries=["rdmacm", "ibverbs"]),
+        extension("_native", "shm_access.c", "operation.c", "watch.c"),
+        extension("_verbs", "requester.c", "transfers.c", "operation.c", "rc_conn.c", libraries=["ibverbs"]),
+        extension("_cm", "cm_channel.c", "cm_id.c", "cm_attrs.c", libraries=["rdmacm", "ibverbs"]),
     ]
 )

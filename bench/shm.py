@@ -20,7 +20,7 @@ from bench.figures import Meter, spread
 from pondstack_rdma.base import Link
 from pondstack_rdma.model import Key, Read, Write
 from pondstack_rdma.shm import NATIVE, ShmTransport
-from pondstack_rdma.shm.fast import PortType
+from pondstack_rdma.shm.fast import ShmAccessType
 
 TARGET = 1.5
 PAGE = 4096
@@ -42,11 +42,11 @@ class Setup:
 
 
 @contextmanager
-def setup(region_mib: int, port: PortType | None) -> Iterator[Setup]:
+def setup(region_mib: int, access_type: ShmAccessType | None) -> Iterator[Setup]:
     """Lend to ourselves: the lender takes no part in an access, so that it may be the same process."""
     size = region_mib * 2**20
     with tempfile.TemporaryDirectory(prefix="bench-shm-") as folder:
-        transport = ShmTransport(folder, port)
+        transport = ShmTransport(folder, access_type)
         with transport.lend("bench") as lender:
             key = lender.export(lender.register(size), "host1")
             with transport.connect(lender.admit("host1"), 5.0) as link:
@@ -89,11 +89,13 @@ def accesses(on: Setup, offsets: Sequence[int], kind: str) -> float:
     return time.perf_counter() - begun
 
 
-def measure(rounds: int, region_mib: int, seed: int, port: PortType | None) -> dict[str, list[tuple[float, float]]]:
+def measure(
+    rounds: int, region_mib: int, seed: int, access_type: ShmAccessType | None
+) -> dict[str, list[tuple[float, float]]]:
     """Return by kind the microseconds per page of transport and memcpy, of each round."""
     dice = random.Random(seed)
     found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
-    with setup(region_mib, port) as on, Meter("rounds", rounds) as meter:
+    with setup(region_mib, access_type) as on, Meter("rounds", rounds) as meter:
         for number in range(rounds + 1):
             for kind in KINDS:
                 offsets = [dice.randrange(region_mib * 2**20 // PAGE) * PAGE for _ in range(PAGES_PER_ROUND)]

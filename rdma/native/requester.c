@@ -1,11 +1,12 @@
 /* The hot path of verbs: from a key, an offset and a buffer to a completed transfer, without Python in between.
  *
- * A Requester is a line (line.h) and the windows of one link, known by the identity of their keys. `read`, `write` and
- * `batch` do what they were asked, or nothing and say so: whatever is unusual (an unknown key, bounds, odd buffers, a
- * line that has ended) is left to the Python code, which raises the right error and calls `carry_out`, the general one.
+ * A Requester has a connection (rc_conn.h) and the remote regions of one link, which it finds by the identity of their keys.
+ * `read`, `write` and `batch` carry out the access, or do nothing and return LEFT_TO_PYTHON. Unusual accesses (an unknown
+ * key, bounds, odd buffers, a connection that has ended) are left to the Python code, which raises the right error and calls
+ * `carry_out`, the general method.
  *
- * Threads: one call at a time; the link holds a lock around each. The interpreter's lock is given up while the device
- * works: the windows may change then, which is why a transfer has a copy of what it needs of them.
+ * Threads: one call at a time; the link holds a lock around each. The interpreter's lock is released while the device works.
+ * The regions may change then, so a transfer has a copy of what it needs of them.
  *
  * Limited API of Python 3.11: one build serves all later versions.
  */
@@ -16,7 +17,7 @@
 
 enum { LEFT_TO_PYTHON = -4, GID_BYTES = 16 };
 
-/* The one call at a time: false, with an error set, when there is one. */
+/* Begin a call. False, with an error set, if another one is running. */
 static bool begin(Requester *requester)
 {
     if (requester->busy) {
@@ -27,12 +28,12 @@ static bool begin(Requester *requester)
     return true;
 }
 
-/* Have the device do what was prepared. */
+/* Carry out the transfers that were prepared. */
 static int carry_out(Requester *requester, unsigned count, double seconds, unsigned *done)
 {
     int status;
     Py_BEGIN_ALLOW_THREADS
-    status = line_carry_out(&requester->line, requester->transfers, count, seconds, done);
+    status = rc_conn_carry_out(&requester->conn, requester->transfers, count, seconds, done);
     Py_END_ALLOW_THREADS
     return status;
 }
@@ -48,7 +49,7 @@ static PyObject *one(Requester *requester, PyObject *const *arguments, Py_ssize_
     }
     int status = LEFT_TO_PYTHON;
     unsigned done;
-    if (!requester->line.ended && prepare(requester, 0, arguments[0], arguments[1], arguments[2], is_read)) {
+    if (!requester->conn.ended && prepare(requester, 0, arguments[0], arguments[1], arguments[2], is_read)) {
         status = carry_out(requester, 1, requester->seconds, &done);
         release(requester, 1);
     }
@@ -83,9 +84,9 @@ static PyObject *requester_time_reads(PyObject *self, PyObject *arguments)
         PyMem_Free(ns);
         return NULL;
     }
-    if (!requester->line.ended && prepare(requester, 0, key, offset, into, true)) {
+    if (!requester->conn.ended && prepare(requester, 0, key, offset, into, true)) {
         Py_BEGIN_ALLOW_THREADS
-        made = line_time(&requester->line, requester->transfers, count, requester->seconds, ns);
+        made = rc_conn_time(&requester->conn, requester->transfers, count, requester->seconds, ns);
         Py_END_ALLOW_THREADS
         release(requester, 1);
     }
@@ -103,7 +104,7 @@ static PyObject *requester_batch(PyObject *self, PyObject *operations)
     int status = LEFT_TO_PYTHON;
     bool known = PyList_CheckExact(operations) || PyTuple_CheckExact(operations);
     Py_ssize_t count = known ? PySequence_Size(operations) : 0;
-    if (count > 0 && count <= (Py_ssize_t)requester->line.depth && !requester->line.ended) {
+    if (count > 0 && count <= (Py_ssize_t)requester->conn.depth && !requester->conn.ended) {
         if (!begin(requester)) {
             return NULL;
         }
@@ -129,8 +130,8 @@ static PyObject *requester_carry_out(PyObject *self, PyObject *arguments)
     unsigned held = 0, done = 0;
     int status = 0;
     Py_ssize_t count = PyTuple_Size(requests);
-    if (count <= 0 || count > (Py_ssize_t)requester->line.depth || requester->line.ended) {
-        PyErr_SetString(PyExc_ValueError, "the line has ended, or takes no such batch");
+    if (count <= 0 || count > (Py_ssize_t)requester->conn.depth || requester->conn.ended) {
+        PyErr_SetString(PyExc_ValueError, "the connection has ended, or takes no such batch");
     } else {
         held = prepare_requests(requester, requests, count);
         if (held == (unsigned)count) {
@@ -142,56 +143,57 @@ static PyObject *requester_carry_out(PyObject *self, PyObject *arguments)
     return PyErr_Occurred() ? NULL : Py_BuildValue("Ii", done, status);
 }
 
-/* add(key, address, rkey, size): whether there was room; without, its accesses are Python's. */
+/* add(key, address, rkey, size): add a region. False: the table has no room, and its accesses are left to Python. */
 static PyObject *requester_add(PyObject *self, PyObject *arguments)
 {
     Requester *requester = (Requester *)self;
     PyObject *key;
-    Window made = {0};
+    RemoteRegion made = {0};
     unsigned long long address, size;
     if (!PyArg_ParseTuple(arguments, "OKIK", &key, &address, &made.rkey, &size)) {
         return NULL;
     }
-    Window *window = find_window(requester, key, key) == NULL ? find_window(requester, key, NULL) : NULL;
-    if (window == NULL) {
+    RemoteRegion *region = find_region(requester, key, key) == NULL ? find_region(requester, key, NULL) : NULL;
+    if (region == NULL) {
         return PyBool_FromLong(0);
     }
     made.address = address;
     made.size = size;
     made.key = Py_NewRef(key);
-    *window = made;
+    *region = made;
     return PyBool_FromLong(1);
 }
 
-/* remove(key): nothing when it is not there. */
+/* remove(key): remove a region; idempotent. */
 static PyObject *requester_remove(PyObject *self, PyObject *key)
 {
-    Window *window = find_window((Requester *)self, key, key);
-    if (window != NULL) {
-        window->key = NULL;
+    RemoteRegion *region = find_region((Requester *)self, key, key);
+    if (region != NULL) {
+        region->key = NULL;
         Py_DECREF(key);
     }
     Py_RETURN_NONE;
 }
 
-/* connect(gid, number, their_packet, our_packet, port, gid_index, mtu, reads, traffic_class, timeout, retries) */
+/* connect(dgid, dest_qpn, rq_psn, sq_psn, port_num, sgid_index, path_mtu, max_rd_atomic, traffic_class, timeout,
+ * retry_cnt) */
 static PyObject *requester_connect(PyObject *self, PyObject *arguments)
 {
-    Line *line = &((Requester *)self)->line;
+    RcConn *conn = &((Requester *)self)->conn;
     Peer peer;
     const char *gid;
     Py_ssize_t length;
-    if (!PyArg_ParseTuple(arguments, "y#IIIIIIIIII", &gid, &length, &peer.number, &peer.their_packet, &peer.our_packet,
-                          &peer.port, &peer.gid_index, &peer.mtu, &peer.reads, &peer.traffic_class, &peer.timeout,
-                          &peer.retries)) {
+    if (!PyArg_ParseTuple(arguments, "y#IIIIIIIIII", &gid, &length, &peer.dest_qpn, &peer.rq_psn, &peer.sq_psn,
+                          &peer.port_num, &peer.sgid_index, &peer.path_mtu, &peer.max_rd_atomic, &peer.traffic_class,
+                          &peer.timeout, &peer.retry_cnt)) {
         return NULL;
     }
-    if (length != GID_BYTES || line->ended) {
-        PyErr_SetString(PyExc_ValueError, line->ended ? "the line has ended" : "a GID has 16 bytes");
+    if (length != GID_BYTES || conn->ended) {
+        PyErr_SetString(PyExc_ValueError, conn->ended ? "the connection has ended" : "a GID has 16 bytes");
         return NULL;
     }
-    memcpy(peer.gid.raw, gid, GID_BYTES);
-    errno = line_connect(line, &peer);
+    memcpy(peer.dgid.raw, gid, GID_BYTES);
+    errno = rc_conn_connect(conn, &peer);
     if (errno != 0) {
         return PyErr_SetFromErrno(PyExc_OSError);
     }
@@ -205,7 +207,7 @@ static PyObject *requester_close(PyObject *self, PyObject *unused)
     if (!begin(requester)) {
         return NULL;
     }
-    line_close(&requester->line);
+    rc_conn_close(&requester->conn);
     if (requester->stage.obj != NULL) {
         PyBuffer_Release(&requester->stage);
     }
@@ -213,28 +215,28 @@ static PyObject *requester_close(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *requester_number(PyObject *self, void *unused)
+static PyObject *requester_qpn(PyObject *self, void *unused)
 {
     (void)unused;
-    const Line *line = &((Requester *)self)->line;
-    return PyLong_FromUnsignedLong(line->pair == NULL ? 0 : line->pair->qp_num);
+    const RcConn *conn = &((Requester *)self)->conn;
+    return PyLong_FromUnsignedLong(conn->qp == NULL ? 0 : conn->qp->qp_num);
 }
 
 static bool set_up(Requester *requester, const char *device)
 {
-    requester->buffers = PyMem_Calloc(requester->line.depth, sizeof *requester->buffers);
-    requester->transfers = PyMem_Calloc(requester->line.depth, sizeof *requester->transfers);
+    requester->buffers = PyMem_Calloc(requester->conn.depth, sizeof *requester->buffers);
+    requester->transfers = PyMem_Calloc(requester->conn.depth, sizeof *requester->transfers);
     if (!requester->buffers || !requester->transfers) {
         PyErr_NoMemory();
         return false;
     }
-    requester->line.stage = requester->stage.buf;
-    requester->line.stage_bytes = (size_t)requester->stage.len;
-    const char *missing = line_open(&requester->line, device);
-    if (missing != NULL) {
-        PyErr_Format(PyExc_OSError, "no %s: %s", missing, strerror(errno));
+    requester->conn.stage = requester->stage.buf;
+    requester->conn.stage_bytes = (size_t)requester->stage.len;
+    RcConnError error = rc_conn_open(&requester->conn, device);
+    if (error != RC_CONN_OPENED) {
+        PyErr_Format(PyExc_OSError, "no %s: %s", rc_conn_missing(error), strerror(errno));
     }
-    return missing == NULL;
+    return error == RC_CONN_OPENED;
 }
 
 static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject *names)
@@ -244,11 +246,11 @@ static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject
         return NULL;
     }
     const char *device;
-    int manager, control;
+    int cm_fd, control_fd;
     unsigned depth;
     PyObject *stage, *read_type, *write_type;
     double seconds;
-    if (!PyArg_ParseTuple(arguments, "siiIOdOO", &device, &manager, &control, &depth, &stage, &seconds, &read_type,
+    if (!PyArg_ParseTuple(arguments, "siiIOdOO", &device, &cm_fd, &control_fd, &depth, &stage, &seconds, &read_type,
                           &write_type)) {
         return NULL;
     }
@@ -258,9 +260,9 @@ static PyObject *requester_new(PyTypeObject *type, PyObject *arguments, PyObject
         return NULL;
     }
     requester->seconds = seconds;
-    requester->line.manager = manager;
-    requester->line.control = control;
-    requester->line.depth = depth;
+    requester->conn.cm_fd = cm_fd;
+    requester->conn.control_fd = control_fd;
+    requester->conn.depth = depth;
     if (!names_hold(&requester->names, read_type, write_type) ||
         PyObject_GetBuffer(stage, &requester->stage, PyBUF_WRITABLE) != 0 || !set_up(requester, device)) {
         Py_DECREF(requester);
@@ -273,12 +275,12 @@ static void requester_dealloc(PyObject *self)
 {
     Requester *requester = (Requester *)self;
     PyTypeObject *type = Py_TYPE(self);
-    line_close(&requester->line);
+    rc_conn_close(&requester->conn);
     if (requester->stage.obj != NULL) {
         PyBuffer_Release(&requester->stage);
     }
-    for (size_t at = 0; at < WINDOWS; at++) {
-        Py_XDECREF(requester->windows[at].key);
+    for (size_t at = 0; at < REGIONS; at++) {
+        Py_XDECREF(requester->regions[at].key);
     }
     PyMem_Free(requester->buffers);
     PyMem_Free(requester->transfers);
@@ -291,22 +293,23 @@ static void requester_dealloc(PyObject *self)
 #define METHOD(function) ((PyCFunction)(void (*)(void))(function))
 
 static PyMethodDef requester_methods[] = {
-    {"add", requester_add, METH_VARARGS, "add(key, address, rkey, size): know a window; whether there was room."},
-    {"remove", requester_remove, METH_O, "remove(key): forget a window."},
+    {"add", requester_add, METH_VARARGS, "add(key, address, rkey, size): add a region. False: the table has no room."},
+    {"remove", requester_remove, METH_O, "remove(key): remove a region; idempotent."},
     {"connect", requester_connect, METH_VARARGS,
-     "connect(gid, number, their_packet, our_packet, port, gid_index, mtu, reads, traffic_class, timeout, retries)"},
+     "connect(dgid, dest_qpn, rq_psn, sq_psn, port_num, sgid_index, path_mtu, max_rd_atomic, traffic_class, timeout, "
+     "retry_cnt)"},
     {"read", METHOD(requester_read), METH_FASTCALL, "read(key, offset, into): its status."},
     {"write", METHOD(requester_write), METH_FASTCALL, "write(key, offset, data): its status."},
     {"batch", requester_batch, METH_O, "batch(operations): how many are complete, the status of the next."},
     {"carry_out", requester_carry_out, METH_VARARGS, "carry_out(requests, seconds): the same, unchecked."},
     {"time_reads", requester_time_reads, METH_VARARGS,
      "time_reads(key, offset, into, count): nanoseconds of reads one after the other, as bytes of int64."},
-    {"close", requester_close, METH_NOARGS, "close(): give all back; idempotent."},
+    {"close", requester_close, METH_NOARGS, "close(): release everything; idempotent."},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef requester_properties[] = {
-    {"number", requester_number, NULL, "Of the queue pair.", NULL},
+    {"qpn", requester_qpn, NULL, "The number of the queue pair.", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -315,7 +318,7 @@ static PyType_Slot requester_slots[] = {
     {Py_tp_dealloc, requester_dealloc},
     {Py_tp_methods, requester_methods},
     {Py_tp_getset, requester_properties},
-    {Py_tp_doc, "Requester(device, manager_fd, control_fd, depth, stage, seconds, read_type, write_type): accesses of one link."},
+    {Py_tp_doc, "Requester(device, cm_fd, control_fd, depth, stage, seconds, read_type, write_type): accesses of one link."},
     {0, NULL},
 };
 

@@ -1,16 +1,16 @@
-/* The windows of a link, and transfers of them. A buffer of Python code may do anything while it is asked: so no pointer
- * into a table is kept over that. */
+/* PyObject_GetBuffer may run Python code, which may change the regions or the list of operations. So no pointer into them is
+ * kept across it. */
 #include "transfers.h"
 
 enum { PROBES = 8 };
 
-Window *find_window(Requester *requester, const PyObject *key, const PyObject *wanted)
+RemoteRegion *find_region(Requester *requester, const PyObject *key, const PyObject *wanted)
 {
-    size_t at = ((uintptr_t)key >> 4) % WINDOWS;
+    size_t at = ((uintptr_t)key >> 4) % REGIONS;
     for (size_t step = 0; step < PROBES; step++) {
-        Window *window = &requester->windows[(at + step) % WINDOWS];
-        if (window->key == wanted) {
-            return window;
+        RemoteRegion *region = &requester->regions[(at + step) % REGIONS];
+        if (region->key == wanted) {
+            return region;
         }
     }
     return NULL;
@@ -23,17 +23,17 @@ bool prepare(Requester *requester, unsigned each, PyObject *key, PyObject *offse
     if (!access_hold(local, &at, offset, buffer, is_read)) {
         return false;
     }
-    /* Only now: a buffer of Python code may have removed windows while it was asked. */
-    const Window *window = find_window(requester, key, key);
+    /* After the buffer, whose Python code may have removed regions. */
+    const RemoteRegion *region = find_region(requester, key, key);
     uint64_t size = (uint64_t)local->len;
-    if (window == NULL || at < 0 || (uint64_t)at > window->size || size > window->size - (uint64_t)at ||
-        size > requester->line.stage_bytes || requester->line.ended) {
+    if (region == NULL || at < 0 || (uint64_t)at > region->size || size > region->size - (uint64_t)at ||
+        size > requester->conn.stage_bytes || requester->conn.ended) {
         PyBuffer_Release(local);
         return false;
     }
-    requester->transfers[each] = (Transfer){.address = window->address + (uint64_t)at,
+    requester->transfers[each] = (Transfer){.address = region->address + (uint64_t)at,
                                             .local = local->buf,
-                                            .rkey = window->rkey,
+                                            .rkey = region->rkey,
                                             .size = (uint32_t)size,
                                             .is_read = is_read};
     return true;
@@ -54,7 +54,7 @@ unsigned prepare_all(Requester *requester, PyObject *operations, Py_ssize_t coun
 {
     uint64_t bytes = 0;
     unsigned held = 0;
-    /* A buffer of Python code may change the list while it is asked: look at its length each time. */
+    /* The Python code of a buffer may change the list: check its length each time. */
     while (held < count && PySequence_Size(operations) == count) {
         PyObject *operation = PySequence_GetItem(operations, held);
         bool good = operation != NULL && prepare_operation(requester, held, operation);
@@ -63,7 +63,7 @@ unsigned prepare_all(Requester *requester, PyObject *operations, Py_ssize_t coun
             break;
         }
         bytes += requester->transfers[held].size;
-        if (bytes > requester->line.stage_bytes) {
+        if (bytes > requester->conn.stage_bytes) {
             PyBuffer_Release(&requester->buffers[held]);
             break;
         }
@@ -93,7 +93,7 @@ unsigned prepare_requests(Requester *requester, PyObject *requests, Py_ssize_t c
             break;
         }
         bytes += (uint64_t)local->len;
-        if (bytes > requester->line.stage_bytes) {
+        if (bytes > requester->conn.stage_bytes) {
             PyBuffer_Release(local);
             PyErr_SetString(PyExc_ValueError, "more bytes than the staging memory has");
             break;

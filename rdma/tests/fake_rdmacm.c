@@ -23,8 +23,8 @@ typedef struct {
     struct rdma_cm_id id; /* first: librdmacm's callers know this part */
     struct sockaddr_in address;
     struct rdma_cm_id *peer;
-    uint32_t number;
-    unsigned reads, unacknowledged;
+    uint32_t qpn;
+    unsigned max_rd_atomic, unacknowledged;
     bool listens;
 } Fake;
 
@@ -215,15 +215,15 @@ int rdma_resolve_route(struct rdma_cm_id *id, int milliseconds)
     return 0;
 }
 
-int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *how)
+int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
     ALONE;
     Fake *fake = fake_of(id);
     if (fake->peer != NULL) {
         return failed(EINVAL);
     }
-    fake->number = how->qp_num;
-    fake->reads = 16;
+    fake->qpn = param->qp_num;
+    fake->max_rd_atomic = 16;
     for (unsigned at = 0; at < IDS; at++) {
         if (ids[at] != NULL && ids[at]->listens && ids[at]->address.sin_port == fake->address.sin_port) {
             Fake *made = new_id(ids[at]->id.channel, ids[at]->id.context);
@@ -232,9 +232,9 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *how)
             }
             made->id.verbs = &context;
             made->peer = id;
-            made->reads = fake->reads;
+            made->max_rd_atomic = fake->max_rd_atomic;
             fake->peer = &made->id;
-            tell(&made->id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, how->private_data, how->private_data_len, 56);
+            tell(&made->id, RDMA_CM_EVENT_CONNECT_REQUEST, 0, param->private_data, param->private_data_len, 56);
             return 0;
         }
     }
@@ -242,16 +242,16 @@ int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *how)
     return 0;
 }
 
-int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *how)
+int rdma_accept(struct rdma_cm_id *id, struct rdma_conn_param *param)
 {
     ALONE;
     Fake *fake = fake_of(id);
     if (fake->peer == NULL) {
         return failed(EINVAL);
     }
-    fake->number = how->qp_num;
-    fake_of(fake->peer)->reads = how->responder_resources;
-    tell(fake->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, how->private_data, how->private_data_len, 196);
+    fake->qpn = param->qp_num;
+    fake_of(fake->peer)->max_rd_atomic = param->responder_resources;
+    tell(fake->peer, RDMA_CM_EVENT_CONNECT_RESPONSE, 0, param->private_data, param->private_data_len, 196);
     return 0;
 }
 
@@ -287,10 +287,10 @@ int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *found, int *mas
     *mask = 0;
     found->port_num = 1;
     found->path_mtu = IBV_MTU_1024;
-    found->dest_qp_num = fake_of(fake->peer)->number;
+    found->dest_qp_num = fake_of(fake->peer)->qpn;
     found->rq_psn = 11;
     found->sq_psn = 12;
-    found->max_rd_atomic = found->max_dest_rd_atomic = (uint8_t)fake->reads;
+    found->max_rd_atomic = found->max_dest_rd_atomic = (uint8_t)fake->max_rd_atomic;
     found->ah_attr.grh.sgid_index = 3;
     found->ah_attr.grh.traffic_class = 104;
     memcpy(found->ah_attr.grh.dgid.raw, &gid, sizeof gid);

@@ -26,10 +26,10 @@ static Fake fake;
 static struct ibv_device device = {.name = "fake0"};
 static struct ibv_context context;
 static struct ibv_comp_channel channel;
-static struct ibv_cq queue;
-static struct ibv_qp pair = {.context = &context, .qp_num = 17};
-static struct ibv_mr memory;
-static struct ibv_pd domain;
+static struct ibv_cq cq;
+static struct ibv_qp qp = {.context = &context, .qp_num = 17};
+static struct ibv_mr mr;
+static struct ibv_pd pd;
 
 static void complete(uint64_t wr_id, enum ibv_wc_status status, bool late)
 {
@@ -41,18 +41,18 @@ static void complete(uint64_t wr_id, enum ibv_wc_status status, bool late)
     }
 }
 
-static enum ibv_wc_status transfer(const struct ibv_send_wr *work)
+static enum ibv_wc_status transfer(const struct ibv_send_wr *wr)
 {
-    uint64_t at = work->wr.rdma.remote_addr - ADDRESS, size = work->sg_list[0].length;
+    uint64_t at = wr->wr.rdma.remote_addr - ADDRESS, size = wr->sg_list[0].length;
     if (fake.broken) {
         return IBV_WC_WR_FLUSH_ERR;
     }
-    if ((work->wr.rdma.rkey != GOOD && work->wr.rdma.rkey != LATE) || at > REGION_BYTES || size > REGION_BYTES - at) {
+    if ((wr->wr.rdma.rkey != GOOD && wr->wr.rdma.rkey != LATE) || at > REGION_BYTES || size > REGION_BYTES - at) {
         fake.broken = true;
         return IBV_WC_REM_ACCESS_ERR;
     }
-    char *local = (char *)(uintptr_t)work->sg_list[0].addr;
-    if (work->opcode == IBV_WR_RDMA_READ) {
+    char *local = (char *)(uintptr_t)wr->sg_list[0].addr;
+    if (wr->opcode == IBV_WR_RDMA_READ) {
         memcpy(local, region + at, size);
     } else {
         memcpy(region + at, local, size);
@@ -60,17 +60,17 @@ static enum ibv_wc_status transfer(const struct ibv_send_wr *work)
     return IBV_WC_SUCCESS;
 }
 
-static int post_send(struct ibv_qp *ours, struct ibv_send_wr *work, struct ibv_send_wr **bad)
+static int post_send(struct ibv_qp *ours, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
     (void)ours;
     (void)bad;
-    for (; work != NULL; work = work->next) {
-        if (work->wr.rdma.rkey == SILENT) {
+    for (; wr != NULL; wr = wr->next) {
+        if (wr->wr.rdma.rkey == SILENT) {
             return 0;
         }
-        enum ibv_wc_status status = transfer(work);
-        if (status != IBV_WC_SUCCESS || (work->send_flags & IBV_SEND_SIGNALED)) {
-            complete(work->wr_id, status, work->wr.rdma.rkey == LATE);
+        enum ibv_wc_status status = transfer(wr);
+        if (status != IBV_WC_SUCCESS || (wr->send_flags & IBV_SEND_SIGNALED)) {
+            complete(wr->wr_id, status, wr->wr.rdma.rkey == LATE);
         }
     }
     return 0;
@@ -136,8 +136,8 @@ int ibv_close_device(struct ibv_context *ours)
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *ours)
 {
-    domain.context = ours;
-    return &domain;
+    pd.context = ours;
+    return &pd;
 }
 
 int ibv_dealloc_pd(struct ibv_pd *ours)
@@ -168,8 +168,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ours, int size, void *mine, str
 {
     (void)size;
     (void)vector;
-    queue = (struct ibv_cq){.context = ours, .channel = to, .cq_context = mine};
-    return &queue;
+    cq = (struct ibv_cq){.context = ours, .channel = to, .cq_context = mine};
+    return &cq;
 }
 
 int ibv_destroy_cq(struct ibv_cq *ours)
@@ -181,8 +181,8 @@ int ibv_destroy_cq(struct ibv_cq *ours)
 int ibv_get_cq_event(struct ibv_comp_channel *from, struct ibv_cq **ours, void **mine)
 {
     char event;
-    *ours = &queue;
-    *mine = queue.cq_context;
+    *ours = &cq;
+    *mine = cq.cq_context;
     if (read(from->fd, &event, 1) != 1) {
         return -1;
     }
@@ -201,8 +201,8 @@ void ibv_ack_cq_events(struct ibv_cq *ours, unsigned int count)
 struct ibv_mr *ibv_reg_mr(struct ibv_pd *ours, void *address, size_t length, int access)
 {
     (void)access;
-    memory = (struct ibv_mr){.pd = ours, .addr = address, .length = length, .lkey = 3};
-    return &memory;
+    mr = (struct ibv_mr){.pd = ours, .addr = address, .length = length, .lkey = 3};
+    return &mr;
 }
 
 int ibv_dereg_mr(struct ibv_mr *ours)
@@ -211,11 +211,11 @@ int ibv_dereg_mr(struct ibv_mr *ours)
     return 0;
 }
 
-struct ibv_qp *ibv_create_qp(struct ibv_pd *ours, struct ibv_qp_init_attr *how)
+struct ibv_qp *ibv_create_qp(struct ibv_pd *ours, struct ibv_qp_init_attr *attr)
 {
     (void)ours;
-    (void)how;
-    return &pair;
+    (void)attr;
+    return &qp;
 }
 
 int ibv_destroy_qp(struct ibv_qp *ours)
@@ -224,9 +224,9 @@ int ibv_destroy_qp(struct ibv_qp *ours)
     return 0;
 }
 
-int ibv_modify_qp(struct ibv_qp *ours, struct ibv_qp_attr *how, int mask)
+int ibv_modify_qp(struct ibv_qp *ours, struct ibv_qp_attr *attr, int mask)
 {
     (void)ours;
     (void)mask;
-    return how->dest_qp_num == 0 ? ETIMEDOUT : 0;
+    return attr->dest_qp_num == 0 ? ETIMEDOUT : 0;
 }

@@ -39,7 +39,7 @@ def shm(folder: Path) -> Transport:
 
 def shm_python(folder: Path) -> Transport:
     """Shared memory without the compiled part."""
-    return ShmTransport(folder, port=None)
+    return ShmTransport(folder, access_type=None)
 
 
 def tcp(_folder: Path) -> Transport:

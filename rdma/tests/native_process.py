@@ -36,7 +36,7 @@ def main(path: str, folder: str, seed: int) -> None:
     dice = random.Random(seed)
     native = load(path)
     watching(native.watch, dice)
-    transport = ShmTransport(Path(folder), native.Port)
+    transport = ShmTransport(Path(folder), native.ShmAccess)
     done = 0
     for _ in range(ROUNDS):
         with transport.lend("lender") as lender:

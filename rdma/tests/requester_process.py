@@ -33,56 +33,58 @@ def load(path: str) -> NativeType:
     return made
 
 
-def window(line: Native, rkey: int) -> Key:
-    """Let a line know all of the fake's region by a new key, served as `rkey` is."""
+def region(native: Native, rkey: int) -> Key:
+    """Let a requester know all of the fake's region by a new key, served as `rkey` is."""
     key = Key(rkey, "host1", REGION_BYTES, b"token")
-    assert line.add(key, ADDRESS, rkey, REGION_BYTES)
+    assert native.add(key, ADDRESS, rkey, REGION_BYTES)
     return key
 
 
 class Fake:
-    """Makes connected lines of the fake device, one at a time."""
+    """Makes connected requesters of the fake device, one at a time."""
 
     def __init__(self, make: NativeType) -> None:
         self._make = make
 
     @contextmanager
-    def line(self, seconds: float = 10.0) -> Iterator[tuple[Native, Sequence[Callable[[], object]]]]:
-        """Yield a line, and what tells it of the lender's end, in either way."""
+    def connect(self, seconds: float = 10.0) -> Iterator[tuple[Native, Sequence[Callable[[], object]]]]:
+        """Yield a connected requester, and what tells it of the lender's end, in either way."""
         (ours, theirs), (manager, events) = socket.socketpair(), socket.socketpair()
         with ours, theirs, manager, events:
             stage = memoryview(bytearray(STAGE_BYTES))
-            line = self._make("fake0", manager.fileno(), ours.fileno(), DEPTH, stage, seconds, Read, Write)
-            assert line.number == 17
-            line.connect(GID, 5, 1, 2, 1, 1, 5, 16, 0, 14, 6)
-            yield line, (partial(theirs.shutdown, socket.SHUT_RDWR), partial(events.send, b"e"))
+            native = self._make("fake0", manager.fileno(), ours.fileno(), DEPTH, stage, seconds, Read, Write)
+            assert native.qpn == 17
+            native.connect(GID, 5, 1, 2, 1, 1, 5, 16, 0, 14, 6)
+            yield native, (partial(theirs.shutdown, socket.SHUT_RDWR), partial(events.send, b"e"))
             for _ in range(2):
-                line.close()
+                native.close()
             stage.release()  # nothing holds it any more
-            assert line.read(Key(1, "host1", 1, b""), 0, bytearray(1)) == LEFT_TO_PYTHON
+            assert native.read(Key(1, "host1", 1, b""), 0, bytearray(1)) == LEFT_TO_PYTHON
 
 
 def random_accesses(fake: Fake, dice: random.Random) -> int:
     """Right and wrong ones against a bytearray: wrong ones are left to Python, with nothing done."""
-    with fake.line() as (line, _):
-        keys = [window(line, GOOD), window(line, LATE)]
+    with fake.connect() as (native, _):
+        keys = [region(native, GOOD), region(native, LATE)]
         model = bytearray(REGION_BYTES)
-        assert line.carry_out((Request(True, ADDRESS, GOOD, memoryview(model)[:STAGE_BYTES]),), 10.0) == (1, 0)
-        assert line.carry_out((Request(True, ADDRESS + STAGE_BYTES, GOOD, memoryview(model)[STAGE_BYTES:]),), 10.0) == (
+        assert native.carry_out((Request(True, ADDRESS, GOOD, memoryview(model)[:STAGE_BYTES]),), 10.0) == (1, 0)
+        assert native.carry_out(
+            (Request(True, ADDRESS + STAGE_BYTES, GOOD, memoryview(model)[STAGE_BYTES:]),), 10.0
+        ) == (
             1,
             0,
         )
         done = 0
         for _ in range(2000):
             operations = [draw(dice.choice(keys), dice) for _ in range(dice.choice((1, 1, 2, DEPTH, DEPTH + 1)))]
-            done += check(line, operations, model)
+            done += check(native, operations, model)
         whole = bytearray(STAGE_BYTES)
-        assert line.read(keys[0], REGION_BYTES - STAGE_BYTES, whole) == 0
+        assert native.read(keys[0], REGION_BYTES - STAGE_BYTES, whole) == 0
         assert whole == model[-STAGE_BYTES:]
         return done
 
 
-def check(line: Native, operations: list[Operation], model: bytearray) -> int:
+def check(native: Native, operations: list[Operation], model: bytearray) -> int:
     """Carry operations out: how many are done."""
     sizes = [len(each.into if isinstance(each, Read) else each.data) for each in operations]
     within = all(
@@ -93,11 +95,11 @@ def check(line: Native, operations: list[Operation], model: bytearray) -> int:
     first = operations[0]
     if len(operations) > 1:
         wanted = (len(operations), 0) if good else (0, LEFT_TO_PYTHON)
-        assert line.batch(operations if sizes[0] % 2 else tuple(operations)) == wanted  # type: ignore[arg-type]
+        assert native.batch(operations if sizes[0] % 2 else tuple(operations)) == wanted  # type: ignore[arg-type]
     elif isinstance(first, Read):
-        assert line.read(first.key, first.offset, first.into) == (0 if good else LEFT_TO_PYTHON)
+        assert native.read(first.key, first.offset, first.into) == (0 if good else LEFT_TO_PYTHON)
     else:
-        assert line.write(first.key, first.offset, first.data) == (0 if good else LEFT_TO_PYTHON)
+        assert native.write(first.key, first.offset, first.data) == (0 if good else LEFT_TO_PYTHON)
     for operation, size in zip(operations if good else [], sizes, strict=False):
         part = slice(operation.offset, operation.offset + size)
         if isinstance(operation, Read):
@@ -119,90 +121,92 @@ def draw(key: Key, dice: random.Random) -> Operation:
 
 
 def what_the_device_says(fake: Fake) -> None:
-    """A refusal, silence and a lender that ends are told apart, and end the line."""
+    """A refusal, silence and a lender that ends are told apart, and end the connection."""
     for rkey, status in ((FORGED, REFUSED), (MUTE, SILENT)):
-        with fake.line(seconds=0.05) as (line, _):
-            good, bad = window(line, GOOD), window(line, rkey)
+        with fake.connect(seconds=0.05) as (native, _):
+            good, bad = region(native, GOOD), region(native, rkey)
             into = bytearray(4)
             done = 1 if status == REFUSED else 0
-            assert line.batch([Read(good, 0, into), Write(bad, 0, b"x"), Read(good, 0, into)]) == (done, status)
-            assert line.read(good, 0, into) == LEFT_TO_PYTHON
-            assert line.batch([Read(good, 0, into)]) == (0, LEFT_TO_PYTHON)
-            raises(ValueError, lambda line=line: line.carry_out((), 1.0))  # type: ignore[misc]
+            assert native.batch([Read(good, 0, into), Write(bad, 0, b"x"), Read(good, 0, into)]) == (done, status)
+            assert native.read(good, 0, into) == LEFT_TO_PYTHON
+            assert native.batch([Read(good, 0, into)]) == (0, LEFT_TO_PYTHON)
+            raises(ValueError, lambda native=native: native.carry_out((), 1.0))  # type: ignore[misc]
     for way in (0, 1):
-        with fake.line() as (line, ends):
-            bad = window(line, MUTE)
+        with fake.connect() as (native, ends):
+            bad = region(native, MUTE)
             threading.Timer(0.05, ends[way]).start()
-            assert line.read(bad, 0, bytearray(4)) == HUNG_UP
+            assert native.read(bad, 0, bytearray(4)) == HUNG_UP
 
 
 def timed_reads(fake: Fake) -> None:
     """So many times as there were reads, and the bytes of the last one."""
-    with fake.line(seconds=0.05) as (line, _):
-        key, mute = window(line, GOOD), window(line, MUTE)
+    with fake.connect(seconds=0.05) as (native, _):
+        key, mute = region(native, GOOD), region(native, MUTE)
         into = bytearray(8)
-        assert line.write(key, 8, b"12345678") == 0
-        times = memoryview(line.time_reads(key, 8, into, 50)).cast("q")
+        assert native.write(key, 8, b"12345678") == 0
+        times = memoryview(native.time_reads(key, 8, into, 50)).cast("q")
         assert len(times) == 50
         assert min(times) > 0
         assert into == b"12345678"
-        assert line.time_reads(key, REGION_BYTES, into, 5) == b""
-        assert line.time_reads(key, 0, into, 0) == b""
-        raises(TypeError, lambda: line.time_reads(key, 0, into))  # type: ignore[call-arg]
-        assert line.time_reads(mute, 0, into, 5) == b""
-        assert line.time_reads(key, 0, into, 5) == b"", "the line has ended"
+        assert native.time_reads(key, REGION_BYTES, into, 5) == b""
+        assert native.time_reads(key, 0, into, 0) == b""
+        raises(TypeError, lambda: native.time_reads(key, 0, into))  # type: ignore[call-arg]
+        assert native.time_reads(mute, 0, into, 5) == b""
+        assert native.time_reads(key, 0, into, 5) == b"", "the connection has ended"
 
 
-def windows(fake: Fake) -> None:
+def regions(fake: Fake) -> None:
     """Known by identity only; those that find no room, and those that were forgotten, are left to Python."""
-    with fake.line() as (line, _):
-        key = window(line, GOOD)
+    with fake.connect() as (native, _):
+        key = region(native, GOOD)
         twin = Key(key.number, key.borrower, key.size_bytes, key.token)
-        assert not line.add(key, ADDRESS, GOOD, 1)
-        assert line.read(twin, 0, bytearray(1)) == LEFT_TO_PYTHON
-        line.remove(twin)
-        assert line.read(key, 0, bytearray(1)) == 0
-        line.remove(key)
-        assert line.read(key, 0, bytearray(1)) == LEFT_TO_PYTHON
+        assert not native.add(key, ADDRESS, GOOD, 1)
+        assert native.read(twin, 0, bytearray(1)) == LEFT_TO_PYTHON
+        native.remove(twin)
+        assert native.read(key, 0, bytearray(1)) == 0
+        native.remove(key)
+        assert native.read(key, 0, bytearray(1)) == LEFT_TO_PYTHON
         keys = [Key(number, "host1", 1, b"") for number in range(1500)]
-        known = [line.add(each, ADDRESS, GOOD, 1) for each in keys]
+        known = [native.add(each, ADDRESS, GOOD, 1) for each in keys]
         assert sum(known) > 900
         for each, is_known in zip(keys, known, strict=True):
-            assert line.read(each, 0, bytearray(1)) == (0 if is_known else LEFT_TO_PYTHON)
+            assert native.read(each, 0, bytearray(1)) == (0 if is_known else LEFT_TO_PYTHON)
 
 
 def odd_arguments(fake: Fake) -> None:
     """Are refused, or left to Python, and hold nothing."""
-    with fake.line() as (line, _):
-        key = window(line, GOOD)
+    with fake.connect() as (native, _):
+        key = region(native, GOOD)
         odd: list[list[object]] = [[], [1], [Read(key, 0, b"constant")], [Read(key, 0.5, bytearray(1))]]  # type: ignore[arg-type]
         for operations in odd:
-            assert line.batch(operations) == (0, LEFT_TO_PYTHON)  # type: ignore[arg-type]
+            assert native.batch(operations) == (0, LEFT_TO_PYTHON)  # type: ignore[arg-type]
         data = bytearray(8)
-        assert line.batch([Write(key, 0, data), 1]) == (0, LEFT_TO_PYTHON)  # type: ignore[list-item]
+        assert native.batch([Write(key, 0, data), 1]) == (0, LEFT_TO_PYTHON)  # type: ignore[list-item]
         data.clear()  # a buffer that is held could not change its size
-        assert line.read(key, 0, memoryview(bytearray(8))[::2]) == LEFT_TO_PYTHON
-        raises(TypeError, lambda: line.read(key, 0))  # type: ignore[call-arg]
-        raises(ValueError, lambda: line.connect(b"short", 5, 1, 2, 1, 1, 5, 16, 0, 14, 6))
-        raises(OSError, lambda: line.connect(GID, 0, 1, 2, 1, 1, 5, 16, 0, 14, 6))
+        assert native.read(key, 0, memoryview(bytearray(8))[::2]) == LEFT_TO_PYTHON
+        raises(TypeError, lambda: native.read(key, 0))  # type: ignore[call-arg]
+        raises(ValueError, lambda: native.connect(b"short", 5, 1, 2, 1, 1, 5, 16, 0, 14, 6))
+        raises(OSError, lambda: native.connect(GID, 0, 1, 2, 1, 1, 5, 16, 0, 14, 6))
         too_many = tuple(Request(False, ADDRESS, GOOD, memoryview(b"x")) for _ in range(DEPTH + 1))
-        raises(ValueError, lambda: line.carry_out(too_many, 1.0))
-        raises(ValueError, lambda: line.carry_out((Request(False, 0, GOOD, memoryview(bytes(STAGE_BYTES + 1))),), 1.0))
-        raises(BufferError, lambda: line.carry_out((Request(True, 0, GOOD, memoryview(b"constant")),), 1.0))
-        raises(TypeError, lambda: line.carry_out((1,), 1.0))  # type: ignore[arg-type]
+        raises(ValueError, lambda: native.carry_out(too_many, 1.0))
+        raises(
+            ValueError, lambda: native.carry_out((Request(False, 0, GOOD, memoryview(bytes(STAGE_BYTES + 1))),), 1.0)
+        )
+        raises(BufferError, lambda: native.carry_out((Request(True, 0, GOOD, memoryview(b"constant")),), 1.0))
+        raises(TypeError, lambda: native.carry_out((1,), 1.0))  # type: ignore[arg-type]
 
 
 def one_call_at_a_time(fake: Fake) -> None:
     """Whoever comes meanwhile is told so; the one that waits is not disturbed."""
-    with fake.line(seconds=0.5) as (line, _):
-        mute = window(line, MUTE)
+    with fake.connect(seconds=0.5) as (native, _):
+        mute = region(native, MUTE)
         into, found = bytearray(8), list[int]()
-        waiting = threading.Thread(target=lambda: found.append(line.read(mute, 0, into)))
+        waiting = threading.Thread(target=lambda: found.append(native.read(mute, 0, into)))
         waiting.start()
         told = False
         while waiting.is_alive() and not told:
             try:
-                line.read(Key(1, "host1", 1, b""), 0, bytearray(1))
+                native.read(Key(1, "host1", 1, b""), 0, bytearray(1))
             except RuntimeError:
                 told = True
         waiting.join()
@@ -225,7 +229,7 @@ def main(path: str, seed: int) -> None:
     fake = Fake(make)
     raises(OSError, lambda: make("rxe7", 0, 0, 1, memoryview(bytearray(1)), 1.0, Read, Write))
     done = random_accesses(fake, random.Random(seed))
-    for part in (what_the_device_says, timed_reads, windows, odd_arguments, one_call_at_a_time):
+    for part in (what_the_device_says, timed_reads, regions, odd_arguments, one_call_at_a_time):
         part(fake)
     print(f"{done} accesses of a fake device, seed {seed}")
 

@@ -13,23 +13,23 @@ from pondstack_rdma.verbs.requester import native
 from .sanitized import NATIVE, build, run
 
 HEADERS = Path("/usr/include/infiniband/verbs.h")
-MANAGER_HEADERS = Path("/usr/include/rdma/rdma_cma.h")
+CM_HEADERS = Path("/usr/include/rdma/rdma_cma.h")
 
 
 @pytest.mark.skipif(not HEADERS.exists(), reason="needs libibverbs-dev: run tools/setup.sh")
 def test_it_stands_all_that_a_fake_device_does(tmp_path: Path) -> None:
     built = tmp_path / "_verbs.abi3.so"
-    sources = [NATIVE / name for name in ("requester.c", "transfers.c", "operation.c", "line.c")]
+    sources = [NATIVE / name for name in ("requester.c", "transfers.c", "operation.c", "rc_conn.c")]
     build([*sources, Path(__file__).with_name("fake_verbs.c")], built)
     assert "accesses of a fake device" in run("requester_process.py", str(built), "20181")
 
 
-@pytest.mark.skipif(not MANAGER_HEADERS.exists(), reason="needs librdmacm-dev: run tools/setup.sh")
+@pytest.mark.skipif(not CM_HEADERS.exists(), reason="needs librdmacm-dev: run tools/setup.sh")
 def test_connections_stand_all_that_a_fake_librdmacm_does(tmp_path: Path) -> None:
     built = tmp_path / "_cm.abi3.so"
-    sources = [NATIVE / name for name in ("manager.c", "identifier.c", "path.c")]
+    sources = [NATIVE / name for name in ("cm_channel.c", "cm_id.c", "cm_attrs.c")]
     build([*sources, Path(__file__).with_name("fake_rdmacm.c")], built)
-    assert "events of a fake librdmacm" in run("manager_process.py", str(built), "20181")
+    assert "events of a fake librdmacm" in run("cm_channel_process.py", str(built), "20181")
 
 
 def test_without_librdmacm_the_error_says_what_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:

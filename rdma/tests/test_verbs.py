@@ -13,9 +13,9 @@ from pondstack_rdma.errors import NoDevice, RegistrationFailed, TransportGone, T
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.model import Ticket
 from pondstack_rdma.verbs import VerbsTransport, handshake, port, pyverbs_binding
+from pondstack_rdma.verbs.cm_attrs import RETRIES, acknowledge_exponent
 from pondstack_rdma.verbs.handshake import Welcome
 from pondstack_rdma.verbs.memory import PinnedMemory
-from pondstack_rdma.verbs.path import RETRIES, acknowledge_exponent
 from pondstack_rdma.verbs.requester import HUNG_UP, SILENT
 from pondstack_rdma.verbs.status import FLUSHED, UNANSWERED, failure
 
@@ -105,7 +105,7 @@ def test_a_port_that_does_not_do_is_named(
 def test_the_device_of_an_address_is_found(monkeypatch: pytest.MonkeyPatch, host: str, address: str) -> None:
     found(monkeypatch, Device())
     chosen = port.find_port(host)
-    assert (chosen.address, chosen.max_reads) == (address, 64)
+    assert (chosen.address, chosen.max_rd_atomic) == (address, 64)
 
 
 def test_a_request_tells_who_asks_without_the_secret() -> None:

@@ -113,9 +113,9 @@ def test_forgeries_are_refused_by_the_device(hosts: Sequence[EmulatedHost], lend
     going_ticket, going_key = lending.lend("busy", MIB)
     victim, thief = borrow(hosts, ticket=victims_ticket), borrow(hosts, ticket=ticket)
     victim.open([victims_key])
-    (foreign,) = victim.windows()
+    (foreign,) = victim.regions()
     thief.open([gone])
-    (revoked,) = thief.windows()
+    (revoked,) = thief.regions()
     lending.revoke(gone)
     content: dict[Key, str] = {each: lending.fill(each, seed) for seed, each in enumerate((key, victims_key))}
     busy = borrow(hosts, ticket=going_ticket)

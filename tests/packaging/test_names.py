@@ -18,6 +18,10 @@ def _retired() -> dict[str, str]:
     return {old: new for old, new in (line.split() for line in lines)}
 
 
+def _is_module(name: str) -> bool:
+    return "." in name and "/" not in name
+
+
 def _folder(module: str, roots: dict[str, str]) -> str:
     top, *rest = module.split(".")
     return "/".join([roots.get(top, top), *rest])
@@ -36,10 +40,18 @@ def _texts() -> Iterator[tuple[str, str]]:
 def test_no_retired_module_is_named(roots: list[Root]) -> None:
     """As a dotted name, or as a path: a reader who follows it would find nothing."""
     components = {root.name: root.folder.relative_to(ROOT).as_posix() for root in roots}
-    modules = [name for name in _retired() if "." in name]
+    modules = [name for name in _retired() if _is_module(name)]
     ways = [re.escape(name) for name in modules]
     ways += [re.escape(f"{_folder(name, components)}.py") for name in modules]
     pattern = re.compile(rf"(?<![\w./])(?:{'|'.join(sorted(ways, key=len, reverse=True))})(?![\w-])")
+    found = {f"{name}: {match}" for name, text in _texts() for match in pattern.findall(text)}
+    assert not found, f"retired_names.txt says what they are called now: {sorted(found)}"
+
+
+def test_no_retired_file_of_c_is_named() -> None:
+    """As a path, or in its folder's texts by its last part alone."""
+    names = sorted({re.escape(name.rpartition("/")[2]) for name in _retired() if "/" in name})
+    pattern = re.compile(rf"(?<![\w./-])(?:rdma/native/)?(?:{'|'.join(names)})(?!\w)")
     found = {f"{name}: {match}" for name, text in _texts() for match in pattern.findall(text)}
     assert not found, f"retired_names.txt says what they are called now: {sorted(found)}"
 
@@ -65,5 +77,6 @@ def _name(node: ast.AST) -> str:
 
 def test_retired_modules_are_gone(roots: list[Root]) -> None:
     components = {root.name: root.folder.relative_to(ROOT).as_posix() for root in roots}
-    paths = [f"{_folder(old, components)}.py" for old in _retired() if "." in old]
+    paths = [f"{_folder(old, components)}.py" for old in _retired() if _is_module(old)]
+    paths += [old for old in _retired() if "/" in old]
     assert not [path for path in paths if (ROOT / path).exists()]

@@ -6,7 +6,7 @@ from pathlib import Path
 from pondstack_rdma.base import Transport
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.model import Characteristics, Ticket
-from pondstack_rdma.shm.fast import FastShmLink, PortType, native
+from pondstack_rdma.shm.fast import FastShmLink, ShmAccessType, native
 from pondstack_rdma.shm.lender import DRIVER, ShmLender
 from pondstack_rdma.shm.link import ShmLink
 
@@ -17,7 +17,7 @@ NATIVE = native()
 class ShmTransport(Transport):
     """Lenders listen in `folder`, as `NAME.sock`; a path has 107 bytes at most.
 
-    `port` None has Python carry out every access, as on a machine without the compiled part.
+    With `access_type` None, Python carries out every access, as on a machine without the compiled part.
     """
 
     characteristics = Characteristics(
@@ -33,9 +33,9 @@ class ShmTransport(Transport):
         max_message_bytes=64 * 2**20,
     )
 
-    def __init__(self, folder: str | os.PathLike[str], port: PortType | None = NATIVE) -> None:
+    def __init__(self, folder: str | os.PathLike[str], access_type: ShmAccessType | None = NATIVE) -> None:
         self._folder = Path(folder)
-        self._port = port
+        self._access_type = access_type
 
     def lend(self, name: str) -> ShmLender:
         """Start a lender."""
@@ -43,6 +43,6 @@ class ShmTransport(Transport):
 
     def connect(self, ticket: Ticket, timeout_seconds: float) -> ShmLink:
         """Connect a borrower."""
-        if self._port is None:
+        if self._access_type is None:
             return ShmLink(ticket, self.characteristics, timeout_seconds)
-        return FastShmLink(ticket, self.characteristics, timeout_seconds, self._port)
+        return FastShmLink(ticket, self.characteristics, timeout_seconds, self._access_type)

@@ -1,4 +1,4 @@
-"""A borrower's link whose usual accesses are one call of rdma/native/port.c; all others are ShmLink's."""
+"""A borrower's link that carries out usual accesses in rdma/native/shm_access.c, and all others as ShmLink does."""
 
 import importlib
 from collections.abc import Sequence
@@ -12,63 +12,63 @@ from pondstack_rdma.shm.link import ShmLink
 from pondstack_rdma.shm.window import Window
 
 
-class Port(Protocol):
-    """The windows of one link, known by the identity of their keys; each access is done, or left to Python."""
+class ShmAccess(Protocol):
+    """Accesses to the windows of one link, found by the identity of their keys. An unusual access is left to Python."""
 
-    def add(self, key: Key, region: memoryview, control: memoryview, slot: int, number: int) -> bool:
-        """Know a window, whose buffers are held from now on; False when there is no room for it."""
+    def add(self, key: Key, region: memoryview, control: memoryview, slot: int, key_number: int) -> bool:
+        """Add a window, and hold its buffers until `remove`; False if the table has no room."""
 
     def remove(self, key: Key) -> None:
-        """Forget a window."""
+        """Remove a window; idempotent."""
 
     def read(self, key: Key, offset: int, into: WritableBuffer) -> bool:
-        """Read; False when nothing was done, or the key was revoked meanwhile."""
+        """Read; False if nothing was read, or the key was revoked meanwhile."""
 
     def write(self, key: Key, offset: int, data: ReadableBuffer) -> bool:
         """Write; False as with `read`."""
 
     def batch(self, operations: Sequence[Operation]) -> int:
-        """Carry out operations: how many are complete, -1 when none was begun."""
+        """Carry out operations. Return how many are complete, or -1 if none was begun."""
 
 
-class PortType(Protocol):
-    """Makes them."""
+class ShmAccessType(Protocol):
+    """The compiled type."""
 
-    def __call__(self, fd: int, read_type: type[Read], write_type: type[Write]) -> Port:
-        """Make one for the link with this socket."""
+    def __call__(self, fd: int, read_type: type[Read], write_type: type[Write]) -> ShmAccess:
+        """Return an accessor for the link with this socket."""
 
 
-def native() -> PortType | None:
+def native() -> ShmAccessType | None:
     """Return the compiled type; None where it was not built."""
     try:
-        made: PortType = importlib.import_module("pondstack_rdma._native").Port
+        made: ShmAccessType = importlib.import_module("pondstack_rdma._native").ShmAccess
     except ImportError:
         return None
     return made
 
 
 class FastShmLink(ShmLink):
-    """Unlike its base it looks at the lender's socket once a millisecond at most, not before each access."""
+    """Unlike its base class, it polls the lender's socket at most once a millisecond, not before each access."""
 
     def __init__(
-        self, ticket: Ticket, characteristics: Characteristics, timeout_seconds: float, port: PortType
+        self, ticket: Ticket, characteristics: Characteristics, timeout_seconds: float, access_type: ShmAccessType
     ) -> None:
         super().__init__(ticket, characteristics, timeout_seconds)
-        self._port = port(self._socket.fileno(), Read, Write)
+        self._native = access_type(self._socket.fileno(), Read, Write)
 
     def read_into(self, key: Key, offset: int, into: WritableBuffer) -> None:
         """Fill a buffer from a region."""
-        if not self._port.read(key, offset, into):
+        if not self._native.read(key, offset, into):
             super().read_into(key, offset, into)
 
     def write(self, key: Key, offset: int, data: ReadableBuffer) -> None:
         """Copy a buffer into a region."""
-        if not self._port.write(key, offset, data):
+        if not self._native.write(key, offset, data):
             super().write(key, offset, data)
 
     def batch(self, operations: Sequence[Operation]) -> None:
         """Carry out operations in order; it ends at the first that fails."""
-        done = self._port.batch(operations)
+        done = self._native.batch(operations)
         if done < 0:
             super().batch(operations)
         elif done < len(operations):
@@ -79,6 +79,6 @@ class FastShmLink(ShmLink):
 
     def _map(self, key: Key) -> Window:
         window = super()._map(key)
-        window.before_unmap = partial(self._port.remove, key)
-        self._port.add(key, window.view, self._control.words, window.slot, key.number)
+        window.before_unmap = partial(self._native.remove, key)
+        self._native.add(key, window.view, self._control.words, window.slot, key.number)
         return window

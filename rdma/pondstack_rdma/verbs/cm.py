@@ -1,4 +1,4 @@
-"""librdmacm, by rdma/native/manager.c: not by pyverbs, which waits for its events with Python's global lock held."""
+"""librdmacm, by rdma/native/cm_channel.c. pyverbs would wait for CM events with Python's global lock held."""
 
 import importlib
 from enum import IntEnum
@@ -8,7 +8,7 @@ from pondstack_rdma.errors import NoDevice
 
 
 class Event(IntEnum):
-    """Of rdma_cm_event_type, those that are told apart here."""
+    """The values of rdma_cm_event_type that this package distinguishes."""
 
     ADDRESS_RESOLVED = 0
     ADDRESS_ERROR = 1
@@ -25,58 +25,58 @@ NOBODY_LISTENS, REFUSED_BY_LENDER = 8, 28
 """Statuses of a rejection (InfiniBand specification, 12.6.7.2)."""
 
 
-class Identifier(Protocol):
-    """One connection, or what listens for them. All raise OSError, and ValueError when it is closed."""
+class CmId(Protocol):
+    """An rdma_cm_id: a connection, or a listener. All methods raise OSError, and ValueError after `close`."""
 
     port: int
     device: str
 
     def resolve_route(self, milliseconds: int, /) -> None:
-        """Look for the way; an event tells the outcome."""
+        """Resolve the route; an event reports the result."""
 
-    def path(self) -> tuple[bytes, int, int, int, int, int, int, int, int]:
-        """Return the fields of Path, after a request or a response."""
+    def attrs(self) -> tuple[bytes, int, int, int, int, int, int, int, int]:
+        """Return the fields of CmAttrs, after a connection request or a response."""
 
-    def connect(self, number: int, data: bytes, /) -> None:
-        """Ask the other side to take a queue pair; with 56 bytes at most."""
+    def connect(self, qpn: int, data: bytes, /) -> None:
+        """Send a connection request for a queue pair, with at most 56 bytes of private data."""
 
-    def accept(self, number: int, reads: int, data: bytes, /) -> None:
-        """Answer with one; with 196 bytes at most."""
+    def accept(self, qpn: int, max_rd_atomic: int, data: bytes, /) -> None:
+        """Accept a connection request with a queue pair, and at most 196 bytes of private data."""
 
     def reject(self, data: bytes, /) -> None:
-        """Refuse; with 148 bytes at most."""
+        """Reject a connection request, with at most 148 bytes of private data."""
 
     def establish(self) -> None:
-        """Confirm the answer."""
+        """Acknowledge the response."""
 
     def close(self) -> None:
-        """Give it back; idempotent. The other side is told."""
+        """Disconnect and destroy the id; idempotent."""
 
 
 class Channel(Protocol):
-    """What events arrive at. Its calls never wait; all raise OSError."""
+    """An rdma_event_channel. Its methods never wait. All raise OSError, and ValueError after `close`."""
 
-    def listen(self, address: str, backlog: int, /) -> Identifier:
+    def listen(self, address: str, backlog: int, /) -> CmId:
         """Listen on a free port of an address."""
 
-    def resolve(self, address: str, port: int, milliseconds: int, /) -> Identifier:
-        """Look for the device that leads there; an event tells the outcome."""
+    def resolve(self, address: str, port: int, milliseconds: int, /) -> CmId:
+        """Resolve the address, which chooses a device; an event reports the result."""
 
-    def event(self) -> tuple[int, Identifier, int, bytes] | None:
-        """Return kind, whose it is, status and private data, zeros behind them; None when there is none."""
+    def event(self) -> tuple[int, CmId, int, bytes] | None:
+        """Return the kind, the id, the status and the private data, which zeros follow; None if there is no event."""
 
     def fileno(self) -> int:
-        """Readable when there is an event."""
+        """Return the descriptor; it is readable when there is an event."""
 
     def close(self) -> None:
-        """After its identifiers; idempotent."""
+        """Destroy the channel, after all its ids are closed; idempotent."""
 
 
 class ChannelType(Protocol):
-    """Makes them."""
+    """The compiled type."""
 
     def __call__(self) -> Channel:
-        """Make one; raises OSError."""
+        """Return a new channel; raises OSError."""
 
 
 def open_channel() -> Channel:

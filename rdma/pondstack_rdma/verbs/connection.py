@@ -1,4 +1,4 @@
-"""The borrower's side of a connection by librdmacm: finds device and way, asks, and hears of its end."""
+"""The borrower's side of a connection by librdmacm: it resolves the lender's address and requests the connection."""
 
 import errno
 import select
@@ -8,11 +8,11 @@ from pondstack.domain.errors import PondError
 from pondstack_rdma.errors import NoDevice, TransportGone, TransportTimeout
 from pondstack_rdma.verbs import handshake
 from pondstack_rdma.verbs.cm import NOBODY_LISTENS, REFUSED_BY_LENDER, Event, open_channel
-from pondstack_rdma.verbs.path import Path
+from pondstack_rdma.verbs.cm_attrs import CmAttrs
 
 
 class Connection:
-    """Finds the way in its constructor. All have to be done within the time-out, which starts there.
+    """Resolves address and route in its constructor. The time-out starts there, and bounds all steps together.
 
     Raises NoDevice, TransportGone, TransportTimeout.
     """
@@ -24,7 +24,7 @@ class Connection:
         self._poll = select.poll()
         self._poll.register(self._channel.fileno(), select.POLLIN)
         try:
-            self._find_way()
+            self._resolve()
         except BaseException:
             self.close()
             raise
@@ -32,47 +32,47 @@ class Connection:
     @property
     def device(self) -> str:
         """The name of the device that leads to the lender."""
-        return self._identifier.device
+        return self._cm_id.device
 
-    def ask(self, number: int, data: bytes) -> bytes:
-        """Ask the lender to take a queue pair: its private data. Raises what it refuses, too."""
+    def request(self, qpn: int, data: bytes) -> bytes:
+        """Request a connection for a queue pair, and return the private data of the response. Raises a refusal, too."""
         try:
-            self._identifier.connect(number, data)
+            self._cm_id.connect(qpn, data)
         except OSError as error:
             raise self._no_lender(error) from error
         return self._wait(Event.RESPONSE)
 
-    def path(self) -> Path:
-        """Return what was chosen, after `ask`."""
+    def attrs(self) -> CmAttrs:
+        """Return the attributes that librdmacm chose, after `request`."""
         try:
-            return Path(*self._identifier.path())
+            return CmAttrs(*self._cm_id.attrs())
         except OSError as error:
             raise self._no_lender(error) from error
 
     def establish(self) -> None:
-        """Tell the lender that the queue pair is connected."""
+        """Acknowledge the response: the queue pair is connected."""
         try:
-            self._identifier.establish()
+            self._cm_id.establish()
         except OSError as error:
             raise self._no_lender(error) from error
 
     def fileno(self) -> int:
-        """Return the descriptor: after `establish`, readable when the lender has ended, or the device has gone."""
+        """Return the descriptor. After `establish` it is readable when the lender has ended, or the device has gone."""
         return self._channel.fileno()
 
     def close(self) -> None:
-        """Hang up; idempotent."""
-        identifier = getattr(self, "_identifier", None)
-        if identifier is not None:
-            identifier.close()  # a lender that let us in is told
+        """Disconnect; idempotent."""
+        cm_id = getattr(self, "_cm_id", None)
+        if cm_id is not None:
+            cm_id.close()  # tells the lender, if it has accepted
         self._channel.close()
 
-    def _find_way(self) -> None:
+    def _resolve(self) -> None:
         host, _, port = self._address.rpartition(":")
         try:
-            self._identifier = self._channel.resolve(host, int(port), self._left_ms())
+            self._cm_id = self._channel.resolve(host, int(port), self._left_ms())
             self._wait(Event.ADDRESS_RESOLVED)
-            self._identifier.resolve_route(self._left_ms())
+            self._cm_id.resolve_route(self._left_ms())
         except (OSError, ValueError, OverflowError) as error:
             known = isinstance(error, OSError) and error.errno == errno.ENODEV
             raise (self._no_device() if known else self._no_lender(error)) from error
@@ -82,23 +82,23 @@ class Connection:
         return max(int((self._ends - time.monotonic()) * 1000), 1)
 
     def _wait(self, wanted: Event) -> bytes:
-        """Wait for an event: its private data."""
+        """Wait for an event, and return its private data."""
         while (event := self._channel.event()) is None:
             if not self._poll.poll(self._left_ms()) and time.monotonic() >= self._ends:
-                raise self._silent()
+                raise self._timed_out()
         kind, _, status, data = event
         if kind != wanted:
             raise self._failure(kind, status, data)
         return data
 
     def _failure(self, kind: int, status: int, data: bytes) -> PondError:
-        """Return what it means that this came instead."""
+        """Return the error for an event that came instead of the expected one."""
         if kind == Event.REJECTED and status == REFUSED_BY_LENDER:
             return handshake.refused(data)
         if kind == Event.REJECTED and status == NOBODY_LISTENS:
             return self._no_lender("nobody listens")
         if status == -errno.ETIMEDOUT:
-            return self._silent()
+            return self._timed_out()
         if kind == Event.ADDRESS_ERROR and status == -errno.ENODEV:
             return self._no_device()
         return TransportGone(
@@ -115,7 +115,7 @@ class Connection:
     def _no_lender(self, why: object) -> TransportGone:
         return TransportGone(f"there is no lender at {self._address}: {why}; see whether its agent runs")
 
-    def _silent(self) -> TransportTimeout:
+    def _timed_out(self) -> TransportTimeout:
         return TransportTimeout(
             f"the link to {self._address}: no connection within {self._seconds:g} s; see whether the lender's host is "
             "suspended or its processes are frozen"

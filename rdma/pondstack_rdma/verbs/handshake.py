@@ -1,7 +1,8 @@
-"""What two sides tell each other as private data of librdmacm's messages. Pure.
+"""The private data of librdmacm's messages between borrower and lender. Pure.
 
-A request has room for 56 bytes: a mark and a proof, which tells who asks without showing the ticket's secret. The
-answer says where the beacon is and where keys are shown; a refusal has the error's code and the begin of its text.
+A request has room for 56 bytes: a mark and a proof, which identifies the borrower without showing the ticket's secret.
+The response gives the flush page and the port of the key channel. A refusal has the error's code and the start of its
+text.
 """
 
 import struct
@@ -19,25 +20,26 @@ _WELCOME = struct.Struct("!4sHQI")
 
 
 def request(ticket: Ticket) -> bytes:
-    """Return what a borrower asks with."""
+    """Return the private data of a borrower's connection request."""
     return _MARK + proof(ticket.borrower, ticket.secret)
 
 
 def proof_in(data: bytes) -> bytes:
-    """Return the proof of a request; raises TransportGone for what is none."""
+    """Return the proof in a request; raises TransportGone if it has none."""
     if not data.startswith(_MARK) or len(data) < len(_MARK) + PROOF_BYTES:
         raise TransportGone("this is no borrower, or one of another version")
     return data[len(_MARK) :][:PROOF_BYTES]
 
 
 class Welcome(NamedTuple):
-    """What a borrower is told that is let in."""
+    """The private data of the response to an admitted borrower."""
 
     control_port: int
-    """Of TCP, at the same address: where it shows its keys."""
+    """The TCP port of the key channel, at the same address."""
     address: int
-    """Of the beacon, and the device's key of that."""
+    """The address of the flush page."""
     rkey: int
+    """The rkey of the flush page."""
 
     def pack(self) -> bytes:
         """Return it as private data."""
@@ -57,6 +59,6 @@ def refusal(error: PondError) -> bytes:
 
 
 def refused(data: bytes) -> PondError:
-    """Undo refusal; what cannot be understood is TransportGone."""
+    """Undo refusal; returns TransportGone for data that cannot be parsed."""
     code, _, text = data.rstrip(b"\0").decode(errors="ignore").partition("\0")
     return wire_errors.from_wire({"code": code, "text": text})

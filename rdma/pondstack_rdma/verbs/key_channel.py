@@ -1,6 +1,7 @@
-"""The borrower's control connection: shows its ticket and its keys to the lender's process. No access needs it.
+"""The borrower's TCP connection to the lender's process, which turns keys into addresses and rkeys.
 
-Not by librdmacm: its private data is sent with the connection, and a key may be shown at any time after that.
+No access uses it. librdmacm cannot do this: it sends private data only while it connects, and a key may be opened at
+any later time.
 """
 
 import socket
@@ -14,19 +15,19 @@ from pondstack_rdma.errors import TransportGone, TransportTimeout
 from pondstack_rdma.tcp import messages
 
 
-class Control:
-    """To a host; raises TransportGone. One question at a time; a time-out ends it."""
+class KeyChannel:
+    """A connection to a host; raises TransportGone. It carries one request at a time; a time-out ends it."""
 
     def __init__(self, host: str, timeout_seconds: float) -> None:
         self._host = host
         self._name = f"the link to {host}"
         self._seconds = timeout_seconds
-        self._asking = threading.Lock()
+        self._request_lock = threading.Lock()
         self._broken = ""
         self._socket = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
 
     def connect(self, port: int) -> None:
-        """Connect it, before the first question."""
+        """Connect, before the first request."""
         address = f"{self._host}:{port}"
         self._name = f"the link to {address}"
         try:
@@ -42,24 +43,24 @@ class Control:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def fileno(self) -> int:
-        """The descriptor: it is hung up when the lender's process ends."""
+        """Return the descriptor; it is hung up when the lender's process ends."""
         return self._socket.fileno()
 
-    def ask(self, question: dict[str, Any], ends: float | None = None) -> dict[str, Any]:
-        """Return the lender's answer by the monotonic time `ends`, else within the time-out.
+    def request(self, request: dict[str, Any], ends: float | None = None) -> dict[str, Any]:
+        """Send a request, and return the answer by the monotonic time `ends`, or within the time-out.
 
-        Raises what the lender refuses, and TransportGone.
+        Raises the lender's refusal, and TransportGone.
         """
         if ends is None:
             ends = time.monotonic() + self._seconds
-        with self._asking:
+        with self._request_lock:
             if self._broken:
                 raise TransportGone(self._broken)
             try:
-                messages.send(self._socket, question, b"", ends)
+                messages.send(self._socket, request, b"", ends)
                 answer, _ = messages.receive(self._socket, ends, 0)
             except TimeoutError as error:
-                # A late answer would be taken for that of the next question.
+                # A late answer would be taken for the answer to the next request.
                 self._broken = f"{self._name} shows no more keys, as its lender did not answer before; connect again"
                 raise TransportTimeout(
                     f"{self._name}: no answer within {self._seconds:g} s; see whether the lender is frozen"
@@ -72,12 +73,12 @@ class Control:
         return answer
 
     def hang_up(self) -> None:
-        """Wake whoever waits for an answer; it gets TransportGone."""
-        with suppress(OSError):  # the lender was quicker
+        """Wake a thread that waits for an answer; it gets TransportGone."""
+        with suppress(OSError):  # the lender has hung up before
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Close it, after who still asks; idempotent."""
-        with self._asking:
+        """Close the socket, after a request that is under way; idempotent."""
+        with self._request_lock:
             self._broken = f"{self._name} is closed"
             self._socket.close()

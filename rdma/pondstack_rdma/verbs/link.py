@@ -1,4 +1,4 @@
-"""Borrower over verbs: after a key is open, an access is a request to the lender's device, which no process serves."""
+"""A borrower over verbs. Once a key is open, the lender's device serves its accesses, and no process does."""
 
 import threading
 import time
@@ -14,13 +14,13 @@ from pondstack_rdma.model import Characteristics, Key, Operation, Read, Readable
 from pondstack_rdma.verbs import handshake
 from pondstack_rdma.verbs.connection import Connection
 from pondstack_rdma.verbs.handshake import Welcome
-from pondstack_rdma.verbs.key_channel import Control
+from pondstack_rdma.verbs.key_channel import KeyChannel
 from pondstack_rdma.verbs.requester import LEFT_TO_PYTHON, Request, Requester
 from pondstack_rdma.verbs.status import REFUSALS, failure
 
 
 class RemoteRegion(NamedTuple):
-    """Where the lender's device has the region of a key."""
+    """The address and the rkey under which the lender's device serves the region of a key."""
 
     address: int
     rkey: int
@@ -37,108 +37,108 @@ class VerbsLink(Link):
         self.characteristics = characteristics
         self._name = f"the link to {ticket.address}"
         self._seconds = timeout_seconds
-        # Held while the device works for this link, and to give it back: no gate beside it, which costs as much again.
+        # Held while the device works for this link, and while it is closed. A Gate beside it would cost as much again.
         self._busy = threading.Lock()
         self._ended: PondError | None = None
         self._closing = self._closed = False
-        self._windows: dict[Key, RemoteRegion] = {}
-        self._keys: dict[Key, Key] = {}  # as the compiled part knows them: by identity
+        self._regions: dict[Key, RemoteRegion] = {}
+        self._keys: dict[Key, Key] = {}  # the objects that the compiled requester knows by identity
         self._refused: dict[Key, PondError] = {}
         with ExitStack() as stack:
             self._connect(ticket, stack)
-            self._parts = stack.pop_all()
+            self._resources = stack.pop_all()
 
     def open(self, key: Key) -> None:
-        """Ask the lender where the region of a key is."""
+        """Request address and rkey of the key's region from the lender."""
         self._check_alive(key)
-        self._window(key)
+        self._region(key)
 
     def forget(self, key: Key) -> None:
-        """Forget where the region is."""
-        self._windows.pop(key, None)
+        """Forget address and rkey of the key's region."""
+        self._regions.pop(key, None)
         known = self._keys.pop(key, None)
         if known is not None:
-            self._line.remove(known)
+            self._native.remove(known)
 
     def read_into(self, key: Key, offset: int, into: WritableBuffer) -> None:
         """Fill a buffer from a region."""
         with self._busy:
-            status = self._line.read(key, offset, into)
+            status = self._native.read(key, offset, into)
             if not status:
                 return
             if status != LEFT_TO_PYTHON:
-                raise _again(self._failed(key, status))
+                raise _copy_of(self._failed(key, status))
         super().read_into(key, offset, into)
 
     def write(self, key: Key, offset: int, data: ReadableBuffer) -> None:
         """Copy a buffer into a region."""
         with self._busy:
-            status = self._line.write(key, offset, data)
+            status = self._native.write(key, offset, data)
             if not status:
                 return
             if status != LEFT_TO_PYTHON:
-                raise _again(self._failed(key, status))
+                raise _copy_of(self._failed(key, status))
         super().write(key, offset, data)
 
     def batch(self, operations: Sequence[Operation]) -> None:
         """Carry out operations in order; it ends at the first that fails."""
         with self._busy:
-            done, status = self._line.batch(operations)
+            done, status = self._native.batch(operations)
             if not status:
                 return
             if status != LEFT_TO_PYTHON:
-                error = _again(self._failed(operations[done].key, status))
+                error = _copy_of(self._failed(operations[done].key, status))
                 raise partial_batch(done, len(operations), error) from error
         super().batch(operations)
 
     def flush(self) -> None:
-        """Read a byte of the lender: what was written before it has arrived then, says the order of a connection."""
+        """Read a byte of the flush page. A connection is ordered: earlier writes have arrived when the read returns."""
         with self._busy:
             self._check_alive(None)
-            _, status = self._requester.carry_out((self._beacon,), time.monotonic() + self._seconds)
+            _, status = self._requester.carry_out((self._flush_read,), time.monotonic() + self._seconds)
             if status:
                 self._ended = self._failure(status)
-                raise _again(self._ended)
+                raise _copy_of(self._ended)
 
     def close(self) -> None:
-        """Hang up, and give the device back."""
+        """Disconnect, and close the device."""
         self._closing = True
-        self._control.hang_up()  # wakes who waits for an answer, or for the device
+        self._key_channel.hang_up()  # wakes a thread that waits for an answer or for the device
         with self._busy:
             if self._closed:
                 return
             self._closed = True
             self._ended = TransportGone(f"{self._name} is closed")
             self._refused.clear()
-            self._parts.close()
+            self._resources.close()
 
-    def _connect(self, ticket: Ticket, parts: ExitStack) -> None:
-        """Connect; in `parts` is how all that it takes is given back."""
+    def _connect(self, ticket: Ticket, resources: ExitStack) -> None:
+        """Connect. `resources` gets what closes everything that is opened here."""
         limits, seconds = self.characteristics, self._seconds
-        connection = parts.enter_context(closing(Connection(ticket.address, seconds)))
+        connection = resources.enter_context(closing(Connection(ticket.address, seconds)))
         host = ticket.address.rpartition(":")[0]
-        self._control = Control(host, seconds)
-        parts.callback(self._control.close)
+        self._key_channel = KeyChannel(host, seconds)
+        resources.callback(self._key_channel.close)
         self._requester = Requester(
             connection.device,
             connection.fileno(),
-            self._control.fileno(),
+            self._key_channel.fileno(),
             limits.max_batch,
             limits.max_batch_bytes,
             seconds,
         )
-        parts.callback(self._requester.close)
-        self._line = self._requester.line
+        resources.callback(self._requester.close)
+        self._native = self._requester.native
         try:
-            welcome = Welcome.unpack(connection.ask(self._line.number, handshake.request(ticket)))
+            welcome = Welcome.unpack(connection.request(self._native.qpn, handshake.request(ticket)))
         except ValueError as error:
             raise TransportGone(f"{self._name} is broken: the lender talks nonsense ({error})") from error
-        path = connection.path()
-        self._requester.connect(path, seconds)
+        attrs = connection.attrs()
+        self._requester.connect(attrs, seconds)
         connection.establish()
-        self._control.connect(welcome.control_port)
-        self._control.ask({"ticket": ticket.to_dict(), "pair": path.number})
-        self._beacon = Request(True, welcome.address, welcome.rkey, memoryview(bytearray(1)))
+        self._key_channel.connect(welcome.control_port)
+        self._key_channel.request({"ticket": ticket.to_dict(), "pair": attrs.dest_qpn})
+        self._flush_read = Request(True, welcome.address, welcome.rkey, memoryview(bytearray(1)))
 
     def _run(self, operations: Sequence[Operation], local: Sequence[memoryview]) -> tuple[int, PondError | None]:
         error: PondError | None = None
@@ -159,7 +159,7 @@ class VerbsLink(Link):
 
     def _request(self, operation: Operation, local: memoryview) -> Request:
         key, offset = operation.key, operation.offset
-        address, rkey, size = self._windows.get(key) or self._window(key)
+        address, rkey, size = self._regions.get(key) or self._region(key)
         check_bounds(offset, local.nbytes, size)
         return Request(isinstance(operation, Read), address + offset, rkey, local)
 
@@ -167,10 +167,10 @@ class VerbsLink(Link):
         self._check_alive(operations[0].key)
         ends = time.monotonic() + self._seconds
         done, status = self._requester.carry_out(requests, ends)
-        return done, _again(self._failed(operations[done].key, status, ends)) if status else None
+        return done, _copy_of(self._failed(operations[done].key, status, ends)) if status else None
 
     def _failed(self, key: Key, status: int, ends: float = 0.0) -> PondError:
-        """End the link for an access that failed: with what."""
+        """End the link after an access that failed, and return the error."""
         if status not in REFUSALS:
             self._ended = self._failure(status)
             return self._ended
@@ -184,9 +184,9 @@ class VerbsLink(Link):
         return failure(self._name, status, self._seconds)
 
     def _why(self, key: Key, ends: float) -> PondError:
-        """Ask the lender's process why its device refused; it may not be able to tell."""
+        """Ask the lender's process why its device refused. It may not know."""
         try:
-            self._control.ask({"key": key.to_dict()}, ends)
+            self._key_channel.request({"key": key.to_dict()}, ends)
         except AccessRefused as refusal:
             return refusal
         except TransportGone:
@@ -197,23 +197,23 @@ class VerbsLink(Link):
 
     def _check_alive(self, key: Key | None) -> None:
         if self._ended is not None:
-            raise _again(self._refused.get(key, self._ended) if key else self._ended)
+            raise _copy_of(self._refused.get(key, self._ended) if key else self._ended)
 
-    def _window(self, key: Key) -> RemoteRegion:
-        if key in self._windows:
-            return self._windows[key]
+    def _region(self, key: Key) -> RemoteRegion:
+        if key in self._regions:
+            return self._regions[key]
         self._check_alive(key)
-        answer = self._control.ask({"key": key.to_dict()})
+        answer = self._key_channel.request({"key": key.to_dict()})
         try:
-            window = RemoteRegion(int(answer["address"]), int(answer["rkey"]), key.size_bytes)
+            region = RemoteRegion(int(answer["address"]), int(answer["rkey"]), key.size_bytes)
         except (KeyError, TypeError, ValueError) as error:
             raise TransportGone(f"{self._name} is broken: the lender talks nonsense ({error!r})") from error
-        self._windows[key] = window
+        self._regions[key] = region
         known = self._keys.setdefault(key, key)
-        self._line.add(known, *window)
-        return window
+        self._native.add(known, *region)
+        return region
 
 
-def _again(error: PondError) -> PondError:
-    """Return an error like one that others may be raising."""
+def _copy_of(error: PondError) -> PondError:
+    """Return a copy of an error, because other threads may be raising the original."""
     return type(error)(error.message)

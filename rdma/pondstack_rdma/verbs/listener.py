@@ -1,4 +1,4 @@
-"""The lender's side of connections by librdmacm: one thread that lets borrowers in and hears of their end."""
+"""The lender's side of connections by librdmacm: one thread admits borrowers and handles their disconnection."""
 
 import logging
 import select
@@ -12,8 +12,8 @@ from pondstack.domain.errors import PondError
 from pondstack_rdma.acceptor import MAX_LINKS
 from pondstack_rdma.errors import NoDevice, TransportGone
 from pondstack_rdma.verbs import handshake
-from pondstack_rdma.verbs.cm import Event, Identifier, open_channel
-from pondstack_rdma.verbs.path import Path
+from pondstack_rdma.verbs.cm import CmId, Event, open_channel
+from pondstack_rdma.verbs.cm_attrs import CmAttrs
 from pondstack_rdma.verbs.qp import QueuePair
 
 LOG = logging.getLogger(__name__)
@@ -23,23 +23,25 @@ _BACKLOG = 128
 
 @dataclass(frozen=True, slots=True)
 class AdmittedBorrower:
-    """A borrower that is let in: with a queue pair that is connected at this side, and what it is told."""
+    """An admitted borrower, with a queue pair that is connected at this side, and the private data of the response."""
 
     borrower: str
-    pair: QueuePair
-    reads: int
+    qp: QueuePair
+    max_rd_atomic: int
     answer: bytes
 
 
 class Listener:
-    """Listens on a free port of an address. `admit` makes a guest of a request, or raises what is refused.
+    """Listens on a free port of an address. `admit` admits the sender of a request, or raises the refusal.
 
-    `lock` is held while queue pairs are made and given back. Raises NoDevice.
+    The listener holds `lock` while it creates and destroys queue pairs. Raises NoDevice.
     """
 
-    def __init__(self, address: str, admit: Callable[[bytes, Path], AdmittedBorrower], lock: threading.RLock) -> None:
+    def __init__(
+        self, address: str, admit: Callable[[bytes, CmAttrs], AdmittedBorrower], lock: threading.RLock
+    ) -> None:
         self._admit, self._lock = admit, lock
-        self._guests: dict[int, tuple[AdmittedBorrower, Identifier]] = {}
+        self._admitted: dict[int, tuple[AdmittedBorrower, CmId]] = {}
         self._channel = open_channel()
         try:
             self._listening = self._channel.listen(address, _BACKLOG)
@@ -50,30 +52,30 @@ class Listener:
             ) from error
         self.port = self._listening.port
         self._woken, self._waker = socket.socketpair()
-        self._thread = threading.Thread(target=self._run, name=f"let in at {address}:{self.port}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"admit at {address}:{self.port}", daemon=True)
         self._thread.start()
 
-    def borrower(self, number: int) -> str:
-        """Return who is connected to a queue pair of this side; raises TransportGone."""
+    def borrower(self, qpn: int) -> str:
+        """Return the borrower that is connected to a queue pair of this side; raises TransportGone."""
         try:
-            return self._guests[number][0].borrower
+            return self._admitted[qpn][0].borrower
         except KeyError:
             raise TransportGone("this connection has ended at the lender; connect again") from None
 
-    def end(self, number: int) -> None:
+    def end(self, qpn: int) -> None:
         """End the connection of a queue pair; idempotent."""
-        guest, identifier = self._guests.pop(number, (None, None))  # of several threads one gets it
-        if guest is not None and identifier is not None:
+        admitted, cm_id = self._admitted.pop(qpn, (None, None))  # only one of several threads gets it
+        if admitted is not None and cm_id is not None:
             with self._lock:
-                guest.pair.close()
-            identifier.close()
+                admitted.qp.close()
+            cm_id.close()
 
     def close(self) -> None:
-        """Let nobody in, hang up on everybody; not under the lock, nor twice."""
+        """Stop listening, and disconnect all borrowers. The caller calls it once, and does not hold the lock."""
         self._waker.close()
         self._thread.join()
-        for number in list(self._guests):
-            self.end(number)
+        for qpn in list(self._admitted):
+            self.end(qpn)
         self._listening.close()
         self._channel.close()
         self._woken.close()
@@ -86,31 +88,31 @@ class Listener:
             try:
                 event = self._channel.event()
                 if event is not None:
-                    self._take(*event)
+                    self._handle(*event)
             except (OSError, PondError) as error:
                 LOG.warning("A borrower could not be connected, or its end not be seen: %s", error)
 
-    def _take(self, kind: int, identifier: Identifier, _status: int, data: bytes) -> None:
+    def _handle(self, kind: int, cm_id: CmId, _status: int, data: bytes) -> None:
         if kind == Event.REQUEST:
-            self._greet(identifier, data)
+            self._answer(cm_id, data)
         elif kind != Event.ESTABLISHED:
-            for number, (_, its) in list(self._guests.items()):
-                if its is identifier:
-                    self.end(number)
+            for qpn, (_, each) in list(self._admitted.items()):
+                if each is cm_id:
+                    self.end(qpn)
 
-    def _greet(self, identifier: Identifier, request: bytes) -> None:
+    def _answer(self, cm_id: CmId, request: bytes) -> None:
         try:
-            if len(self._guests) >= MAX_LINKS:
+            if len(self._admitted) >= MAX_LINKS:
                 raise TransportGone(f"this lender has {MAX_LINKS} links; it takes no more")
-            guest = self._admit(request, Path(*identifier.path()))
+            admitted = self._admit(request, CmAttrs(*cm_id.attrs()))
         except PondError as error:
-            with suppress(OSError):  # it has given up meanwhile
-                identifier.reject(handshake.refusal(error))
-            identifier.close()
+            with suppress(OSError):  # the borrower has given up meanwhile
+                cm_id.reject(handshake.refusal(error))
+            cm_id.close()
             return
-        self._guests[guest.pair.number] = guest, identifier
+        self._admitted[admitted.qp.qpn] = admitted, cm_id
         try:
-            identifier.accept(guest.pair.number, guest.reads, guest.answer)
+            cm_id.accept(admitted.qp.qpn, admitted.max_rd_atomic, admitted.answer)
         except OSError:
-            self.end(guest.pair.number)
+            self.end(admitted.qp.qpn)
             raise

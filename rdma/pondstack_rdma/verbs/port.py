@@ -1,4 +1,4 @@
-"""The device that an address of this host belongs to, by its GIDs: it is found, not configured."""
+"""Finds the RDMA device that has an address of this host among its GIDs, so that nobody has to configure it."""
 
 import ipaddress
 from collections.abc import Iterator
@@ -11,15 +11,15 @@ from pondstack_rdma.verbs import pyverbs_binding
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An active port of an open device; whoever found it closes the context."""
+    """An active port of an open device. The caller of find_port closes it."""
 
     context: Any
     address: str
-    max_reads: int
-    """Reads that may be under way on a connection, from here and to here."""
+    max_rd_atomic: int
+    """How many reads may be outstanding on a connection, in either direction."""
 
     def close(self) -> None:
-        """Close the device, with all that was made of it; idempotent."""
+        """Close the device and its objects; idempotent."""
         self.context.close()
 
 
@@ -53,7 +53,7 @@ def find_port(address: str = "") -> Port:
 
 
 def _ports(context: Any, found: list[str]) -> Iterator[Port]:
-    """Yield a port per GID that is usable; says in `found` what there is."""
+    """Yield a Port for each usable GID, and describe in `found` what was seen."""
     limits = context.query_device()
     for number in range(1, limits.phys_port_cnt + 1):
         attributes = context.query_port(number)

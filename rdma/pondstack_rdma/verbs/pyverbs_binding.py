@@ -1,6 +1,7 @@
-"""pyverbs, imported here and nowhere else, and the constants of verbs that we use: their values are kernel ABI.
+"""Imports pyverbs, which no other module does, and has the constants of verbs that we use; their values are kernel ABI.
 
-It has to be the distribution's python3-pyverbs: its private ABI is that of the rdma-core libraries beside it.
+pyverbs has to be the distribution's python3-pyverbs, because its private ABI belongs to the installed rdma-core
+libraries.
 """
 
 import logging
@@ -11,15 +12,15 @@ from types import SimpleNamespace
 from pondstack_rdma.errors import NoDevice
 
 ROCE_V2 = 2
-"""Of the types of a GID."""
+"""A GID type."""
 
 PORT_ACTIVE = 4
 RELIABLE_CONNECTION = 2
-"""Of the types of a queue pair."""
+"""A queue pair type."""
 
 
 class Access(IntFlag):
-    """What a memory region, or a queue pair, allows."""
+    """The access rights of a memory region or a queue pair."""
 
     NOTHING = 0
     LOCAL_WRITE = 1
@@ -46,7 +47,7 @@ def load() -> SimpleNamespace:
             "shows what is missing"
         ) from error
     finally:
-        # It sets up logging for whoever imports it.
+        # pyverbs configures logging when it is imported.
         root.handlers[:] = handlers
         root.setLevel(level)
     return SimpleNamespace(

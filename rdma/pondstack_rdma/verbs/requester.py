@@ -1,7 +1,7 @@
-"""The borrower's side of a connection: rdma/native, its staging memory, and what it is made of here.
+"""The borrower's side of a connection: the compiled requester of rdma/native and its staging memory.
 
-What is transferred passes through staging memory that the device knows: registering a caller's buffer costs more than
-copying pages.
+Transfers are copied through staging memory, which is registered once: to register a caller's buffer costs more than to
+copy pages.
 """
 
 import importlib
@@ -12,16 +12,16 @@ from typing import NamedTuple, Protocol
 
 from pondstack_rdma.errors import NoDevice, RegistrationFailed, TransportGone
 from pondstack_rdma.model import Key, Operation, Read, ReadableBuffer, WritableBuffer, Write
+from pondstack_rdma.verbs.cm_attrs import RETRIES, CmAttrs, acknowledge_exponent
 from pondstack_rdma.verbs.memory import PinnedMemory
-from pondstack_rdma.verbs.path import RETRIES, Path, acknowledge_exponent
 
 HUNG_UP, SILENT, BROKEN, LEFT_TO_PYTHON = -1, -2, -3, -4
-"""Beside the statuses of verbs: the lender's process ended; no completion by the deadline; a call of verbs failed;
-nothing was done."""
+"""Statuses that verbs does not have: the lender's process ended; no completion came by the deadline; a call of verbs
+failed; nothing was done, and Python has to carry out the access."""
 
 
 class Request(NamedTuple):
-    """One transfer between a buffer and what the lender's device knows as `rkey`."""
+    """One transfer between a local buffer and the lender's memory."""
 
     is_read: bool
     address: int
@@ -30,64 +30,64 @@ class Request(NamedTuple):
 
 
 class Native(Protocol):
-    """rdma/native/requester.c: one call at a time; statuses are those above, of verbs, or 0."""
+    """rdma/native/requester.c. One call at a time. A status is 0, an ibv_wc_status, or one of those above."""
 
-    number: int
-    """Of the queue pair."""
+    qpn: int
+    """The number of the queue pair."""
 
-    def connect(  # the struct Peer of line.h
+    def connect(  # the struct Peer of rc_conn.h
         self,
-        gid: bytes,
-        number: int,
-        their_packet: int,
-        our_packet: int,
-        port: int,
-        gid_index: int,
-        mtu: int,
-        reads: int,
+        dgid: bytes,
+        dest_qpn: int,
+        rq_psn: int,
+        sq_psn: int,
+        port_num: int,
+        sgid_index: int,
+        path_mtu: int,
+        max_rd_atomic: int,
         traffic_class: int,
         timeout: int,
-        retries: int,
+        retry_cnt: int,
         /,
     ) -> None:
-        """Connect to a peer; raises OSError."""
+        """Move the queue pair to RTS; raises OSError."""
 
     def add(self, key: Key, address: int, rkey: int, size: int, /) -> bool:
-        """Know a window by the identity of its key; False when there is no room for it."""
+        """Add a region, which is found by the identity of its key; False if the table has no room."""
 
     def remove(self, key: Key, /) -> None:
-        """Forget a window."""
+        """Remove a region; idempotent."""
 
     def read(self, key: Key, offset: int, into: WritableBuffer, /) -> int:
-        """Read within the time-out of the link: the status."""
+        """Read within the time-out of the link, and return the status."""
 
     def write(self, key: Key, offset: int, data: ReadableBuffer, /) -> int:
-        """Write; as with `read`."""
+        """Write within the time-out of the link, and return the status."""
 
     def batch(self, operations: Sequence[Operation], /) -> tuple[int, int]:
-        """Carry out operations: how many are complete, and the status of the next one, or 0."""
+        """Carry out operations. Return how many are complete, and the status of the next one, or 0."""
 
     def time_reads(self, key: Key, offset: int, into: WritableBuffer, count: int, /) -> bytes:
-        """Read so often, one after the other, as a caller in C would: the nanoseconds of each, as int64.
+        """Read `count` times, as a caller in C would. Return the nanoseconds of each read, as int64.
 
-        Fewer when one failed; none when Python has to look at it.
+        There are fewer if a read failed, and none if Python has to carry out the access.
         """
 
     def carry_out(self, requests: tuple[Request, ...], seconds: float, /) -> tuple[int, int]:
-        """Carry out requests that nobody checks; raises ValueError after another status than 0."""
+        """Carry out requests without checks; raises ValueError after an earlier status other than 0."""
 
     def close(self) -> None:
-        """Give all back; idempotent."""
+        """Release everything; idempotent."""
 
 
 class NativeType(Protocol):
-    """Makes them."""
+    """The compiled type."""
 
     def __call__(
         self,
         device: str,
-        manager: int,
-        control: int,
+        cm_fd: int,
+        control_fd: int,
         depth: int,
         stage: memoryview,
         seconds: float,
@@ -95,7 +95,7 @@ class NativeType(Protocol):
         write: type[Write],
         /,
     ) -> Native:
-        """Make one; raises OSError."""
+        """Return a new requester; raises OSError."""
 
 
 def native() -> NativeType:
@@ -112,38 +112,38 @@ def native() -> NativeType:
 
 
 class Requester:
-    """One batch at a time; its caller sees to that. Raises NoDevice, RegistrationFailed.
+    """Serves one batch at a time; its caller ensures that. Raises NoDevice, RegistrationFailed.
 
-    `manager` is a descriptor that is readable, `control` one that is hung up, once the lender has ended.
+    `cm_fd` is a descriptor that is readable once the lender has ended, `control_fd` one that is hung up then.
     """
 
-    def __init__(self, device: str, manager: int, control: int, depth: int, stage_bytes: int, seconds: float) -> None:
+    def __init__(self, device: str, cm_fd: int, control_fd: int, depth: int, stage_bytes: int, seconds: float) -> None:
         make = native()
         self._stage = PinnedMemory(stage_bytes)
         try:
-            self.line = make(device, manager, control, depth, self._stage.view, seconds, Read, Write)
+            self.native = make(device, cm_fd, control_fd, depth, self._stage.view, seconds, Read, Write)
         except OSError as error:
             self._stage.close()
             raise RegistrationFailed(
                 f"the RDMA device gives no more: {error}; see `rdma resource`, `ulimit -l` and `ulimit -n`"
             ) from error
 
-    def connect(self, path: Path, seconds: float) -> None:
-        """Make it ready for a peer. An answer is waited for so long, retries included. Raises TransportGone."""
+    def connect(self, attrs: CmAttrs, seconds: float) -> None:
+        """Connect to a peer. A request times out after `seconds`, retries included. Raises TransportGone."""
         try:
-            self.line.connect(*path, acknowledge_exponent(seconds), RETRIES)
+            self.native.connect(*attrs, acknowledge_exponent(seconds), RETRIES)
         except OSError as error:
-            gid = ipaddress.IPv6Address(path.gid)
+            gid = ipaddress.IPv6Address(attrs.dgid)
             raise TransportGone(f"no connection to {gid}: {error}; see `rdma link` at both sides") from error
 
     def carry_out(self, requests: Sequence[Request], ends: float) -> tuple[int, int]:
-        """Do a batch by the monotonic time `ends`: how many are complete, and the status of the next one, or 0.
+        """Carry out a batch by the monotonic time `ends`. Return how many are complete, and the next one's status.
 
-        After another status than 0 it is of no more use.
+        A requester that returned another status than 0 cannot be used any more.
         """
-        return self.line.carry_out(tuple(requests), max(ends - time.monotonic(), 0.0))
+        return self.native.carry_out(tuple(requests), max(ends - time.monotonic(), 0.0))
 
     def close(self) -> None:
-        """Give all back; idempotent."""
-        self.line.close()
+        """Release everything; idempotent."""
+        self.native.close()
         self._stage.close()

@@ -1,4 +1,4 @@
-"""What it means when a work request failed. Pure."""
+"""The errors for the statuses of failed work requests. Pure."""
 
 from pondstack.domain.errors import PondError
 from pondstack_rdma.errors import TransportGone, TransportTimeout
@@ -8,11 +8,11 @@ INVALID_REQUEST, ACCESS_REFUSED = 9, 10
 FLUSHED, UNANSWERED = 5, 12
 
 REFUSALS = (INVALID_REQUEST, ACCESS_REFUSED)
-"""By the lender's device: nobody there was asked."""
+"""Refused by the lender's device, without its process."""
 
 
 def failure(name: str, status: int, seconds: float) -> PondError:
-    """Return the error of a status that is no refusal, of a link called `name` with a time-out."""
+    """Return the error for a status that is not a refusal. `name` is the link's, `seconds` its time-out."""
     if status in (UNANSWERED, SILENT):
         return TransportTimeout(f"{name}: no answer within {seconds:g} s; see whether the lender's host is suspended")
     if status == HUNG_UP:

@@ -78,9 +78,9 @@ class Borrowing:
         for key in keys:
             self._link.open(key)
 
-    def windows(self) -> list[tuple[int, ...]]:
+    def regions(self) -> list[tuple[int, ...]]:
         """Return what the device knows the open regions by: the fields of each RemoteRegion."""
-        return [tuple(window) for window in self._link._windows.values()]
+        return [tuple(region) for region in self._link._regions.values()]
 
     def write_all(self, keys: Sequence[Key], seed: int, part: int = 0, parts: int = 1) -> float:
         """Write every piece of the regions once, or one part of them, in a seeded random order; the seconds."""
@@ -130,15 +130,15 @@ class Borrowing:
     ) -> tuple[dict[str, int], int]:
         """Send requests that no library would to the lender's device: how many of each kind, how many not refused.
 
-        `foreign` is the window of another borrower, `revoked` one that was this borrower's.
+        `foreign` is the region of another borrower, `revoked` one that was this borrower's.
         """
         dice, kinds, served = random.Random(seed), Counter[str](), 0
         for _ in range(rounds):
             with self._connect() as link:
                 link.open(key)
-                kind, window, length = forged(dice, link._windows[key], RemoteRegion(*foreign), RemoteRegion(*revoked))
+                kind, region, length = forged(dice, link._regions[key], RemoteRegion(*foreign), RemoteRegion(*revoked))
                 is_read = dice.choice((True, False))
-                request = Request(is_read, window.address, window.rkey, memoryview(bytearray(b"\xff" * length)))
+                request = Request(is_read, region.address, region.rkey, memoryview(bytearray(b"\xff" * length)))
                 done, status = link._requester.carry_out([request], time.monotonic() + self._seconds)
                 kinds[kind] += 1
                 served += bool(done) or status not in REFUSALS
@@ -173,8 +173,8 @@ class Waiting:
     def __init__(self, ticket: Ticket) -> None:
         self._connection = Connection(ticket.address, SECONDS)
         self._requester = Requester(self._connection.device, fd := self._connection.fileno(), fd, 1, 4096, SECONDS)
-        self._connection.ask(self._requester.line.number, handshake.request(ticket))
-        self._requester.connect(self._connection.path(), SECONDS)
+        self._connection.request(self._requester.native.qpn, handshake.request(ticket))
+        self._requester.connect(self._connection.attrs(), SECONDS)
         self._connection.establish()
 
     def ended(self, within: float) -> bool:
@@ -185,7 +185,7 @@ class Waiting:
 def forged(
     dice: random.Random, own: RemoteRegion, foreign: RemoteRegion, revoked: RemoteRegion
 ) -> tuple[str, RemoteRegion, int]:
-    """Draw a forged access: its kind, address and key in a window, and its length."""
+    """Draw a forged access: its kind, address and key in a region, and its length."""
     length = dice.choice((1, 8, 4096, 65536))
     inside = dice.randrange(own.size_bytes - length)
     match dice.choice(("address before", "address beyond", "length", "key bit", "key", "foreign", "mixed", "revoked")):

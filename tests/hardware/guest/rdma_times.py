@@ -37,7 +37,7 @@ class Times:
 
     def native_read(self, count: int) -> float:
         """Return the same of reads by the driver's compiled part, one right after the other as perftest makes them."""
-        times = memoryview(self._link._line.time_reads(self._key, 0, self._buffer, count)).cast("q")
+        times = memoryview(self._link._native.time_reads(self._key, 0, self._buffer, count)).cast("q")
         if len(times) < count:
             raise RuntimeError(f"{len(times)} of {count} reads went well")
         return quartile(times) / 1e3

@@ -1,4 +1,4 @@
-/* What types made with the limited API have in common: their memory, and errors. */
+/* Helpers for types of the limited API: allocation and errors. */
 #ifndef PONDSTACK_OBJECT_H
 #define PONDSTACK_OBJECT_H
 

@@ -1,11 +1,12 @@
-/* librdmacm for Python, as far as it is used: connections of queue pairs that others have made (path.h).
+/* The part of librdmacm that the verbs transport uses, for Python: it connects queue pairs that its callers have created
+ * (cm_attrs.h).
  *
- * pyverbs waits for the manager's events with the interpreter's lock held, without a time-out, and shows no descriptor.
- * Here a Channel shows its descriptor, for select and poll, and `event` never waits. Nothing that takes time is done under
- * the lock (identifier.h).
+ * pyverbs waits for CM events with the interpreter's lock held, without a time-out, and does not expose the descriptor.
+ * A Channel exposes its descriptor, for select and poll, and `event` never waits. No slow call is made under the lock
+ * (cm_id.h).
  *
- * An Identifier keeps its Channel. Events are acknowledged before anybody sees them: so an identifier can be closed at
- * any time. The kernel drops the events of one that is closed.
+ * A CmId keeps a reference to its Channel. `event` acknowledges an event before it returns it, so a CmId can be closed at
+ * any time. The kernel drops the events of a CmId that is closed.
  *
  * Limited API of Python 3.11: one build serves all later versions.
  */
@@ -15,28 +16,28 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "identifier.h"
-#include "object.h"
-#include "path.h"
+#include "cm_attrs.h"
+#include "cm_id.h"
+#include "pyobject.h"
 
 typedef struct {
     PyObject_HEAD
     struct rdma_event_channel *channel;
-    PyTypeObject *identifier;
-    unsigned identifiers;
+    PyTypeObject *cm_id_type;
+    unsigned open_cm_ids;
 } Channel;
 
 typedef struct {
-    PyTypeObject *identifier;
+    PyTypeObject *cm_id_type;
 } State;
 
-static Identifier *identifier_of(Channel *channel, struct rdma_cm_id *id)
+static CmId *cm_id_of(Channel *channel, struct rdma_cm_id *id)
 {
-    return identifier_new(channel->identifier, (PyObject *)channel, &channel->identifiers, id);
+    return cm_id_new(channel->cm_id_type, (PyObject *)channel, &channel->open_cm_ids, id);
 }
 
-/* One of a new id, and the address that it is about. */
-static Identifier *identifier_for(Channel *channel, const char *text, int port, struct sockaddr_storage *address)
+/* Create a CmId, and parse the address that it will listen on or connect to. */
+static CmId *cm_id_for(Channel *channel, const char *text, int port, struct sockaddr_storage *address)
 {
     if (!is_open(channel->channel)) {
         return NULL;
@@ -51,7 +52,7 @@ static Identifier *identifier_for(Channel *channel, const char *text, int port, 
         PyErr_SetFromErrno(PyExc_OSError);
         return NULL;
     }
-    Identifier *made = identifier_of(channel, id);
+    CmId *made = cm_id_of(channel, id);
     if (made == NULL) {
         rdma_destroy_id(id);
     }
@@ -67,7 +68,7 @@ static PyObject *channel_listen(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "si", &text, &backlog)) {
         return NULL;
     }
-    Identifier *made = identifier_for((Channel *)self, text, 0, &address);
+    CmId *made = cm_id_for((Channel *)self, text, 0, &address);
     if (made != NULL && (rdma_bind_addr(made->id, (struct sockaddr *)&address) || rdma_listen(made->id, backlog))) {
         PyErr_SetFromErrno(PyExc_OSError);
         Py_CLEAR(made);
@@ -84,7 +85,7 @@ static PyObject *channel_resolve(PyObject *self, PyObject *arguments)
     if (!PyArg_ParseTuple(arguments, "sii", &text, &port, &milliseconds)) {
         return NULL;
     }
-    Identifier *made = identifier_for((Channel *)self, text, port, &address);
+    CmId *made = cm_id_for((Channel *)self, text, port, &address);
     if (made != NULL && rdma_resolve_addr(made->id, NULL, (struct sockaddr *)&address, milliseconds)) {
         PyErr_SetFromErrno(PyExc_OSError);
         Py_CLEAR(made);
@@ -92,17 +93,17 @@ static PyObject *channel_resolve(PyObject *self, PyObject *arguments)
     return (PyObject *)made;
 }
 
-/* Whose event it is: of a request, a new one. */
-static Identifier *owner_of(Channel *channel, const struct rdma_cm_event *event)
+/* Return the CmId of an event. A connection request gets a new one. */
+static CmId *owner_of(Channel *channel, const struct rdma_cm_event *event)
 {
     if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) {
-        return (Identifier *)Py_NewRef(event->id->context);
+        return (CmId *)Py_NewRef(event->id->context);
     }
-    return identifier_of(channel, event->id);
+    return cm_id_of(channel, event->id);
 }
 
-/* event(): (kind, identifier, status, private data), or None. The interpreter's lock is held from here to the
- * acknowledgement: nobody can close an identifier in between. */
+/* event(): (kind, cm_id, status, private data), or None. The interpreter's lock is held until the acknowledgement, so
+ * nobody can close a CmId in between. */
 static PyObject *channel_event(PyObject *self, PyObject *unused)
 {
     (void)unused;
@@ -117,12 +118,12 @@ static PyObject *channel_event(PyObject *self, PyObject *unused)
         }
         return PyErr_SetFromErrno(PyExc_OSError);
     }
-    const struct rdma_conn_param *told = &event->param.conn;
-    Identifier *owner = owner_of(channel, event);
+    const struct rdma_conn_param *param = &event->param.conn;
+    CmId *owner = owner_of(channel, event);
     PyObject *found = NULL;
     if (owner != NULL) {
-        found = Py_BuildValue("iOiy#", (int)event->event, owner, event->status, told->private_data ? told->private_data : "",
-                              told->private_data ? (Py_ssize_t)told->private_data_len : 0);
+        found = Py_BuildValue("iOiy#", (int)event->event, owner, event->status, param->private_data ? param->private_data : "",
+                              param->private_data ? (Py_ssize_t)param->private_data_len : 0);
     }
     struct rdma_cm_id *lost = owner == NULL ? event->id : NULL;
     rdma_ack_cm_event(event);
@@ -145,8 +146,8 @@ static PyObject *channel_close(PyObject *self, PyObject *unused)
     (void)unused;
     Channel *channel = (Channel *)self;
     if (channel->channel != NULL) {
-        if (channel->identifiers != 0) {
-            PyErr_SetString(PyExc_RuntimeError, "its identifiers have to be closed first");
+        if (channel->open_cm_ids != 0) {
+            PyErr_SetString(PyExc_RuntimeError, "close its CmIds first");
             return NULL;
         }
         rdma_destroy_event_channel(channel->channel);
@@ -166,7 +167,7 @@ static PyObject *channel_new(PyTypeObject *type, PyObject *arguments, PyObject *
     if (made == NULL) {
         return NULL;
     }
-    made->identifier = (PyTypeObject *)Py_NewRef((PyObject *)state->identifier);
+    made->cm_id_type = (PyTypeObject *)Py_NewRef((PyObject *)state->cm_id_type);
     made->channel = rdma_create_event_channel();
     if (made->channel == NULL || fcntl(made->channel->fd, F_SETFL, O_NONBLOCK) != 0) {
         PyErr_SetFromErrno(PyExc_OSError);
@@ -181,16 +182,16 @@ static void channel_dealloc(PyObject *self)
     if (channel->channel != NULL) {
         rdma_destroy_event_channel(channel->channel);
     }
-    Py_XDECREF((PyObject *)channel->identifier);
+    Py_XDECREF((PyObject *)channel->cm_id_type);
     give_back(self);
 }
 
 static PyMethodDef channel_methods[] = {
-    {"listen", channel_listen, METH_VARARGS, "listen(address, backlog): an identifier that listens on a free port."},
-    {"resolve", channel_resolve, METH_VARARGS, "resolve(address, port, milliseconds): an identifier that will connect."},
-    {"event", channel_event, METH_NOARGS, "event(): (kind, identifier, status, private data), or None."},
+    {"listen", channel_listen, METH_VARARGS, "listen(address, backlog): return a CmId that listens on a free port."},
+    {"resolve", channel_resolve, METH_VARARGS, "resolve(address, port, milliseconds): return a CmId that will connect."},
+    {"event", channel_event, METH_NOARGS, "event(): (kind, cm_id, status, private data), or None."},
     {"fileno", channel_fileno, METH_NOARGS, "fileno(): readable when there is an event."},
-    {"close", channel_close, METH_NOARGS, "close(): after its identifiers; idempotent."},
+    {"close", channel_close, METH_NOARGS, "close(): call it after its CmIds are closed; idempotent."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -198,7 +199,7 @@ static PyType_Slot channel_slots[] = {
     {Py_tp_new, channel_new},
     {Py_tp_dealloc, channel_dealloc},
     {Py_tp_methods, channel_methods},
-    {Py_tp_doc, "Channel(): events of connections."},
+    {Py_tp_doc, "Channel(): an rdma_event_channel."},
     {0, NULL},
 };
 
@@ -213,8 +214,8 @@ static int fill(PyObject *module)
 {
     State *state = PyModule_GetState(module);
     PyObject *channel = PyType_FromModuleAndSpec(module, &channel_spec, NULL);
-    state->identifier = (PyTypeObject *)PyType_FromModuleAndSpec(module, &identifier_spec, NULL);
-    int result = channel == NULL || state->identifier == NULL || PyModule_AddObjectRef(module, "Channel", channel);
+    state->cm_id_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &cm_id_spec, NULL);
+    int result = channel == NULL || state->cm_id_type == NULL || PyModule_AddObjectRef(module, "Channel", channel);
     Py_XDECREF(channel);
     return result ? -1 : 0;
 }
@@ -223,7 +224,7 @@ static void empty(void *module)
 {
     State *state = PyModule_GetState(module);
     if (state != NULL) {
-        Py_CLEAR(state->identifier);
+        Py_CLEAR(state->cm_id_type);
     }
 }
 

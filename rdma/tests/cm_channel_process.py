@@ -1,4 +1,4 @@
-"""Uses a build of rdma/native's manager, with the fake librdmacm of fake_rdmacm.c. Arguments: the module, a seed.
+"""Uses a build of rdma/native's Channel, with the fake librdmacm of fake_rdmacm.c. Arguments: the module, a seed.
 
 For a build with sanitizers: those end the process at the first fault. Both sides of connections run on it, too.
 """
@@ -19,11 +19,11 @@ from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import NoDevice, TransportGone, TransportTimeout, WrongBorrower
 from pondstack_rdma.model import Ticket
 from pondstack_rdma.verbs import handshake
-from pondstack_rdma.verbs.cm import Channel, ChannelType, Event, Identifier
+from pondstack_rdma.verbs.cm import Channel, ChannelType, CmId, Event
+from pondstack_rdma.verbs.cm_attrs import CmAttrs
 from pondstack_rdma.verbs.connection import Connection
 from pondstack_rdma.verbs.handshake import Welcome
 from pondstack_rdma.verbs.listener import AdmittedBorrower, Listener
-from pondstack_rdma.verbs.path import Path
 
 HERE = "127.0.0.1"
 NO_DEVICE, NO_WAY, SILENT = ("127.0.0.2:1", "127.0.0.5:1"), "127.0.0.3:1", "127.0.0.4:1"
@@ -45,14 +45,14 @@ def load(path: str) -> ChannelType:
     return made
 
 
-class Pair:
-    """Stands for a queue pair of the lender."""
+class QueuePair:
+    """Stands for a queue qp of the lender."""
 
     last = 100
 
     def __init__(self) -> None:
-        Pair.last += 1
-        self.number, self.closed = Pair.last, False
+        QueuePair.last += 1
+        self.qpn, self.closed = QueuePair.last, False
 
     def close(self) -> None:
         """Remember it."""
@@ -60,36 +60,36 @@ class Pair:
 
 
 class Lender:
-    """Lets in whoever has the right proof; at most `reads` at once."""
+    """Lets in whoever has the right proof; at most `max_rd_atomic` reads at once."""
 
-    def __init__(self, reads: int = 8) -> None:
-        self.pairs: list[Pair] = []
-        self.paths: list[Path] = []
-        self._reads = reads
+    def __init__(self, max_rd_atomic: int = 8) -> None:
+        self.qps: list[QueuePair] = []
+        self.attrs: list[CmAttrs] = []
+        self._max_rd_atomic = max_rd_atomic
         self.listener = Listener(HERE, self._admit, threading.RLock())
         self.address = f"{HERE}:{self.listener.port}"
 
-    def _admit(self, request: bytes, path: Path) -> AdmittedBorrower:
+    def _admit(self, request: bytes, attrs: CmAttrs) -> AdmittedBorrower:
         if handshake.proof_in(request) != handshake.proof_in(handshake.request(TICKET)):
             raise WrongBorrower("not admitted " + "\U0001f984" * 60)
-        pair: Any = Pair()
-        self.pairs.append(pair)
-        self.paths.append(path)
-        return AdmittedBorrower("host1", pair, min(path.reads, self._reads), WELCOME.pack())
+        qp: Any = QueuePair()
+        self.qps.append(qp)
+        self.attrs.append(attrs)
+        return AdmittedBorrower("host1", qp, min(attrs.max_rd_atomic, self._max_rd_atomic), WELCOME.pack())
 
     def close(self) -> None:
         """End it."""
         self.listener.close()
 
 
-def connected(lender: Lender, number: int = 5) -> Connection:
+def connected(lender: Lender, qpn: int = 5) -> Connection:
     """Connect a borrower."""
     made = Connection(lender.address, SECONDS)
     assert made.device == "fake0"
-    assert Welcome.unpack(made.ask(number, handshake.request(TICKET))) == WELCOME
-    path = made.path()
-    assert path.number in {pair.number for pair in lender.pairs}
-    assert path == Path(bytes(15) + b"\1", path.number, 11, 12, 1, 3, 3, 8, 104)
+    assert Welcome.unpack(made.request(qpn, handshake.request(TICKET))) == WELCOME
+    attrs = made.attrs()
+    assert attrs.dest_qpn in {qp.qpn for qp in lender.qps}
+    assert attrs == CmAttrs(bytes(15) + b"\1", attrs.dest_qpn, 11, 12, 1, 3, 3, 8, 104)
     made.establish()
     return made
 
@@ -103,18 +103,18 @@ def both_sides() -> None:
     """What they chose and told arrives, and the end of either at the other."""
     with closing(Lender()) as lender:
         with closing(connected(lender, 5)) as first, closing(connected(lender, 6)) as second:
-            assert [(path.number, path.reads) for path in lender.paths] == [(5, 16), (6, 16)]
-            one, two = lender.pairs
-            assert lender.listener.borrower(one.number) == "host1"
+            assert [(each.dest_qpn, each.max_rd_atomic) for each in lender.attrs] == [(5, 16), (6, 16)]
+            one, two = lender.qps
+            assert lender.listener.borrower(one.qpn) == "host1"
             first.close()
             assert wait_until(lambda: one.closed, LONG_SECONDS)
-            raises(TransportGone, lambda: lender.listener.borrower(one.number))
+            raises(TransportGone, lambda: lender.listener.borrower(one.qpn))
             assert not two.closed
             assert not readable(second, 0)
-            lender.listener.end(two.number)
+            lender.listener.end(two.qpn)
             assert readable(second, LONG_SECONDS)
         third = connected(lender)
-    assert all(pair.closed for pair in lender.pairs)
+    assert all(qp.closed for qp in lender.qps)
     assert readable(third, LONG_SECONDS)
     third.close()
 
@@ -125,13 +125,13 @@ def refusals() -> None:
     with closing(Lender()) as lender:
         for request, kind in ((wrong, WrongBorrower), (b"", TransportGone), (b"x" * 56, TransportGone)):
             with closing(Connection(lender.address, SECONDS)) as connection:
-                error = raises(kind, lambda request=request, to=connection: to.ask(5, request))  # type: ignore[misc]
+                error = raises(kind, lambda request=request, to=connection: to.request(5, request))  # type: ignore[misc]
                 assert kind is TransportGone or "not admitted \U0001f984" in str(error)
         connected(lender).close()
         address = lender.address
     with closing(Connection(address, SECONDS)) as connection:
-        assert "agent" in str(raises(TransportGone, lambda: connection.ask(5, wrong)))
-        raises(TransportGone, connection.path)
+        assert "agent" in str(raises(TransportGone, lambda: connection.request(5, wrong)))
+        raises(TransportGone, connection.attrs)
         raises(TransportGone, connection.establish)
 
 
@@ -169,7 +169,7 @@ def odd_arguments(make: ChannelType) -> None:
     listening = channel.listen(HERE, 1)
     raises(RuntimeError, channel.close)
     calling = channel.resolve(HERE, listening.port, 1)
-    for call in (calling.path, calling.establish, lambda: calling.accept(1, 1, b""), lambda: calling.reject(b"")):
+    for call in (calling.attrs, calling.establish, lambda: calling.accept(1, 1, b""), lambda: calling.reject(b"")):
         raises(OSError, call)
     for use in (
         lambda: calling.connect(1, bytes(57)),
@@ -180,7 +180,7 @@ def odd_arguments(make: ChannelType) -> None:
     for _ in range(2):
         calling.close()
     assert channel.event() is None  # its events went with it
-    for again in (calling.path, calling.establish, lambda: calling.resolve_route(1), lambda: calling.port):
+    for again in (calling.attrs, calling.establish, lambda: calling.resolve_route(1), lambda: calling.port):
         raises(ValueError, again)
     listening.close()
     for _ in range(2):
@@ -191,7 +191,7 @@ def odd_arguments(make: ChannelType) -> None:
 
 def without_room(make: ChannelType) -> None:
     """One more than the device takes is refused, and keeps no channel open."""
-    channel, made = make(), list[Identifier]()
+    channel, made = make(), list[CmId]()
 
     def fill() -> None:
         while True:
@@ -205,11 +205,11 @@ def without_room(make: ChannelType) -> None:
 
 
 def random_calls(make: ChannelType, dice: random.Random, rounds: int) -> int:
-    """Any call at any time, by either side; identifiers are closed, or just forgotten. How many events came."""
+    """Any call at any time, by either side; CmIds are closed, or just forgotten. How many events came."""
     found = 0
     channel = make()
     listening = channel.listen(HERE, 1)
-    known: list[Identifier] = []
+    known: list[CmId] = []
     for _ in range(rounds):
         if len(known) < 20 and dice.random() < 0.3:
             known.append(channel.resolve(dice.choice((HERE, "127.0.0.4")), listening.port, 1))
@@ -226,31 +226,31 @@ def random_calls(make: ChannelType, dice: random.Random, rounds: int) -> int:
     return found
 
 
-def call(dice: random.Random, identifier: Identifier) -> None:
-    """Do something with an identifier."""
+def call(dice: random.Random, cm_id: CmId) -> None:
+    """Do something with an cm_id."""
     data = dice.randbytes(dice.randrange(57))
     calls: list[Callable[[], object]] = [
-        lambda: identifier.resolve_route(1),
-        lambda: identifier.connect(7, data),
-        lambda: identifier.connect(7, data),
-        lambda: identifier.accept(8, 4, data),
-        lambda: identifier.reject(data),
-        identifier.establish,
-        identifier.path,
-        identifier.close,
+        lambda: cm_id.resolve_route(1),
+        lambda: cm_id.connect(7, data),
+        lambda: cm_id.connect(7, data),
+        lambda: cm_id.accept(8, 4, data),
+        lambda: cm_id.reject(data),
+        cm_id.establish,
+        cm_id.attrs,
+        cm_id.close,
     ]
     dice.choice(calls)()
 
 
-def take(channel: Channel, known: list[Identifier]) -> int:
+def take(channel: Channel, known: list[CmId]) -> int:
     """Take an event: whether there was one."""
     event = channel.event()
     if event is None:
         return 0
-    kind, identifier, _, data = event
+    kind, cm_id, _, data = event
     assert len(data) in (0, 56, 148, 196)
     if kind == Event.REQUEST:
-        known.append(identifier)
+        known.append(cm_id)
     return 1
 
 
