@@ -23,7 +23,6 @@ from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Limits
 from pondstack.controller.reconcile.reconciler import Reconciler
-from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
 from pondstack.db.store import SQL
@@ -37,6 +36,7 @@ from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.wire import Attached, Grant, Report
 from tests.fixtures import lead
 from tests.fixtures.rpc_call import call
+from tests.fixtures.schema import migrate
 
 SERIAL = "S1"
 POOL = pool_uuid(SERIAL)
@@ -148,8 +148,7 @@ def device(tmp_path):
 
 @pytest.fixture
 def database(tmp_path) -> Iterator[Database]:
-    made = Database.from_url(f"sqlite:///{tmp_path}/ledger.db")
-    migration.sync(made)
+    made = Database.from_url(migrate(tmp_path / "ledger.db"))
     yield made
     made.dispose()
 
