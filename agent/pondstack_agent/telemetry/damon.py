@@ -70,9 +70,13 @@ class Damon:
         """Return why nothing can be watched now, '' when it can; takes away what a former life left."""
         if not self._admin.exists():
             return NONE
-        if self._read("nr_kdamonds") != "0" and not self._abandoned():
-            return BUSY
-        return ""
+        try:
+            ours = self._read("nr_kdamonds") == "0" or self._abandoned()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            ours = False  # who asks the kernel for regions all the time keeps all others out of its attributes
+        return "" if ours else BUSY
 
     def watch(self, pid: int, ranges: Sequence[Mapped]) -> Watched:
         """Return what of each range was used within the window. Raises OSError, mostly because the process ended."""

@@ -1,5 +1,6 @@
 """What is decided around DAMON; the kernel's own is in tests/hardware/test_kvm_accesses.py."""
 
+import errno
 import threading
 from pathlib import Path
 
@@ -46,6 +47,17 @@ def test_somebody_elses_damon_stays(kernel: Path, records: Records, record: dict
     assert damon(records, kernel).why_not() == BUSY
     assert (kernel / ADMIN / "nr_kdamonds").read_text() == "1\n"
     assert (kernel / ADMIN / "0/state").read_text() == "on\n"
+
+
+def test_attributes_that_are_never_free_are_somebody_elses(
+    kernel: Path, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(path: Path) -> str:
+        raise OSError(errno.EBUSY, "Device or resource busy", str(path))
+
+    monkeypatch.setattr(Path, "read_text", busy)
+    monkeypatch.setattr("pondstack_agent.telemetry.damon._RETRY_SECONDS", 0.0)
+    assert damon(records, kernel).why_not() == BUSY
 
 
 @pytest.mark.parametrize("target", ["77", "0", ""])
