@@ -56,7 +56,7 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
     """
 
     compute_driver = "fake.MediumFakeDriver"
-    hosts = ("host1", "host2")
+    hosts: tuple[str, ...] = ("host1", "host2")
     slices = 8
     buffer_slices = 1
 
