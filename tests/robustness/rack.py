@@ -22,7 +22,7 @@ from pondstack.devices.identity import pool_uuid
 from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.helper.lock import LOCK, lock_held, pid_of
+from pondstack_agent.lending.program import LENDER
 from pondstack_rack.daemon import Daemon, DaemonFailed, recorded, signal_process
 from pondstack_rack.servers import LOOPBACK
 from pondstack_rack.wait import wait_until
@@ -189,8 +189,8 @@ class Rack:
 
 def _end_lender(folder: Path) -> None:
     """End a lender's process that outlived its agent and has not given everything back."""
-    if (folder / LOCK).exists() and lock_held(folder):
-        signal_process(psutil.Process(pid_of(folder)), signal.SIGTERM)
+    if LENDER.runs(folder):
+        signal_process(psutil.Process(LENDER.pid(folder)), signal.SIGTERM)
 
 
 def _life(holder: str) -> int:

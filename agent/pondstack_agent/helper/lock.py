@@ -1,4 +1,4 @@
-"""The lock of a lender's folder, or a page store's: held for all of its process's life, whatever its socket does."""
+"""The lock of a helper's folder: held for all of its process's life, whatever its socket does."""
 
 import fcntl
 import json
@@ -7,27 +7,25 @@ import struct
 from pathlib import Path
 from typing import Any
 
-LOCK = "lender.lock"
-
 _FLOCK = struct.Struct("hhqqi4x")
 """The kernel's struct flock: type, whence, start, length, process."""
 _WHOLE = (os.SEEK_SET, 0, 0, 0)
 
 
-def hold_lock(folder: Path, name: str = LOCK) -> int:
+def hold_lock(file: Path) -> int:
     """Return the descriptor of a folder's lock, which this process and its child hold; raises BlockingIOError."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)
-    handle = os.open(folder / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.parent.chmod(0o700)
+    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     # A lock of the open file, which fork passes on, and which others can ask about without taking it.
     fcntl.fcntl(handle, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, *_WHOLE))
     return handle
 
 
-def lock_held(folder: Path, name: str = LOCK) -> bool:
+def lock_held(file: Path) -> bool:
     """Return whether the lock's process lives; raises OSError when that cannot be told."""
     try:
-        handle = os.open(folder / name, os.O_RDWR | os.O_CLOEXEC)
+        handle = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
@@ -37,13 +35,13 @@ def lock_held(folder: Path, name: str = LOCK) -> bool:
     return bool(_FLOCK.unpack(found)[0] != fcntl.F_UNLCK)
 
 
-def write_state(lock: int, state: dict[str, Any]) -> None:
-    """Write into the lock's file who holds it."""
+def write_state(lock: int, **state: Any) -> None:
+    """Write into the lock's file that this process holds it, and what it is."""
     os.ftruncate(lock, 0)
-    os.pwrite(lock, json.dumps(state).encode(), 0)
+    os.pwrite(lock, json.dumps({"pid": os.getpid(), **state}).encode(), 0)
 
 
-def pid_of(folder: Path, name: str = LOCK) -> int:
+def pid_of(file: Path) -> int:
     """Return the process id that the lock's newest holder wrote down; raises OSError, ValueError, KeyError."""
-    pid: int = json.loads((folder / name).read_text())["pid"]
+    pid: int = json.loads(file.read_text())["pid"]
     return pid

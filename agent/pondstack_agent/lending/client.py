@@ -1,31 +1,19 @@
-"""The agent's end of its lender's process: starts it, finds it again, asks it."""
+"""The agent's end of its lender's process: what it can be asked."""
 
-import shlex
-import socket
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pondstack.domain.errors import BadRequest, Unavailable
+from pondstack.domain.errors import BadRequest
 from pondstack.domain.lending import LenderKind
-from pondstack_agent.helper.lock import lock_held
-from pondstack_agent.lending import messages
+from pondstack_agent.helper.client import HelperClient, HelperGone, HelperSilent
 from pondstack_agent.lending.model import Holding
+from pondstack_agent.lending.program import LENDER
 
-_PAUSE_SECONDS = 0.01
-
-
-class LenderGone(Unavailable):
-    """No lender's process runs: nothing is lent."""
-
-
-class LenderSilent(Unavailable):
-    """The lender's process is there and does not answer: frozen, or overloaded."""
+MAX_INDEXES = 4096
+"""Buffers in one request: keys of so many fit into one message."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +26,19 @@ class Command:
     buffer_mib: int = 64
     launcher: str = ""
 
-    def words(self, folder: Path) -> list[str]:
-        """Return the command line."""
-        options = [word for item in self.options.items() for word in ("--option", "=".join(item))]
-        own = [sys.executable, "-m", "pondstack_agent.lending.process", "--folder", str(folder), "--host", self.host]
-        own += ["--transport", self.transport, "--buffer-mib", str(self.buffer_mib)]
-        return shlex.split(self.launcher) + own + options
+    def words(self) -> list[str]:
+        """Return the words of the command line that are the lender's own."""
+        words = ["--host", self.host, "--transport", self.transport, "--buffer-mib", str(self.buffer_mib)]
+        return words + [word for item in self.options.items() for word in ("--option", "=".join(item))]
 
 
-class LenderClient:
-    """Asks the lender's process of one folder; one request at a time. Raises LenderGone, LenderSilent."""
+class LenderClient(HelperClient):
+    """Asks the lender's process of one folder; one request at a time. Raises HelperGone, HelperSilent."""
 
     def __init__(self, folder: Path, command: Command, timeout_seconds: float) -> None:
-        self._folder = folder
+        super().__init__(LENDER, folder, command.launcher, timeout_seconds)
         self._command = command
-        self._seconds = timeout_seconds
         self._lock = threading.Lock()
-        self._pause = threading.Event()
 
     @property
     def buffer_mib(self) -> int:
@@ -63,21 +47,13 @@ class LenderClient:
 
     def start(self) -> None:
         """Start the process where none runs; raises Unavailable with its reason."""
-        words = self._command.words(self._folder)
-        try:
-            done = subprocess.run(
-                words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=self._seconds, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"the lender's process does not start: {error}; see [lending] launcher") from error
-        if done.returncode:
-            raise Unavailable(f"the lender's process does not start: {done.stderr.strip()[-500:]}")
+        self._start(*self._command.words())
 
     def hold(self, seconds: float | None = None) -> Holding:
-        """Return what the process has; Holding() when none runs. Raises LenderSilent, after `seconds` if given."""
+        """Return what the process has; Holding() when none runs. Raises HelperSilent, after `seconds` if given."""
         try:
             return Holding.from_wire(self._ask("hold", seconds))
-        except LenderGone:
+        except HelperGone:
             return Holding()
 
     def become(self, incarnation: str, kind: LenderKind) -> None:
@@ -115,11 +91,7 @@ class LenderClient:
     def end(self, incarnation: str) -> None:
         """End the process, which holds nothing, and see that it is gone; raises InUse when it holds something."""
         self._ask("end", incarnation=incarnation)
-        ends = time.monotonic() + self._seconds
-        while lock_held(self._folder):  # until then neither a look nor a start would do
-            if time.monotonic() > ends:
-                raise LenderSilent("the lender's process was told to end and is still there; see whether it is frozen")
-            self._pause.wait(_PAUSE_SECONDS)
+        self._await_end("told to end")
 
     def _ask_keys(self, verb: str, generations: Mapping[int, int] | None, **arguments: Any) -> dict[str, Any]:
         """Ask what is about keys of certain generations; raises as _ask."""
@@ -134,42 +106,13 @@ class LenderClient:
     def _ask(self, verb: str, seconds: float | None = None, **arguments: Any) -> dict[str, Any]:
         seconds = self._seconds if seconds is None else seconds
         if not self._lock.acquire(timeout=seconds):
-            raise LenderSilent(f"the lender's process has been busy with another request for {seconds:g} s")
+            raise HelperSilent(f"the lender's process has been busy with another request for {seconds:g} s")
         try:
-            answer = self._exchange({"verb": verb, **arguments}, seconds)
+            return super()._ask(verb, seconds, **arguments)
         finally:
             self._lock.release()
-        error = messages.failed(answer)
-        if error is not None:
-            raise error
-        return answer
-
-    def _exchange(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """A connection per request: there is no state to lose between two of them."""
-        try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC) as link:
-                link.settimeout(seconds)
-                self._connect(link)
-                messages.send(link, request, seconds)
-                return messages.receive(link, seconds)
-        except (BlockingIOError, TimeoutError) as error:
-            raise LenderSilent(
-                f"the lender's process does not answer within {seconds:g} s; see whether it is frozen"
-            ) from error
-        except (OSError, ValueError) as error:
-            raise LenderSilent(f"the lender's process cannot be asked: {error}") from error
-
-    def _connect(self, link: socket.socket) -> None:
-        """Connect; raises LenderGone only when the process has ended: its keys would be called dead."""
-        try:
-            with messages.address(self._folder) as path:
-                link.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
-            if lock_held(self._folder):
-                raise  # it starts or ends at this moment, or its socket was removed
-            raise LenderGone(f"no lender's process runs in {self._folder}: this host lends nothing") from None
 
 
 def _parts(indexes: Sequence[int]) -> Iterator[list[int]]:
     whole = list(indexes)
-    return (whole[at : at + messages.MAX_INDEXES] for at in range(0, len(whole), messages.MAX_INDEXES))
+    return (whole[at : at + MAX_INDEXES] for at in range(0, len(whole), MAX_INDEXES))

@@ -11,11 +11,11 @@ from pondstack.domain.errors import BadRequest, NotAligned, NotFound, PondError,
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor
-from pondstack_agent.lending.client import LenderClient, LenderSilent
+from pondstack_agent.helper.client import HelperSilent
+from pondstack_agent.lending.client import LenderClient
 from pondstack_agent.lending.lend_operation import Lends, retire
 from pondstack_agent.lending.lending_report import LendingReport
-from pondstack_agent.lending.messages import numbered
-from pondstack_agent.lending.model import Holding
+from pondstack_agent.lending.model import Holding, numbered
 from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_agent.lending.records import Entries, Entry, State, Verb
 from pondstack_agent.lending.room import HostRoom
@@ -209,7 +209,7 @@ class Lending:
         """Return what is lent, and whether the lender said so now: a frozen one holds what it held."""
         try:
             self._seen = self._client.hold(_LOOK_SECONDS)
-        except LenderSilent:
+        except HelperSilent:
             return self._seen, False
         return self._seen, True
 

@@ -69,3 +69,8 @@ class Holding:
         """Undo to_wire."""
         buffers = tuple(Buffer.from_wire(item) for item in data["buffers"])
         return cls(data["incarnation"], LenderKind(data["kind"]), data["buffer_mib"], buffers)
+
+
+def numbered(generations: Mapping[str, int] | None) -> dict[int, int] | None:
+    """Return what JSON has made of numbers by index; None when there was nothing."""
+    return None if generations is None else {int(index): number for index, number in generations.items()}

@@ -6,13 +6,12 @@ page, and no other one is given for it. ENOSPC: the mirror takes no more at pres
 """
 
 import logging
-import os
 import socket
 from contextlib import suppress
 from pathlib import Path
 
 from pondstack.domain.errors import PondError
-from pondstack_agent.lending import messages
+from pondstack_agent.helper.unix_socket import listen, trusted
 from pondstack_agent.pagestore import nbd
 from pondstack_agent.pagestore.handshake import Export, greet, receive
 from pondstack_agent.pagestore.nbd import Verb
@@ -42,7 +41,7 @@ class Exporter:
         self._server.close()
 
     def _serve(self, link: socket.socket) -> None:
-        if messages.user_of(link) not in (os.geteuid(), 0):
+        if not trusted(link):
             return
         with suppress(OSError):  # it has gone
             try:
@@ -104,14 +103,3 @@ class Exporter:
 
 class _BadCommandError(Exception):
     """The command is none that this export has promised to carry out."""
-
-
-def listen(folder: Path, name: str) -> socket.socket:
-    """Listen in a folder whose lock the caller holds: a socket there is a dead one's. For one user only."""
-    (folder / name).unlink(missing_ok=True)
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-    with messages.address(folder, name) as path:
-        listener.bind(path)
-    (folder / name).chmod(0o600)
-    listener.listen()
-    return listener

@@ -1,14 +1,13 @@
 """A small NBD client for pages: what tests and operators read and write a page store with. One command at a time."""
 
 import itertools
-import socket
 import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from pondstack.domain.errors import BadRequest, PondError, Unavailable
-from pondstack_agent.lending import messages
+from pondstack_agent.helper.unix_socket import connect
 from pondstack_agent.pagestore import nbd
 from pondstack_agent.pagestore.exporter import SOCKET
 from pondstack_agent.pagestore.handshake import receive
@@ -27,14 +26,14 @@ class PageReader:
         self._name = f"the page store in {folder}"
         self._lock = threading.Lock()
         self._cookies = itertools.count(1)
-        self._link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
-        self._link.settimeout(timeout_seconds)
         try:
-            with messages.address(folder, SOCKET) as path:
-                self._link.connect(path)
-            self.pages = self._begin() // PAGE_BYTES
+            self._link = connect(folder, SOCKET, timeout_seconds)
+            try:
+                self.pages = self._begin() // PAGE_BYTES
+            except BaseException:
+                self._link.close()
+                raise
         except (OSError, ValueError) as error:
-            self._link.close()
             raise Unavailable(f"{self._name} does not answer: {error}; see whether it runs") from error
 
     def read(self, page: int, count: int = 1) -> bytes:

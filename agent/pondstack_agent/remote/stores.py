@@ -13,7 +13,8 @@ from oslo_log import log
 
 from pondstack.domain.errors import PondError, Unavailable
 from pondstack_agent.borrower.records import Held, Store
-from pondstack_agent.pagestore.client import StoreClient, StoreGone
+from pondstack_agent.helper.client import HelperGone
+from pondstack_agent.pagestore.client import StoreClient
 from pondstack_agent.pagestore.settings import StoreSettings
 from pondstack_agent.remote.records import Consumer, Consumers, State
 
@@ -107,7 +108,7 @@ class PageStores:
         while numbers:
             try:
                 left = client.leave(held.name, numbers, making.leave_seconds, _WAIT_SECONDS)
-            except StoreGone:
+            except HelperGone:
                 return  # its next process does not get what is leaving
             numbers = {index: numbers[index] for index in left}
             if numbers and self._clock() > ends:

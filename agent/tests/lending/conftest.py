@@ -21,8 +21,8 @@ from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.borrower.records import Held
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers import HostPools
-from pondstack_agent.helper.lock import lock_held, pid_of
 from pondstack_agent.lending.lending import Lending
+from pondstack_agent.lending.program import LENDER
 from pondstack_rack.wait import wait_until
 from tests.fixtures.fake_controller import FakeController
 
@@ -98,7 +98,7 @@ class Host:
     @property
     def pid(self) -> int:
         """Of the lender's process."""
-        return pid_of(self.folder)
+        return LENDER.pid(self.folder)
 
     @property
     def folder(self) -> Path:
@@ -141,7 +141,7 @@ class Host:
         pid = self.pid
         os.kill(pid, signal.SIGKILL)
         # The first of its threads may have ended before the others.
-        assert wait_until(lambda: state_of(pid) in ("", "Z") and not lock_held(self.folder), DEADLINE_SECONDS)
+        assert wait_until(lambda: state_of(pid) in ("", "Z") and not LENDER.runs(self.folder), DEADLINE_SECONDS)
 
     def end(self) -> None:
         """Leave nothing behind."""

@@ -10,7 +10,7 @@ import pytest
 from pondstack.domain.errors import Conflict, HostUnusable, InUse, NotFound, StaleEpoch
 from pondstack.domain.units import MIB
 from pondstack.rpc.agent_api import AgentAPI
-from pondstack_agent.helper.lock import pid_of
+from pondstack_agent.lending.program import LENDER
 from pondstack_agent.service import AgentService
 from tests.fixtures.fake_controller import FakeController
 
@@ -40,7 +40,7 @@ def lending_conf(conf, rack):
         conf.set_override(option, value, group="lending")
     yield conf
     with contextlib.suppress(OSError, KeyError, ValueError):
-        os.kill(pid_of(rack.root.__class__(conf.agent.state_dir) / "lender"), signal.SIGTERM)
+        os.kill(LENDER.pid(rack.root.__class__(conf.agent.state_dir) / "lender"), signal.SIGTERM)
 
 
 def test_the_calls_cross_the_bus(lending_conf, device) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, Unavailable
-from pondstack_agent.lending.client import Command, LenderClient, LenderSilent
+from pondstack_agent.helper.client import HelperSilent
+from pondstack_agent.lending.client import Command, LenderClient
 from pondstack_agent.lending.model import Holding
 from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import TransportGone, TransportTimeout
@@ -40,7 +41,7 @@ def test_a_frozen_lender_serves_what_was_opened(rack) -> None:
             link.write(1, 0, b"not opened before")
         with pytest.raises(TransportTimeout):
             LenderLink(borrower.conf, borrower.borrower, "host1", incarnation).write(0, 0, b"a new link")
-        with pytest.raises(LenderSilent):
+        with pytest.raises(HelperSilent):
             host.lending.revoke(epoch=1, indexes=[0])
         seen = host.lending.get_lending()
         assert (seen["answers"], seen["incarnation"]) == (False, incarnation)
@@ -199,15 +200,16 @@ def test_it_ends_by_its_signal_and_gives_all_back(rack) -> None:
 def serves(client: LenderClient) -> bool:
     try:
         return client.hold().incarnation != ""
-    except LenderSilent:
+    except HelperSilent:
         return False  # it starts
 
 
 def test_in_the_foreground_it_is_a_unit(tmp_path) -> None:
-    words = [*Command("host9", "tcp", {}, 1).words(tmp_path), "--foreground"]
+    command = Command("host9", "tcp", {}, 1)
+    client = LenderClient(tmp_path, command, 60.0)
+    words = [*client.words(*command.words()), "--foreground"]
     with subprocess.Popen(words, stdin=subprocess.DEVNULL) as process:
         try:
-            client = LenderClient(tmp_path, Command("host9", "tcp"), 60.0)
             assert wait_until(lambda: serves(client), DEADLINE_SECONDS)
             client.register(client.hold().incarnation)
             assert client.hold().mib == 1

@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from pondstack.domain.errors import BadRequest, Unavailable
-from pondstack_agent.lending import messages
+from pondstack_agent.helper.unix_socket import connect
 from pondstack_agent.pagestore import nbd
 from pondstack_agent.pagestore.exporter import SOCKET
 from pondstack_agent.pagestore.handshake import Export, answers
@@ -90,10 +90,7 @@ def test_a_page_that_nobody_has_is_told(bench, monkeypatch) -> None:
 
 @pytest.mark.parametrize("nonsense", [b"", b"GET / HTTP/1.0\r\n\r\n" * 4, bytes(64), b"\xff" * 64])
 def test_nonsense_is_hung_up_on(bench, nonsense) -> None:
-    with socket.socket(socket.AF_UNIX) as link:
-        link.settimeout(10.0)
-        with messages.address(bench.folder, SOCKET) as path:
-            link.connect(path)
+    with connect(bench.folder, SOCKET, 10.0) as link:
         link.sendall(nonsense)
         link.shutdown(socket.SHUT_WR)
         got = bytearray()

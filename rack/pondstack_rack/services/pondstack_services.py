@@ -9,8 +9,8 @@ from keystoneauth1.exceptions import HttpError
 
 from pondstack.devices import pool_uuid
 from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
-from pondstack_agent.helper.lock import lock_held, pid_of
-from pondstack_agent.pagestore.process import LOCK as PAGE_STORE_LOCK
+from pondstack_agent.lending.program import LENDER
+from pondstack_agent.pagestore.program import PAGE_STORE
 from pondstack_rack import config
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout, RackError, program
@@ -116,13 +116,13 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
 def lender_processes(layout: Layout) -> list[int]:
     """Return the processes that hold what hosts lend: they outlive their agents, which start them."""
     folders = [layout.host(host) / "agent" / "lender" for host in layout.all_hosts]
-    return [pid_of(folder) for folder in folders if lock_held(folder)]
+    return [LENDER.pid(folder) for folder in folders if LENDER.runs(folder)]
 
 
 def page_stores(layout: Layout) -> list[int]:
     """Return the processes that keep what is in borrowed memory: they outlive their agents, too."""
     folders = [path for host in layout.all_hosts for path in (layout.host(host) / "agent" / "pages").glob("*")]
-    return [pid_of(folder, PAGE_STORE_LOCK) for folder in folders if lock_held(folder, PAGE_STORE_LOCK)]
+    return [PAGE_STORE.pid(folder) for folder in folders if PAGE_STORE.runs(folder)]
 
 
 def end_lenders(layout: Layout) -> None:

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from pondstack.domain.errors import NotFound, PondError
 from pondstack.domain.lending import LenderKind
+from pondstack_agent.helper.client import HelperGone, HelperSilent
 from pondstack_agent.lending.buffer_table import BufferTable
-from pondstack_agent.lending.client import LenderGone, LenderSilent
 from pondstack_agent.lending.model import Holding
 from pondstack_rdma.base import Link, Transport
 from pondstack_rdma.errors import TransportGone, TransportTimeout
@@ -143,7 +143,7 @@ class SimClient:
         del seconds
         try:
             life = self._life()
-        except LenderGone:
+        except HelperGone:
             return Holding()
         return Holding(life.incarnation, life.kind, BUFFER_MIB, life.book.buffers())
 
@@ -180,10 +180,10 @@ class SimClient:
         rack.moments.pass_by("lender")
         life = self._host.life
         if life is None:
-            raise LenderGone("no lender's process runs")
+            raise HelperGone("no lender's process runs")
         if life.frozen:
             rack.scheduler.sleep(1.0)
-            raise LenderSilent("the lender's process does not answer")
+            raise HelperSilent("the lender's process does not answer")
         if incarnation not in ("", life.incarnation):
             raise NotFound(f"this lender is incarnation {life.incarnation}, not {incarnation}")
         return life
