@@ -17,7 +17,7 @@ from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrower.pages import Pages
 from pondstack_agent.borrower.records import BorrowedBuffer, Held, Store, name_of
 from pondstack_agent.epoch import EpochGuard
-from pondstack_agent.executor import Executor
+from pondstack_agent.executor import Executor, RecurringWork
 from pondstack_agent.locks import NamedLocks
 from pondstack_rdma.model import Key, Ticket
 
@@ -42,7 +42,7 @@ class Borrower:
         self._controller, self._epoch, self._executor = controller, epoch, executor
         self._locks = NamedLocks()
         self._guard = threading.Lock()
-        self._waits = threading.Event()
+        self._maintenance = RecurringWork(executor, self._maintain)
         self._leaving: set[str] = set()
         self._trouble: dict[str, str] = {}
 
@@ -148,12 +148,9 @@ class Borrower:
 
     def maintain(self, keep_seconds: float) -> None:
         """Go on giving back and telling; in the background."""
-        if not self._waits.is_set():
-            self._waits.set()
-            self._executor.submit(self._maintain, keep_seconds)
+        self._maintenance.submit(keep_seconds)
 
     def _maintain(self, keep_seconds: float) -> None:
-        self._waits.clear()
         for held in self._store.all():
             if held.by_allocation(leaving=True) or held.telling:
                 self._return(held.lender, held.incarnation)

@@ -10,7 +10,7 @@ from oslo_log import log
 from pondstack.domain.errors import BadRequest, NotAligned, NotFound, PondError, Unavailable
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.epoch import EpochGuard
-from pondstack_agent.executor import Executor
+from pondstack_agent.executor import Executor, RecurringWork
 from pondstack_agent.helper.client import HelperSilent
 from pondstack_agent.lending.client import LenderClient
 from pondstack_agent.lending.lend_operation import Lends, retire
@@ -47,7 +47,7 @@ class Lending:
         self._lends, self._reclaims, self._epoch, self._executor = lends, reclaims, epoch, executor
         self._reclaim_seconds = reclaim_seconds
         self._working = threading.RLock()
-        self._waits = threading.Event()
+        self._maintenance = RecurringWork(executor, self._maintain)
         self._beginning = threading.Lock()
         self._seen = Holding()
 
@@ -142,9 +142,7 @@ class Lending:
 
     def maintain(self, keep_seconds: float) -> None:
         """Go on with what is unfinished, notice a lost lender and memory pressure; in the background."""
-        if not self._waits.is_set():  # what takes long must not pile up behind a lend
-            self._waits.set()
-            self._executor.submit(self._maintain, keep_seconds)
+        self._maintenance.submit(keep_seconds)
 
     def stop(self) -> None:
         """The agent ends; what is lent stays lent."""
@@ -186,7 +184,6 @@ class Lending:
             self._working.release()
 
     def _maintain(self, keep_seconds: float) -> None:
-        self._waits.clear()
         if self._working.acquire(blocking=False):  # an operation that starts a lender is no loss of one
             try:
                 self._watch()

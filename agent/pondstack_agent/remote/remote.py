@@ -1,6 +1,5 @@
 """The host's remote-memory manager (Zombieland 4.2, 4.4): borrows for consumers, keeps page stores, gives back."""
 
-import threading
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -9,7 +8,7 @@ from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, PondError, Unavailable
 from pondstack_agent.borrower.borrower import Borrower
-from pondstack_agent.executor import Executor
+from pondstack_agent.executor import Executor, RecurringWork
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.pagestore.exporter import SOCKET
 from pondstack_agent.remote.borrow_requests import BorrowRequests
@@ -36,10 +35,10 @@ class RemoteMemory:
         grow_seconds: float,
     ) -> None:
         self._consumers, self._stores, self._asking, self._borrower = consumers, stores, asking, borrower
-        self._executor, self._folder = executor, mirror_folder
+        self._folder = mirror_folder
         self._mirror_mib, self._buffer_mib, self._grow_seconds = mirror_mib, buffer_mib, grow_seconds
         self._locks = NamedLocks()
-        self._waits = threading.Event()
+        self._maintenance = RecurringWork(executor, self._maintain)
         self._asked_at: dict[str, float] = {}
         self._trouble: dict[str, str] = {}
 
@@ -93,9 +92,7 @@ class RemoteMemory:
 
     def maintain(self, unanswered_seconds: float) -> None:
         """See to page stores, go on asking and giving back, undo what nobody came back for; in the background."""
-        if not self._waits.is_set():
-            self._waits.set()
-            self._executor.submit(self._maintain, unanswered_seconds)
+        self._maintenance.submit(unanswered_seconds)
 
     def _alloc(
         self, operation_id: str, consumer_uuid: str, mib: int, guaranteed: bool, project_id: str, user_id: str
@@ -137,7 +134,6 @@ class RemoteMemory:
         return self._consumers.put(mine, state=State.ACTIVE)
 
     def _maintain(self, unanswered_seconds: float) -> None:
-        self._waits.clear()
         for consumer_uuid in [mine.consumer_uuid for mine in self._consumers.all()]:
             trouble = ""
             try:
