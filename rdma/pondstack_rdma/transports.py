@@ -1,4 +1,4 @@
-"""A transport by its name in the configuration, by stevedore."""
+"""A transport as the configuration has it: its options, and its class by name, by stevedore."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,6 +8,12 @@ from stevedore.driver import DriverManager
 from pondstack_rdma.base import Transport
 
 ENTRY_POINTS = "pondstack.transports"
+
+
+def options_of(group: Any) -> dict[str, str]:
+    """Return the options of the transport that a group of the configuration names: [lending], [rpc]."""
+    own = {"shm": {"folder": group.shm_folder}, "tcp": {"host": group.tcp_address}}
+    return {**own.get(group.transport, {}), **group.transport_options}
 
 
 def load_transport(name: str, options: Mapping[str, Any], section: str = "lending") -> Transport:

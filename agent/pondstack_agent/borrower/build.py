@@ -12,8 +12,7 @@ from pondstack_agent.borrower.records import Store
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor
 from pondstack_agent.records import Records
-from pondstack_agent.transports import options_of
-from pondstack_rdma.transports import load_transport
+from pondstack_rdma.transports import load_transport, options_of
 
 
 def build_borrower(
@@ -27,7 +26,7 @@ def build_borrower(
 ) -> Borrower:
     """Return the borrower side over the state folder; connects nowhere."""
     # Loaded for the name of its driver; options that it does not take stop the agent here, not a page store later.
-    transport = load_transport(conf.lending.transport, options_of(conf))
+    transport = load_transport(conf.lending.transport, options_of(conf.lending))
     return Borrower(
         host=conf.host,
         driver=transport.characteristics.driver,

@@ -17,7 +17,7 @@ from pondstack_agent.lending.records import Entries
 from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.records import Records
 from pondstack_agent.sequence import Sequence
-from pondstack_agent.transports import options_of
+from pondstack_rdma.transports import options_of
 
 
 def build_lending(
@@ -32,7 +32,7 @@ def build_lending(
 ) -> Lending:
     """Return the lender side over the state folder; starts no process."""
     folder, own = Path(conf.agent.state_dir), conf.lending
-    command = Command(conf.host, own.transport, options_of(conf), own.buffer_mib, own.launcher)
+    command = Command(conf.host, own.transport, options_of(own), own.buffer_mib, own.launcher)
     lender = folder / "lender"
     lender.mkdir(parents=True, exist_ok=True, mode=0o700)
     client = LenderClient(lender, command, own.lender_timeout_seconds)

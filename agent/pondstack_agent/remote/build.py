@@ -15,7 +15,7 @@ from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.records import Consumers
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.remote.stores import PageStores, StoreTemplate
-from pondstack_agent.transports import options_of
+from pondstack_rdma.transports import options_of
 
 
 def build_consumers(conf: cfg.ConfigOpts, records: Callable[[Path], Records], clock: Callable[[], float]) -> Consumers:
@@ -35,7 +35,7 @@ def build_stores(
         launcher=own.launcher,
         common={
             "transport": conf.lending.transport,
-            "options": options_of(conf),
+            "options": options_of(conf.lending),
             "sealing": own.sealing,
             "survives": own.mirror_survives,
             "queue_pages": own.queue_pages,

@@ -4,10 +4,9 @@ from oslo_config import cfg
 
 from pondstack.domain.errors import NotFound
 from pondstack_agent.borrower.borrower import Borrower
-from pondstack_agent.transports import options_of
 from pondstack_rdma.base import Link
 from pondstack_rdma.model import Key, Ticket
-from pondstack_rdma.transports import load_transport
+from pondstack_rdma.transports import load_transport, options_of
 
 
 class LenderLink:
@@ -42,6 +41,6 @@ class LenderLink:
     def _connected(self) -> Link:
         if self._link is None:
             ticket = Ticket.from_dict(self._store.get(self._lender, self._incarnation).ticket)
-            transport = load_transport(self._conf.lending.transport, options_of(self._conf))
+            transport = load_transport(self._conf.lending.transport, options_of(self._conf.lending))
             self._link = transport.connect(ticket, 1.0)
         return self._link

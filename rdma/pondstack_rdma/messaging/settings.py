@@ -7,7 +7,7 @@ from pondstack_rdma.base import Transport
 from pondstack_rdma.rpc.layout import Layout
 from pondstack_rdma.rpc.pace import SERVER
 from pondstack_rdma.rpc.server import ServerTerms
-from pondstack_rdma.transports import load_transport
+from pondstack_rdma.transports import load_transport, options_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Settings:
         """Build them; an unknown transport, or one that does not take its options, stops its process at the start."""
         group = conf.rpc
         return cls(
-            load_transport(group.transport, _options(group), "rpc"),
+            load_transport(group.transport, options_of(group), "rpc"),
             Layout(group.slots, group.slot_kib * 1024, group.max_message_mib * 2**20),
             ServerTerms(
                 pace=replace(SERVER, longest_seconds=group.longest_pause_milliseconds / 1000),
@@ -34,8 +34,3 @@ class Settings:
             group.access_timeout_seconds,
             group.retry_seconds,
         )
-
-
-def _options(group: Any) -> dict[str, str]:
-    own = {"shm": {"folder": group.shm_folder}, "tcp": {"host": group.tcp_address}}
-    return {**own.get(group.transport, {}), **group.transport_options}

@@ -76,11 +76,11 @@ class LendingWorld:
             "pondstack_agent.lending.build": {
                 "LenderClient": lambda _folder, command, _seconds: SimClient(of(command.host)),
                 "Path": NoFolder,
-                "options_of": lambda _conf: {},
+                "options_of": lambda _group: {},
             },
             "pondstack_agent.borrower.build": {
-                "load_transport": lambda _name, host: SimTransport(host),
-                "options_of": lambda conf: of(conf.host),
+                "load_transport": lambda _name, _options: SimTransport,
+                "options_of": lambda _group: {},
                 "Path": NoFolder,
             },
         }
