@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from oslo_config import cfg
 
@@ -11,27 +12,26 @@ from pondstack.rpc.bounded import BoundedCalls
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.borrower.build import build_borrower
+from pondstack_agent.borrower.endpoint import BorrowerEndpoint
 from pondstack_agent.borrower.pages import Pages
+from pondstack_agent.context import AgentContext
 from pondstack_agent.controller_link import controller_link
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.endpoint import AgentEndpoint
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor
 from pondstack_agent.lending.build import build_lending
+from pondstack_agent.lending.endpoint import LendingEndpoint
 from pondstack_agent.lending.guests import growth_mib
 from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.room import HostRoom
-from pondstack_agent.locks import NamedLocks
-from pondstack_agent.mitigation.mitigations import Mitigations
-from pondstack_agent.mitigation.mover import Mover
-from pondstack_agent.mitigation.records import Entries
-from pondstack_agent.mitigation.room import HostNodes, LocalRoom
-from pondstack_agent.pool.attach import AttachFlow
+from pondstack_agent.mitigation.build import build_mitigations, build_room
+from pondstack_agent.mitigation.room import HostNodes
+from pondstack_agent.pool.build import build_housekeeper, build_pool
 from pondstack_agent.pool.housekeeper import Housekeeper
-from pondstack_agent.pool.operations import Operations
-from pondstack_agent.pool.releases import Releases
 from pondstack_agent.records import Records
-from pondstack_agent.remote.build import build_consumers, build_remote, build_stores
+from pondstack_agent.remote.build import build_remote
+from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.reporter import Reporter
 from pondstack_agent.sequence import Sequence
@@ -44,6 +44,8 @@ class Agent:
     """The parts of an agent that its service runs."""
 
     endpoint: AgentEndpoint
+    endpoints: tuple[Any, ...]
+    """All that oslo.messaging calls, `endpoint` first."""
     housekeeper: Housekeeper
     reporter: Reporter
     tiering: Tiering
@@ -78,86 +80,66 @@ def build_agent(
     runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available, `growth_mib`
     what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores).
     """
-    state_dir, host = Path(conf.agent.state_dir), conf.host
-    link = controller_link(controller, calls, conf.agent.controller_timeout_seconds)
-    pools = pools or load_drivers(conf)
-    marks = records(state_dir / "marks")
-    sequence, consumers, allocations = Sequence(marks), NamedLocks(), NamedLocks()
-    epoch = EpochGuard(marks)
-    operations = Operations(records(state_dir / "operations"), clock)
-    releases = Releases(
-        host=host,
-        records=records(state_dir / "releases"),
-        pools=pools,
-        controller=link,
+    marks = records(Path(conf.agent.state_dir) / "marks")
+    context = AgentContext(
+        conf=conf,
+        controller=controller_link(controller, calls, conf.agent.controller_timeout_seconds),
+        pools=pools or load_drivers(conf),
+        epoch=EpochGuard(marks),
+        sequence=Sequence(marks),
         executor=executor,
         clock=clock,
+        open_records=records,
     )
-    tiering = tiering or Tiering.from_conf(conf, records(state_dir / "tiering"))
-    attach_flow = AttachFlow(
-        host=host,
-        operations=operations,
-        releases=releases,
-        pools=pools,
-        controller=link,
-        epoch=epoch,
-        sequence=sequence,
-        locks=allocations,
-    )
+    pool = build_pool(context)
+    tiering = tiering or Tiering.from_conf(conf, context.records("tiering"))
     nodes = HostNodes()
-    room = LocalRoom(nodes.free_mib, conf.agent.mitigation_headroom_mib)
-    lending = borrower = remote_memory = None
-    if conf.lending.transport:
-        remote = remote or executor
-        to_lend = HostRoom.from_conf(conf, lambda: room.reserved_mib + growth_mib(), meminfo)
-        lending = build_lending(conf, link, epoch, remote, records, clock, to_lend, sequence)
-        if pages is not None:
-            borrower = build_borrower(conf, link, epoch, remote, records, clock, pages)
-        else:
-            borrowers = build_consumers(conf, records, clock)
-            stores = build_stores(conf, borrowers, records, clock)
-            borrower = build_borrower(conf, link, epoch, remote, records, clock, stores)
-            remote_memory = build_remote(conf, borrowers, stores, link, borrower, epoch, remote)
+    room = build_room(context, nodes)
+    lending, borrower, remote_memory = _lent_memory(
+        replace(context, executor=remote or executor), lambda: room.reserved_mib + growth_mib(), meminfo, pages
+    )
     reporter = Reporter(
-        host=host,
-        pools=pools,
-        releases=releases,
-        epoch=epoch,
-        sequence=sequence,
-        controller=link,
+        host=context.host,
+        pools=context.pools,
+        releases=pool.releases,
+        epoch=context.epoch,
+        sequence=context.sequence,
+        controller=context.controller,
         tiering=tiering,
         lending=lending,
         borrower=borrower,
     )
-    mitigations = Mitigations(
-        entries=Entries(records(state_dir / "mitigations"), clock),
-        pools=pools,
-        nodes=nodes,
-        room=room,
-        mover=Mover(nodes, conf.agent.mitigation_chunk_mib, step),
-        executor=mitigating or executor,
-        step=step,
-    )
-    housekeeper = Housekeeper(
-        operations=operations,
-        releases=releases,
-        attach_flow=attach_flow,
-        pools=pools,
-        executor=executor,
-        mitigations=mitigations,
-        locks=consumers,
-    )
+    mitigations = build_mitigations(replace(context, executor=mitigating or executor), nodes, room, step)
+    housekeeper = build_housekeeper(context, pool, mitigations)
     endpoint = AgentEndpoint(
-        host=host,
-        operations=operations,
-        releases=releases,
-        attach_flow=attach_flow,
+        host=context.host,
+        operations=pool.operations,
+        releases=pool.releases,
+        attach_flow=pool.attach_flow,
         reporter=reporter,
-        pools=pools,
-        epoch=epoch,
+        pools=context.pools,
+        epoch=context.epoch,
         mitigations=mitigations,
         housekeeper=housekeeper,
-        consumers=consumers,
-        allocations=allocations,
+        consumers=pool.consumers,
+        allocations=pool.allocations,
     )
-    return Agent(endpoint, housekeeper, reporter, tiering, lending, borrower, remote_memory)
+    endpoints = (
+        endpoint,
+        LendingEndpoint(lending, context.epoch),
+        BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
+        RemoteEndpoint(remote_memory),
+    )
+    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory)
+
+
+def _lent_memory(
+    context: AgentContext, kept_mib: Callable[[], int], meminfo: Room, pages: Pages | None
+) -> tuple[Lending | None, Borrower | None, RemoteMemory | None]:
+    """Return the lender side, the borrower side, and who uses what is borrowed; None where there is none."""
+    if not context.conf.lending.transport:
+        return None, None, None
+    lending = build_lending(context, HostRoom.from_conf(context.conf, kept_mib, meminfo))
+    if pages is not None:
+        return lending, build_borrower(context, pages), None
+    return lending, *build_remote(context)

@@ -15,11 +15,8 @@ from pondstack.domain.errors import PondError
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.bounded import BoundedCalls
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.borrower.endpoint import BorrowerEndpoint
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.controller_link import controller_link
-from pondstack_agent.lending.endpoint import LendingEndpoint
-from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.telemetry.service import Telemetry
 
 LOG = log.getLogger(__name__)
@@ -72,12 +69,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         self._server = oslo_messaging.get_rpc_server(
             transport,
             rpc.agent_target(conf.host),
-            [
-                agent.endpoint,
-                LendingEndpoint(agent.lending),
-                BorrowerEndpoint(agent.borrower, agent.remote.views if agent.remote else None),
-                RemoteEndpoint(agent.remote),
-            ],
+            agent.endpoints,
         )
         self._server.start(override_pool_size=conf.agent.rpc_threads)
         self._heartbeat = _heartbeat(conf, agent)

@@ -16,7 +16,6 @@ from pondstack.domain.errors import BadRequest, Conflict, PondError
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrower.pages import Pages
 from pondstack_agent.borrower.records import BorrowedBuffer, Held, Store, name_of
-from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor, RecurringWork
 from pondstack_agent.locks import NamedLocks
 from pondstack_rdma.model import Key, Ticket
@@ -35,11 +34,10 @@ class Borrower:
         store: Store,
         pages: Pages,
         controller: ControllerAPI,
-        epoch: EpochGuard,
         executor: Executor,
     ) -> None:
         self._host, self._driver, self._store, self._pages = host, driver, store, pages
-        self._controller, self._epoch, self._executor = controller, epoch, executor
+        self._controller, self._executor = controller, executor
         self._locks = NamedLocks()
         self._guard = threading.Lock()
         self._maintenance = RecurringWork(executor, self._maintain)
@@ -48,20 +46,17 @@ class Borrower:
 
     def prepare(
         self,
-        *,
-        epoch: int,
         lender: str,
+        incarnation: str,
         ticket: Mapping[str, Any],
         keys: Mapping[str, Any],
         allocation_uuid: str = "",
-        incarnation: str = "",
     ) -> list[int]:
-        """Controller's command: have a lender's ticket and keys of its buffers, all or none; asks no lender.
+        """Have a lender's ticket and keys of its buffers, all or none; asks no lender.
 
         Idempotent by the keys; returns the buffers. A newer key of a buffer takes the place of the one that is held,
-        which is dead then: a lender has one key of a buffer. Raises StaleEpoch, BadRequest, Conflict.
+        which is dead then: a lender has one key of a buffer. Raises BadRequest, Conflict.
         """
-        self._epoch.check(epoch)
         shown, given = Ticket.from_dict(ticket), _keys(keys)
         self._check_ticket(lender, shown)
         with self._locks.holding(name_of(lender, incarnation)):
@@ -74,19 +69,12 @@ class Borrower:
             self._pages.arrived(allocation_uuid, held, sorted(given))
         return sorted(given)
 
-    def give_back(
-        self, *, epoch: int, allocation_uuid: str, lender: str, indexes: Sequence[int], incarnation: str = ""
-    ) -> list[int]:
-        """Controller's command: stop using buffers (US_reclaim, Zombieland 4.3), then forget their keys.
+    def give_back(self, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]) -> list[int]:
+        """Stop using buffers (US_reclaim, Zombieland 4.3), then forget their keys.
 
         Goes on in the background, after a restart, too, and tells the controller; returns which are released already.
-        Raises StaleEpoch, Conflict when a buffer is another allocation's.
+        Raises Conflict when a buffer is another allocation's.
         """
-        self._epoch.check(epoch)
-        return self.let_go(allocation_uuid, lender, incarnation, indexes)
-
-    def let_go(self, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]) -> list[int]:
-        """Give buffers back of this host's own will; answers and raises as `give_back`."""
         with self._locks.holding(name_of(lender, incarnation)):
             held = self._store.get(lender, incarnation)
             mine = [index for index in indexes if index in held.buffers]
@@ -134,13 +122,9 @@ class Borrower:
         found = {(each.lender, each.incarnation): each.by_allocation() for each in self._store.all()}
         return {place: by[allocation_uuid] for place, by in found.items() if allocation_uuid in by}
 
-    def get_borrowing(self) -> dict[str, Any]:
+    def report(self) -> dict[str, Any]:
         """Return what is borrowed and of whom; doc/source/admin/lending.md has all of it."""
         return {"lenders": [_view(held) for held in self._store.all()]}
-
-    def report(self) -> dict[str, Any]:
-        """Return the same for a report."""
-        return self.get_borrowing()
 
     def recover(self) -> None:
         """Go on with what a former life of the agent was giving back, in the background."""

@@ -7,15 +7,14 @@ from uuid import uuid4
 
 from oslo_log import log
 
-from pondstack.domain.errors import BadRequest, NotAligned, NotFound, PondError, Unavailable
+from pondstack.domain.errors import NotAligned, NotFound, PondError, Unavailable
 from pondstack.domain.lending import LenderKind
-from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor, RecurringWork
 from pondstack_agent.helper.client import HelperSilent
 from pondstack_agent.lending.client import LenderClient
 from pondstack_agent.lending.lend_operation import Lends, retire
 from pondstack_agent.lending.lending_report import LendingReport
-from pondstack_agent.lending.model import Holding, numbered
+from pondstack_agent.lending.model import Holding
 from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_agent.lending.records import Entries, Entry, State, Verb
 from pondstack_agent.lending.room import HostRoom
@@ -39,87 +38,71 @@ class Lending:
         telling: LendingReport,
         lends: Lends,
         reclaims: Reclaims,
-        epoch: EpochGuard,
         executor: Executor,
         reclaim_seconds: float,
     ) -> None:
         self._client, self._room, self._entries, self._telling = client, room, entries, telling
-        self._lends, self._reclaims, self._epoch, self._executor = lends, reclaims, epoch, executor
+        self._lends, self._reclaims, self._executor = lends, reclaims, executor
         self._reclaim_seconds = reclaim_seconds
         self._working = threading.RLock()
         self._maintenance = RecurringWork(executor, self._maintain)
         self._beginning = threading.Lock()
         self._seen = Holding()
 
-    def lend(self, *, epoch: int, operation_id: str, mib: int, kind: str) -> dict[str, Any]:
-        """Controller's command: have up to so many MiB registered in all; goes on in the background.
+    def lend(self, operation_id: str, mib: int, kind: LenderKind) -> dict[str, Any]:
+        """Have up to so many MiB registered in all; goes on in the background.
 
-        Answers its progress, as get_lending does. Raises StaleEpoch, BadRequest, NotAligned, Conflict,
-        OperationMismatch.
+        Answers its progress, as get_lending does. Raises NotAligned, Conflict, OperationMismatch.
         """
-        self._epoch.check(epoch)
-        if kind not in list(LenderKind) or mib < 0:
-            raise BadRequest(
-                f"a host lends as {' or '.join(LenderKind)} and no fewer than 0 MiB, not {mib} MiB as {kind!r}"
-            )
         if mib % self._client.buffer_mib:
             raise NotAligned(
                 f"{mib} MiB is no whole number of buffers of {self._client.buffer_mib} MiB ([lending] buffer_mib)"
             )
-        wanted = Entry(operation_id, Verb.LEND, mib, self._entries.clock(), kind)
-        return self._begin(wanted)
+        return self._begin(Entry(operation_id, Verb.LEND, mib, self._entries.clock(), str(kind)))
 
-    def reclaim(self, *, epoch: int, operation_id: str, mib: int, seconds: float | None = None) -> dict[str, Any]:
-        """An operator's command: take so many MiB back, after `seconds` without the controller (GS_reclaim).
+    def reclaim(self, operation_id: str, mib: int, seconds: float | None = None) -> dict[str, Any]:
+        """Take so many MiB back, after `seconds` without the controller (GS_reclaim).
 
-        Answers its progress. Raises StaleEpoch, BadRequest, Conflict, OperationMismatch, Unavailable.
+        Answers its progress. Raises Conflict, OperationMismatch, Unavailable.
         """
-        self._epoch.check(epoch)
-        return self._take_back(operation_id, mib, seconds)
+        now, holding = self._entries.clock(), self._client.hold()
+        ends_at = now + (self._reclaim_seconds if seconds is None else seconds)
+        wanted = Entry(operation_id, Verb.RECLAIM, mib, now, "", holding.incarnation, holding.mib, ends_at)
+        return self._begin(wanted)
 
     def export(
         self,
-        *,
-        epoch: int,
         indexes: Sequence[int],
         borrower: str,
         incarnation: str = "",
-        generations: Mapping[str, int] | None = None,
+        generations: Mapping[int, int] | None = None,
     ) -> dict[str, Any]:
-        """Controller's command: make keys of buffers for one borrower; the same answer while they live.
+        """Make keys of buffers for one borrower; the same answer while they live.
 
-        Answers {"incarnation", "ticket", "keys": {index: key}}. Raises StaleEpoch, NotFound, InUse, Unavailable, and
-        Conflict when a key of one of `generations` has been ended before it came.
+        Answers {"incarnation", "ticket", "keys": {index: key}}. Raises NotFound, InUse, Unavailable, and Conflict when
+        a key of one of `generations` has been ended before it came.
         """
-        self._epoch.check(epoch)
         present = incarnation or self._client.hold().incarnation
         if not present:
             raise NotFound("this host lends nothing; lend first")
-        return {"incarnation": present, **self._client.export(present, indexes, borrower, numbered(generations))}
+        return {"incarnation": present, **self._client.export(present, indexes, borrower, generations)}
 
     def revoke(
-        self,
-        *,
-        epoch: int,
-        indexes: Sequence[int],
-        incarnation: str = "",
-        generations: Mapping[str, int] | None = None,
+        self, indexes: Sequence[int], incarnation: str = "", generations: Mapping[int, int] | None = None
     ) -> list[int]:
-        """Controller's command: end the keys of buffers (US_reclaim, Zombieland 4.3); returns which have none now.
+        """End the keys of buffers (US_reclaim, Zombieland 4.3); returns which have none now.
 
         Only of `generations` up to these: a newer key is another owner's. Their content is gone, too. Raises
-        StaleEpoch, Unavailable.
+        Unavailable.
         """
-        self._epoch.check(epoch)
         present = self._present(incarnation)
-        return self._client.revoke(present, indexes, numbered(generations)) if present else list(indexes)
+        return self._client.revoke(present, indexes, generations) if present else list(indexes)
 
-    def withdraw(self, *, epoch: int, indexes: Sequence[int], incarnation: str = "") -> list[int]:
-        """Controller's command: give the memory of buffers back to the host; returns which are gone.
+    def withdraw(self, indexes: Sequence[int], incarnation: str = "") -> list[int]:
+        """Give the memory of buffers back to the host; returns which are gone.
 
-        Raises StaleEpoch, Unavailable, and InUse while one of their keys lives.
+        Raises Unavailable, and InUse while one of their keys lives.
         """
-        self._epoch.check(epoch)
         present = self._present(incarnation)
         gone = self._client.withdraw(present, indexes) if present else list(indexes)
         if present and self._working.acquire(blocking=False):
@@ -154,14 +137,6 @@ class Lending:
         if entry.state != State.DONE:
             self._executor.submit(self._work, entry.operation_id)
         return entry.to_wire(self._look()[0].mib)
-
-    def _take_back(self, operation_id: str, mib: int, seconds: float | None) -> dict[str, Any]:
-        if mib <= 0:
-            raise BadRequest(f"a host takes more than 0 MiB back, not {mib}")
-        now, holding = self._entries.clock(), self._client.hold()
-        ends_at = now + (self._reclaim_seconds if seconds is None else seconds)
-        wanted = Entry(operation_id, Verb.RECLAIM, mib, now, "", holding.incarnation, holding.mib, ends_at)
-        return self._begin(wanted)
 
     def _present(self, incarnation: str) -> str:
         """Return the incarnation to ask, '' when the one that is meant is gone, and all its keys with it."""
@@ -200,7 +175,7 @@ class Lending:
         self._telling.tell_loss(sequence, holding)
         if not self._entries.unfinished() and (mib := self._room.wanted_back_mib(holding)):
             LOG.warning("Memory is short on this host: it takes %d MiB back", mib)
-            self._take_back(str(uuid4()), mib, None)
+            self.reclaim(str(uuid4()), mib, None)
 
     def _look(self) -> tuple[Holding, bool]:
         """Return what is lent, and whether the lender said so now: a frozen one holds what it held."""

@@ -13,7 +13,6 @@ from pondstack.domain.errors import BufferShortage, Conflict, PondError, Unavail
 from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrower.borrower import Borrower
-from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers
 
 LOG = log.getLogger(__name__)
@@ -25,11 +24,8 @@ Place = tuple[str, str]
 class BorrowRequests:
     """The requests of one host to the controller."""
 
-    def __init__(
-        self, host: str, consumers: Consumers, controller: ControllerAPI, borrower: Borrower, epoch: EpochGuard
-    ) -> None:
-        self._host, self._consumers, self._controller = host, consumers, controller
-        self._borrower, self._epoch = borrower, epoch
+    def __init__(self, host: str, consumers: Consumers, controller: ControllerAPI, borrower: Borrower) -> None:
+        self._host, self._consumers, self._controller, self._borrower = host, consumers, controller, borrower
 
     def carry(self, mine: Consumer, borrow: Borrow) -> Consumer:
         """Take a request to its end: OPEN, or dropped when there was nothing; the consumer as it is now.
@@ -83,7 +79,7 @@ class BorrowRequests:
             mine, borrow = self._consumers.change(mine, borrow, allocation_uuid=given["allocation_uuid"])
         held = self._borrower.held(borrow.allocation_uuid) if borrow.allocation_uuid else {}
         for (lender, incarnation), indexes in held.items():
-            self._borrower.let_go(borrow.allocation_uuid, lender, incarnation, indexes)
+            self._borrower.give_back(borrow.allocation_uuid, lender, incarnation, indexes)
         for place, indexes in _places(given).items():
             if untaken := sorted(set(indexes) - set(held.get(place, ()))):
                 self._let_go(borrow, place, untaken)
@@ -117,14 +113,8 @@ class BorrowRequests:
         if made is None:  # it sleeps: its keys came before
             self._borrower.adopt(allocation_uuid, lender, incarnation, indexes)
             return
-        self._borrower.prepare(
-            epoch=self._epoch.seen,
-            lender=lender,
-            ticket=made["ticket"],
-            keys={index: key for index, key in made["keys"].items() if int(index) in indexes},
-            allocation_uuid=allocation_uuid,
-            incarnation=incarnation,
-        )
+        keys = {index: key for index, key in made["keys"].items() if int(index) in indexes}
+        self._borrower.prepare(lender, incarnation, made["ticket"], keys, allocation_uuid)
 
     def _let_go(self, borrow: Borrow, place: Place, indexes: Iterable[int]) -> None:
         """Tell the controller of buffers that were never taken here."""

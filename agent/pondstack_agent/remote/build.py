@@ -1,16 +1,11 @@
 """Puts remote memory together from the agent's configuration."""
 
-from collections.abc import Callable
 from pathlib import Path
 
-from oslo_config import cfg
-
-from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrower.borrower import Borrower
+from pondstack_agent.borrower.build import build_borrower
 from pondstack_agent.borrower.records import Store
-from pondstack_agent.epoch import EpochGuard
-from pondstack_agent.executor import Executor
-from pondstack_agent.records import Records
+from pondstack_agent.context import AgentContext
 from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.records import Consumers
 from pondstack_agent.remote.remote import RemoteMemory
@@ -18,18 +13,30 @@ from pondstack_agent.remote.stores import PageStores, StoreTemplate
 from pondstack_rdma.transports import options_of
 
 
-def build_consumers(conf: cfg.ConfigOpts, records: Callable[[Path], Records], clock: Callable[[], float]) -> Consumers:
-    """Return who borrows, over the state folder."""
-    return Consumers(records(Path(conf.agent.state_dir) / "remote"), clock)
+def build_remote(context: AgentContext) -> tuple[Borrower, RemoteMemory]:
+    """Return the remote-memory manager, and the borrower side, whose buffers its page stores use; starts none."""
+    own = context.conf.page_store
+    consumers = Consumers(context.records("remote"), context.clock)
+    stores = PageStores(_template(context), consumers, Store(context.records("borrowing"), context.clock))
+    borrower = build_borrower(context, stores)
+    remote = RemoteMemory(
+        consumers=consumers,
+        stores=stores,
+        asking=BorrowRequests(context.host, consumers, context.controller, borrower),
+        borrower=borrower,
+        executor=context.executor,
+        mirror_folder=Path(own.mirror_folder),
+        mirror_mib=own.mirror_mib,
+        buffer_mib=context.conf.lending.buffer_mib,
+        grow_seconds=own.grow_seconds,
+    )
+    return borrower, remote
 
 
-def build_stores(
-    conf: cfg.ConfigOpts, consumers: Consumers, records: Callable[[Path], Records], clock: Callable[[], float]
-) -> PageStores:
-    """Return the page stores over the state folder; starts none."""
-    own, folder = conf.page_store, Path(conf.agent.state_dir)
-    making = StoreTemplate(
-        folder=folder / "pages",
+def _template(context: AgentContext) -> StoreTemplate:
+    conf, own = context.conf, context.conf.page_store
+    return StoreTemplate(
+        folder=Path(conf.agent.state_dir) / "pages",
         leave_seconds=own.leave_seconds,
         timeout_seconds=own.timeout_seconds,
         launcher=own.launcher,
@@ -43,29 +50,4 @@ def build_stores(
             "access_seconds": conf.lending.access_timeout_seconds,
             "pages_per_second": own.pages_per_second,
         },
-    )
-    return PageStores(making, consumers, Store(records(folder / "borrowing"), clock))
-
-
-def build_remote(
-    conf: cfg.ConfigOpts,
-    consumers: Consumers,
-    stores: PageStores,
-    controller: ControllerAPI,
-    borrower: Borrower,
-    epoch: EpochGuard,
-    executor: Executor,
-) -> RemoteMemory:
-    """Return the remote-memory manager."""
-    own = conf.page_store
-    return RemoteMemory(
-        consumers=consumers,
-        stores=stores,
-        asking=BorrowRequests(conf.host, consumers, controller, borrower, epoch),
-        borrower=borrower,
-        executor=executor,
-        mirror_folder=Path(own.mirror_folder),
-        mirror_mib=own.mirror_mib,
-        buffer_mib=conf.lending.buffer_mib,
-        grow_seconds=own.grow_seconds,
     )

@@ -1,9 +1,11 @@
-"""RPC endpoint of remote memory: pondstack.rpc.agent_remote_api on the wire, RemoteMemory behind it."""
+"""RPC endpoint of remote memory: pondstack.rpc.agent_remote_api on the wire; GS_alloc_ext and GS_alloc_swap."""
 
 from typing import Any
+from uuid import UUID
 
 import oslo_messaging
 
+from pondstack.domain.errors import BadRequest
 from pondstack.rpc.agent_remote_api import REMOTE_VERSION
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.rpc_errors import answered, need
@@ -18,21 +20,32 @@ class RemoteEndpoint:
         self._remote = remote
 
     @answered
-    def alloc_ext(self, _context: Any, **arguments: Any) -> dict[str, Any]:
-        """See RemoteMemory.alloc_ext."""
-        return need(self._remote).alloc_ext(**arguments)
+    def alloc_ext(self, _context: Any, *, consumer_uuid: str, **request: Any) -> dict[str, Any]:
+        """Borrow memory that stays until it is released, all or nothing (GS_alloc_ext)."""
+        return need(self._remote).alloc(_checked(consumer_uuid), guaranteed=True, **request)
 
     @answered
-    def alloc_swap(self, _context: Any, **arguments: Any) -> dict[str, Any]:
-        """See RemoteMemory.alloc_swap."""
-        return need(self._remote).alloc_swap(**arguments)
+    def alloc_swap(self, _context: Any, *, consumer_uuid: str, **request: Any) -> dict[str, Any]:
+        """Borrow as much as there is, up to `mib`, and more in the background (GS_alloc_swap)."""
+        return need(self._remote).alloc(_checked(consumer_uuid), guaranteed=False, **request)
 
     @answered
-    def release_remote(self, _context: Any, **arguments: Any) -> bool:
-        """See RemoteMemory.release."""
-        return need(self._remote).release(**arguments)
+    def release_remote(self, _context: Any, *, consumer_uuid: str) -> bool:
+        """Give all that a consumer has borrowed back; its pages are gone."""
+        return need(self._remote).release(consumer_uuid)
 
     @answered
-    def get_remote(self, _context: Any, **arguments: Any) -> dict[str, Any] | None:
-        """See RemoteMemory.get."""
-        return need(self._remote).get(**arguments)
+    def get_remote(self, _context: Any, *, consumer_uuid: str) -> dict[str, Any] | None:
+        """Return what a consumer has, None when nothing; doc/source/admin/lending.md has all of it."""
+        return need(self._remote).get(consumer_uuid)
+
+
+def _checked(consumer_uuid: str) -> str:
+    """Raise BadRequest unless it is a UUID in its usual form: it becomes part of the names of files."""
+    try:
+        good = str(UUID(consumer_uuid)) == consumer_uuid
+    except ValueError:
+        good = False
+    if not good:
+        raise BadRequest(f"a consumer of remote memory is named by a UUID, not by {consumer_uuid[:50]!r}")
+    return consumer_uuid

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
 from oslo_log import log
 
@@ -42,27 +41,39 @@ class RemoteMemory:
         self._asked_at: dict[str, float] = {}
         self._trouble: dict[str, str] = {}
 
-    def alloc_ext(
-        self, *, operation_id: str, consumer_uuid: str, mib: int, project_id: str = "", user_id: str = ""
+    def alloc(
+        self,
+        consumer_uuid: str,
+        *,
+        guaranteed: bool,
+        operation_id: str,
+        mib: int,
+        project_id: str = "",
+        user_id: str = "",
     ) -> dict[str, Any]:
-        """Borrow memory that stays until it is released, all or nothing (GS_alloc_ext). Answers as `get`.
+        """Borrow memory for a consumer that has none; idempotent by the operation id. Answers as `get`.
 
-        Idempotent by the operation id. Raises BufferShortage, Conflict, OperationMismatch, NotAligned, HostUnusable,
-        and Unavailable: repeat it, or release; what nobody comes back for is undone.
+        Guaranteed: all of it or nothing, and it stays until it is released. Else as much as there is, and more in the
+        background; all `mib` can be used at once: pages that no lender has room for are in the mirror only.
+
+        Raises Conflict, OperationMismatch, BadRequest, BufferShortage and HostUnusable if guaranteed, and Unavailable:
+        repeat it, or release; what nobody comes back for is undone.
         """
-        return self._alloc(operation_id, consumer_uuid, mib, True, project_id, user_id)
+        if mib <= 0 or mib % self._buffer_mib:
+            raise BadRequest(f"memory is borrowed in whole buffers of {self._buffer_mib} MiB, not {mib} MiB")
+        mirror = str(self._folder / f"{consumer_uuid}.mirror")
+        now = self._consumers.clock()
+        wanted = Consumer(consumer_uuid, operation_id, guaranteed, mib, mirror, now, project_id, user_id)
+        with self._locks.holding(consumer_uuid):
+            mine = self._consumers.get(consumer_uuid)
+            if mine is None:
+                mine = self._consumers.begin(wanted, self._mirror_mib)
+            mine.check_same(wanted)
+            if mine.state == State.ASKING:
+                mine = self._first(mine)
+            return self._view(mine)
 
-    def alloc_swap(
-        self, *, operation_id: str, consumer_uuid: str, mib: int, project_id: str = "", user_id: str = ""
-    ) -> dict[str, Any]:
-        """Borrow as much as there is, up to `mib`, and more in the background (GS_alloc_swap). Answers as `get`.
-
-        All `mib` can be used at once: pages that no lender has room for are in the mirror only. Raises Conflict,
-        OperationMismatch, NotAligned, Unavailable when the page store does not start.
-        """
-        return self._alloc(operation_id, consumer_uuid, mib, False, project_id, user_id)
-
-    def release(self, *, consumer_uuid: str) -> bool:
+    def release(self, consumer_uuid: str) -> bool:
         """End a consumer's page store, its pages are gone, and give back what was borrowed; False when there was none.
 
         When it returns nobody uses the buffers; the controller is told, again and again if need be.
@@ -77,7 +88,7 @@ class RemoteMemory:
                 LOG.info("What consumer %s has borrowed goes back later: %s", consumer_uuid, error)
             return True
 
-    def get(self, *, consumer_uuid: str) -> dict[str, Any] | None:
+    def get(self, consumer_uuid: str) -> dict[str, Any] | None:
         """Return what a consumer has, None when nothing; doc/source/admin/lending.md has all of it."""
         mine = self._consumers.get(consumer_uuid)
         return self._view(mine) if mine else None
@@ -93,24 +104,6 @@ class RemoteMemory:
     def maintain(self, unanswered_seconds: float) -> None:
         """See to page stores, go on asking and giving back, undo what nobody came back for; in the background."""
         self._maintenance.submit(unanswered_seconds)
-
-    def _alloc(
-        self, operation_id: str, consumer_uuid: str, mib: int, guaranteed: bool, project_id: str, user_id: str
-    ) -> dict[str, Any]:
-        if mib <= 0 or mib % self._buffer_mib:
-            raise BadRequest(f"memory is borrowed in whole buffers of {self._buffer_mib} MiB, not {mib} MiB")
-        check_uuid(consumer_uuid)
-        mirror = str(self._folder / f"{consumer_uuid}.mirror")
-        now = self._consumers.clock()
-        wanted = Consumer(consumer_uuid, operation_id, guaranteed, mib, mirror, now, project_id, user_id)
-        with self._locks.holding(consumer_uuid):
-            mine = self._consumers.get(consumer_uuid)
-            if mine is None:
-                mine = self._consumers.begin(wanted, self._mirror_mib)
-            mine.check_same(wanted)
-            if mine.state == State.ASKING:
-                mine = self._first(mine)
-            return self._view(mine)
 
     def _first(self, mine: Consumer) -> Consumer:
         try:
@@ -160,7 +153,7 @@ class RemoteMemory:
             for allocation_uuid in sorted(mine.allocations):
                 held = self._borrower.held(allocation_uuid).get((lender, incarnation), [])
                 if gone := sorted(set(held) & set(indexes)):
-                    self._borrower.let_go(allocation_uuid, lender, incarnation, gone)
+                    self._borrower.give_back(allocation_uuid, lender, incarnation, gone)
         mine = self._now(mine)
         now = self._consumers.clock()
         if now >= self._asked_at.get(mine.consumer_uuid, 0.0) + self._grow_seconds:
@@ -221,13 +214,3 @@ class RemoteMemory:
             "socket": str(client.folder / SOCKET),
             "store": store,
         }
-
-
-def check_uuid(text: str) -> None:
-    """Raise BadRequest unless it is a UUID in its usual form: it becomes part of the names of files."""
-    try:
-        good = str(UUID(text)) == text
-    except ValueError:
-        good = False
-    if not good:
-        raise BadRequest(f"a consumer of remote memory is named by a UUID, not by {text[:50]!r}")

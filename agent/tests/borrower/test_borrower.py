@@ -15,7 +15,7 @@ def silent(**_: object) -> None:
 
 
 def give_back(host, indexes, incarnation, allocation="allocation1"):
-    answer = host.borrower.give_back(
+    answer = host.calls.give_back(
         epoch=1, allocation_uuid=allocation, lender="host1", indexes=indexes, incarnation=incarnation
     )
     host.later.run()
@@ -58,11 +58,11 @@ def test_what_is_on_disk_is_its_users_alone(rack, lent) -> None:
 
 @pytest.mark.usefixtures("lent")
 def test_a_repetition_opens_nothing_new(rack) -> None:
-    answer = rack["host1"].lending.export(epoch=1, indexes=[0, 1], borrower="host2")
+    answer = rack["host1"].calls.export(epoch=1, indexes=[0, 1], borrower="host2")
     again = {"epoch": 1, "lender": "host1", "allocation_uuid": "allocation1", **answer}
-    assert rack["host2"].borrower.prepare(**again) == [0, 1]
+    assert rack["host2"].calls.prepare(**again) == [0, 1]
     with pytest.raises(Conflict, match="another key or allocation"):
-        rack["host2"].borrower.prepare(**{**again, "allocation_uuid": "allocation2"})
+        rack["host2"].calls.prepare(**{**again, "allocation_uuid": "allocation2"})
 
 
 def test_an_owner_that_cannot_leave_is_asked_again(rack, lent, caplog) -> None:
@@ -70,7 +70,7 @@ def test_an_owner_that_cannot_leave_is_asked_again(rack, lent, caplog) -> None:
     host.owner.stays = Conflict("the mirror is not written yet")
     assert give_back(host, [0], lent) == []
     assert "the mirror is not written yet" in caplog.text
-    [view] = host.borrower.get_borrowing()["lenders"]
+    [view] = host.borrower.report()["lenders"]
     assert (view["allocations"], view["leaving"]) == ({"allocation1": [1]}, {"allocation1": [0]})
     assert rack.controller.released_buffers == {}
     host.link("host1", lent).write(0, 0, b"still there for its owner")
@@ -88,21 +88,21 @@ def test_a_release_is_told_until_it_is_heard(rack, lent) -> None:
     host = rack["host2"]
     rack.controller.before["release_buffers"] = [silent]
     give_back(host, [0, 1], lent)
-    [view] = host.borrower.get_borrowing()["lenders"]
+    [view] = host.borrower.report()["lenders"]
     assert view["released"] == [{"allocation_uuid": "allocation1", "indexes": [0, 1]}]
     host.restart()
     host.beat()
     assert len(rack.controller.released_buffers) == 1
-    assert host.borrower.get_borrowing()["lenders"][0]["released"] == []
+    assert host.borrower.report()["lenders"][0]["released"] == []
     assert host.owner.told.count(("leave", "allocation1", [0, 1])) == 1
 
 
 def test_a_late_prepare_does_not_bring_back_what_was_given_back(rack, lent) -> None:
-    answer = rack["host1"].lending.export(epoch=1, indexes=[0], borrower="host2")
+    answer = rack["host1"].calls.export(epoch=1, indexes=[0], borrower="host2")
     give_back(rack["host2"], [0], lent)
     with pytest.raises(Conflict, match="given back"):
-        rack["host2"].borrower.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer)
-    rack["host1"].lending.revoke(epoch=1, indexes=[0])
+        rack["host2"].calls.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer)
+    rack["host1"].calls.revoke(epoch=1, indexes=[0])
     rack.borrow_buffers([0])
     rack["host2"].link("host1", lent).write(0, 0, b"x")
 
@@ -128,10 +128,10 @@ def test_another_allocations_buffers_stay(rack, lent) -> None:
 def test_a_key_that_is_dead_is_refused_by_its_lender(rack) -> None:
     """It died before it came: whoever uses it finds out, as of one that dies a moment later, and gives it back."""
     rack["host1"].lend(2)
-    answer = rack["host1"].lending.export(epoch=1, indexes=[0, 1], borrower="host2")
-    rack["host1"].lending.revoke(epoch=1, indexes=[1])
+    answer = rack["host1"].calls.export(epoch=1, indexes=[0, 1], borrower="host2")
+    rack["host1"].calls.revoke(epoch=1, indexes=[1])
     host, life = rack["host2"], answer["incarnation"]
-    assert host.borrower.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0, 1]
+    assert host.calls.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0, 1]
     with pytest.raises(AccessRefused):
         host.link("host1", life).write(1, 0, b"x")
     host.link("host1", life).write(0, 0, b"x")
@@ -146,20 +146,20 @@ def test_a_key_that_is_dead_is_refused_by_its_lender(rack) -> None:
 )
 def test_nonsense_is_refused(rack, change) -> None:
     rack["host1"].lend(1)
-    answer = rack["host1"].lending.export(epoch=1, indexes=[0], borrower="host2")
+    answer = rack["host1"].calls.export(epoch=1, indexes=[0], borrower="host2")
     if "borrower" in change.get("ticket", {}):
         change = {"ticket": {**answer["ticket"], **change["ticket"]}}
     with pytest.raises(BadRequest):
-        rack["host2"].borrower.prepare(**{"epoch": 1, "lender": "host1", **answer, **change})
-    assert rack["host2"].borrower.get_borrowing() == {"lenders": []}
+        rack["host2"].calls.prepare(**{"epoch": 1, "lender": "host1", **answer, **change})
+    assert rack["host2"].borrower.report() == {"lenders": []}
 
 
 def test_another_transport_is_named(rack) -> None:
     rack["host1"].lend(1)
-    answer = rack["host1"].lending.export(epoch=1, indexes=[0], borrower="host2")
+    answer = rack["host1"].calls.export(epoch=1, indexes=[0], borrower="host2")
     answer["ticket"]["driver"] = "tcp"
     with pytest.raises(BadRequest, match="speaks tcp and this host shm"):
-        rack["host2"].borrower.prepare(epoch=1, lender="host1", **answer)
+        rack["host2"].calls.prepare(epoch=1, lender="host1", **answer)
 
 
 def test_a_newer_key_takes_the_place_of_a_dead_one(rack) -> None:
@@ -167,23 +167,23 @@ def test_a_newer_key_takes_the_place_of_a_dead_one(rack) -> None:
     rack["host1"].lend(2)
     life = rack.borrow_buffers([0, 1], allocation="")
     host = rack["host2"]
-    late = rack["host1"].lending.export(epoch=1, indexes=[0], borrower="host2")
-    rack["host1"].lending.revoke(epoch=1, indexes=[0])
+    late = rack["host1"].calls.export(epoch=1, indexes=[0], borrower="host2")
+    rack["host1"].calls.revoke(epoch=1, indexes=[0])
     rack.borrow_buffers([0], allocation="allocation2")
     assert host.owner.told == [("arrived", "", [0, 1]), ("lost", "", [0]), ("arrived", "allocation2", [0])]
     host.link("host1", life).write(0, 0, b"x")
     host.link("host1", life).write(1, 0, b"x")
     with pytest.raises(Conflict, match="another key"):
-        host.borrower.prepare(epoch=1, lender="host1", allocation_uuid="", **late)
+        host.calls.prepare(epoch=1, lender="host1", allocation_uuid="", **late)
     assert give_back(host, [0], life, allocation="allocation2") == []
-    assert host.borrower.get_borrowing()["lenders"][0]["allocations"] == {"": [1]}
+    assert host.borrower.report()["lenders"][0]["allocations"] == {"": [1]}
 
 
 def test_a_key_that_is_being_given_back_is_not_replaced(rack, lent) -> None:
     host = rack["host2"]
     host.owner.stays = Conflict("the mirror is not written yet")
     give_back(host, [0], lent)
-    rack["host1"].lending.revoke(epoch=1, indexes=[0])
+    rack["host1"].calls.revoke(epoch=1, indexes=[0])
     with pytest.raises(Conflict, match="give it back first"):
         rack.borrow_buffers([0], allocation="allocation2")
 
@@ -196,7 +196,7 @@ def test_a_promised_key_becomes_an_allocations(rack) -> None:
     read = bytearray(4)
     rack["host2"].link("host1", life).read_into(0, 0, read)
     assert read == b"kept"
-    assert rack["host2"].borrower.get_borrowing()["lenders"][0]["allocations"] == {"allocation1": [0]}
+    assert rack["host2"].borrower.report()["lenders"][0]["allocations"] == {"allocation1": [0]}
 
 
 def test_a_promised_buffer_is_given_back_as_the_allocations_that_it_became(rack) -> None:

@@ -5,9 +5,10 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.program import LENDER
 from pondstack_rack.wait import wait_until
 from tests.fixtures.fake_controller import FakeController
+from tests.fixtures.rpc_call import call
 
 from ..conftest import Later
 from .links import LenderLink
@@ -50,6 +52,16 @@ class Owner:
 
     def lost(self, allocation_uuid: str, _held: Held, indexes: Sequence[int]) -> None:
         self.told.append(("lost", allocation_uuid, list(indexes)))
+
+
+class Calls:
+    """The methods of an agent that others may call, without a bus; errors come out as themselves."""
+
+    def __init__(self, endpoints: Sequence[Any]) -> None:
+        self._endpoints = endpoints
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(call, next(getattr(each, name) for each in self._endpoints if hasattr(each, name)))
 
 
 @dataclass
@@ -86,6 +98,11 @@ class Host:
         self.later.run()
 
     @property
+    def calls(self) -> Calls:
+        """As the controller calls its agent."""
+        return Calls(self.agent.endpoints)
+
+    @property
     def lending(self) -> Lending:
         assert self.agent.lending
         return self.agent.lending
@@ -107,7 +124,7 @@ class Host:
 
     def lend(self, mib: int, kind: str = "active", operation: str = "lend1") -> dict[str, Any]:
         """Lend, and tell the controller."""
-        self.lending.lend(epoch=1, operation_id=operation, mib=mib, kind=kind)
+        self.calls.lend(epoch=1, operation_id=operation, mib=mib, kind=kind)
         self.later.run()
         return self.lending.get_lending()
 
@@ -185,8 +202,8 @@ class Rack:
         self, indexes: Sequence[int], lender: str = "host1", borrower: str = "host2", allocation: str = "allocation1"
     ) -> str:
         """Export buffers and have them noted, as the controller does; returns the lender's incarnation."""
-        answer = self[lender].lending.export(epoch=1, indexes=indexes, borrower=borrower)
-        self[borrower].borrower.prepare(epoch=1, lender=lender, allocation_uuid=allocation, **answer)
+        answer = self[lender].calls.export(epoch=1, indexes=indexes, borrower=borrower)
+        self[borrower].calls.prepare(epoch=1, lender=lender, allocation_uuid=allocation, **answer)
         incarnation: str = answer["incarnation"]
         return incarnation
 

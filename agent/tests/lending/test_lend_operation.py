@@ -70,25 +70,25 @@ def test_a_restarted_agent_finds_what_it_lent(rack) -> None:
     host = rack["host1"]
     lent = host.lend(2)
     incarnation = rack.borrow_buffers([0])
-    answer = host.lending.export(epoch=1, indexes=[0], borrower="host2")
+    answer = host.calls.export(epoch=1, indexes=[0], borrower="host2")
     host.restart()
     found = host.lending.get_lending()
     assert found["incarnation"] == lent["incarnation"] == incarnation
     assert [(item["borrower"], item["generation"]) for item in found["buffers"]] == [("host2", 1), ("", 0)]
-    assert host.lending.export(epoch=1, indexes=[0], borrower="host2") == answer
+    assert host.calls.export(epoch=1, indexes=[0], borrower="host2") == answer
     link = rack["host2"].link("host1", incarnation)
     link.write(0, 0, b"there")
 
 
 def test_a_lend_goes_on_after_a_restart(rack) -> None:
     host = rack["host1"]
-    host.lending.lend(epoch=1, operation_id="lend1", mib=2, kind="active")
+    host.calls.lend(epoch=1, operation_id="lend1", mib=2, kind="active")
     host.restart()  # before anything was done
     assert host.lending.get_lending()["operations"][0]["state"] == "pending"
     host.beat()
     assert len(host.lending.get_lending()["buffers"]) == 2
     # Stopped in the middle: its next life registers the rest.
-    host.lending.lend(epoch=1, operation_id="lend2", mib=4, kind="active")
+    host.calls.lend(epoch=1, operation_id="lend2", mib=4, kind="active")
     host.lending.stop()
     host.later.run()
     assert host.lending.get_lending()["operations"][-1]["state"] == "pending"
@@ -125,14 +125,14 @@ def test_a_repetition_changes_nothing(rack) -> None:
     assert host.lend(2)["buffers"] == first["buffers"]
     assert len(rack.controller.delegated) == 1
     with pytest.raises(OperationMismatch):
-        host.lending.lend(epoch=1, operation_id="lend1", mib=3, kind="active")
+        host.calls.lend(epoch=1, operation_id="lend1", mib=3, kind="active")
 
 
 def test_one_operation_at_a_time(rack) -> None:
     host = rack["host1"]
-    host.lending.lend(epoch=1, operation_id="lend1", mib=1, kind="active")
+    host.calls.lend(epoch=1, operation_id="lend1", mib=1, kind="active")
     with pytest.raises(Conflict, match="lend lend1 is under way"):
-        host.lending.lend(epoch=1, operation_id="lend2", mib=1, kind="active")
+        host.calls.lend(epoch=1, operation_id="lend2", mib=1, kind="active")
 
 
 def test_looks_do_not_pile_up_behind_a_long_lend(rack) -> None:
@@ -155,27 +155,27 @@ def test_a_lender_becomes_a_zombie(rack) -> None:
 @pytest.mark.parametrize(("mib", "kind"), [(-1, "active"), (1, "vampire")])
 def test_nonsense_is_refused(rack, mib, kind) -> None:
     with pytest.raises(BadRequest):
-        rack["host1"].lending.lend(epoch=1, operation_id="lend1", mib=mib, kind=kind)
+        rack["host1"].calls.lend(epoch=1, operation_id="lend1", mib=mib, kind=kind)
 
 
 def test_an_old_controller_is_refused(rack) -> None:
     host = rack["host1"]
     host.lend(1)
     call(host.agent.endpoint.report, epoch=5)
-    lending, borrower = host.lending, host.borrower
+    calls = host.calls
     commands = [
-        lambda: lending.lend(epoch=4, operation_id="x", mib=1, kind="active"),
-        lambda: lending.reclaim(epoch=4, operation_id="x", mib=1),
-        lambda: lending.export(epoch=4, indexes=[0], borrower="host2"),
-        lambda: lending.revoke(epoch=4, indexes=[0]),
-        lambda: lending.withdraw(epoch=4, indexes=[0]),
-        lambda: borrower.prepare(epoch=4, lender="host2", ticket={}, keys={}),
-        lambda: borrower.give_back(epoch=4, allocation_uuid="l", lender="host2", indexes=[0]),
+        lambda: calls.lend(epoch=4, operation_id="x", mib=1, kind="active"),
+        lambda: calls.reclaim(epoch=4, operation_id="x", mib=1),
+        lambda: calls.export(epoch=4, indexes=[0], borrower="host2"),
+        lambda: calls.revoke(epoch=4, indexes=[0]),
+        lambda: calls.withdraw(epoch=4, indexes=[0]),
+        lambda: calls.prepare(epoch=4, lender="host2", ticket={}, keys={}),
+        lambda: calls.give_back(epoch=4, allocation_uuid="l", lender="host2", indexes=[0]),
     ]
     for command in commands:
         with pytest.raises(StaleEpoch):
             command()
-    assert len(lending.get_lending()["buffers"]) == 1
+    assert len(host.lending.get_lending()["buffers"]) == 1
 
 
 def test_quiet_at_idle(rack, caplog) -> None:

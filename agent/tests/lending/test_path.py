@@ -17,8 +17,8 @@ def test_memory_goes_there_and_back(rack) -> None:
     assert offer["incarnation"] == lent["incarnation"]
     assert offer["buffers"] == [{"index": index, "offset_mib": index} for index in range(3)]
 
-    answer = json.loads(json.dumps(lender.lending.export(epoch=1, indexes=[0, 2], borrower="host2")))
-    assert borrower.borrower.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0, 2]
+    answer = json.loads(json.dumps(lender.calls.export(epoch=1, indexes=[0, 2], borrower="host2")))
+    assert borrower.calls.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **answer) == [0, 2]
     link, data = borrower.link("host1", lent["incarnation"]), os.urandom(MIB)
     read = bytearray(MIB)
     link.write(2, 0, data)
@@ -26,15 +26,15 @@ def test_memory_goes_there_and_back(rack) -> None:
     assert read == data
 
     gone = {"allocation_uuid": "allocation1", "lender": "host1", "incarnation": lent["incarnation"], "indexes": [0, 2]}
-    assert borrower.borrower.give_back(epoch=1, **gone) == []
+    assert borrower.calls.give_back(epoch=1, **gone) == []
     borrower.later.run()
     assert borrower.owner.told == [("arrived", "allocation1", [0, 2]), ("leave", "allocation1", [0, 2])]
     assert list(rack.controller.released_buffers.values()) == [{"host": "host2", **gone}]
-    assert borrower.borrower.give_back(epoch=1, **gone) == [0, 2]
+    assert borrower.calls.give_back(epoch=1, **gone) == [0, 2]
     with pytest.raises(PondError):
         link.read_into(2, 0, read)
 
-    assert lender.lending.revoke(epoch=1, indexes=[0, 2]) == [0, 2]
-    assert lender.lending.withdraw(epoch=1, indexes=[0, 1, 2]) == [0, 1, 2]
+    assert lender.calls.revoke(epoch=1, indexes=[0, 2]) == [0, 2]
+    assert lender.calls.withdraw(epoch=1, indexes=[0, 1, 2]) == [0, 1, 2]
     assert lender.lending.get_lending()["buffers"] == []
     assert lender.lending.get_lending()["incarnation"] == ""

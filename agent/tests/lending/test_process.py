@@ -24,7 +24,7 @@ def test_a_frozen_lender_serves_what_was_opened(rack) -> None:
     host, borrower = rack["host1"], rack["host2"]
     host.lend(2, "zombie")
     incarnation = rack.borrow_buffers([0])
-    more = host.lending.export(epoch=1, indexes=[1], borrower="host2")
+    more = host.calls.export(epoch=1, indexes=[1], borrower="host2")
     link = borrower.link("host1", incarnation)
     link.write(0, 0, b"opened")
     host.lending._client._seconds = 0.3
@@ -36,20 +36,22 @@ def test_a_frozen_lender_serves_what_was_opened(rack) -> None:
             link.read_into(0, number * 4096, read)
             assert read == bytes([number]) * 4096
         # What needs its CPU is an error within the time-out, and harms nothing of that.
-        assert borrower.borrower.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **more) == [1]
+        assert borrower.calls.prepare(epoch=1, lender="host1", allocation_uuid="allocation1", **more) == [1]
         with pytest.raises(TransportTimeout):
             link.write(1, 0, b"not opened before")
         with pytest.raises(TransportTimeout):
             LenderLink(borrower.conf, borrower.borrower, "host1", incarnation).write(0, 0, b"a new link")
         with pytest.raises(HelperSilent):
-            host.lending.revoke(epoch=1, indexes=[0])
+            host.lending.revoke([0])
+        with pytest.raises(Unavailable, match="frozen"):
+            host.calls.revoke(epoch=1, indexes=[0])
         seen = host.lending.get_lending()
         assert (seen["answers"], seen["incarnation"]) == (False, incarnation)
         host.beat()
         borrower.beat()
         link.read_into(0, 0, read)
         assert read == bytes(4096)
-    assert host.lending.revoke(epoch=1, indexes=[0]) == [0]
+    assert host.calls.revoke(epoch=1, indexes=[0]) == [0]
     link.write(1, 0, b"awake")
 
 
@@ -74,14 +76,14 @@ def test_a_killed_lender_is_told_and_lends_anew(rack, caplog) -> None:
     assert rack.controller.delegated[-1]["incarnation"] == lent["incarnation"]
     # Numbers of the former life mean nothing now.
     with pytest.raises(NotFound):
-        host.lending.export(epoch=1, indexes=[0], borrower="host2", incarnation=former)
-    assert host.lending.revoke(epoch=1, indexes=[0], incarnation=former) == [0]
-    assert host.lending.withdraw(epoch=1, indexes=[0], incarnation=former) == [0]
+        host.calls.export(epoch=1, indexes=[0], borrower="host2", incarnation=former)
+    assert host.calls.revoke(epoch=1, indexes=[0], incarnation=former) == [0]
+    assert host.calls.withdraw(epoch=1, indexes=[0], incarnation=former) == [0]
     assert [item["index"] for item in host.lending.get_lending()["buffers"]] == [0]
     # The borrower holds both lives apart, and gives the former one back.
     assert rack.borrow_buffers([0], allocation="allocation2") == lent["incarnation"]
     gone = {"allocation_uuid": "allocation1", "lender": "host1", "incarnation": former, "indexes": [0]}
-    borrower.borrower.give_back(epoch=1, **gone)
+    borrower.calls.give_back(epoch=1, **gone)
     borrower.later.run()
     assert list(rack.controller.released_buffers.values()) == [{"host": "host2", **gone}]
     borrower.link("host1", lent["incarnation"]).write(0, 0, b"x")
@@ -107,10 +109,10 @@ def test_whoever_comes_next_finds_zeros(rack) -> None:
     rack["host2"].link("host1", incarnation).write(0, 0, b"secret")
     answer = {"epoch": 1, "indexes": [0]}
     with pytest.raises(InUse):
-        rack["host1"].lending.export(**answer, borrower="host3")
+        rack["host1"].calls.export(**answer, borrower="host3")
     with pytest.raises(InUse):
-        rack["host1"].lending.withdraw(**answer)
-    assert rack["host1"].lending.revoke(**answer) == [0]
+        rack["host1"].calls.withdraw(**answer)
+    assert rack["host1"].calls.revoke(**answer) == [0]
     with pytest.raises(Conflict):
         rack["host2"].link("host1", incarnation).write(0, 0, b"secret")
     rack.borrow_buffers([0], borrower="host3", allocation="allocation2")

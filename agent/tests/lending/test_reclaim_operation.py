@@ -19,7 +19,7 @@ def newest(host) -> tuple[str, int]:
 
 
 def reclaim(host, mib: int = 2, seconds: float | None = None) -> None:
-    host.lending.reclaim(epoch=1, operation_id="reclaim1", mib=mib, seconds=seconds)
+    host.calls.reclaim(epoch=1, operation_id="reclaim1", mib=mib, seconds=seconds)
     host.later.run()
 
 
@@ -86,8 +86,8 @@ def test_what_the_controller_withdraws_meanwhile_counts(rack) -> None:
     host.lend(3)
     rack.borrow_buffers([0, 1, 2])
     reclaim(host, mib=1)
-    host.lending.revoke(epoch=1, indexes=[1])
-    host.lending.withdraw(epoch=1, indexes=[1])
+    host.calls.revoke(epoch=1, indexes=[1])
+    host.calls.withdraw(epoch=1, indexes=[1])
     host.now += 3600
     host.beat()
     assert indexes(host) == [0, 2]

@@ -140,17 +140,17 @@ class Agents:
         self._hosts = hosts
 
     def export(self, host: str, **arguments: Any) -> dict[str, Any]:
-        answer = self._hosts[host].lending.export(**arguments)
+        answer = self._hosts[host].calls.export(**arguments)
         return {**answer, "keys": {str(index): key for index, key in answer["keys"].items()}}
 
     def revoke(self, host: str, **arguments: Any) -> list[int]:
-        return self._hosts[host].lending.revoke(**arguments)
+        return self._hosts[host].calls.revoke(**arguments)
 
     def prepare(self, host: str, **arguments: Any) -> list[int]:
-        return self._hosts[host].borrower.prepare(**arguments)
+        return self._hosts[host].calls.prepare(**arguments)
 
     def give_back(self, host: str, **arguments: Any) -> list[int]:
-        return self._hosts[host].borrower.give_back(**arguments)
+        return self._hosts[host].calls.give_back(**arguments)
 
 
 @dataclass
@@ -194,18 +194,18 @@ class RemoteHost(Host):
 
     def alloc(self, mib: int, guaranteed: bool = True, operation: str = "alloc1") -> dict[str, Any]:
         """Borrow for the consumer."""
-        call = self.remote.alloc_ext if guaranteed else self.remote.alloc_swap
-        return call(operation_id=operation, consumer_uuid=CONSUMER, mib=mib)
+        alloc = self.calls.alloc_ext if guaranteed else self.calls.alloc_swap
+        return alloc(operation_id=operation, consumer_uuid=CONSUMER, mib=mib)
 
     def release(self) -> bool:
         """Give all of it back."""
-        found = self.remote.release(consumer_uuid=CONSUMER)
+        found = self.calls.release_remote(consumer_uuid=CONSUMER)
         self.later.run()
         return found
 
     def view(self) -> dict[str, Any]:
         """Return what the consumer has."""
-        found = self.remote.get(consumer_uuid=CONSUMER)
+        found = self.calls.get_remote(consumer_uuid=CONSUMER)
         assert found
         return found
 
@@ -268,7 +268,7 @@ class Rack:
 
     def reclaim(self, name: str, mib: int) -> None:
         """Have a host want memory back; who uses it is asked."""
-        self[name].lending.reclaim(epoch=1, operation_id=str(uuid4()), mib=mib, seconds=3600.0)
+        self[name].calls.reclaim(epoch=1, operation_id=str(uuid4()), mib=mib, seconds=3600.0)
 
     def turn(self, rounds: int = 1, names: Sequence[str] = ()) -> None:
         """Let all agents and the settler go on."""

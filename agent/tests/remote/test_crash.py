@@ -44,7 +44,7 @@ def settled(rack):
 
 
 def held(rack):
-    lenders = rack.borrower.borrower.get_borrowing()["lenders"]
+    lenders = rack.borrower.borrower.report()["lenders"]
     return {
         (each["lender"], each["incarnation"], index)
         for each in lenders
@@ -123,7 +123,7 @@ def test_a_release_that_the_controller_does_not_hear(lent, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(lent.controller, "release_buffers", away)
         assert host.release()
-        assert host.remote.get(consumer_uuid=CONSUMER) is None or host.view()["state"] == "ending"
+        assert host.calls.get_remote(consumer_uuid=CONSUMER) is None or host.view()["state"] == "ending"
         assert not host.store.folder.exists()
     lent.turn(3)
     assert lent.free()

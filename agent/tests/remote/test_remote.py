@@ -56,7 +56,7 @@ def test_guaranteed_memory_is_spread_used_and_given_back(lent) -> None:
     assert list(Path(host.conf.page_store.mirror_folder).iterdir()) == []
     lent.turn(2)
     assert lent.free()
-    assert host.remote.get(consumer_uuid=CONSUMER) is None
+    assert host.calls.get_remote(consumer_uuid=CONSUMER) is None
     assert not host.release()
 
 
@@ -204,11 +204,11 @@ def test_a_lender_that_gives_no_key(lent, guaranteed) -> None:
     host, prepare = lent.borrower, lent.borrower.borrower.prepare
     lost = []
 
-    def first_fails(**given):
+    def first_fails(lender, *given):
         if not lost:
-            lost.append(given["lender"])
+            lost.append(lender)
             raise Unavailable("the lender does not answer")
-        return prepare(**given)
+        return prepare(lender, *given)
 
     host.borrower.prepare = first_fails
     if guaranteed:
@@ -260,7 +260,7 @@ def test_no_memory_is_refused(rack, mib) -> None:
 @pytest.mark.parametrize("name", ["", "../../etc", "7AC7E33B-55C9-4F7F-8B23-C4A1F2C52F3B", "x"])
 def test_a_consumer_is_a_uuid(rack, name) -> None:
     with pytest.raises(BadRequest, match="UUID"):
-        rack.borrower.remote.alloc_swap(operation_id="o", consumer_uuid=name, mib=1)
+        rack.borrower.calls.alloc_swap(operation_id="o", consumer_uuid=name, mib=1)
     assert rack.borrower.remote.views() == []
 
 

@@ -57,11 +57,6 @@ class Tenant:
         assert self.agent.borrower
         return self.agent.borrower
 
-    @property
-    def _epoch(self) -> int:
-        assert self.agent
-        return self.agent.endpoint._epoch.seen
-
     # Pages
 
     def arrived(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
@@ -109,8 +104,7 @@ class Tenant:
         loan.uuid = answer["allocation_uuid"]
         loan.places = {Place(item["lender"], item["incarnation"], item["index"]) for item in answer["buffers"]}
         for lender, made in answer["lenders"].items():
-            epoch = self._epoch
-            self._borrower.prepare(epoch=epoch, lender=lender, allocation_uuid=loan.uuid, **made)
+            self._borrower.prepare(lender, allocation_uuid=loan.uuid, **made)
         try:
             for place in sorted(loan.places):
                 if place.lender not in answer["lenders"]:
@@ -185,8 +179,7 @@ class Tenant:
     def _give_back(self, controller: "SimControllerAPI", loan: Loan, lender: str, incarnation: str) -> None:
         mine = sorted(p.index for p in loan.places if (p.lender, p.incarnation) == (lender, incarnation))
         about = {"allocation_uuid": loan.uuid, "lender": lender, "incarnation": incarnation}
-        epoch = self._epoch
-        gone = self._borrower.give_back(epoch=epoch, indexes=mine, **about)
+        gone = self._borrower.give_back(indexes=mine, **about)
         if gone:  # never opened, or closed before
             operation = str(UUID(int=self._host.process.rng.getrandbits(128), version=4))  # type: ignore[union-attr]
             controller.release_buffers(operation_id=operation, host=self._host.name, indexes=gone, **about)

@@ -7,9 +7,7 @@ from uuid import UUID
 
 from pondstack.domain.lending import LenderKind
 from pondstack.domain.states import SliceState
-from pondstack_agent.borrower.endpoint import BorrowerEndpoint
 from pondstack_agent.build import Agent
-from pondstack_agent.lending.endpoint import LendingEndpoint
 from tests.fixtures.memory import buffers as memory_buffers
 from tests.fixtures.memory.store import Transaction
 
@@ -81,7 +79,6 @@ class LendingWorld:
             "pondstack_agent.borrower.build": {
                 "load_transport": lambda _name, _options: SimTransport,
                 "options_of": lambda _group: {},
-                "Path": NoFolder,
             },
         }
 
@@ -103,7 +100,7 @@ class LendingWorld:
         host.tenant.began()
         assert agent.borrower
         agent.borrower.recover()
-        return [LendingEndpoint(agent.lending), BorrowerEndpoint(agent.borrower)]
+        return list(agent.endpoints[1:])
 
     def beat(self, host: "SimHost", agent: Agent, controller: SimControllerAPI) -> None:
         """One turn of the agent's heartbeat."""
