@@ -14,12 +14,12 @@ import pytest
 from keystoneauth1.adapter import Adapter
 
 from pondstack.rpc.agent_api import AgentAPI
-from pondstack_agent.pagestore.reader import PageReader
 from pondstack_rack.cloud_client import read_openrc
 from pondstack_rack.layout import program
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone, pondstack_services
 from pondstack_rack.wait import wait_until
+from tests.fixtures.page_reader import PageReader
 from tests.rack.outages import Days
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(600)]

@@ -10,13 +10,13 @@ import pytest
 
 from pondstack.domain.units import MIB
 from pondstack_agent.pagestore.exporter import Exporter
-from pondstack_agent.pagestore.reader import PageReader
 from pondstack_agent.pagestore.settings import StoreSettings
 from pondstack_agent.pagestore.store import PageStore
 from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Lender
 from pondstack_rdma.model import Key
 from pondstack_rdma.shm import ShmTransport
+from tests.fixtures.page_reader import PageReader
 
 SECONDS = 30.0
 PAGE = 4096

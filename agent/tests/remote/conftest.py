@@ -25,13 +25,13 @@ from pondstack.rpc.wire import Report
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.pagestore.client import StoreClient
-from pondstack_agent.pagestore.reader import PageReader
 from pondstack_agent.records import Records
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_rack.wait import wait_until
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
 from tests.fixtures.memory.store import MemoryStore
+from tests.fixtures.page_reader import PageReader
 
 from ..conftest import Later
 from ..lending.conftest import DEADLINE_SECONDS, TOTAL_MIB, Host, state_of
