@@ -48,6 +48,8 @@ class Rack:
     freed: list[Lease] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
     more: Callable[[int], list[Lease]] = lambda _pages: []
+    """Asked for leases for so many pages, once a second at most, while there is no room: what an agent does."""
+    ask_at: float = 0.0
 
     def lend(self, name: str, pages: int = PAGES) -> Lease:
         """Have a lender export a region; it is not in use yet."""
@@ -83,7 +85,16 @@ class Rack:
             self.clock.now += seconds
             if self.borrower.mirror:
                 self.borrower.mirror.turn()
+            self._ask()
             self.mover.turn()
+
+    def _ask(self) -> None:
+        short = self.borrower.places.stranded() - self.borrower.places.room_pages()
+        if short > 0 and self.clock.now >= self.ask_at:
+            self.ask_at = self.clock.now + 1.0
+            self.asked.append(short)
+            for lease in self.more(short):
+                self.borrower.add(lease)
 
     def settle(self) -> None:
         """Let the background work until all is well; fails if that takes too many turns."""
@@ -123,14 +134,5 @@ def rack(
     kept = Mirror(disk, PAGES, limits, clock) if mirror else None
     sealer = PageSealer(new_key(), "7ac7e33b-55c9-4f7f-8b23-c4a1f2c52f3b", PAGES) if sealed else None
     pages = RemotePages(PAGES, kept, sealer, settings, versions, clock, random.Random(1))
-    made: Rack
-
-    def more(count: int) -> list[Lease]:
-        made.asked.append(count)
-        return made.more(count)
-
-    def freed(lease: Lease) -> None:
-        made.freed.append(lease)
-
-    made = Rack(transport, pages, Mover(pages, more, freed), clock, disk)
-    return made
+    freed: list[Lease] = []
+    return Rack(transport, pages, Mover(pages, freed.append), clock, disk, freed=freed)

@@ -12,33 +12,24 @@ from pondstack_rdma.store.pages import RemotePages
 from pondstack_rdma.store.peer import PeerState
 from pondstack_rdma.store.policy import LOST, NOWHERE, Allowance, choose_moves, lease_of
 
-More = Callable[[int], Sequence[Lease]]
-"""Asks for leases for so many pages; returns what there is, at once."""
-
 _LOOK_PAGES = 65536
 _IDLE_SECONDS = 0.05
 
 
 class Mover:
-    """For one worker: `turn` again and again. `more` gets fresh leases, `on_free` is told of leases nothing uses."""
+    """For one worker: `turn` again and again. `on_free` is told of leases that nothing uses any more."""
 
-    def __init__(
-        self,
-        pages: RemotePages,
-        more: More = lambda _pages: (),
-        on_free: Callable[[Lease], None] = lambda _lease: None,
-    ) -> None:
+    def __init__(self, pages: RemotePages, on_free: Callable[[Lease], None] = lambda _lease: None) -> None:
         self._pages = pages
         self._places = pages.places
         self._settings = pages.settings
-        self._more = more
         self._on_free = on_free
         now = pages.clock()
         rate = self._settings.pages_per_second
         self._allowance = Allowance(rate, max(rate / 10, 1.0), left=max(rate / 10, 1.0), at=now)
         self._cursor = 0
         self._opened: set[LeasedRegion] = set()
-        self._probe_at = self._ask_at = now
+        self._probe_at = now
 
     def turn(self) -> float:
         """Do what is due; the seconds until the next turn."""
@@ -46,7 +37,6 @@ class Mover:
         self._mend()
         self._probe(now)
         self._give_up(now)
-        self._ask(now)
         moved = self._move(now)
         self._retire()
         if moved:
@@ -96,15 +86,6 @@ class Mover:
                 if place >= 0 and lease_of(place) == holding.number:
                     self._places.settle(page, None, self._pages.elsewhere)
                     self._pages.counts.add(given_up=1)
-
-    def _ask(self, now: float) -> None:
-        """Ask for leases when there is no room for what has to be placed."""
-        short = self._places.stranded() - self._places.room_pages()
-        if short <= 0 or now < self._ask_at:
-            return
-        self._ask_at = now + self._settings.ask_seconds
-        for lease in self._more(short):
-            self._pages.add(lease)
 
     def _move(self, now: float) -> int:
         """Place some pages anew; how many."""

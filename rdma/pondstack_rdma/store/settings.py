@@ -20,5 +20,3 @@ class Settings:
     """How many pages are locked for a move."""
     corrupt_limit: int = 3
     """A lender that gave back so many corrupt pages is used no more."""
-    ask_seconds: float = 1.0
-    """How often more leases are asked for while there is not enough room."""
