@@ -26,8 +26,9 @@ from pondstack_agent.lending.guests import growth_mib
 from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.mitigation.build import build_mitigations, build_room
+from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.room import HostNodes
-from pondstack_agent.pool.build import build_housekeeper, build_pool
+from pondstack_agent.pool.build import PoolMemory, build_housekeeper, build_pool
 from pondstack_agent.pool.housekeeper import Housekeeper
 from pondstack_agent.records import Records
 from pondstack_agent.remote.build import build_remote
@@ -98,7 +99,23 @@ def build_agent(
     lending, borrower, remote_memory = _lent_memory(
         replace(context, executor=remote or executor), lambda: room.reserved_mib + growth_mib(), meminfo, pages
     )
-    reporter = Reporter(
+    reporter = _reporter(context, pool, tiering, lending, borrower)
+    mitigations = build_mitigations(replace(context, executor=mitigating or executor), nodes, room, step)
+    housekeeper = build_housekeeper(context, pool, mitigations)
+    endpoint = _endpoint(context, pool, reporter, mitigations, housekeeper)
+    endpoints = (
+        endpoint,
+        LendingEndpoint(lending, context.epoch),
+        BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
+        RemoteEndpoint(remote_memory),
+    )
+    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory)
+
+
+def _reporter(
+    context: AgentContext, pool: PoolMemory, tiering: Tiering, lending: Lending | None, borrower: Borrower | None
+) -> Reporter:
+    return Reporter(
         host=context.host,
         pools=context.pools,
         releases=pool.releases,
@@ -109,9 +126,12 @@ def build_agent(
         lending=lending,
         borrower=borrower,
     )
-    mitigations = build_mitigations(replace(context, executor=mitigating or executor), nodes, room, step)
-    housekeeper = build_housekeeper(context, pool, mitigations)
-    endpoint = AgentEndpoint(
+
+
+def _endpoint(
+    context: AgentContext, pool: PoolMemory, reporter: Reporter, mitigations: Mitigations, housekeeper: Housekeeper
+) -> AgentEndpoint:
+    return AgentEndpoint(
         host=context.host,
         operations=pool.operations,
         releases=pool.releases,
@@ -124,13 +144,6 @@ def build_agent(
         consumers=pool.consumers,
         allocations=pool.allocations,
     )
-    endpoints = (
-        endpoint,
-        LendingEndpoint(lending, context.epoch),
-        BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
-        RemoteEndpoint(remote_memory),
-    )
-    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory)
 
 
 def _lent_memory(
