@@ -37,15 +37,20 @@ class MariaDBServer(Server):
     def _make_daemon(self) -> daemon.Daemon:
         return daemon.Daemon(self.name, self._argv(), self.directory, ready=self._is_ready)
 
+    @property
+    def _tmp(self) -> Path:
+        return self.directory / "tmp"
+
     def _program(self) -> list[str]:
-        return [MARIADBD, "--no-defaults", f"--user={self.account}", f"--datadir={self.data}"]
+        # With a tmpdir of its own always: a starting server removes all temporary tables (#sql*) that it finds in its.
+        own = (f"--user={self.account}", f"--datadir={self.data}", f"--tmpdir={self._tmp}")
+        return [MARIADBD, "--no-defaults", *own]
 
     def _argv(self) -> list[str]:
         return [
             *self._program(),
             f"--socket={self._socket}",
             f"--pid-file={self.directory}/mariadbd.pid",
-            f"--tmpdir={self.directory}/tmp",
             "--skip-networking=0",
             f"--bind-address={LOOPBACK}",
             f"--port={self.port}",
@@ -63,7 +68,7 @@ class MariaDBServer(Server):
 
     def _prepare(self) -> None:
         self._check_socket(self._socket)
-        for path in (self.directory, self.directory / "tmp"):
+        for path in (self.directory, self._tmp):
             path.mkdir(exist_ok=True)
             shutil.chown(path, self.account)
         self._install()

@@ -11,6 +11,8 @@ from pondstack_rack.servers.base import LOOPBACK, USER, Server, free_port
 
 RABBITMQ_SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 RABBITMQCTL = "/usr/lib/rabbitmq/bin/rabbitmqctl"
+AWAIT_SECONDS = 10
+"""How long one look at the broker's boot waits for its end."""
 
 
 class Epmd(daemon.Daemon):
@@ -131,7 +133,18 @@ class RabbitMQServer(Server):
         return "\n".join(lines) + "\n"
 
     def _is_ready(self) -> bool:
-        """Speak AMQP 0-9-1 and expect Connection.Start: the listener opens at the end of the broker's boot."""
+        return self._greets() and self._runs()
+
+    def _runs(self) -> bool:
+        """Whether the app runs: until then rabbitmqctl makes no virtual host. It begins after the listener opened."""
+        try:
+            self.rabbitmqctl("await_startup", "--timeout", str(AWAIT_SECONDS))
+        except daemon.DaemonFailed:
+            return False
+        return True
+
+    def _greets(self) -> bool:
+        """Speak AMQP 0-9-1 and expect Connection.Start: the listener opens near the end of the broker's boot."""
         try:
             with socket.create_connection((LOOPBACK, self.port), timeout=5) as probe:
                 probe.sendall(b"AMQP\x00\x00\x09\x01")

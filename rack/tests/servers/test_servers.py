@@ -1,5 +1,7 @@
 """The real servers start, keep what was committed over stop and kill, and leave no process behind."""
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import oslo_messaging
@@ -8,12 +10,15 @@ import sqlalchemy as sa
 from oslo_config import cfg
 
 from pondstack_rack import daemon
-from pondstack_rack.servers import MariaDBServer, PostgreSQLServer, RabbitMQServer
+from pondstack_rack.servers import LOOPBACK, MariaDBServer, PostgreSQLServer, RabbitMQServer
 
 
 @pytest.mark.parametrize("server_class", [MariaDBServer, PostgreSQLServer])
-def test_database_survives_restart_and_kill(server_class, short_directory):
-    server = server_class(short_directory("s"))
+def test_database_survives_restart_and_kill(server_class, short_directory, monkeypatch):
+    directory = short_directory("s")
+    # A shared temporary folder is for none of its programs: MariaDB servers remove each other's tables there.
+    monkeypatch.setenv("TMPDIR", str(directory / "nothing"))
+    server = server_class(directory)
     server.start()
     try:
         url = server.database_url("one")
@@ -56,6 +61,22 @@ def test_rabbitmq_answers_and_takes_its_epmd_along(short_directory):
         server.stop()
     assert not server.running
     assert not server._epmd.running
+
+
+def test_a_broker_that_greets_and_has_not_started_is_not_ready(short_directory):
+    """Its listener opens a moment before its app runs; virtual hosts are made from then on."""
+    server = RabbitMQServer(short_directory("s"))
+    with socket.create_server((LOOPBACK, server.port)) as listener, ThreadPoolExecutor(1) as pool:
+
+        def greet() -> None:
+            link, _ = listener.accept()
+            with link:
+                link.recv(8)
+                link.sendall(b"\x01")
+
+        greeting = pool.submit(greet)
+        assert not server._is_ready()
+        greeting.result(60)
 
 
 def test_a_failed_start_names_the_log(tmp_path: Path):
