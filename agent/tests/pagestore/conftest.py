@@ -45,7 +45,7 @@ class Bench:
     def open(self) -> None:
         """Begin, or go on with what is on disk."""
         self.store = PageStore(self.folder, self.settings, self.transport)
-        self.exporter = Exporter(self.folder, self.store.pages, self.settings.pages, 5.0)
+        self.exporter = Exporter(self.folder, self.store.pages, self.settings.pages, SECONDS)
 
     def reader(self) -> PageReader:
         """Connect."""

@@ -4,6 +4,7 @@ import shutil
 import socket
 import struct
 import subprocess
+import threading
 from contextlib import suppress
 
 import pytest
@@ -16,7 +17,7 @@ from pondstack_agent.pagestore.handshake import Export, answers
 from pondstack_agent.pagestore.nbd import Option, OptionReply
 from pondstack_rdma.errors import MirrorBusy, PageLost
 
-from .conftest import PAGE, content
+from .conftest import PAGE, SECONDS, content
 
 EXPORT = Export(2**21, 2**20)
 
@@ -39,10 +40,29 @@ def test_what_was_flushed_is_found_by_the_next_process(bench, durable) -> None:
             reader.flush()
     assert bench.store.pages.mirror.queued == 0
     bench.exporter.close()
-    bench.store.close(5.0)
+    bench.store.close(SECONDS)
     bench.open()
     with bench.reader() as reader:
         assert reader.read(511) == content(511, 1)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_nothing_is_told_to_be_durable_before_the_mirror_has_it(bench, monkeypatch, durable) -> None:
+    """A write that is to be durable, or the flush after another one, fails as long as the disk does not take it."""
+    disk, goes_on = bench.store._disk, threading.Event()
+    sync = disk.sync
+    monkeypatch.setattr(disk, "sync", lambda: (goes_on.wait(SECONDS), sync()))
+    monkeypatch.setattr(bench.exporter, "_flush_seconds", 0.1)
+    with bench.reader() as reader:
+        if not durable:
+            reader.write(511, content(511, 1))
+        with pytest.raises(MirrorBusy):
+            reader.write(511, content(511, 1), durable=True) if durable else reader.flush()
+        assert bench.store.pages.mirror.queued == 1
+        goes_on.set()
+        monkeypatch.setattr(bench.exporter, "_flush_seconds", SECONDS)
+        reader.flush()
+    assert bench.store.pages.mirror.queued == 0
 
 
 @pytest.mark.parametrize(("page", "count"), [(512, 1), (511, 2), (0, 0), (0, 1025), (2**51, 1)])
