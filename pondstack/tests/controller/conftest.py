@@ -3,7 +3,7 @@
 Nothing runs by itself: a test calls the sanitiser, the reconciler and the writer of Placement when it wants them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
@@ -29,7 +29,7 @@ from pondstack.db.store import SQL
 from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
-from pondstack.domain.errors import InUse
+from pondstack.domain.errors import InUse, StaleEpoch
 from pondstack.domain.sizing import StaticShare
 from pondstack.domain.units import COMPUTE_TRAIT
 from pondstack.ledger.ledger import Ledger
@@ -53,6 +53,11 @@ class FakeAgent:
         self.released: list[str] = []
         self.stuck: dict[str, str] = {}
         self.offlines: list[str] = []
+        self.epoch = 0
+        self.online_at: dict[str, int] = {}
+        self.slow = False
+        """Memory goes offline in the background: a command's answer is False, and the agent reports the end of it."""
+        self.before_offline: Callable[[], object] = lambda: None
         self.up = True
         self.pools = (POOL,)
 
@@ -65,14 +70,26 @@ class FakeAgent:
         self.attached[grant.allocation_uuid] = Attached(
             grant.allocation_uuid, grant.consumer_uuid, grant.pool_uuid, grant.extents, in_use
         )
+        self.online_at[grant.allocation_uuid] = self.sequence + 1
 
     def idle(self) -> None:
         self.attached = {uuid: replace(item, in_use=False) for uuid, item in self.attached.items()}
 
-    def offline(self, uuid: str) -> bool:
+    def check(self, epoch: int) -> None:
+        """Refuse what a former leader commands, as agents do."""
+        if epoch < self.epoch:
+            raise StaleEpoch(f"epoch {epoch} < {self.epoch}")
+        self.epoch = epoch
+
+    def offline(self, uuid: str, report_sequence: int | None = None) -> bool:
+        self.before_offline()
         self.offlines.append(uuid)
+        if report_sequence is not None and self.online_at.get(uuid, 0) > report_sequence:
+            raise InUse(f"it came online after report {report_sequence}")
         if uuid in self.attached and self.attached[uuid].in_use:
             raise InUse("a process maps it")
+        if self.slow:
+            return False
         self.attached.pop(uuid, None)
         return True
 
@@ -88,12 +105,15 @@ class FakeAgents(dict[str, FakeAgent]):
     def offline(
         self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str, report_sequence: int | None
     ) -> bool:
-        del epoch, operation_id, report_sequence
-        return self._get(host).offline(allocation_uuid)
+        del operation_id
+        agent = self._get(host)
+        agent.check(epoch)
+        return agent.offline(allocation_uuid, report_sequence)
 
     def report(self, host: str, *, epoch: int) -> Report:
-        del epoch
-        return self._get(host).report()
+        agent = self._get(host)
+        agent.check(epoch)
+        return agent.report()
 
 
 class Rack(SimpleNamespace):
@@ -117,9 +137,11 @@ class Rack(SimpleNamespace):
         return grant
 
     def beat(self, *hosts):
-        return [
-            call(self.endpoint.heartbeat, report=self.agents[host].report().to_wire()) for host in hosts or self.agents
-        ]
+        answers = []
+        for agent in [self.agents[host] for host in hosts or self.agents]:
+            answers.append(call(self.endpoint.heartbeat, report=agent.report().to_wire()))
+            agent.check(answers[-1]["epoch"])
+        return answers
 
     def states(self):
         return [item.state for item in self.reader.slices(POOL)]
