@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,9 +13,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Lender, Link, Transport
-from pondstack_rdma.fault import FaultPlan, FaultTransport
+from pondstack_rdma.fault import FaultLink, FaultPlan, FaultTransport
 from pondstack_rdma.model import Key, Region, Ticket
 from pondstack_rdma.shm import ShmTransport
 from pondstack_rdma.tcp import TcpTransport
@@ -177,3 +180,35 @@ def pattern(seed: int, size: int) -> bytes:
 def connect(transport: Transport, ticket: Ticket, seconds: float = TIMEOUT_SECONDS) -> Link:
     """Connect with the time-out of tests."""
     return transport.connect(ticket, seconds)
+
+
+@contextmanager
+def impatient(link: Link) -> Iterator[None]:
+    """Have a link wait for SHORT_SECONDS only, for a block: while its lender cannot answer, and not before or after."""
+    inner = link
+    while isinstance(inner, FaultLink):
+        inner = inner._inner
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inner, "_seconds", SHORT_SECONDS)
+        yield
+
+
+class Clock:
+    """Stands in for the module `time`: real time and what a test adds, or the time of a test alone."""
+
+    def __init__(self, *, stands: bool = False) -> None:
+        self._begun = time.monotonic() if stands else None
+        self._looks = 0
+        self.later = 0.0
+
+    def monotonic(self) -> float:
+        """Tell it."""
+        self._looks += 1
+        return (time.monotonic() if self._begun is None else self._begun) + self.later
+
+    sleep = staticmethod(time.sleep)
+
+    def looked_at(self, times: int = 3) -> None:
+        """Return once somebody has asked for it so often from now on."""
+        wanted = self._looks + times
+        assert wait_until(lambda: self._looks >= wanted, DEADLINE_SECONDS, 0.005)

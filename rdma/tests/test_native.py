@@ -12,7 +12,7 @@ from pondstack_rdma.shm import NATIVE, ShmTransport
 from pondstack_rdma.shm.fast import FastShmLink, ShmAccess
 from pondstack_rdma.shm.link import ShmLink
 
-from .harness import PAGE, SIZE, pattern
+from .harness import PAGE, SIZE, TIMEOUT_SECONDS, pattern
 from .sanitized import NATIVE as SOURCES
 from .sanitized import build, run
 
@@ -157,11 +157,11 @@ def test_the_transport_uses_it(tmp_path: Path) -> None:
     transport = ShmTransport(tmp_path)
     with transport.lend("lender1") as lender:
         key, ticket = lender.export(lender.register(SIZE), "host1"), lender.admit("host1")
-        with transport.connect(ticket, 5.0) as link:
+        with transport.connect(ticket, TIMEOUT_SECONDS) as link:
             assert isinstance(link, FastShmLink)
             link.open(key)
             assert link._native.write(key, 0, b"x")
-        with ShmTransport(tmp_path, access_type=None).connect(ticket, 5.0) as slow:
+        with ShmTransport(tmp_path, access_type=None).connect(ticket, TIMEOUT_SECONDS) as slow:
             assert type(slow) is ShmLink
 
 

@@ -22,7 +22,7 @@ from pondstack_rdma.shm.control import DEAD, WORDS, ControlPage, ControlView
 from pondstack_rdma.shm.lender import ShmLender
 from pondstack_rdma.shm.memory import SEALS, SharedMemory
 
-from .harness import DEADLINE_SECONDS, PAGE, SHORT_SECONDS, SIZE, LenderProcess, open_descriptors
+from .harness import DEADLINE_SECONDS, PAGE, SIZE, TIMEOUT_SECONDS, LenderProcess, impatient, open_descriptors
 
 
 @dataclass
@@ -239,10 +239,10 @@ def test_an_open_that_timed_out_leaves_the_link_whole(tmp_path: Path) -> None:
     process = LenderProcess("shm", tmp_path)
     ticket, first = process.lend("host1")
     second, third = process.lend("host1")[1], process.lend("host1")[1]
-    with ShmTransport(tmp_path).connect(ticket, SHORT_SECONDS) as link:
+    with ShmTransport(tmp_path).connect(ticket, TIMEOUT_SECONDS) as link:
         link.write(first, 0, b"before")
         with process.frozen():
-            with pytest.raises(TransportTimeout, match="frozen"):
+            with impatient(link), pytest.raises(TransportTimeout, match="frozen"):
                 link.open(second)
             assert link.read(first, 0, 6) == b"before"
         assert wait_until(lambda: process.ask("load", region=0, offset=0, size=6) == b"before".hex(), DEADLINE_SECONDS)

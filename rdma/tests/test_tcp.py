@@ -137,7 +137,7 @@ def test_a_lender_that_talks_nonsense_is_gone(answer: bytes) -> None:
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(socket, "create_connection", accepting)
-            link = TcpTransport().connect(ticket, 2.0)
+            link = TcpTransport().connect(ticket, DEADLINE_SECONDS)
         with pytest.raises(TransportGone):
             link.write(Key(1, "host1", SIZE, b"t"), 0, b"x")
         link.close()
@@ -147,7 +147,7 @@ def test_a_lender_that_talks_nonsense_is_gone(answer: bytes) -> None:
 @pytest.mark.parametrize("address", ["", "nowhere", "127.0.0.1:0", "127.0.0.1:99999", "127.0.0.1:x"])
 def test_an_address_that_is_none_is_gone(address: str) -> None:
     with pytest.raises(TransportGone, match="no lender at"):
-        TcpTransport().connect(Ticket("tcp", address, "host1", b"secret"), 2.0)
+        TcpTransport().connect(Ticket("tcp", address, "host1", b"secret"), DEADLINE_SECONDS)
 
 
 def test_a_revocation_waits_for_what_is_under_way(lender: TcpLender, key: Key, monkeypatch: pytest.MonkeyPatch) -> None:

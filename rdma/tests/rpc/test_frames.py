@@ -22,7 +22,7 @@ from pondstack_rdma.rpc.pace import Pace
 from pondstack_rdma.rpc.server import RpcServer, ServerTerms
 from pondstack_rdma.rpc.slot import Slot
 from pondstack_rdma.shm import ShmTransport
-from rdma.tests.harness import DEADLINE_SECONDS
+from rdma.tests.harness import DEADLINE_SECONDS, TIMEOUT_SECONDS
 
 LAYOUT = Layout(slots=2, slot_bytes=512, max_message_bytes=4096)
 
@@ -36,7 +36,7 @@ class Raw:
         terms = ServerTerms(sweep_seconds=0.02, linger_seconds=0.1)
         self.server = RpcServer(self.transport.lend("server"), self._deliver, LAYOUT, terms)
         self.offer = self.server.offer()
-        self.link: Link = self.transport.connect(self.offer.ticket, 5.0)
+        self.link: Link = self.transport.connect(self.offer.ticket, TIMEOUT_SECONDS)
 
     def _deliver(self, request: Request) -> None:
         self.requests.append(request.payload)
@@ -44,7 +44,7 @@ class Raw:
 
     def client(self) -> RpcClient:
         offer = self.server.offer()
-        return RpcClient(self.transport.connect(offer.ticket, 5.0), offer)
+        return RpcClient(self.transport.connect(offer.ticket, TIMEOUT_SECONDS), offer)
 
     def payload(self, data: bytes, slot: int = 0) -> None:
         self.link.write(self.offer.region, LAYOUT.request(slot), data)

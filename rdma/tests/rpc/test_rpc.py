@@ -14,13 +14,19 @@ from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Transport
 from pondstack_rdma.errors import AnswerLost, RequestNotSent, TransportGone
 from pondstack_rdma.fault import FaultPlan, FaultTransport
+from pondstack_rdma.rpc import call as rpc_call
+from pondstack_rdma.rpc import client as rpc_client
+from pondstack_rdma.rpc import server as rpc_server
 from pondstack_rdma.rpc.client import RpcClient
 from pondstack_rdma.rpc.connection import Request
 from pondstack_rdma.rpc.layout import Layout
 from pondstack_rdma.rpc.offer import Offer
 from pondstack_rdma.rpc.server import RpcServer, ServerTerms
 from pondstack_rdma.shm import ShmTransport
-from rdma.tests.harness import DEADLINE_SECONDS, HARNESSES, pattern
+from rdma.tests.harness import DEADLINE_SECONDS, HARNESSES, TIMEOUT_SECONDS, Clock, pattern
+
+PATIENCE_SECONDS = 2.0
+"""Of calls whose clock stands."""
 
 LAYOUT = Layout(slots=4, slot_bytes=1024, max_message_bytes=256 * 1024)
 
@@ -40,7 +46,7 @@ class Rig:
         if self.answer is not None:
             self.answer(request)
 
-    def client(self, seconds: float = 5.0, transport: Transport | None = None) -> RpcClient:
+    def client(self, seconds: float = TIMEOUT_SECONDS, transport: Transport | None = None) -> RpcClient:
         offer = Offer.from_dict(self.server.offer().to_dict())
         link = (transport or self.transport).connect(offer.ticket, seconds)
         try:
@@ -71,12 +77,22 @@ def shm_rig(tmp_path: Path) -> Iterator[Rig]:
     made.close()
 
 
-def give_up(rig: Rig, client: RpcClient, count: int) -> None:
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clients' clock, which stands."""
+    made = Clock(stands=True)
+    for module in (rpc_client, rpc_call):
+        monkeypatch.setattr(module, "time", made)
+    return made
+
+
+def give_up(rig: Rig, client: RpcClient, clock: Clock, count: int) -> None:
     """Have the server begin so many calls at once, and the client give them up."""
     begun = len(rig.requests)
     with ThreadPoolExecutor(count) as pool:
-        calls = [pool.submit(client.call, b"slow", 2.0) for _ in range(count)]
+        calls = [pool.submit(client.call, b"slow", PATIENCE_SECONDS) for _ in range(count)]
         assert wait_until(lambda: len(rig.requests) == begun + count, DEADLINE_SECONDS)
+        clock.later += PATIENCE_SECONDS
         for call in calls:
             with pytest.raises(AnswerLost):
                 call.result()
@@ -101,11 +117,11 @@ def test_many_callers_of_many_clients_get_their_own_replies(rig: Rig) -> None:
     assert len(rig.requests) == 96
 
 
-def test_a_slot_is_used_again_while_its_former_call_is_carried_out_still(shm_rig: Rig) -> None:
+def test_a_slot_is_used_again_while_its_former_call_is_carried_out_still(shm_rig: Rig, clock: Clock) -> None:
     rig = shm_rig
     rig.answer = None
     client = rig.client()
-    give_up(rig, client, LAYOUT.slots - 1)
+    give_up(rig, client, clock, LAYOUT.slots - 1)
     assert client.usable, "a server that took the request is not at fault"
     slow, rig.answer = list(rig.requests), lambda request: request.reply(b"quick")
     # More calls than slots: each has had its turn.
@@ -129,13 +145,17 @@ def test_a_client_has_as_many_calls_under_way_as_slots(shm_rig: Rig) -> None:
         assert [item.result() for item in waiting] == [b"%d" % number for number in range(LAYOUT.slots)]
 
 
-def test_a_server_takes_no_more_than_it_carries_out(shm_rig: Rig) -> None:
+def test_a_server_takes_no_more_than_it_carries_out(shm_rig: Rig, clock: Clock) -> None:
     """Calls that were given up are carried out still: their client gets no further ones begun."""
     shm_rig.answer = None
     client = shm_rig.client()
-    give_up(shm_rig, client, LAYOUT.slots)
-    with pytest.raises(AnswerLost):
-        client.call(b"too many", 0.2)
+    give_up(shm_rig, client, clock, LAYOUT.slots)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(client.call, b"too many", PATIENCE_SECONDS)
+        clock.looked_at()
+        clock.later += PATIENCE_SECONDS
+        with pytest.raises(AnswerLost):
+            waiting.result()
     assert len(shm_rig.requests) == LAYOUT.slots
     shm_rig.requests[0].reply(b"")
     shm_rig.answer = lambda request: request.reply(b"quick")
@@ -143,19 +163,24 @@ def test_a_server_takes_no_more_than_it_carries_out(shm_rig: Rig) -> None:
     assert b"too many" not in [item.payload for item in shm_rig.requests], "what was withdrawn is never begun"
 
 
-def test_signs_of_the_server_keep_a_long_call_waiting(shm_rig: Rig) -> None:
+def test_signs_of_the_server_keep_a_long_call_waiting(shm_rig: Rig, clock: Clock) -> None:
     shm_rig.answer = None
     client = shm_rig.client()
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(client.call, b"long", DEADLINE_SECONDS, 2.0)
+        waiting = pool.submit(client.call, b"long", DEADLINE_SECONDS, PATIENCE_SECONDS)
         assert wait_until(lambda: len(shm_rig.requests) == 1, DEADLINE_SECONDS)
         for _ in range(10):
-            threading.Event().wait(0.3)
+            clock.looked_at()
+            clock.later += 0.9 * PATIENCE_SECONDS
             shm_rig.requests[0].beat()
         shm_rig.requests[0].reply(b"done")
         assert waiting.result() == b"done"
-    with pytest.raises(AnswerLost, match="no sign"):
-        client.call(b"silent", DEADLINE_SECONDS, 0.3)
+        silent = pool.submit(client.call, b"silent", DEADLINE_SECONDS, PATIENCE_SECONDS)
+        assert wait_until(lambda: len(shm_rig.requests) == 2, DEADLINE_SECONDS)
+        clock.looked_at()
+        clock.later += PATIENCE_SECONDS
+        with pytest.raises(AnswerLost, match="no sign"):
+            silent.result()
 
 
 def test_too_long_ones_are_refused_with_nothing_done(shm_rig: Rig) -> None:
@@ -224,18 +249,22 @@ def test_a_new_client_takes_the_place_of_the_one_silent_longest(tmp_path: Path) 
     rig.close()
 
 
-def test_with_all_clients_calling_there_is_no_room_for_one_more(tmp_path: Path) -> None:
+def test_with_all_clients_calling_there_is_no_room_for_one_more(tmp_path: Path, clock: Clock) -> None:
     rig = Rig(ShmTransport(tmp_path), ServerTerms(max_clients=1, linger_seconds=0.1))
     rig.answer = None
-    give_up(rig, rig.client(), 1)
+    give_up(rig, rig.client(), clock, 1)
     with pytest.raises(Unavailable, match="max_clients"):
         rig.server.offer()
     rig.close()
 
 
-def test_a_client_that_is_silent_for_long_loses_its_region(tmp_path: Path) -> None:
-    rig = Rig(ShmTransport(tmp_path), ServerTerms(silent_seconds=2.0, linger_seconds=0.1, sweep_seconds=0.05))
+def test_a_client_that_is_silent_for_long_loses_its_region(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    monkeypatch.setattr(rpc_server, "time", clock)
+    rig = Rig(ShmTransport(tmp_path), ServerTerms(linger_seconds=0.1, sweep_seconds=0.05))
     client = rig.client()
+    assert client.call(b"ab", DEADLINE_SECONDS) == b"ba"
+    clock.later += ServerTerms().silent_seconds
     assert wait_until(lambda: not rig.server.clients, DEADLINE_SECONDS)
     with pytest.raises(RequestNotSent):
         client.call(b"x", 1.0)
