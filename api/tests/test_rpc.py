@@ -22,7 +22,7 @@ def disable(api, generation=0):
 @pytest.fixture
 def api(tmp_path, rabbitmq):
     """An application whose controller is at the other end of RabbitMQ, once one serves there."""
-    fixture = ApiFixture(tmp_path, transport_url=rabbitmq.transport_url("api-rpc"), controller_timeout_seconds=2)
+    fixture = ApiFixture(tmp_path, transport_url=rabbitmq.transport_url("api-rpc"), controller_timeout_seconds=60)
     fixture.stand_in, fixture.services._controller = fixture.controller, None
     yield fixture
     fixture.close()
@@ -121,6 +121,7 @@ def test_a_fail_over_reaches_the_leader_by_its_name(api):
 
 @pytest.mark.functional
 def test_no_controller(api):
+    api.conf.set_override("controller_timeout_seconds", 2, group="api")
     started = time.monotonic()
     response = disable(api)
     assert response.status_code == 503

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,16 +54,16 @@ def make(behave: Callable[[], SplitAnswer]) -> tuple[controller_client.BudgetedC
 
 def test_an_answer_comes_back() -> None:
     """The plain case."""
-    assert make(lambda: ANSWER)[0].get_split({}, 5.0) == ANSWER
+    assert make(lambda: ANSWER)[0].get_split({}, 60.0) == ANSWER
 
 
 def test_a_hanging_bus_costs_the_budget_only(blocked: threading.Event) -> None:
     """oslo.messaging blocks on a dead broker; we do not."""
-    controller, _ = make(lambda: blocked.wait(60) and ANSWER)
-    started = time.monotonic()
+    ended = []
+    controller, _ = make(lambda: ended.append(blocked.wait(60)) or ANSWER)  # type: ignore[func-returns-value]
     with pytest.raises(controller_client.NoAnswer) as failure:
         controller.get_split({}, 0.05)
-    assert time.monotonic() - started < 5
+    assert not ended, "the bus hangs still"
     assert failure.value.reason == "timeout"
 
 
@@ -101,10 +100,10 @@ def test_every_failure_is_no_answer(error: Exception, reason: str) -> None:
     controller, api = make(raising(error))
     for _ in range(FAILURES_TO_OPEN):
         with pytest.raises(controller_client.NoAnswer) as failure:
-            controller.get_split({}, 5.0)
+            controller.get_split({}, 60.0)
         assert failure.value.reason == reason
     with pytest.raises(controller_client.NoAnswer) as failure:
-        controller.get_split({}, 5.0)
+        controller.get_split({}, 60.0)
     assert failure.value.reason == "breaker_open"
     assert api.calls == FAILURES_TO_OPEN
 
@@ -115,7 +114,7 @@ def test_verdicts_of_the_controller_come_through(error: errors.PondError) -> Non
     controller, api = make(raising(error))
     for _ in range(FAILURES_TO_OPEN + 1):
         with pytest.raises(type(error)):
-            controller.get_split({}, 5.0)
+            controller.get_split({}, 60.0)
     assert api.calls == FAILURES_TO_OPEN + 1
 
 
@@ -146,7 +145,7 @@ with socket.socket() as nobody:
         try:
             controller_client.controller().get_split({}, 0.2)
         except controller_client.NoAnswer as failure:
-            print(failure.reason, time.monotonic() - started < 10)
+            print(failure.reason, time.monotonic() - started < 30)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert ended.stdout.split() == ["timeout", "True"] * 2

@@ -7,13 +7,14 @@ from uuid import uuid4
 
 import pytest
 from oslo_config import cfg
-from sqlalchemy import text
+from sqlalchemy import text, update
 
 from pondstack.controller.leader.leader import Leader
 from pondstack.controller.node.node import Node
 from pondstack.controller.service import register_opts
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
+from pondstack.db.models import Leadership
 from pondstack.db.store.telemetry import LATE_SECONDS
 from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.devices.identity import pool_uuid
@@ -26,6 +27,7 @@ from pondstack_rack.wait import wait_until
 from tests.fixtures import lead
 
 SECONDS = 60.0
+CALM_LEASE_SECONDS = 15.0
 SERIAL = "nodes"
 POOL = pool_uuid(SERIAL)
 
@@ -43,13 +45,25 @@ enabled = false
 notifications = false
 [ha]
 # Longer than a busy machine stalls: no test here is about that.
-lease_seconds = 4.0
+lease_seconds = {lease}
+node_down_seconds = 30.0
 renew_seconds = 0.25
 poll_seconds = 0.05
 follow_seconds = 0.05
 node_report_seconds = 0.1
 promotion_report_seconds = 0.1
 """
+
+
+class Clock:
+    """A controller's clock, and how much a test has put it on."""
+
+    def __init__(self, real: Callable[[], float], later: float) -> None:
+        self._real = real
+        self.later = later
+
+    def __call__(self) -> float:
+        return self._real() + self.later
 
 
 class Nodes(dict[str, Node]):
@@ -64,7 +78,7 @@ class Nodes(dict[str, Node]):
 
     def conf(self, name: str, **ha: float) -> cfg.ConfigOpts:
         path = self.folder / f"{name}.conf"
-        path.write_text(CONFIGURATION.format(folder=self.folder, name=name))
+        path.write_text(CONFIGURATION.format(folder=self.folder, name=name, lease=CALM_LEASE_SECONDS))
         conf = cfg.ConfigOpts()
         conf([], project="pondstack", default_config_files=[str(path)], default_config_dirs=[])
         register_opts(conf)
@@ -78,8 +92,12 @@ class Nodes(dict[str, Node]):
         return node
 
     def freeze(self, name: str) -> None:
-        """Have a controller's lease thread stand still, as a pause does; all else of it goes on."""
-        assert self[name]._lease_worker.stop(SECONDS)
+        """Have a controller's lease thread stand still, as a pause does, until its lease is over; the rest goes on."""
+        node = self[name]
+        assert node._lease_worker.stop(SECONDS)
+        node.candidate._clock = Clock(node.candidate._clock, CALM_LEASE_SECONDS)
+        over = update(Leadership).values(expires_at=1.0)
+        node.resources.database.write(lambda session: session.execute(over))
 
 
 @pytest.fixture
