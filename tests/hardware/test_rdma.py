@@ -33,8 +33,11 @@ SLACK_MIB = min(64, TOTAL_MIB // 2)
 
 SEED = 20181
 FORGERIES = 60
-DEADLINE_SECONDS = 8.0
-"""In which a borrower learns that its lender is suspended."""
+DEADLINE_SECONDS = 15.0
+"""In which a borrower learns that its lender is suspended; nor may an access to one that serves take longer."""
+
+LATE_SECONDS = 5.0
+"""By which a host under emulation, on a busy machine, may look at its clock too late."""
 
 GROUP = "/sys/fs/cgroup/lender"
 CALLS = 20
@@ -202,7 +205,7 @@ def test_a_lender_without_cpus_serves_and_a_suspended_one_does_not(
     print(f"asleep, and noticed, {time.monotonic() - begun:.1f} s after the command")
     figures.add("a suspended lender is noticed", seconds, "s", f"<= {DEADLINE_SECONDS:g}")
     assert error in ("TransportTimeout", "TransportGone")
-    assert seconds <= DEADLINE_SECONDS + 1.0
+    assert seconds <= DEADLINE_SECONDS + LATE_SECONDS
     go_on_from_the_mirror(paging, figures)
 
 
@@ -214,7 +217,7 @@ def go_on_from_the_mirror(paging: Any, figures: Figures) -> None:
     figures.add("slowest read of them", slowest, "s", f"<= {DEADLINE_SECONDS:g}")
     assert wrong == 0
     assert paging.from_mirror() > 0
-    assert slowest <= DEADLINE_SECONDS + 1.0
+    assert slowest <= DEADLINE_SECONDS + LATE_SECONDS
     paging.write(SEED + 5)
     assert paging.read(SEED + 5)[0] == 0
     paging.close()

@@ -1,5 +1,6 @@
 """The agent's access scans in a host, of all guests there."""
 
+import errno
 import os
 import signal
 import threading
@@ -8,9 +9,9 @@ from pathlib import Path
 
 from pondstack_agent.records import Records
 from pondstack_agent.telemetry.access import AccessLook
-from pondstack_agent.telemetry.damon import ADMIN, Damon, patiently
+from pondstack_agent.telemetry.damon import ADMIN, Damon
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_rack.wait import wait_until
+from pondstack_rack.wait import Deadline, wait_until
 
 STATE = Path("/var/lib/pondstack/damon")
 KILL_SECONDS = 120.0
@@ -51,11 +52,17 @@ class Scans:
 
     def damon(self) -> str:
         """Return what DAMON does now, by the kernel's word; "" when it is nobody's."""
-        state = Path("/", ADMIN, "0/state")
-        try:
-            return patiently(state.read_text).strip()
-        except FileNotFoundError:
-            return ""
+        state, deadline = Path("/", ADMIN, "0/state"), Deadline(KILL_SECONDS)
+        while True:
+            try:
+                return state.read_text().strip()
+            except FileNotFoundError:
+                return ""
+            except OSError as error:
+                # A killed scan may have left the kernel waiting for DAMON's next look, with the lock of all of it.
+                if error.errno != errno.EBUSY or deadline.over:
+                    raise
+            deadline.pause()
 
 
 def _watching() -> bool:

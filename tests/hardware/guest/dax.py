@@ -4,10 +4,11 @@ import glob
 import mmap
 import os
 import subprocess
-import time
+
+from pondstack_rack.wait import wait_until
 
 _GIB = 2**30
-_PROBE_SECONDS = 60.0
+_PROBE_SECONDS = 240.0
 _ALIGN = 2 * 2**20
 """Of a mapping of devdax."""
 
@@ -52,11 +53,8 @@ class OpenDax:
 
 
 def _wait_for(pattern: str) -> None:
-    deadline = time.monotonic() + _PROBE_SECONDS
-    while not glob.glob(pattern):
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"no {pattern} within {_PROBE_SECONDS} s")
-        time.sleep(0.05)
+    if not wait_until(lambda: bool(glob.glob(pattern)), _PROBE_SECONDS, 0.05):
+        raise TimeoutError(f"no {pattern} within {_PROBE_SECONDS} s")
 
 
 def _run(*command: str) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import PondError
-from pondstack_rdma.errors import TransportGone
+from pondstack_rack.wait import Deadline
+from pondstack_rdma.errors import TransportGone, TransportTimeout
 from pondstack_rdma.model import Key, Operation, Read, Region, Ticket, Write
 from pondstack_rdma.verbs import VerbsTransport, handshake
 from pondstack_rdma.verbs.connection import Connection
@@ -145,7 +146,15 @@ class Borrowing:
         return dict(kinds), served
 
     def _connect(self) -> VerbsLink:
-        return VerbsTransport().connect(self._ticket, self._seconds)
+        """Connect to a lender that answers, however long its host takes; the link's own time-out is another matter."""
+        deadline = Deadline(SECONDS)
+        while True:
+            try:
+                return VerbsTransport().connect(self._ticket, self._seconds)
+            except TransportTimeout:
+                if deadline.over:
+                    raise
+            deadline.pause()
 
     def _each(self, pieces: Iterator[list[tuple[Key, int]]], batch_of: Any) -> tuple[float, int]:
         wrong, seconds = 0, 0.0
