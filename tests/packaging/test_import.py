@@ -34,9 +34,22 @@ PRELOAD = (
 )
 
 
-def _load(names: list[str], wheel: Wheel, blocked: tuple[str, ...], preload: tuple[str, ...]) -> None:
-    lines = _failures(names, wheel, blocked, preload)
+TOGETHER = pytest.mark.parametrize(
+    "together", [True, pytest.param(False, marks=pytest.mark.night)], ids=["together", "each first"]
+)
+"""By day a few processes import all modules, in some orders; by night each module is the first one of a process."""
+
+
+def _load(
+    names: list[str], wheel: Wheel, blocked: tuple[str, ...], preload: tuple[str, ...], together: bool = False
+) -> None:
+    lines = _failures(_orders(names) if together else names, wheel, blocked, preload)
     assert not lines, "\n".join(lines)
+
+
+def _orders(names: list[str]) -> list[str]:
+    """Return lines with all names: from the first one on, and from the last one back."""
+    return [" ".join(names), " ".join(reversed(names))]
 
 
 def _failures(names: list[str], wheel: Wheel, blocked: tuple[str, ...], preload: tuple[str, ...]) -> list[str]:
@@ -66,14 +79,18 @@ def _belongs(name: str, packages: tuple[str, ...]) -> bool:
     return name.partition(":")[0].partition(".")[0] in packages
 
 
-def test_modules_outside_nova_import_without_eventlet_and_without_the_rack(roots: list[Root], wheel: Wheel) -> None:
+@TOGETHER
+def test_modules_outside_nova_import_without_eventlet_and_without_the_rack(
+    roots: list[Root], wheel: Wheel, together: bool
+) -> None:
     elsewhere = IN_NOVA + IN_TEMPEST
     names = [name for name in _modules(roots) if not _belongs(name, elsewhere)]
     assert len(names) > 10
-    _load(names, wheel, EVENTLET + CLOUD, PRELOAD)
+    _load(names, wheel, EVENTLET + CLOUD, PRELOAD, together)
 
 
-def test_rack_and_fixtures_import_without_eventlet(wheel: Wheel, tmp_path: Path) -> None:
+@TOGETHER
+def test_rack_and_fixtures_import_without_eventlet(wheel: Wheel, tmp_path: Path, together: bool) -> None:
     """They are in no wheel of pondstack; here they lie beside it."""
     shutil.copytree(wheel.folder, tmp_path, dirs_exist_ok=True)
     names = []
@@ -82,21 +99,25 @@ def test_rack_and_fixtures_import_without_eventlet(wheel: Wheel, tmp_path: Path)
         names += Root(name, ROOT / folder).modules()
     wanted = [name for name in names if name not in IN_NEUTRON and not name.endswith(".__main__")]
     assert "pondstack_rack.servers.mariadb" in wanted
-    _load(wanted, replace(wheel, folder=tmp_path), EVENTLET, PRELOAD)
+    _load(wanted, replace(wheel, folder=tmp_path), EVENTLET, PRELOAD, together)
 
 
-def test_plugins_of_nova_import_without_eventlet(roots: list[Root], wheel: Wheel) -> None:
+@TOGETHER
+def test_plugins_of_nova_import_without_eventlet(roots: list[Root], wheel: Wheel, together: bool) -> None:
     """Nova 34 itself needs no eventlet: all its imports of it are conditional, so that it is blocked here as well."""
     names = [name for name in _modules(roots) if _belongs(name, IN_NOVA)]
     assert "pondstack_nova.drivers" in names
-    _load(names, wheel, EVENTLET, NOVA_PRELOAD)
+    _load(names, wheel, EVENTLET, NOVA_PRELOAD, together)
 
 
-def test_the_tempest_plugin_imports_without_nova_and_without_us(roots: list[Root], wheel: Wheel) -> None:
+@TOGETHER
+def test_the_tempest_plugin_imports_without_nova_and_without_us(
+    roots: list[Root], wheel: Wheel, together: bool
+) -> None:
     names = [name for name in _modules(roots) if _belongs(name, IN_TEMPEST)]
     assert "pondstack_tempest.plugin" in names
     blocked = EVENTLET + OURS + tuple(name for name in CLOUD if name not in ("tempest", "pytest"))
-    _load(names, wheel, blocked, ("tempest.test",))
+    _load(names, wheel, blocked, ("tempest.test",), together)
 
 
 @pytest.mark.parametrize("inside_nova", [False, True])
