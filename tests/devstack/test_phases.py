@@ -156,7 +156,7 @@ def test_a_lender_that_outlived_its_agent_is_ended_and_nobody_else(ours: bool, t
 
 
 def _until_named(sandbox: Sandbox, pid: int, name: str) -> str:
-    assert wait_until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(name.encode()), 10.0)
+    assert wait_until(lambda: Path(f"/proc/{pid}/cmdline").read_bytes().startswith(name.encode()), 60.0)
     return sandbox.run("unstack")
 
 

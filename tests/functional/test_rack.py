@@ -127,7 +127,7 @@ class TestRack(NovaWithRack):
 class TestSilentAgents(NovaWithRack):
     """Agents that the controller has given up."""
 
-    agent_down_seconds = 6
+    agent_down_seconds = 10
 
     def test_their_hosts_are_not_tried(self) -> None:
         """PondFilter knows from the snapshot; guests without pool memory may still go there."""
