@@ -62,7 +62,9 @@ def test_every_route_has_a_sample(live):
     assert {file.name for file in api_ref.SAMPLES.glob("*.json")} == set(live)
 
 
-@pytest.mark.parametrize(("path", "route"), ROUTE_LIST, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(
+    ("path", "route"), ROUTE_LIST, ids=[f"{route.handler.__name__} {path}" for path, route in ROUTE_LIST]
+)
 def test_a_sample_has_the_live_structure(live, path, route):
     name = f"{route.handler.__name__}.json"
     sample = json.loads((api_ref.SAMPLES / name).read_text())
