@@ -3,8 +3,10 @@
 import pytest
 
 from pondstack.devices.emulated import create_device
-from pondstack.domain.errors import HostUnusable, NotFound
+from pondstack.devices.emulated_files import MEMORY
+from pondstack.domain.errors import DeviceFailed, HostUnusable, NotFound
 from pondstack.domain.model import Extent
+from pondstack.domain.units import MIB
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.drivers.emulated import EmulatedHostPool
 
@@ -26,6 +28,16 @@ def test_the_driver_that_reaches_the_pool_attaches(two, driver, make_grant) -> N
     assert two.detach(grant.allocation_uuid) is False
     with pytest.raises(NotFound):
         two.backings(grant.allocation_uuid)
+
+
+@pytest.mark.parametrize("at", [0, 12345, MIB - 1], ids=["first byte", "middle", "last byte"])
+def test_a_byte_of_somebody_anywhere_in_a_slice_refuses_it(driver, device, make_grant, at) -> None:
+    with (device.path / MEMORY).open("r+b") as memory:
+        memory.seek(3 * MIB + at)
+        memory.write(b"x")
+    with pytest.raises(DeviceFailed, match=r"slice 3 .* not sanitised"):
+        driver.attach(make_grant(Extent(2, 2)))
+    assert driver.attached() == ()
 
 
 def test_a_pool_that_no_driver_reaches(make_grant) -> None:

@@ -29,6 +29,8 @@ class Agents:
     keep: set[tuple[str, int]] = field(default_factory=set)
     down: set[str] = field(default_factory=set)
     refuse: dict[str, Exception] = field(default_factory=dict)
+    in_use: set[tuple[str, int]] = field(default_factory=set)
+    """Buffers whose keys their lender cannot end now: it answers with the others."""
 
     def export(self, host, *, indexes, borrower, incarnation, generations, **_said):
         self._asked(host)
@@ -43,9 +45,10 @@ class Agents:
     def revoke(self, host, *, indexes, generations, **_said):
         self._asked(host)
         self.ended.append(generations)
-        for index in indexes:
+        ended = [index for index in indexes if (host, index) not in self.in_use]
+        for index in ended:
             self.keys.pop((host, index), None)
-        return list(indexes)
+        return ended
 
     def prepare(self, host, *, lender, keys, **_said):
         self._asked(host)
@@ -118,6 +121,19 @@ def test_what_was_given_back_is_free_only_after_its_keys_are_dead(rack):
     rack.settler.run()
     assert rack.states() == ["free"] * 8
     assert rack.agents.keys == {}
+
+
+def test_a_lender_that_cannot_end_a_key_keeps_its_buffer_from_all_others(rack):
+    given = rack.borrow()
+    lender, index = next(iter(rack.agents.keys))
+    rack.agents.in_use = {(lender, index)}
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
+    for _ in range(2):
+        rack.settler.run()
+        assert rack.states() == ["free"] * 7 + ["sanitizing"]
+    rack.agents.in_use = set()
+    rack.settler.run()
+    assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pondstack.devices import emulated_files as files
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.errors import InUse
 from pondstack.domain.states import SliceState
+from pondstack.domain.units import MIB
 from pondstack.tests.controller.conftest import POOL, Rack
 
 
@@ -38,6 +39,35 @@ def test_what_a_host_does_not_give_back_waits_and_holds_up_nothing_else(
         patch.setattr(EmulatedDevice, "revoke", asks)
         rack.sanitizer.drain()
     assert_only_this_waits(rack, index)
+
+
+def test_a_slice_that_somebody_was_let_into_meanwhile_is_zeroed_all_the_same(
+    rack: Rack, device: EmulatedDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A late grant comes between the look at the permissions and the zeroing: it is taken back first."""
+    grant = rack.online("h1", 1)
+    rack.ledger.slices.release(str(uuid4()), grant.allocation_uuid, grant.host)
+    (index,) = grant.extents[0].indexes
+    start = index * grant.slice_mib * MIB
+    with (device.path / files.MEMORY).open("r+b") as memory:
+        memory.seek(start)
+        memory.write(b"a tenant's")
+    sanitize, tries = EmulatedDevice.sanitize, list[int]()
+
+    def late(self: EmulatedDevice, slice_index: int, *, epoch: int) -> None:
+        tries.append(slice_index)
+        if len(tries) == 1:
+            self.grant("h1", grant.extents, tag=grant.allocation_uuid, epoch=epoch)
+        sanitize(self, slice_index, epoch=epoch)
+
+    monkeypatch.setattr(EmulatedDevice, "sanitize", late)
+    rack.sanitizer.drain()
+    assert tries == [index, index]
+    assert {item.state for item in rack.reader.slices(POOL)} == {SliceState.FREE}
+    assert device.permissions() == {}
+    with (device.path / files.MEMORY).open("rb") as memory:
+        memory.seek(start)
+        assert memory.read(10) == bytes(10)
 
 
 def test_a_slice_at_which_a_former_leader_sleeps_holds_up_nothing_else(
