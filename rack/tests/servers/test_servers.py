@@ -75,7 +75,11 @@ def test_a_broker_that_greets_and_has_not_started_is_not_ready(short_directory):
                 link.sendall(b"\x01")
 
         greeting = pool.submit(greet)
-        assert not server._is_ready()
+        server._epmd.start()  # rabbitmqctl would start one that nobody stops
+        try:
+            assert not server._is_ready()
+        finally:
+            server._epmd.stop()
         greeting.result(60)
 
 
