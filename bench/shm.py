@@ -20,7 +20,7 @@ from bench.figures import Meter, spread
 from pondstack_rdma.base import Link
 from pondstack_rdma.model import Key, Read, Write
 from pondstack_rdma.shm import NATIVE, ShmTransport
-from pondstack_rdma.shm.fast import ShmAccessType
+from pondstack_rdma.shm.native_link import ShmAccessType
 
 TARGET = 1.5
 PAGE = 4096

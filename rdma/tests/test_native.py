@@ -9,8 +9,8 @@ import pytest
 
 from pondstack_rdma.model import Key, Read, Write
 from pondstack_rdma.shm import NATIVE, ShmTransport
-from pondstack_rdma.shm.fast import FastShmLink, ShmAccess
 from pondstack_rdma.shm.link import ShmLink
+from pondstack_rdma.shm.native_link import NativeShmLink, ShmAccess
 
 from .harness import PAGE, SIZE, TIMEOUT_SECONDS, pattern
 from .sanitized import NATIVE as SOURCES
@@ -158,7 +158,7 @@ def test_the_transport_uses_it(tmp_path: Path) -> None:
     with transport.lend("lender1") as lender:
         key, ticket = lender.export(lender.register(SIZE), "host1"), lender.admit("host1")
         with transport.connect(ticket, TIMEOUT_SECONDS) as link:
-            assert isinstance(link, FastShmLink)
+            assert isinstance(link, NativeShmLink)
             link.open(key)
             assert link._native.write(key, 0, b"x")
         with ShmTransport(tmp_path, access_type=None).connect(ticket, TIMEOUT_SECONDS) as slow:

@@ -1,4 +1,4 @@
-"""A server's ears: the broker's, and memory that clients write. Who asks over the broker gets an offer of it."""
+"""Takes a server's requests from the broker, and from memory that clients write; offers that memory over the broker."""
 
 import logging
 import sys

@@ -1,4 +1,4 @@
-"""Where what lies in a client's region at the server, and how long it may be. Pure.
+"""Offsets and limits of the parts of a client's region at the server. Pure.
 
 A region begins with the request header of each slot, so that one look shows all; then each slot has its reply header,
 with the reply behind it (a short one comes with its header), and room for its request.

@@ -1,4 +1,4 @@
-"""How often somebody who waits looks into memory. Pure."""
+"""Intervals between the looks of a thread that polls memory. Pure."""
 
 from dataclasses import dataclass
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from pondstack_rdma.base import Transport
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.model import Characteristics, Ticket
-from pondstack_rdma.shm.fast import FastShmLink, ShmAccessType, native
 from pondstack_rdma.shm.lender import DRIVER, ShmLender
 from pondstack_rdma.shm.link import ShmLink
+from pondstack_rdma.shm.native_link import NativeShmLink, ShmAccessType, native
 
 NATIVE = native()
 """The compiled part; None where it was not built."""
@@ -45,4 +45,4 @@ class ShmTransport(Transport):
         """Connect a borrower."""
         if self._access_type is None:
             return ShmLink(ticket, self.characteristics, timeout_seconds)
-        return FastShmLink(ticket, self.characteristics, timeout_seconds, self._access_type)
+        return NativeShmLink(ticket, self.characteristics, timeout_seconds, self._access_type)

@@ -1,4 +1,4 @@
-"""A lease and which page lies where on it. No lock: RemotePages guards it with the one of all places."""
+"""One lease, and which page each of its slots has. It has no lock of its own: PageMap holds one while it uses it."""
 
 from array import array
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from pondstack_rdma.sealing import PAGE_BYTES
 from pondstack_rdma.store.peer import Peer
 
 _FREE = -1
-_DOUBTFUL = -2
+_RETIRED = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +65,20 @@ class LeasedRegion:
         return slot
 
     def release(self, slot: int, page: int) -> None:
-        """Free the slot of a page; not when it became doubtful meanwhile."""
+        """Free the slot of a page; not when it was retired meanwhile."""
         if self._pages[slot] == page:
             self._pages[slot] = _FREE
             self._free.append(slot)
             self.used -= 1
 
-    def doubt(self, slot: int, page: int) -> None:
+    def retire(self, slot: int, page: int) -> None:
         """Never use a slot again: a write that nobody answered may still come, over whatever is there by then."""
         if self._pages[slot] == page:
-            self._pages[slot] = _DOUBTFUL
+            self._pages[slot] = _RETIRED
             self.used -= 1
 
     def has(self, slot: int, page: int) -> bool:
-        """Whether a slot is a page's, and not doubtful."""
+        """Whether a slot is a page's, and not retired."""
         return self._pages[slot] == page
 
     def pages(self) -> Iterator[int]:

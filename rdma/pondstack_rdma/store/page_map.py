@@ -95,7 +95,7 @@ class PageMap:
         with self._lock:
             for index, (page, (holding, slot)) in enumerate(spots):
                 if isinstance(error, TransportGone):
-                    holding.doubt(slot, page)
+                    holding.retire(slot, page)
                     continue
                 if not index:
                     holding.state = HoldingState.LOST
@@ -107,10 +107,10 @@ class PageMap:
         with self._lock:
             holding.state = HoldingState.LOST
 
-    def doubt(self, page: int, spot: SlotRef) -> None:
+    def retire_slot(self, page: int, spot: SlotRef) -> None:
         """Never use a slot again."""
         with self._lock:
-            spot[0].doubt(spot[1], page)
+            spot[0].retire(spot[1], page)
 
     def drain(self, lease: Lease, ends_at: float) -> None:
         """Place nothing more on a lease; raises NotFound."""

@@ -87,7 +87,7 @@ class Transfer:
 
     def _corrupt(self, page: int, spot: SlotRef) -> None:
         """Believe the lender less: its slot is used no more, and after some of them, nothing of it."""
-        self._places.doubt(page, spot)
+        self._places.retire_slot(page, spot)
         self._places.settle(page, None, self._otherwise)
         if spot[0].peer.distrust() >= self._corrupt_limit:
             for holding in self._places.holdings():

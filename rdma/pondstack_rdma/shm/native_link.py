@@ -47,7 +47,7 @@ def native() -> ShmAccessType | None:
     return made
 
 
-class FastShmLink(ShmLink):
+class NativeShmLink(ShmLink):
     """Unlike its base class, it polls the lender's socket at most once a millisecond, not before each access."""
 
     def __init__(
