@@ -10,6 +10,7 @@ from pondstack.domain.errors import BadRequest, InUse, NotFound, Unavailable
 from pondstack_rdma.base import Transport
 from pondstack_rdma.errors import MirrorBusy, MirrorDegraded, PageLost
 from pondstack_rdma.fault import FaultPlan, FaultTransport
+from pondstack_rdma.store.leased_region import LeasedRegion
 from pondstack_rdma.store.peer import PeerState
 from pondstack_rdma.store.policy import lease_of, slot_of
 from rdma.tests.harness import PAGE, pattern, shm, tcp
@@ -211,6 +212,24 @@ def test_a_page_that_a_lender_changed(one: Rack) -> None:
     check(one, content)
 
 
+def test_a_slot_that_gave_a_changed_page_is_used_no_more(transport: Transport) -> None:
+    """Its lender is believed still; that place of it is not."""
+    made = rack(transport)
+    lease = made.add("lender1", 2 * PAGES)
+    made.borrower.write(0, pattern(1, PAGE))
+    bad = slot_of(made.borrower.places.where[0])
+    made.lenders["lender1"].store(made.leases[lease], bad * PAGE, b"x")
+    assert made.borrower.read(0) == pattern(1, PAGE)
+    made.settle()
+    content = fill(made)
+    slots = {slot_of(place) for place in made.borrower.places.where}
+    assert len(slots) == PAGES
+    assert bad not in slots
+    check(made, content)
+    assert made.borrower.places.holds(lease)
+    made.close()
+
+
 def test_an_old_page_that_a_lender_gives_again(one: Rack) -> None:
     fill(one)
     lease, region = next(iter(one.leases.items()))
@@ -310,6 +329,28 @@ def test_without_a_mirror_a_revoked_page_is_lost(bare: Rack) -> None:
         bare.borrower.read(0)
     bare.borrower.write(0, pattern(1, PAGE))
     assert bare.borrower.read(0) == pattern(1, PAGE)
+
+
+def test_a_page_that_is_written_elsewhere_while_its_lease_is_given_up_stays_there(
+    bare: Rack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The VM writes between the look at the lease and the page's turn; without a mirror that is the only copy."""
+    fill(bare)
+    places = bare.borrower.places
+    lost = next(holding for holding in places.holdings() if holding.number == lease_of(places.where[0]))
+    pages_on, written = places.pages_on, pattern(2, PAGE)
+
+    def meanwhile(holding: LeasedRegion) -> list[int]:
+        pages = pages_on(holding)
+        bare.borrower.write(0, written)
+        return pages
+
+    monkeypatch.setattr(places, "pages_on", meanwhile)
+    bare.revoke(lost.lease)
+    places.lost(lost)
+    bare.turns(1)
+    assert bare.borrower.read(0) == written
+    assert bare.freed == [lost.lease]
 
 
 def test_without_a_mirror_a_reclaimed_lease_is_copied(bare: Rack) -> None:

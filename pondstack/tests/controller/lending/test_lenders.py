@@ -208,6 +208,17 @@ def test_a_fenced_borrower_loses_its_keys_before_anybody_gets_its_buffers(rack):
     rack.lenders.give_back("op-9", given["allocation_uuid"], "h3")  # its word comes late
 
 
+def test_what_a_fenced_borrower_can_still_reach_stays_aside(rack):
+    rack.borrow(8)
+    rack.ledger.failures.fence_host("h3", "burnt", force=True)
+    rack.agents.in_use = {("h2", 0), ("h2", 3)}
+    rack.settler.run()
+    assert rack.states() == ["free"] * 6 + ["quarantined"] * 2
+    rack.agents.in_use = set()
+    rack.settler.run()
+    assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+
+
 def test_what_a_fenced_host_lent_is_lost(rack):
     given = rack.borrow(8)
     rack.ledger.failures.fence_host("h1", "burnt", force=True)
@@ -243,6 +254,18 @@ def test_awake_again_a_lender_makes_promised_keys_dead(rack):
     rack.settler.run()
     assert {item.promised_to for item in rack.ledger.buffers.find("h1")} == {None}
     assert rack.agents.keys == {}
+
+
+def test_a_promise_stands_while_its_key_lives(rack):
+    rack.lend("h1", kind=LenderKind.ZOMBIE)
+    rack.settler.run()
+    rack.lend("h1")
+    rack.agents.in_use = {("h1", 1)}
+    rack.settler.run()
+    assert [item.promised_to for item in rack.ledger.buffers.find("h1")] == [None, "h3", None, None]
+    rack.agents.in_use = set()
+    rack.settler.run()
+    assert {item.promised_to for item in rack.ledger.buffers.find("h1")} == {None}
 
 
 def test_a_borrower_that_is_away_gets_no_promise_and_keeps_nobody_else_waiting(rack):

@@ -1,0 +1,53 @@
+"""What a leader refuses once its epoch has ended, whoever leads then."""
+
+from pathlib import Path
+
+import pytest
+
+from pondstack.controller.leader.leader import Leader
+from pondstack.controller.resources import ControllerResources
+from pondstack.devices.emulated import EmulatedDevice
+from pondstack.domain.errors import NotLeader
+from pondstack.ha.candidate import Candidate
+from pondstack.tests.controller.node.test_node import Nodes
+
+
+@pytest.fixture
+def resources(tmp_path: Path, device: EmulatedDevice):
+    """A controller's resources, over SQLite and the in-memory bus."""
+    del device
+    made = ControllerResources(Nodes(tmp_path).conf("one"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def candidate(resources) -> Candidate:
+    """A candidate that leads; time stands still, so that no lease ends by itself."""
+    made = Candidate(
+        resources.leadership,
+        name="one",
+        holder=resources.holder,
+        terms=resources.terms,
+        clock=lambda: 100.0,
+        elected=lambda _epoch: None,
+        deposed=lambda _reason: None,
+    )
+    made.tick()
+    assert made.epoch == 1
+    return made
+
+
+def test_requests_of_an_old_epoch_are_refused_though_the_same_controller_leads_again(resources, candidate) -> None:
+    """They were let in by what another leader has changed since."""
+    former = Leader(resources, candidate, 1)
+    with former.gate.passing():
+        pass
+    resources.leadership.hand_over(1, "one")
+    candidate.step_down("handed over")
+    candidate.tick()
+    assert candidate.epoch == 2
+    with pytest.raises(NotLeader, match="epoch 1 has ended"), former.gate.passing():
+        pytest.fail("it is of the epoch before")
+    with Leader(resources, candidate, 2).gate.passing():
+        pass
