@@ -105,6 +105,10 @@ class Faults:
         self._rack.hosts[name].revive()
         self._rack.nova.host_is_back(name)
 
+    def _slow_host(self, step: "Step") -> None:
+        self._rack.hosts[step.target].memory.offline_seconds = step.values["seconds"]
+        self._count("host offlines slowly")
+
     def _lender_death(self, step: "Step") -> None:
         assert self._rack.lent
         self._rack.lent.kill_lender(self._rack.hosts[step.target])
@@ -112,6 +116,10 @@ class Faults:
     def _lender_freeze(self, step: "Step") -> None:
         assert self._rack.lent
         self._rack.lent.freeze(self._rack.hosts[step.target], step.values["seconds"])
+
+    def _revoke_partly(self, step: "Step") -> None:
+        assert self._rack.lent
+        self._rack.lent.end_keys_partly(self._rack.hosts[step.target], step.values["seconds"])
 
     # Clocks, devices, services
 
@@ -187,6 +195,7 @@ class Faults:
             device.failed = False
             device.stuck.clear()
         for name, host in rack.hosts.items():
+            host.memory.offline_seconds = 0.0
             if host.process is not None:
                 host.process.traps.clear()
                 host.process.paused_until = 0.0

@@ -10,7 +10,7 @@ from pondstack.domain.errors import DeviceFailed, PondError
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.endpoint import AgentEndpoint
-from tests.fixtures.memory_host import MemoryHost, MemoryHostPool
+from tests.fixtures.memory_host import MemoryHost
 
 from . import settings
 from .api import SimControllerAPI
@@ -19,6 +19,7 @@ from .kernel import Process
 from .lending.lender import Life
 from .lending.tenant import Tenant
 from .lending.world import HOST_BYTES, NoFolder
+from .slow_host import SlowHostPool
 from .threads import RLock, SimExecutor
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class SimHost:
         if lent is not None:
             conf.lending = lent.conf()
             more = {"meminfo": lambda: (HOST_BYTES, HOST_BYTES), "growth_mib": lambda: 0, "pages": self.tenant}
-        driver = MemoryHostPool(self.memory, self._records(Path("attachments")))
+        driver = SlowHostPool(self, self._records(Path("attachments")))  # type: ignore[arg-type]
         try:
             agent = build_agent(
                 conf,  # type: ignore[arg-type]

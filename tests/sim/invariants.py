@@ -78,10 +78,20 @@ class Watch:
                 raise Violation(
                     "free_not_zero", f"slice {item.index} is free and holds {device.contents[item.index]!r}"
                 )
+        self._check_online()
         for held in self.running.values():
             self._check_slices(held)
         for held in self.promised.values():
             self._check_promise(held)
+
+    def _check_online(self) -> None:
+        """Nothing that a host has on record, its kernel uses it or may, is free in the ledger."""
+        for name, host in self.hosts.items():
+            for uuid, record in host.folder(ATTACHMENTS).items():
+                for index in indexes_of(_extents(record["extents"])):
+                    item = self._slices.get((record["pool_uuid"], index))
+                    if item is not None and item.state is SliceState.FREE:
+                        raise Violation("freed_while_online", f"slice {index} is free, {name} has it online for {uuid}")
 
     def _check_slices(self, held: Held) -> None:
         for index in held.indexes:

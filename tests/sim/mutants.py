@@ -222,6 +222,20 @@ def release_on_time_out() -> Iterator[None]:
         yield
 
 
+@mutant("slow_host", "lose", "crash_agent")
+def release_before_offline() -> Iterator[None]:
+    """An agent that takes memory offline in the background is taken to have done it."""
+    plain = applier.Applier._offline
+
+    def offline(self: Any, action: actions.Offline) -> bool:
+        if not plain(self, action):
+            self._ledger.slices.release(str(applier.uuid4()), action.allocation_uuid, action.host)
+        return True
+
+    with mock.patch.object(applier.Applier, "_offline", offline):
+        yield
+
+
 @mutant("cut")
 def silent_host_is_freed() -> Iterator[None]:
     """What a silent host holds is taken back instead of set aside."""

@@ -63,6 +63,8 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     pools = {f"pool{number}": rng.randint(3, 6) for number in range(rng.choice((1, 1, 2)))}
     operations = tuple(_operations(rng, controllers, hosts, tuple(pools), 2 if only else 1))
     faults = tuple(_faults(rng, controllers, hosts, pools, only))
+    if not only:
+        faults = _with_slow_host(seed, hosts, faults)
     return History(seed, controllers, hosts, pools, rng.choice((0, 1)), rng.random() < 0.3, operations, faults)
 
 
@@ -94,6 +96,18 @@ def _operations(
     if rng.random() < 0.15:
         steps.append(Step(rng.uniform(2.0, SECONDS), "restart", "leader", {"seconds": rng.uniform(0.1, 4.0)}))
     return sorted(steps, key=lambda step: step.at)
+
+
+def _with_slow_host(seed: int, hosts: tuple[str, ...], faults: tuple[Step, ...]) -> tuple[Step, ...]:
+    rng = Random(f"slow host {seed}")
+    if rng.random() >= SLOW_SHARE:
+        return faults
+    return tuple(sorted((*faults, slow_host(rng, rng.uniform(0.5, SECONDS), hosts)), key=lambda step: step.at))
+
+
+def slow_host(rng: Random, at: float, hosts: tuple[str, ...]) -> Step:
+    """Return a fault: a host's kernel needs so many seconds to take memory offline, until the faults stop."""
+    return Step(at, SLOW_HOST, rng.choice(hosts), {"seconds": rng.choice((0.3, 1.5, 4.0, 9.0))})
 
 
 def _faults(
@@ -130,6 +144,10 @@ KINDS = {
 }
 """Kinds of faults and how often they are drawn."""
 
+SLOW_HOST = "slow_host"
+"""A kind of its own stream: the other faults of a seed are what they would be without it."""
+SLOW_SHARE = 0.4
+
 
 def fault(
     rng: Random, at: float, kind: str, controllers: tuple[str, ...], hosts: tuple[str, ...], pools: dict[str, int]
@@ -160,6 +178,8 @@ def fault(
         return Step(at, kind, rng.choice(hosts), values)
     if kind == "host_death":
         return Step(at, kind, rng.choice(hosts), {"seconds": rng.choice((1.0, 5.0, 10.0, 16.0))})
+    if kind == SLOW_HOST:
+        return slow_host(rng, at, hosts)
     if kind == "clock_jump":
         return Step(at, kind, "database", {"seconds": rng.choice((-40.0, -3.0, -0.5, 0.5, 3.0, 40.0))})
     if kind == "agent_clock_jump":

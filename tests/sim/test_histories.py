@@ -30,6 +30,7 @@ def test_no_history_violates_anything(first: int) -> None:
         acknowledged += outcome.acknowledged
     assert acknowledged > CHUNK
     assert len(faults) >= len(KINDS)
+    assert faults["host offlines slowly"]
 
 
 def test_the_same_seed_takes_the_same_turns() -> None:

@@ -97,13 +97,17 @@ class SimLender(SoftwareLender[SimMemory]):
 
 
 class Life:
-    """One life of a host's lent memory. `frozen_until`: its CPU does nothing before; what was opened serves on."""
+    """One life of a host's lent memory. `frozen_until`: its CPU does nothing before; what was opened serves on.
+
+    `partly_until`: until then it ends only some of the keys that the controller has it end, and says which.
+    """
 
     def __init__(self, host: "SimHost") -> None:
         assert host.rack.lent
         births = host.rack.lent.births
         self.incarnation = str(UUID(int=births.getrandbits(128), version=4))
         self.host, self.kind, self.frozen_until, self.by_host = host, LenderKind.ACTIVE, 0.0, False
+        self.partly_until = 0.0
         watch = host.rack.lent.watch
         self.lender = SimLender(
             self.incarnation,
@@ -163,6 +167,9 @@ class SimClient:
         """End keys; without generations it is the host's own doing."""
         life = self._life(incarnation)
         life.by_host = generations is None
+        if not life.by_host and life.partly_until > self._host.rack.scheduler.now:
+            self._host.rack.scheduler.faults["keys ended in part"] += 1
+            indexes = indexes[: len(indexes) // 2]
         return self._changed(life.book.revoke(indexes, generations))
 
     def withdraw(self, incarnation: str, indexes: Sequence[int]) -> list[int]:

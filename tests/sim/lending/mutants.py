@@ -27,6 +27,19 @@ def free_before_keys_are_dead() -> Iterator[None]:
         yield
 
 
+@mutant("revoke_partly")
+def partly_counts_as_all() -> Iterator[None]:
+    """A lender that ended some keys is taken to have ended all that it was told to."""
+    plain = BufferSettler._revoke
+
+    def revoke(self: Any, items: Any) -> set[int]:
+        plain(self, items)
+        return {item.index for item in items}
+
+    with mock.patch.object(BufferSettler, "_revoke", revoke):
+        yield
+
+
 @mutant()
 def memory_stays_dirty() -> Iterator[None]:
     """A lender keeps what a borrower wrote for the next one."""

@@ -29,6 +29,7 @@ def test_no_history_violates_anything(first: int) -> None:
     assert acknowledged > CHUNK
     assert len(faults) > len(KINDS) / 2
     assert faults["zombie slept"]
+    assert faults["keys ended in part"]
 
 
 @pytest.mark.parametrize("seed", [3371, 3563])

@@ -177,6 +177,11 @@ class LendingWorld:
             host.life.frozen_until = self._rack.scheduler.now + seconds
             self._rack.scheduler.faults["lender frozen"] += 1
 
+    def end_keys_partly(self, host: "SimHost", seconds: float) -> None:
+        """Have the lender's process end only some of the keys that it is told to end."""
+        if host.life is not None:
+            host.life.partly_until = self._rack.scheduler.now + seconds
+
     def kill_lender(self, host: "SimHost") -> None:
         """Kill the lender's process: its memory is gone."""
         if host.life is not None:
@@ -186,9 +191,9 @@ class LendingWorld:
     # The end
 
     def stop_faults(self) -> None:
-        """Thaw what is frozen."""
+        """Thaw what is frozen, and have lenders end all keys that they are told to end."""
         for life in self.lives():
-            life.frozen_until = 0.0
+            life.frozen_until = life.partly_until = 0.0
 
     def drain(self) -> None:
         """Have everybody give everything back, and lenders take everything back."""
