@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc docs
+.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -57,12 +57,16 @@ tempest: ## Run our Tempest plugin and stock tests of compute on the running rac
 test: $(if $(filter unit,$(TIER)),setup,hardware) ## Run all tests, side by side (WORKERS), or some (TIER: unit, tree, db, functional, robustness, rack, hardware; PYTEST_ARGS)
 	@WORKERS=$(WORKERS) $(PYTHON) -m $(if $(TIER)$(PYTEST_ARGS),pytest -n $(WORKERS) $(if $(TIER),-m $(TIER)) $(PYTEST_ARGS),tests.ci)
 
-night: hardware ## Explore: tests of the night too, with new seeds and more cycles, then the freezer over all that kill and pause
+night: hardware ## Explore: tests of the night too, with new seeds and more cycles, then the freezer over all that kill and pause, then the planted faults
 	@NIGHT=1 PONDSTACK_SEED=random $(PYTHON) -m pytest -n $(WORKERS) $(PYTEST_ARGS)
 	@$(MAKE) --no-print-directory stalls
+	@$(MAKE) --no-print-directory mutants
 
 stalls: hardware ## Run what kills, pauses and cuts off while all of it is frozen again and again (FREEZE, EVERY in seconds; ALL=1: all tests)
 	@$(PYTHON) -m tests.ci.freezer $(call option,freeze,FREEZE) $(call option,every,EVERY) -- $(PYTHON) -m $(if $(filter-out 0,$(ALL)),tests.ci,pytest -n $(WORKERS) -m faults $(PYTEST_ARGS))
+
+mutants: setup ## Plant faults in a copy of the tree, one at a time: a test must fail at each (FILES: files and folders, all by default; WORKERS)
+	@$(PYTHON) -m tests.mutants --workers $(WORKERS) $(FILES)
 
 docs: setup ## Build the documentation (doc/build/html); fails on a warning or a dead link
 	@$(PYTHON) -m sphinx -q -W --keep-going -n -b html doc/source doc/build/html

@@ -84,6 +84,28 @@ def test_a_full_queue_refuses_and_changes_nothing(mirror: Mirror) -> None:
     mirror.put(4, 1, content(4, 1))
 
 
+def test_a_flush_returns_when_what_waits_is_durable(mirror: Mirror) -> None:
+    mirror.put(0, 1, content(0, 1))
+    with pytest.raises(MirrorBusy):
+        mirror.flush(0)
+    mirror.turn()
+    mirror.flush(0)
+    assert mirror.version(0) == 1
+
+
+def test_a_flush_returns_when_what_is_being_written_is_durable(mirror: Mirror, disk: MemoryDisk) -> None:
+    """Its batch has begun, and no page waits besides."""
+    disk.failing = errno.EIO
+    mirror.put(0, 1, content(0, 1))
+    mirror.turn()
+    with pytest.raises(MirrorDegraded):
+        mirror.flush(0)
+    disk.failing = 0
+    mirror.turn()
+    mirror.flush(0)
+    assert mirror.version(0) == 1
+
+
 def test_a_writer_waits_for_room(disk: MemoryDisk) -> None:
     mirror = Mirror(disk, PAGES, MirrorLimits(queue_pages=1, batch_pages=1, patience_seconds=DEADLINE_SECONDS))
     mirror.put(0, 1, content(0, 1))

@@ -1,0 +1,1 @@
+"""Planted faults: what the unit tests are worth. See the page on tests in the contributor's documentation."""
