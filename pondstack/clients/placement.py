@@ -23,6 +23,10 @@ MICROVERSION = "1.36"
 T = TypeVar("T")
 
 
+class _InUse(Exception):
+    """Consumers hold something of a provider that was to be deleted."""
+
+
 class _Conflict(Exception):
     """Somebody changed the provider since it was read."""
 
@@ -93,6 +97,29 @@ class Placement:
                 self._put(f"/resource_providers/{uuid}/traits", body)
 
         self._again(change)
+
+    def members(self, aggregate: str) -> dict[str, str]:
+        """Return the names of the providers that are in an aggregate, by UUID."""
+        return self._names({"member_of": aggregate})
+
+    def with_trait(self, trait: str) -> dict[str, str]:
+        """Return the names of the providers that have a trait, by UUID."""
+        return self._names({"required": trait})
+
+    def _names(self, params: Mapping[str, str]) -> dict[str, str]:
+        found = self._get("/resource_providers", params=params)["resource_providers"]
+        return {str(item["uuid"]): str(item["name"]) for item in found}
+
+    def remove_provider(self, uuid: str) -> bool:
+        """Delete a provider with its inventories, traits and aggregates; False: consumers hold something of it.
+
+        One that is not there is as good as deleted.
+        """
+        try:
+            self._call("DELETE", f"/resource_providers/{uuid}", allowed=(404,))
+        except _InUse:
+            return False
+        return True
 
     def change_aggregates(self, uuid: str, decide: Callable[[set[str]], set[str]]) -> bool:
         """Set a provider's aggregates to what `decide` makes of the present ones; returns whether that was a change."""
@@ -202,6 +229,8 @@ class Placement:
             return None
         if answer.status_code == 409 and "placement.concurrent_update" in answer.text:
             raise _Conflict(f"{method} {path} met a newer generation")
+        if answer.status_code == 409 and method == "DELETE":
+            raise _InUse(answer.text[:300])
         if answer.status_code >= 400:
             raise Unavailable(f"Placement refused {method} {path}: {answer.status_code} {answer.text[:300]}")
         return dict(answer.json()) if answer.content else None

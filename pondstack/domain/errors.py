@@ -11,6 +11,7 @@ PondError
 │   ├── OperationMismatch   pondstack.operation_mismatch
 │   ├── StaleEpoch          pondstack.stale_epoch
 │   ├── InUse               pondstack.in_use
+│   ├── NotEmpty            pondstack.not_empty
 │   └── PermissionHeld      pondstack.permission_held
 ├── PoolShortage            pondstack.pool_shortage
 │   └── PoolFragmented      pondstack.pool_fragmented
@@ -98,6 +99,12 @@ class InUse(Conflict):
     """The slices are mapped by a running guest."""
 
     code = "pondstack.in_use"
+
+
+class NotEmpty(Conflict):
+    """A host or a pool cannot be removed: something is still there."""
+
+    code = "pondstack.not_empty"
 
 
 class PermissionHeld(Conflict):

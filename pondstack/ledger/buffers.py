@@ -80,6 +80,8 @@ class Buffers:
                 return Delegated(0, 0)
             if offsets_mib:
                 usable_host(self._store, tx, lender.host)
+            elif known is None and self._store.hosts.get(tx, lender.host) is None:
+                return Delegated(0, 0)  # the last word of a host that was removed
             mine = buffers.of_lender(tx, lender.host)
             there = {item.index: item for item in mine if item.incarnation == lender.incarnation}
             gone = [item for item in mine if there.get(item.index) != item or item.index not in offsets_mib]

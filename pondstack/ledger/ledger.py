@@ -9,6 +9,7 @@ from pondstack.ledger.buffers import Buffers
 from pondstack.ledger.failures import Failures
 from pondstack.ledger.hosts import Hosts
 from pondstack.ledger.pools import Pools
+from pondstack.ledger.removal import Removal
 from pondstack.ledger.slices import Slices
 from pondstack.ledger.store import Store, Transaction
 from pondstack.ledger.transactions import Database, Transactions
@@ -43,6 +44,7 @@ class Ledger:
         self.hosts = Hosts(transactions, down_seconds)
         self.buffers = Buffers(transactions, down_seconds)
         self.failures = Failures(transactions, self.buffers, down_seconds)
+        self.removal = Removal(transactions, down_seconds)
 
     def renew(self) -> None:
         """Show that this writer lives, and notice when it no longer leads; raises NotLeader."""

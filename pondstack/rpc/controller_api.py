@@ -23,6 +23,9 @@ TELEMETRY_VERSION = "1.1"
 LENDING_VERSION = "1.2"
 """The version that delegate(), reclaim() and release_buffers() came with."""
 
+REMOVAL_VERSION = "1.5"
+"""The version that remove_host() and remove_pool() came with."""
+
 
 class ControllerAPI:
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
@@ -237,6 +240,20 @@ class ControllerAPI:
         """Let a fenced host take part again; raises NotFound, and Conflict until it reports that it holds nothing."""
         answer: dict[str, Any] = self._call("unfence_host", name=name, operation_id=operation_id or str(uuid4()))
         return answer
+
+    def remove_host(self, *, name: str, operation_id: str | None = None) -> None:
+        """Forget a host; a report of its agent makes it a new one. Raises NotFound, NotEmpty with what is left."""
+        self._remove("remove_host", name=name, operation_id=operation_id or str(uuid4()))
+
+    def remove_pool(self, *, uuid: str, operation_id: str | None = None) -> None:
+        """Forget a pool whose device is gone for good; raises NotFound, NotEmpty with what is left."""
+        self._remove("remove_pool", uuid=uuid, operation_id=operation_id or str(uuid4()))
+
+    def _remove(self, method: str, **arguments: Any) -> None:
+        def attempt(seconds: float) -> Any:
+            return self._leader.prepare(timeout=seconds, version=REMOVAL_VERSION).call({}, method, **arguments)
+
+        self._retrying.call(attempt, self._timeout)
 
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and device now; with `repair` also mend what can be explained.

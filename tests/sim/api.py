@@ -38,6 +38,8 @@ class SimControllerAPI(ControllerAPI):
     def _lent(self, method: str, **arguments: Any) -> Any:
         return self._call_retrying(self._leader, method, None, arguments)
 
+    _remove = _lent
+
 
 class SimNodeAPI(NodeAPI):
     """A controller's way to itself."""

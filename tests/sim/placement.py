@@ -91,6 +91,24 @@ class Placement:
                 return True
         raise Unavailable("Placement: somebody else keeps changing it")
 
+    def members(self, aggregate: str) -> dict[str, str]:
+        """Return the names of the providers that are in an aggregate, by UUID."""
+        self._answer()
+        return {uuid: item.name for uuid, item in self.providers.items() if aggregate in item.aggregates}
+
+    def with_trait(self, trait: str) -> dict[str, str]:
+        """Return the names of the providers that have a trait, by UUID."""
+        self._answer()
+        return {uuid: item.name for uuid, item in self.providers.items() if trait in item.traits}
+
+    def remove_provider(self, uuid: str) -> bool:
+        """Delete a provider; False: consumers hold something of it."""
+        self._answer()
+        if uuid in self.providers and self.providers[uuid].claims:
+            return False
+        self.providers.pop(uuid, None)
+        return True
+
     def inventory(self, uuid: str, resource_class: str) -> Inventory | None:
         """Return one inventory record."""
         assert resource_class == RESOURCE_CLASS

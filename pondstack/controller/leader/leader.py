@@ -18,12 +18,14 @@ from oslo_log import log
 from pondstack.controller.gate import Gate
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
+from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.controller.pool.capacity import PoolClaims
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
+from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.sanitizer import Sanitizer
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.claims import read_claims
@@ -74,6 +76,7 @@ class Leader:
         self._agents = self._make_agents(conf.controller.agent_timeout_seconds)
 
         self._inventory = self._make_inventory()
+        self._remover = Remover(self.ledger, self.reader.rack, self.devices, resources.placement, self._inventory)
         self._failures = FailureNotifier(self.ledger, resources.notify_failed)
         self._sanitizer = self._make_sanitizer()
         self._settler = self._make_settler()
@@ -82,7 +85,7 @@ class Leader:
 
         intake = ReportIntake(self.ledger, sanitize=self._sanitizer.wake, publish=self._publish)
         self.reconciler = self._make_reconciler(intake)
-        self._endpoints = [self._make_endpoint(intake), self._make_lending_endpoint()]
+        self._endpoints = [self._make_endpoint(intake), self._make_lending_endpoint(), self._make_removal_endpoint()]
 
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -119,7 +122,7 @@ class Leader:
         inventory = self._inventory
         if inventory is None:
             return None
-        return WakeableWorker("inventory", lambda: inventory.write(self.reader.rack()))
+        return WakeableWorker("inventory", lambda: inventory.refresh(self.reader.rack))
 
     def _make_sanitizer(self) -> WakeableWorker:
         sanitizer = Sanitizer(self.ledger, self.reader, self.devices, self._publish, lambda: self._sanitizer.stopping)
@@ -148,6 +151,7 @@ class Leader:
             limits=self._limits,
             executor=self._executor,
             settled=self._settled,
+            remover=self._remover,
             notify=self._failures.wake,
         )
 
@@ -184,6 +188,9 @@ class Leader:
             agents=self._agents,
             gate=self.gate,
         )
+
+    def _make_removal_endpoint(self) -> RemovalEndpoint:
+        return RemovalEndpoint(remover=self._remover, publish=self._publish, gate=self.gate)
 
     def _claims(self, view: RackView) -> PoolClaims:
         placement = self._resources.placement

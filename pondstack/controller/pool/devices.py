@@ -76,6 +76,7 @@ class DeviceRegistry:
     ) -> None:
         self._ledger = ledger
         self._waiting = {spec: load(spec) for spec in specs}
+        self._names = {spec.name for spec in self._waiting}
         self._devices: dict[str, PoolDevice] = {}
         self._about: dict[str, PoolAbout] = {}
         self._clock = clock
@@ -93,6 +94,10 @@ class DeviceRegistry:
         """Return the description of a pool; raises DeviceFailed when it has no device."""
         self.get(uuid)
         return self._about[uuid]
+
+    def has(self, uuid: str, name: str) -> bool:
+        """Return whether a pool's device is configured here, by its serial number or by its name if it is silent."""
+        return uuid in self._devices or name in self._names
 
     def uuids(self) -> tuple[str, ...]:
         """Return the pools whose devices are registered."""

@@ -6,7 +6,8 @@ controller noticing.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from uuid import UUID, uuid5
 
 from oslo_log import log
@@ -21,10 +22,13 @@ from pondstack.ledger.ledger import Ledger
 
 LOG = log.getLogger(__name__)
 
+PROVIDER_PREFIX = "pondstack-"
+"""Begins the names of the providers that the service makes."""
+
 
 def provider_name(pool_name: str) -> str:
     """Return the name of a pool's provider."""
-    return f"pondstack-{pool_name}"
+    return f"{PROVIDER_PREFIX}{pool_name}"
 
 
 def aggregate_uuid(pool_uuid: str) -> str:
@@ -86,7 +90,12 @@ class InventorySync:
 
     def write(self, view: RackView) -> list[str]:
         """Make Placement agree with the ledger; returns the pools whose inventory changed. Raises Unavailable."""
+        return self.refresh(lambda: view)
+
+    def refresh(self, read: Callable[[], RackView]) -> list[str]:
+        """Do as write() with the view that `read` returns, which is none of before a removal that goes on now."""
         with self._lock:
+            view = read()
             try:
                 changed = [uuid for uuid in view.pools if self._write_pool(view, uuid)]
                 for host, report in view.hosts.items():
@@ -97,6 +106,19 @@ class InventorySync:
                 self._forget()
                 raise
             return changed
+
+    @contextmanager
+    def removal(self) -> Iterator[None]:
+        """Keep writes out while a host or a pool is removed from Placement and then from the ledger.
+
+        When it is not, the next write restores what it was to Placement.
+        """
+        with self._lock:
+            try:
+                yield
+            finally:
+                # A host or a pool that comes back under the same name is a new one.
+                self._forget()
 
     def differences(self, view: RackView) -> Mapping[str, str]:
         """Return, by pool, how Placement's inventory differs from what it should be; writes nothing."""

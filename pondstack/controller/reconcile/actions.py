@@ -149,3 +149,34 @@ class Regrant(Action):
 
     def __str__(self) -> str:
         return "grant it again"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveHost(Action):
+    """Forget a host that is gone, unless something of it is left."""
+
+    host: str
+
+    def __str__(self) -> str:
+        return f"remove {self.host}"
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveAggregate(Action):
+    """Take a provider of Placement out of an aggregate of ours."""
+
+    provider: str
+    aggregate: str
+
+    def __str__(self) -> str:
+        return "take it out of the aggregate"
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveProvider(Action):
+    """Delete a provider of Placement that no pool is behind."""
+
+    provider: str
+
+    def __str__(self) -> str:
+        return "delete the provider"

@@ -8,6 +8,7 @@ import oslo_messaging
 from oslo_log import log
 
 from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.controller.pool.remover import Remover
 from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.actions import Action
 from pondstack.controller.reconcile.findings import Finding
@@ -31,11 +32,17 @@ KNOWN = (
     | actions.QuarantineSlices
     | actions.AuditSlices
     | actions.Regrant
+    | actions.RemoveHost
+    | actions.LeaveAggregate
+    | actions.RemoveProvider
 )
 
 
 class Applier:
-    """Carries findings' actions out. `notify` wakes the notifier of guests whose memory failed."""
+    """Carries findings' actions out.
+
+    `remover` removes what was left behind; `notify` wakes the notifier of guests whose memory failed.
+    """
 
     def __init__(
         self,
@@ -43,12 +50,14 @@ class Applier:
         reader: SqlReader,
         devices: DeviceRegistry,
         agents: AgentAPI,
+        remover: Remover,
         notify: Callable[[], object] = lambda: None,
     ) -> None:
         self._ledger = ledger
         self._reader = reader
         self._devices = devices
         self._agents = agents
+        self._remover = remover
         self._notify = notify
 
     def apply(self, finding: Finding) -> str:
@@ -103,6 +112,13 @@ class Applier:
                 return ledger.slices.audit(pool_uuid, indexes, reason) > 0
             case actions.Regrant(allocation_uuid):
                 return self._regrant(allocation_uuid)
+            case actions.RemoveHost(host):
+                self._remover.remove_host(host, str(uuid4()))
+                return True
+            case actions.LeaveAggregate(provider, aggregate):
+                return self._remover.leave(provider, [aggregate])
+            case actions.RemoveProvider(provider):
+                return self._remover.remove_provider(provider)
             case _:
                 assert_never(known)
 

@@ -13,11 +13,13 @@ from oslo_log import log
 from pondstack.clients.placement import Placement
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
+from pondstack.controller.pool.remover import Remover
 from pondstack.controller.reconcile.actions import Offline
 from pondstack.controller.reconcile.applier import Applier
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.intake import ReportIntake
+from pondstack.controller.reconcile.leftovers import find_leftovers
 from pondstack.controller.reconcile.observation import Claims, Limits, Observation
 from pondstack.controller.reconcile.rules.failures import fence_rules
 from pondstack.controller.reconcile.rules.rules import decide
@@ -48,6 +50,7 @@ class Reconciler:
         limits: Callable[[], Limits],
         executor: Executor,
         settled: Callable[[], None],
+        remover: Remover,
         notify: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -62,7 +65,7 @@ class Reconciler:
         self._executor = executor
         self._settled = settled
         self._clock = clock
-        self._applier = Applier(ledger, reader, devices, agents, notify)
+        self._applier = Applier(ledger, reader, devices, agents, remover, notify)
         self._lock = threading.Lock()
         self._placement_trouble = ""
 
@@ -233,7 +236,7 @@ class Reconciler:
         return outcomes
 
     def _placement_findings(self) -> Iterable[Finding]:
-        """Return whether Placement could be asked, and where its inventory differs."""
+        """Return whether Placement could be asked, where its inventory differs, and what is left of what is gone."""
         if self._placement is None:
             detail = "[placement] enabled is off: claims are not checked, no inventory is kept"
             yield Finding("placement_disabled", Severity.INFO, "placement", detail)
@@ -242,6 +245,7 @@ class Reconciler:
         elif self._inventory is not None:
             for uuid, detail in self._inventory.differences(self._reader.rack()).items():
                 yield Finding("inventory_differs", Severity.WARNING, f"pool {uuid}", detail)
+            yield from find_leftovers(self._placement, Observation(self._reader.rack(), limits=self._limits()))
 
 
 def _if_answered(finding: Finding, answered: set[str]) -> Finding:

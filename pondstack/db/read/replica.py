@@ -65,7 +65,7 @@ def follow(session: Session, last: Replica) -> Replica:
     return Replica(
         replace(
             rest,
-            slices=tuple(slices[key] for key in sorted(slices)),
+            slices=tuple(slices[key] for key in sorted(slices) if key[0] in rest.pools),
             allocations={uuid: aged for uuid, aged in allocations.items() if uuid in held},
         ),
         rows[-1].sequence if rows else last.sequence,

@@ -26,12 +26,17 @@ def lender(session: Session, host: str) -> Lender | None:
 
 
 def put_lender(session: Session, item: Lender) -> None:
-    """Add a lender, or write down what it is now. It stays for ever: its `sequence` tells what is late."""
+    """Add a lender, or write down what it is now. It stays until its host is removed: `sequence` tells what is late."""
     values = {name: value for name, value in asdict(item).items() if name != "host"}
     if session.execute(select(LenderRow.host).where(LenderRow.host == item.host)).scalar_one_or_none() is None:
         session.execute(insert(table(LenderRow)).values(host=item.host, created_at=now_seconds(), **values))
     else:
         session.execute(update(table(LenderRow)).where(table(LenderRow).c.host == item.host).values(**values))
+
+
+def remove_lender(session: Session, host: str) -> None:
+    """Delete a lender; it has no buffers."""
+    session.execute(delete(table(LenderRow)).where(LenderRow.host == host))
 
 
 def add(session: Session, items: Sequence[Buffer]) -> None:

@@ -70,3 +70,9 @@ def unfence(session: Session, name: str) -> None:
     """Note that a host is fenced no more."""
     rows = table(HostRow)
     change(session, name, {"fenced_at": None, "fenced_reason": "", "generation": rows.c.generation + 1})
+
+
+def remove(session: Session, name: str) -> None:
+    """Delete a host, and what it reached."""
+    session.execute(delete(table(HostPoolRow)).where(HostPoolRow.host == name))
+    session.execute(delete(table(HostRow)).where(HostRow.name == name))

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import and_, insert, select, update
+from sqlalchemy import and_, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
-from pondstack.db.models import HostPoolRow, HostRow, PoolRow, table
+from pondstack.db.models import HostPoolRow, HostRow, PoolRow, SliceRow, table
 from pondstack.db.store import hosts
 from pondstack.domain.model import PoolState
 from pondstack.ledger.store import PoolEntry, Reach
@@ -64,6 +64,13 @@ def reach(session: Session, uuid: str, host: str) -> Reach:
         return Reach(None, None, False)
     pool, row, silent_seconds, link = found
     return Reach(_entry(pool), None if row is None else hosts.entry(row, silent_seconds), link is not None)
+
+
+def remove(session: Session, uuid: str) -> None:
+    """Delete a pool with its slices, and who reached it."""
+    session.execute(delete(table(HostPoolRow)).where(HostPoolRow.pool_uuid == uuid))
+    session.execute(delete(table(SliceRow)).where(SliceRow.pool_uuid == uuid))
+    session.execute(delete(table(PoolRow)).where(PoolRow.uuid == uuid))
 
 
 def _entry(row: PoolRow) -> PoolEntry:

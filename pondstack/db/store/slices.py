@@ -68,6 +68,12 @@ def of_host(session: Session, host: str) -> list[Slice]:
     return [to_domain(row) for row in session.execute(query).scalars()]
 
 
+def of_pool(session: Session, pool_uuid: str) -> list[Slice]:
+    """Return all slices of a pool."""
+    query = select(SliceRow).where(SliceRow.pool_uuid == pool_uuid).order_by(SliceRow.index)
+    return [to_domain(row) for row in session.execute(query).scalars()]
+
+
 def free_indexes(session: Session, pool_uuid: str) -> list[int]:
     """Return the indexes of the free slices of a pool."""
     query = select(SliceRow.index).where(SliceRow.pool_uuid == pool_uuid, SliceRow.state == SliceState.FREE)

@@ -18,6 +18,7 @@ from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
+from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.sanitizer import Sanitizer
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.intake import ReportIntake
@@ -230,6 +231,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
     )
     publish = partial(rack.published.append, "endpoint")
     rack.intake = ReportIntake(ledger, sanitize=lambda: None, publish=publish)
+    rack.remover = Remover(ledger, reader.rack, devices, placement, rack.sync)
     rack.reconciler = Reconciler(
         ledger=ledger,
         reader=reader,
@@ -241,6 +243,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         limits=lambda: rack.limits,
         executor=futurist.SynchronousExecutor(),
         settled=lambda: None,
+        remover=rack.remover,
         notify=rack.notifier.wake,
     )
     rack.endpoint = LeaderEndpoint(

@@ -1,0 +1,80 @@
+"""What the ledger forgets: hosts and pools that nobody needs any more, each at once and when nothing is left of it.
+
+A host that reports again after its removal is a new one.
+"""
+
+from typing import Any
+
+from pondstack.domain import remains
+from pondstack.domain.errors import NotFound
+from pondstack.ledger.hosts import known_host
+from pondstack.ledger.moves import MOVES
+from pondstack.ledger.store import PoolEntry, Transaction
+from pondstack.ledger.transactions import Transactions
+
+REMOVE_HOST, REMOVE_POOL = "remove_host", "remove_pool"
+
+
+class Removal:
+    """Removes hosts and pools. `down_seconds`: silence after which a host's agent counts as gone."""
+
+    def __init__(self, transactions: Transactions, down_seconds: float) -> None:
+        self._transactions = transactions
+        self._store = transactions.store
+        self._down = down_seconds
+
+    def was_done(self, operation_id: str) -> bool:
+        """Return whether a removal of this operation id took effect: a client that lost its answer asks again."""
+        kinds = (REMOVE_HOST, REMOVE_POOL)
+        return self._transactions.read(
+            lambda tx: any(self._store.journal.recall(tx, operation_id, kind) for kind in kinds)
+        )
+
+    def check_host(self, name: str) -> None:
+        """Raise NotFound, or NotEmpty with the list of what is left of a host; change nothing."""
+        self._transactions.read(lambda tx: self._refuse_host(tx, name))
+
+    def remove_host(self, name: str, operation_id: str) -> None:
+        """Forget a host, with what it reported, reached and was as a lender. Raises as check_host."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            self._refuse_host(tx, name)
+            self._store.buffers.remove_lender(tx, name)
+            self._store.hosts.remove(tx, name)
+            return {"name": name, MOVES: []}
+
+        self._transactions.once(operation_id, REMOVE_HOST, {"name": name}, work)
+
+    def check_pool(self, uuid: str) -> None:
+        """Raise NotFound, or NotEmpty with the list of what is left of a pool; change nothing."""
+        self._transactions.read(lambda tx: self._refuse_pool(tx, uuid))
+
+    def remove_pool(self, uuid: str, operation_id: str) -> None:
+        """Forget a pool with all its slices. Raises as check_pool."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            pool = self._refuse_pool(tx, uuid)
+            self._store.pools.remove(tx, uuid)
+            return {"uuid": uuid, "name": pool.name, "slices_total": pool.slices_total, MOVES: []}
+
+        self._transactions.once(operation_id, REMOVE_POOL, {"uuid": uuid}, work)
+
+    def _refuse_host(self, tx: Transaction, name: str) -> None:
+        known, buffers = known_host(self._store, tx, name), self._store.buffers
+        left = remains.of_host(
+            self._store.slices.of_host(tx, name),
+            buffers.of_lender(tx, name),
+            buffers.of_borrower(tx, name),
+            [item for item in buffers.everything(tx) if item.promised_to == name],
+        )
+        if known.silent_seconds <= self._down:
+            # It would be back with its next report.
+            left.append(f"its agent, which reported {known.silent_seconds:.1f} s ago: stop it")
+        remains.refuse(f"host {name}", left)
+
+    def _refuse_pool(self, tx: Transaction, uuid: str) -> PoolEntry:
+        known = self._store.pools.get(tx, uuid)
+        if known is None:
+            raise NotFound(f"there is no pool {uuid}; list the pools")
+        remains.refuse(f"pool {known.name}", remains.of_pool(self._store.slices.of_pool(tx, uuid)))
+        return known
