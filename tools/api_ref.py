@@ -108,9 +108,11 @@ def section(method: str, path: str, route: Route) -> str:
         lines += ["| parameter | in | type | what |", "|---|---|---|---|"]
         lines += [f"| `{name}` | {place} | {kind or 'string'} | {text} |" for name, place, kind, text in rows]
         lines.append("")
-    lines += ["| field of the answer | type | what |", "|---|---|---|"]
-    lines += [f"| `{name}` | {kind} | {text} |" for name, kind, text in fields(route.response)]
-    lines += ["", f"Errors: {errors(route, bool(names))}.", ""]
+    if route.response:
+        lines += ["| field of the answer | type | what |", "|---|---|---|"]
+        lines += [f"| `{name}` | {kind} | {text} |" for name, kind, text in fields(route.response)]
+        lines.append("")
+    lines += [f"Errors: {errors(route, bool(names))}.", ""]
     lines += samples(route)
     return "\n".join(lines)
 
@@ -178,7 +180,7 @@ def live_samples() -> dict[str, Any]:
     found: dict[str, Any] = {}
     for method, path, route in routes():
         name = route.handler.__name__
-        if path == "/openapi.json":
+        if path == "/openapi.json" or not route.response:
             continue
         with TemporaryDirectory() as folder:
             api = ApiFixture(Path(folder))

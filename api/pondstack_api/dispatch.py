@@ -84,8 +84,10 @@ def _require_version(req: webob.Request, route: Route, version: tuple[int, int])
 
 
 def _render(reply: Reply, status: int) -> webob.Response:
-    response = webob.Response(status=status, content_type="application/json", charset=None)
-    response.body = json.dumps(reply.body).encode()
+    response = webob.Response(status=status)
+    if reply.body is not None:
+        response = webob.Response(status=status, content_type="application/json", charset=None)
+        response.body = json.dumps(reply.body).encode()
     response.headers.update(reply.headers)
     response.cache_control.no_cache = True
     return response

@@ -10,6 +10,7 @@ VERSIONS: dict[str, str] = {
     "1.4": "how the kernel of a host tiers between local and pool memory",
     "1.5": "memory that hosts lend: lenders and their buffers; have a host lend, or take back",
     "1.6": "the cause of a quarantine, of slices and buffers",
+    "1.7": "hosts and pools can be removed",
 }
 
 MINIMUM = next(iter(VERSIONS))

@@ -65,7 +65,7 @@ def _operation(path: str, route: Route) -> dict[str, Any]:
         "responses": {
             str(route.status): {
                 "description": HTTPStatus(route.status).phrase,
-                "content": {"application/json": {"schema": route.response}},
+                **({"content": {"application/json": {"schema": route.response}}} if route.response else {}),
             },
             "default": _ERROR,
         },

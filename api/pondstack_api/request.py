@@ -25,7 +25,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer of a handler; `body` is made of JSON types."""
+    """The answer of a handler; `body` is made of JSON types, None for an answer without one (204)."""
 
-    body: dict[str, Any]
+    body: dict[str, Any] | None
     headers: Mapping[str, str] = field(default_factory=dict)

@@ -29,7 +29,18 @@ ROUTES: dict[str, dict[str, Route]] = {
             pool.list_pools, "List pools", policies.pool.LIST, schemas.pool.POOLS, query=schemas.pool.LIST_QUERY
         )
     },
-    "/pools/{pool}": {"GET": Route(pool.show_pool, "Show a pool", policies.pool.SHOW, schemas.pool.POOL)},
+    "/pools/{pool}": {
+        "GET": Route(pool.show_pool, "Show a pool", policies.pool.SHOW, schemas.pool.POOL),
+        "DELETE": Route(
+            pool.remove_pool,
+            "Remove a pool",
+            policies.pool.DELETE,
+            schemas.base.NOTHING,
+            status=204,
+            since=(1, 7),
+            errors=(409,),
+        ),
+    },
     "/pools/{pool}/slices": {
         "GET": Route(
             slice.list_slices,
@@ -55,6 +66,15 @@ ROUTES: dict[str, dict[str, Route]] = {
             policies.host.UPDATE,
             schemas.host.HOST,
             body=schemas.host.UPDATE,
+        ),
+        "DELETE": Route(
+            host.remove_host,
+            "Remove a host",
+            policies.host.DELETE,
+            schemas.base.NOTHING,
+            status=204,
+            since=(1, 7),
+            errors=(409,),
         ),
     },
     "/hosts/{name}/fence": {

@@ -21,7 +21,10 @@ def _load():
 
 api_ref = _load()
 ROUTE_LIST = [
-    (path, route) for path, methods in ROUTES.items() for route in methods.values() if path != "/openapi.json"
+    (path, route)
+    for path, methods in ROUTES.items()
+    for route in methods.values()
+    if path != "/openapi.json" and route.response
 ]
 
 

@@ -12,6 +12,8 @@ from .conftest import error_of
 
 WRITES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
+    ("DELETE", "/hosts/{name}"): None,
+    ("DELETE", "/pools/{pool}"): None,
     ("POST", "/hosts/{name}/fence"): {"reason": "it burns"},
     ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/hosts/{name}/delegate"): {"mib": 512},
@@ -39,10 +41,10 @@ def test_the_table_has_every_write():
 )
 def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, method, path):
     api.controller.error = error
-    response = call(method, path.format(name="host-1"), json=WRITES[method, path])
+    response = call(method, path.format(name="host-1", pool="pool0"), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
-    assert response.headers["openstack-api-version"] == "memory 1.6"
+    assert response.headers["openstack-api-version"] == "memory 1.7"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
 
 

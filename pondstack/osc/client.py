@@ -17,6 +17,7 @@ class ApiError(exceptions.CommandError):
         super().__init__(f"{detail} (HTTP {status}, {code}, request {request_id or 'unknown'})")
         self.status = status
         self.code = code
+        self.detail = detail
 
 
 class MemoryClient:
@@ -46,6 +47,10 @@ class MemoryClient:
         """Have something done."""
         return self._call("POST", path, json=body)
 
+    def delete(self, *path: str) -> None:
+        """Remove one object."""
+        self._send("DELETE", path)
+
     def list(self, *path: str, limit: int | None = None, **query: Any) -> Iterator[Document]:
         """Read a list, page after page, at most `limit` objects; the last part of the path names the collection."""
         params = _given({**query, "limit": limit})
@@ -63,12 +68,15 @@ class MemoryClient:
                 params["limit"] = str(left)
 
     def _call(self, method: str, path: tuple[str, ...], **arguments: Any) -> Document:
+        document: Document = self._send(method, path, **arguments).json()
+        return document
+
+    def _send(self, method: str, path: tuple[str, ...], **arguments: Any) -> Any:
         url = "/" + "/".join(quote(part, safe="") for part in path)
         response = self._adapter.request(url, method, **arguments)
         if response.status_code >= 400:
             raise _error(response)
-        document: Document = response.json()
-        return document
+        return response
 
 
 def _given(query: Mapping[str, Any]) -> dict[str, Any]:

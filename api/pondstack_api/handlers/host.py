@@ -65,6 +65,13 @@ def update_host(request: Request) -> Reply:
     return _shown(request)
 
 
+def remove_host(request: Request) -> Reply:
+    """Remove a host that is gone for good; refused, with the list of what is left, while anything of it is there."""
+    request.services.reader.host(request.args["name"])
+    request.services.controller.remove_host(name=request.args["name"])
+    return Reply(None)
+
+
 def fence_host(request: Request) -> Reply:
     """Take the pool memory from a host that is dead: `pool_mib` is what its devices have not confirmed yet."""
     name, wanted = request.args["name"], request.body

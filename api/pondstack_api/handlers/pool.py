@@ -37,3 +37,10 @@ def list_pools(request: Request) -> Reply:
 def show_pool(request: Request) -> Reply:
     """Show a pool, found by uuid or name."""
     return Reply(body(request.services.reader.pool(request.args["pool"])))
+
+
+def remove_pool(request: Request) -> Reply:
+    """Remove a pool whose device is gone for good; refused, with the list of what is left, while guests have of it."""
+    uuid = request.services.reader.pool(request.args["pool"]).uuid
+    request.services.controller.remove_pool(uuid=uuid)
+    return Reply(None)

@@ -8,6 +8,7 @@ UPDATE = "memory:hosts:update"
 FENCE = "memory:hosts:fence"
 UNFENCE = "memory:hosts:unfence"
 DELEGATE = "memory:hosts:delegate"
+DELETE = "memory:hosts:delete"
 RECLAIM = "memory:hosts:reclaim"
 
 RULES = [
@@ -16,6 +17,7 @@ RULES = [
     base.rule(UPDATE, base.ADMIN, "Enable or disable a host for new pool memory.", "PUT", "/hosts/{name}"),
     base.rule(FENCE, base.ADMIN, "Take the pool memory from a dead host.", "POST", "/hosts/{name}/fence"),
     base.rule(UNFENCE, base.ADMIN, "Let a fenced host take part again.", "POST", "/hosts/{name}/unfence"),
+    base.rule(DELETE, base.ADMIN, "Remove a host that is gone.", "DELETE", "/hosts/{name}"),
     base.rule(DELEGATE, base.ADMIN, "Have a host lend memory.", "POST", "/hosts/{name}/delegate"),
     base.rule(RECLAIM, base.ADMIN, "Have a host take back what it lends.", "POST", "/hosts/{name}/reclaim"),
 ]

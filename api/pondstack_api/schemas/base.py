@@ -78,5 +78,7 @@ def page(collection: str, item: Schema) -> Schema:
     return closed({collection: items, "links": LINKS}, optional=("links",))
 
 
+NOTHING: Schema = {}
+"""Of an answer without a body."""
 CREATED_AT = described(TIME, "when it was made (ISO 8601, UTC)")
 GENERATION = described(COUNT, "grows with each change; a change names the one that was read")

@@ -46,6 +46,10 @@ class ShowCommand(WithClient, command.ShowOne):
     """A command that shows one object."""
 
 
+class Command(WithClient, command.Command):
+    """A command that shows nothing when it succeeds."""
+
+
 def row(document: Mapping[str, Any], fields: Fields) -> tuple[Any, ...]:
     """Return an object as a row of `fields`; what the API left out is None."""
     return tuple(column(document.get(key)) if column else document.get(key) for key, column in fields.values())

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from osc_lib import exceptions
 
-from pondstack.osc.v1 import base, operation
+from pondstack.osc.v1 import base, operation, removal
 from pondstack.osc.v1.columns import Maybe, Names, Tiering
 
 _LIST: base.Fields = {
@@ -101,6 +101,28 @@ class UnfenceHost(_OneHost):
         return base.record(self.client.post("hosts", parsed_args.host, "unfence", body={}), _SHOW)
 
 
+class DeleteHost(base.Command):
+    """Remove a host that is gone for good; refused with the list of what is left while anything of it is there"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the host and --wait."""
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument("host", metavar="<host>", help="Name of the host (Nova's hypervisor hostname)")
+        removal.add_options(parser, "First give the host no new memory and have it take back what it lends")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Remove it, at once or as soon as it is empty."""
+        drain = removal.HostDrain(self.client, parsed_args.host) if parsed_args.wait else None
+        removal.remove(
+            self.client,
+            "hosts",
+            parsed_args.host,
+            timeout_seconds=removal.patience(parsed_args),
+            drain=drain or (lambda: None),
+        )
+
+
 class _AskHost(_OneHost):
     """Asks a host for something that goes on in the background."""
 
@@ -145,7 +167,7 @@ class DelegateHost(_AskHost):
 class ReclaimHost(_AskHost):
     """Have a host take back memory that it lends; its borrowers go on from their mirrors"""
 
-    verb = "reclaim"
+    verb = operation.RECLAIM
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Add the amount and the deadline."""

@@ -12,6 +12,8 @@ from pondstack.osc.v1 import base
 from pondstack.osc.v1.columns import Maybe, operation_text
 
 KINDS = ("active", "zombie")
+RECLAIM = "reclaim"
+"""The verb, in paths, by which a host takes back what it lends."""
 POLL_SECONDS = 0.5
 WAIT_SECONDS = 300
 """How long --wait follows an operation, unless --timeout says otherwise."""

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from pondstack.osc.v1 import base
+from pondstack.osc.v1 import base, removal
 from pondstack.osc.v1.columns import Counts, Names
 
 _LIST: base.Fields = {
@@ -44,3 +44,18 @@ class ShowPool(base.ShowCommand):
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return the fields."""
         return base.record(self.client.get("pools", parsed_args.pool), _SHOW)
+
+
+class DeletePool(base.Command):
+    """Remove a pool whose device is gone for good; refused with the list of what is left while guests have any of it"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the pool and --wait."""
+        parser: argparse.ArgumentParser = super().get_parser(prog_name)
+        parser.add_argument("pool", metavar="<pool>", help="Name or UUID of the pool")
+        removal.add_options(parser, "Wait until its slices have come back")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> None:
+        """Remove it, at once or as soon as it is empty."""
+        removal.remove(self.client, "pools", parsed_args.pool, timeout_seconds=removal.patience(parsed_args))

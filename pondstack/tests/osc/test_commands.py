@@ -310,3 +310,70 @@ def test_fence_and_unfence(api, json_of, openstack):
     report = {"host": "host-3", "sequence": 2, "epoch": 1, "version": "0", "pools": [], "attached": []}
     api.ledger.hosts.heartbeat(report)
     assert json_of("memory host unfence host-3")["fenced"] is False
+
+
+def test_host_delete_is_refused_with_the_list_of_what_is_left(openstack, api):
+    status, _, err = openstack("memory host delete host-1")
+    assert status == 1
+    assert "pondstack.not_empty" in err
+    assert "slices (1 assigning, 2 online)" in err
+    assert api.reader.host("host-1").enabled
+
+
+def test_host_delete_waits_until_nothing_is_left(openstack, api):
+    _empty(api, "host-3")
+    assert openstack("memory host delete host-3")[0] == 0
+    status, _, err = openstack("memory host show host-3")
+    assert (status, "pondstack.not_found" in err) == (1, True)
+    assert openstack("memory host delete host-3")[0] == 1
+
+
+def test_host_delete_wait_drains_first(openstack, api, monkeypatch):
+    removed, tries = api.controller.remove_host, []
+
+    def remove(**arguments):
+        tries.append(api.reader.host("host-2").enabled)
+        if len(tries) == 3:
+            _empty(api, "host-2")
+        removed(**arguments)
+
+    monkeypatch.setattr(api.controller, "remove_host", remove)
+    status, _, err = openstack("memory host delete host-2 --wait --timeout 60")
+    assert (status, tries) == (0, [False] * 3)
+    assert "this is still there" in err
+
+
+def test_host_delete_wait_gives_up_with_what_is_left(openstack, api):
+    status, _, err = openstack("memory host delete host-1 --wait --timeout 0.1")
+    assert status == 1
+    assert "not removed after 0.1 s" in err
+    assert "slices (" in err
+    host = api.reader.host("host-1")
+    assert (host.enabled, host.disabled_reason) == (False, "it is being removed")
+
+
+def test_pool_delete(openstack, api):
+    status, _, err = openstack("memory pool delete pool0")
+    assert status == 1
+    assert "5 slices (1 assigning, 3 online, 1 quarantined)" in err
+    assert openstack("memory pool delete pool0 --wait --timeout 0.1")[0] == 1
+    _free_slices(api)
+    assert openstack("memory pool delete pool0")[0] == 0
+    assert api.reader.pools() == []
+
+
+def _free_slices(api):
+    with api.database.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE slices SET state = 'free', host = NULL, allocation_uuid = NULL, cause = NULL"
+        )
+        connection.exec_driver_sql("DELETE FROM allocations")
+
+
+def _empty(api, name):
+    """Let a host end, with nothing left of it."""
+    _free_slices(api)
+    with api.database.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE buffers SET promised_to = NULL WHERE promised_to = ?", (name,))
+        connection.exec_driver_sql("DELETE FROM buffers WHERE lender = ? OR host = ?", (name, name))
+        connection.exec_driver_sql("UPDATE hosts SET last_heartbeat = 0 WHERE name = ?", (name,))
