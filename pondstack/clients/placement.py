@@ -121,14 +121,20 @@ class Placement:
             return False
         return True
 
-    def change_aggregates(self, uuid: str, decide: Callable[[set[str]], set[str]]) -> bool:
-        """Set a provider's aggregates to what `decide` makes of the present ones; returns whether that was a change."""
+    def change_aggregates(
+        self, uuid: str, decide: Callable[[set[str]], set[str]], *, still: Callable[[], object] = lambda: None
+    ) -> bool:
+        """Set a provider's aggregates to what `decide` makes of the present ones; returns whether that was a change.
+
+        `still`: as with set_inventory.
+        """
 
         def change() -> bool:
             present = self._get(f"/resource_providers/{uuid}/aggregates")
             wanted = decide(set(present["aggregates"]))
             if wanted == set(present["aggregates"]):
                 return False
+            still()
             generation = present["resource_provider_generation"]
             body = {"aggregates": sorted(wanted), "resource_provider_generation": generation}
             self._put(f"/resource_providers/{uuid}/aggregates", body)

@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, NotFound
 from pondstack.domain.model import PoolState, Slice
-from pondstack.ledger.moves import MOVES, describe
+from pondstack.domain.states import SliceEvent
+from pondstack.ledger.moves import DIRTY, MOVES, REMOVE_POOL, Moves, describe, move
 from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
 
@@ -30,8 +32,8 @@ class Pools:
     ) -> None:
         """Add a pool with all its slices free, or refresh name, driver and address of a known one; it is UP.
 
-        Of a device that grew the new slices are free. Raises Conflict: it shrank, changed its slice size, or the name
-        is taken.
+        Of a device that grew the new slices are free. Of one whose pool was removed, what was aside then is sanitised
+        first. Raises Conflict: it shrank, changed its slice size, or the name is taken.
         """
         values = {"name": name, "driver": driver, "address": dict(address), "slices_total": slices_total}
 
@@ -54,9 +56,25 @@ class Pools:
             new = range(known.slices_total if known else 0, slices_total)
             if new:
                 self._store.slices.add(tx, uuid, new)
-                self._transactions.note(tx, "register_pool", {"pool_uuid": uuid}, _brought_along(uuid, new))
+                moves = [_brought_along(uuid, new), *self._sanitize(tx, uuid, [] if known else self._dirty(tx, uuid))]
+                self._transactions.note(tx, "register_pool", {"pool_uuid": uuid}, {MOVES: moves})
 
         self._transactions.write(work)
+
+    def _dirty(self, tx: Transaction, uuid: str) -> list[int]:
+        """Return the slices that were aside when the pool was removed last; all, when its slices had another size."""
+        removed = [effect for effect in self._store.journal.of_kind(tx, REMOVE_POOL) if effect["uuid"] == uuid]
+        pool = self._store.pools.get(tx, uuid)
+        if not removed or pool is None or not removed[-1][DIRTY]:
+            return []
+        same = removed[-1]["slice_mib"] == pool.slice_mib
+        return [index for index in range(pool.slices_total) if not same or index in removed[-1][DIRTY]]
+
+    def _sanitize(self, tx: Transaction, uuid: str, indexes: list[int]) -> Moves:
+        items = self._store.slices.at(tx, uuid, indexes) if indexes else []
+        cause, events = Cause.SANITIZE_FAILED, (SliceEvent.QUARANTINE, SliceEvent.AUDIT)
+        why = {"cause": cause, "reason": cause.reason("its pool was removed before it was zeroed")}
+        return move(self._store.slices.swap, tx, items, *events, epoch=self._transactions.epoch, **why)
 
     def set_state(self, uuid: str, state: PoolState) -> bool:
         """Write down a pool's health; returns whether it changed. Raises NotFound."""
@@ -74,4 +92,4 @@ class Pools:
 
 
 def _brought_along(uuid: str, indexes: range) -> dict[str, Any]:
-    return {MOVES: [describe(None, Slice(uuid, 0), indexes)]}
+    return describe(None, Slice(uuid, 0), indexes)

@@ -7,12 +7,13 @@ from typing import Any
 
 from pondstack.domain import remains
 from pondstack.domain.errors import NotFound
+from pondstack.domain.states import SliceState
 from pondstack.ledger.hosts import known_host
-from pondstack.ledger.moves import MOVES
+from pondstack.ledger.moves import DIRTY, MOVES, REMOVE_POOL
 from pondstack.ledger.store import PoolEntry, Transaction
 from pondstack.ledger.transactions import Transactions
 
-REMOVE_HOST, REMOVE_POOL = "remove_host", "remove_pool"
+REMOVE_HOST = "remove_host"
 
 
 class Removal:
@@ -45,17 +46,22 @@ class Removal:
 
         self._transactions.once(operation_id, REMOVE_HOST, {"name": name}, work)
 
-    def check_pool(self, uuid: str) -> None:
-        """Raise NotFound, or NotEmpty with the list of what is left of a pool; change nothing."""
-        self._transactions.read(lambda tx: self._refuse_pool(tx, uuid))
+    def check_pool(self, uuid: str) -> str:
+        """Return a pool's name; raises NotFound, or NotEmpty with the list of what is left of it. Changes nothing."""
+        return self._transactions.read(lambda tx: self._refuse_pool(tx, uuid)).name
 
     def remove_pool(self, uuid: str, operation_id: str) -> None:
-        """Forget a pool with all its slices. Raises as check_pool."""
+        """Forget a pool with all its slices. Raises as check_pool.
+
+        The journal keeps for good which of them were aside and may hold what a guest wrote: if the device comes back,
+        they are sanitised before anybody gets them (pondstack.ledger.pools).
+        """
 
         def work(tx: Transaction) -> dict[str, Any]:
             pool = self._refuse_pool(tx, uuid)
+            aside = [item.index for item in self._store.slices.of_pool(tx, uuid) if item.state is not SliceState.FREE]
             self._store.pools.remove(tx, uuid)
-            return {"uuid": uuid, "name": pool.name, "slices_total": pool.slices_total, MOVES: []}
+            return {"uuid": uuid, "name": pool.name, "slice_mib": pool.slice_mib, DIRTY: aside, MOVES: []}
 
         self._transactions.once(operation_id, REMOVE_POOL, {"uuid": uuid}, work)
 

@@ -187,12 +187,50 @@ LEDGER = (
     Mutant(
         "newest_operation_pruned",
         "pondstack/db/store/journal.py",
-        "OperationRow.sequence < newest\n",
-        "OperationRow.sequence <= newest\n",
+        "OperationRow.sequence < newest,\n",
+        "OperationRow.sequence <= newest,\n",
         (
             "pondstack/tests/db/read/test_replica.py::test_the_newest_operation_is_never_pruned_away_from_a_follower[sqlite]",
         ),
         "followers of an idle journal lose their place",
+    ),
+    Mutant(
+        "removed_while_it_reports",
+        "pondstack/ledger/removal.py",
+        "if known.silent_seconds <= self._down:",
+        "if known.silent_seconds < 0:",
+        ("pondstack/tests/ledger/test_removal.py::test_a_host_whose_agent_reports_stays[sqlite]",),
+        "a host that lives is removed, and is back with its next report, enabled",
+    ),
+    Mutant(
+        "lender_survives_its_removal",
+        "pondstack/ledger/removal.py",
+        "            self._store.buffers.remove_lender(tx, name)\n",
+        "",
+        ("pondstack/tests/ledger/test_removal.py::test_a_host_that_comes_back_starts_clean[sqlite]",),
+        "a host that comes back under its name cannot lend: its first word counts as late",
+    ),
+    Mutant(
+        "removed_dirt_is_free",
+        "pondstack/ledger/pools.py",
+        "[] if known else self._dirty(tx, uuid)",
+        "[]",
+        (
+            "pondstack/tests/ledger/test_removal.py"
+            "::test_what_was_aside_when_a_pool_was_removed_is_zeroed_if_it_comes_back",
+        ),
+        "a device that comes back gives what a guest wrote to the next one",
+    ),
+    Mutant(
+        "removal_of_a_pool_is_pruned",
+        "pondstack/db/store/journal.py",
+        "            OperationRow.kind != REMOVE_POOL,\n",
+        "",
+        (
+            "pondstack/tests/ledger/test_removal.py"
+            "::test_what_was_aside_when_a_pool_was_removed_is_zeroed_if_it_comes_back",
+        ),
+        "the same, a week later",
     ),
 )
 
@@ -331,6 +369,30 @@ CONTROLLER = (
         "return True",
         (f"{_CONTROLLER}/reconcile/rules/test_rules.py::test_within_the_grace_nothing_happens",),
         "memory is taken offline the moment that Nova drops a claim",
+    ),
+    Mutant(
+        "novas_aggregates_removed",
+        "pondstack/controller/pool/remover.py",
+        "lambda present: present - ours",
+        "lambda present: present & set()",
+        (f"{_CONTROLLER}/pool/test_remover.py::test_a_host_leaves_our_aggregates_and_keeps_novas",),
+        "availability zones lose a host that we forget",
+    ),
+    Mutant(
+        "claimed_host_removed",
+        "pondstack/controller/pool/remover.py",
+        '_named("claims in Placement of instances", here & held)',
+        '_named("claims in Placement of instances", set())',
+        (f"{_CONTROLLER}/pool/test_remover.py::test_a_host_with_claims_of_instances_stays_as_it_is",),
+        "a host is removed under instances that are off",
+    ),
+    Mutant(
+        "aggregates_without_fence",
+        "pondstack/clients/placement.py",
+        "            still()\n            generation = present",
+        "            generation = present",
+        (f"{_CONTROLLER}/pool/test_remover.py::test_a_former_leader_does_not_join_a_host_that_was_removed",),
+        "a paused leader joins a removed host again",
     ),
 )
 

@@ -35,13 +35,18 @@ class Provider:
 
 
 class Placement:
-    """One Placement. `down_until`: it does not answer before; `changed` is called after each change."""
+    """One Placement. `down_until`: it does not answer before; `changed` is called after each change.
+
+    `fences_aggregates`: their writers check the epoch, as production's do. Only histories with removals need it; the
+    others keep the turns that their seeds had before.
+    """
 
     def __init__(self, scheduler: Scheduler, moments: Moments, hosts: tuple[str, ...]) -> None:
         self._scheduler = scheduler
         self._moments = moments
         self.providers: dict[str, Provider] = {f"provider-{name}": Provider(name) for name in hosts}
         self.down_until = 0.0
+        self.fences_aggregates = False
         self.changed: Callable[[], None] = lambda: None
         self.wrote_inventory: Callable[[str, int], None] = lambda _uuid, _epoch: None
 
@@ -75,7 +80,9 @@ class Placement:
         self._answer()
         self.providers[uuid].traits.add(trait)
 
-    def change_aggregates(self, uuid: str, decide: Callable[[set[str]], set[str]]) -> bool:
+    def change_aggregates(
+        self, uuid: str, decide: Callable[[set[str]], set[str]], *, still: Callable[[], object] = lambda: None
+    ) -> bool:
         """Set a provider's aggregates."""
         provider = self.providers[uuid]
         for _ in range(TRIES):
@@ -84,6 +91,8 @@ class Placement:
             wanted = decide(present)
             if wanted == present:
                 return False
+            if self.fences_aggregates:
+                still()
             self._answer()
             if provider.generation == generation:
                 provider.aggregates = wanted

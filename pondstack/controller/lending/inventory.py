@@ -89,7 +89,9 @@ class LendingInventory:
             if provider is None:
                 continue
             if host in borrowers:
-                self._placement.change_aggregates(provider, lambda present: present | {AGGREGATE})
+                self._placement.change_aggregates(
+                    provider, lambda present: present | {AGGREGATE}, still=self._ledger.renew
+                )
                 self._joined.add(host)
             else:
                 self._placement.change_aggregates(provider, lambda present: present - {AGGREGATE})

@@ -68,6 +68,7 @@ class InventorySync:
 
     A former leader may be paused between reading a provider and writing it. Placement refuses that write if the
     provider was written since, which each new leader does at once; later writes first check the epoch in the ledger.
+    So do those of aggregates: a host that the next leader removed is not joined again.
     """
 
     def __init__(self, placement: Placement, ledger: Ledger, buffer_slices: Callable[[], int]) -> None:
@@ -142,7 +143,9 @@ class InventorySync:
         self._fenced.add(uuid)
         if self._made.get(uuid) != name:
             self._placement.ensure_trait(uuid, SHARING_TRAIT)
-            self._placement.change_aggregates(uuid, lambda present: present | {aggregate_uuid(uuid)})
+            self._placement.change_aggregates(
+                uuid, lambda present: present | {aggregate_uuid(uuid)}, still=self._ledger.renew
+            )
             self._made[uuid] = name
         return changed
 
@@ -152,7 +155,9 @@ class InventorySync:
         provider = self._placement.host_provider(host)
         if provider is None:
             return
-        if self._placement.change_aggregates(provider, lambda present: wanted_aggregates(view, host, present)):
+        if self._placement.change_aggregates(
+            provider, lambda present: wanted_aggregates(view, host, present), still=self._ledger.renew
+        ):
             LOG.info("Host %s reaches the pools %s in Placement now", host, ", ".join(report.pools) or "(none)")
         if provider != report.provider_uuid:
             self._ledger.hosts.set_provider(host, provider)

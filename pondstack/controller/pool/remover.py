@@ -4,8 +4,10 @@ What Nova owns in Placement stays: the provider of a host, its inventories, trai
 refuses in the end, the next write of the inventory puts Placement right again; so it does after a crash in between.
 """
 
+import threading
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager
+from typing import Any
 
 from oslo_log import log
 
@@ -38,28 +40,28 @@ class Remover:
     ) -> None:
         self._ledger, self._view, self._devices = ledger, view, devices
         self._placement, self._inventory = placement, inventory
+        self._lock: AbstractContextManager[Any] = threading.Lock()
 
     def remove_host(self, name: str, operation_id: str) -> None:
         """Remove a host; a repetition does nothing. Raises NotFound, NotEmpty with what is left, Unavailable."""
-        if self._ledger.removal.was_done(operation_id):
-            return
-        self._ledger.removal.check_host(name)
-        with self._inventory.removal() if self._inventory else nullcontext():
+        with self._alone():
+            if self._ledger.removal.was_done(operation_id):
+                return
+            self._ledger.removal.check_host(name)
             self._leave(name)
             self._ledger.removal.remove_host(name, operation_id)
         LOG.info("Host %s is removed", name)
 
     def remove_pool(self, uuid: str, operation_id: str) -> None:
         """Remove a pool; a repetition does nothing. Raises NotFound, NotEmpty with what is left, Unavailable."""
-        if self._ledger.removal.was_done(operation_id):
-            return
-        self._ledger.removal.check_pool(uuid)
-        name = self._view().pools[uuid].pool.name
-        if self._devices.has(uuid, name):
-            # It would be back with the next leader.
-            left = "its device in [controller] pool_devices: take it out at every controller, and restart them"
-            remains.refuse(f"pool {name}", [left])
-        with self._inventory.removal() if self._inventory else nullcontext():
+        with self._alone():
+            if self._ledger.removal.was_done(operation_id):
+                return
+            name = self._ledger.removal.check_pool(uuid)
+            if self._devices.has(uuid, name):
+                # It would be back with the next leader.
+                left = "its device in [controller] pool_devices: take it out at every controller, and restart them"
+                remains.refuse(f"pool {name}", [left])
             self._dissolve(uuid, name)
             self._ledger.removal.remove_pool(uuid, operation_id)
         LOG.info("Pool %s (%s) is removed", name, uuid)
@@ -78,6 +80,10 @@ class Remover:
         if not self._placement.remove_provider(uuid):
             remains.refuse(f"provider {uuid}", self._claims(self._placement, uuid))
         return True
+
+    def _alone(self) -> AbstractContextManager[Any]:
+        """Keep other removals and the writer of Placement out; a repetition may come while the first is under way."""
+        return self._inventory.removal() if self._inventory else self._lock
 
     def _leave(self, host: str) -> None:
         """Take a host's provider out of our aggregates; raises NotEmpty while instances there claim our memory."""

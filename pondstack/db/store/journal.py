@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session, aliased
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import OperationRow, table
+from pondstack.ledger.moves import REMOVE_POOL
 
 
 def recall(session: Session, operation_id: str, kind: str) -> tuple[str, dict[str, Any]] | None:
@@ -52,6 +53,12 @@ def pending(session: Session, kind: str, answer: str) -> list[tuple[str, dict[st
     return [(row.operation_id, row.effect, row.created_at) for row in session.execute(query)]
 
 
+def of_kind(session: Session, kind: str) -> list[dict[str, Any]]:
+    """Return the effects of the operations of a kind, in order."""
+    query = select(OperationRow.effect).where(OperationRow.kind == kind).order_by(OperationRow.sequence)
+    return [dict(effect) for effect in session.execute(query).scalars()]
+
+
 def after(session: Session, sequence: int, limit: int) -> list[OperationRow]:
     """Return the operations that follow a sequence, at most `limit` of them, in order."""
     query = select(OperationRow).where(OperationRow.sequence > sequence).order_by(OperationRow.sequence).limit(limit)
@@ -67,17 +74,21 @@ def continues(session: Session, sequence: int) -> bool:
     """Return whether nothing that follows `sequence` was pruned: it is still there itself, or is the start."""
     if sequence == 0:
         return True
-    return session.execute(select(OperationRow.sequence).where(OperationRow.sequence == sequence)).scalar() is not None
+    kind = session.execute(select(OperationRow.kind).where(OperationRow.sequence == sequence)).scalar()
+    # An operation that is kept for good tells nothing of those that follow it, unless none does.
+    return kind is not None and (kind != REMOVE_POOL or sequence == newest(session))
 
 
 def prune(session: Session, keep_seconds: float) -> int:
-    """Forget operations that are older than `keep_seconds`, the newest one excepted; returns how many."""
+    """Forget operations that are older than `keep_seconds`, but the newest and removals of pools; returns how many."""
     newest = session.execute(select(func.max(OperationRow.sequence))).scalar()
     if newest is None:
         return 0
     gone = session.execute(
         delete(OperationRow).where(
-            OperationRow.created_at < now_seconds() - keep_seconds, OperationRow.sequence < newest
+            OperationRow.created_at < now_seconds() - keep_seconds,
+            OperationRow.sequence < newest,
+            OperationRow.kind != REMOVE_POOL,
         ),
         execution_options={"synchronize_session": False},
     )

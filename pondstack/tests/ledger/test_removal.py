@@ -3,10 +3,12 @@
 import pytest
 from sqlalchemy import text
 
+from pondstack.db.read.replica import follow, load
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import HostUnusable, NotEmpty, NotFound
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import AssignRequest, BorrowRequest
+from pondstack.ledger.moves import OutOfStep
 from tests.fixtures.ledgers import POOL, report
 
 CONSUMER = "22222222-2222-4222-8222-222222222222"
@@ -157,3 +159,34 @@ def test_a_pool_comes_back_with_all_its_slices_free(ledger, reader):
     )
     pool = reader.pool("pool0")
     assert (pool.slice_mib, pool.slices["free"], pool.hosts) == (512, 3, ())
+
+
+@pytest.mark.parametrize(("slice_mib", "dirty"), [(1024, [3]), (512, [0, 1, 2, 3])])
+def test_what_was_aside_when_a_pool_was_removed_is_zeroed_if_it_comes_back(ledger, reader, slice_mib, dirty):
+    """However long it was away: what a guest wrote may still be in it. Nobody knows where, with another slice size."""
+    ledger.slices.quarantine(POOL, [3], Cause.DEVICE_FAILED, "it is dead", failure=1)
+    ledger.removal.remove_pool(POOL, "op1")
+    ledger.hosts.set("h1", False, "the newest operation is never pruned", 0)
+    ledger.prune(-3600.0)
+    ledger.pools.register(
+        uuid=POOL, name="p", serial="S1", driver="fake", address={}, slice_mib=slice_mib, slices_total=4
+    )
+    assert [item.index for item in reader.slices(POOL) if item.state == "sanitizing"] == dirty
+    ledger.slices.sanitized(POOL, dirty)
+    ledger.removal.remove_pool(POOL, "op2")
+    ledger.pools.register(
+        uuid=POOL, name="p", serial="S1", driver="fake", address={}, slice_mib=slice_mib, slices_total=4
+    )
+    assert reader.pool(POOL).slices["free"] == 4
+
+
+def test_a_stand_by_follows_a_removal(ledger, database):
+    before = database.read(load)
+    ledger.removal.remove_pool(POOL, "op1")
+    removed = database.read(lambda session: follow(session, before))
+    assert (removed.view.pools, removed.view.slices) == ({}, ())
+    ledger.pools.register(uuid=POOL, name="p", serial="S1", driver="fake", address={}, slice_mib=1024, slices_total=4)
+    with pytest.raises(OutOfStep):
+        # What followed the removal may have been pruned: the removal itself never is.
+        database.read(lambda session: follow(session, removed))
+    assert len(database.read(load).view.slices) == 4

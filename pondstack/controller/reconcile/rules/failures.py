@@ -67,7 +67,7 @@ def fence_rules(observation: Observation, host: str) -> Iterable[Finding]:
         detail = f"{host} is fenced, and the device has not confirmed yet that it keeps it out"
         action = actions.FenceSlices(host, pool_uuid, tuple(indexes))
         yield Finding("fence_unconfirmed", Severity.WARNING, f"slices {pool_uuid}/{indexes}", detail, action)
-    if not by_pool:
+    if not by_pool and host in observation.rack.hosts:  # it may have been removed since it was fenced
         reason = observation.rack.hosts[host].fenced
         yield Finding("host_fenced", Severity.INFO, f"host {host}", f"it is fenced: {reason}")
 

@@ -10,12 +10,13 @@ from pondstack.controller.gate import Gate
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.lending import inventory as lending
 from pondstack.controller.pool.devices import DeviceRegistry
-from pondstack.controller.pool.inventory import aggregate_uuid
+from pondstack.controller.pool.inventory import InventorySync, aggregate_uuid
 from pondstack.controller.pool.remover import Remover
-from pondstack.domain.errors import NotEmpty, Unavailable
+from pondstack.domain.errors import NotEmpty, NotLeader, Unavailable
 from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.tests.controller.conftest import POOL, audit, call
 from pondstack.tests.controller.reconcile.test_reconciler import boot, nova
+from tests.fixtures import lead
 
 __all__ = ["nova"]
 
@@ -118,6 +119,20 @@ def test_a_write_that_waited_for_a_removal_sees_the_rack_after_it(placed):
 
     placed.sync.refresh(rack)
     assert read == [True]
+
+
+def test_a_former_leader_does_not_join_a_host_that_was_removed(placed, endpoint):
+    """It was paused between its look at the ledger and its write."""
+    former = InventorySync(placed.placement, placed.ledger, lambda: 1)
+    seen = placed.reader.rack()
+    former.write(seen)
+    former.forget()
+    quiet(placed, "h1")
+    remove_host(endpoint)
+    lead(placed.database, "its successor")
+    with pytest.raises(NotLeader):
+        former.write(seen)
+    assert aggregates_of(placed, "h1") == set()
 
 
 def test_a_host_that_comes_back_is_joined_again(placed, endpoint):
