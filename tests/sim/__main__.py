@@ -16,14 +16,15 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("ag
 import conftest  # noqa: E402, F401 (no eventlet, oslo.service's threading backend first, as for all tests)
 from tests.sim.lending import plan as lending  # noqa: E402
 from tests.sim.plan import History, draw  # noqa: E402
+from tests.sim.removal import plan as removal  # noqa: E402
 from tests.sim.report import Figures, Progress, command, story  # noqa: E402
 from tests.sim.run import run  # noqa: E402
 from tests.sim.shrink import shrink  # noqa: E402
 
 CHUNK = 20
-KINDS = ("slices", "lending")
-LENDING_SHARE = 4
-"""Of so many histories of slices there is one of lent memory besides."""
+KINDS = ("slices", "lending", "removal")
+SHARE = 4
+"""Of so many histories of slices there is one of lent memory, and one of removals besides."""
 MOST_STORIES = 3
 
 
@@ -31,14 +32,19 @@ def _arguments(words: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.sim", description=__doc__.split("\n\n")[0])
     parser.add_argument("--histories", type=int, default=1000, help="how many histories")
     parser.add_argument("--seed", type=int, default=1, help="the seed of the first; the others follow")
-    parser.add_argument("--kind", choices=(*KINDS, "both"), default="both", help="what moves: slices, or lent memory")
+    parser.add_argument(
+        "--kind",
+        choices=(*KINDS, "all"),
+        default="all",
+        help="what moves: slices, lent memory, or hosts and pools that go",
+    )
     parser.add_argument("--sql", action="store_true", help="with the real SQL ledger, on SQLite in memory; slow")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many at the same time")
     return parser.parse_args(words)
 
 
 def _draw(kind: str, seed: int) -> History:
-    return lending.draw(seed) if kind == "lending" else draw(seed)
+    return {"slices": draw, "lending": lending.draw, "removal": removal.draw}[kind](seed)
 
 
 def _chunk(job: tuple[str, range, bool]) -> tuple[str, Figures]:
@@ -51,10 +57,10 @@ def _chunk(job: tuple[str, range, bool]) -> tuple[str, Figures]:
 
 def _counts(arguments: argparse.Namespace) -> dict[str, int]:
     """Return how many histories there are of each kind."""
-    if arguments.kind != "both":
+    if arguments.kind != "all":
         return {arguments.kind: arguments.histories}
-    lent = arguments.histories // LENDING_SHARE
-    return {"slices": arguments.histories} | ({"lending": lent} if lent else {})
+    part = arguments.histories // SHARE
+    return {"slices": arguments.histories} | ({"lending": part, "removal": part} if part else {})
 
 
 def _jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, range, bool]]:

@@ -8,6 +8,8 @@ from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from tests.fixtures.memory_host import ATTACHMENTS
 
+from .removal.traces import traces
+
 if TYPE_CHECKING:
     from .rack import Rack
 
@@ -21,6 +23,8 @@ def disagreements(rack: "Rack") -> list[str]:
         return ["Nova is at work"]
     view = rack.view()
     found = [*_slices(rack, view), *_instances(rack, view), *_placement(rack, view)]
+    if rack.history.removal:
+        found += traces(rack, view)
     if rack.lent is not None:
         found += rack.lent.disagreements()
     for name, host in rack.hosts.items():
@@ -63,6 +67,9 @@ def _instances(rack: "Rack", view: RackView) -> list[str]:
 def _placement(rack: "Rack", view: RackView) -> list[str]:
     found = []
     for name, uuid in rack.pool_uuids.items():
+        if uuid not in view.pools:
+            found.append(f"the ledger has no {name}")
+            continue
         provider = rack.placement.providers.get(uuid)
         wanted = wanted_inventory(view, uuid, rack.history.buffer_slices)
         if provider is None or provider.inventory != wanted:

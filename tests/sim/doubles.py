@@ -39,7 +39,8 @@ class SimResources:
         self.database = rack.database(process)
         self.leadership = rack.lease(process)
         self.reader = rack.reader(self.database)
-        self.specs = [DeviceSpec(pool, "memory", pool) for pool in rack.history.pools]
+        rack.configured[name] = rack.history.pools.keys() - rack.operator.retired
+        self.specs = [DeviceSpec(pool, "memory", pool) for pool in rack.history.pools if pool in rack.configured[name]]
         self.placement = rack.placement
         self.transport = None
         self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)

@@ -102,6 +102,8 @@ class Faults:
             )
 
     def _revive(self, name: str) -> None:
+        if name in self._rack.operator.gone:
+            return
         self._rack.hosts[name].revive()
         self._rack.nova.host_is_back(name)
 

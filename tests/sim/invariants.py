@@ -49,6 +49,8 @@ class Watch:
         self._epochs: dict[str, int] = {}
         self._grants: dict[str, Any] = {}
         self._totals: dict[str, int] = {}
+        self._hosts: set[str] = set()
+        self._pools: set[str] = set()
         self.judged: Callable[[str], None] = lambda _host: None
 
     # The ledger
@@ -84,6 +86,20 @@ class Watch:
         for held in self.promised.values():
             self._check_promise(held)
 
+    def known(self, hosts: set[str], pools: set[str]) -> None:
+        """The ledger has these hosts and pools now: of those that it has forgotten nothing may be left."""
+        for host in self._hosts - hosts:
+            for item in self._slices.values():
+                if item.host == host:
+                    raise Violation("removed_with_memory", f"{host} is removed, {item.name} is its own ({item.state})")
+        for item in self._slices.values():
+            if item.pool_uuid in self._pools - pools and item.host:
+                raise Violation("removed_with_memory", f"{item.name} of a removed pool is {item.host}'s ({item.state})")
+        for held in (*self.running.values(), *self.promised.values()):
+            if held.host in self._hosts - hosts or held.pool_uuid in self._pools - pools:
+                raise Violation("removed_with_memory", f"{_about(held)} is there, its host or pool is removed")
+        self._hosts, self._pools = hosts, pools
+
     def _check_online(self) -> None:
         """Nothing that a host has on record, its kernel uses it or may, is free in the ledger."""
         for name, host in self.hosts.items():
@@ -95,7 +111,7 @@ class Watch:
 
     def _check_slices(self, held: Held) -> None:
         for index in held.indexes:
-            item = self._slices[held.pool_uuid, index]
+            item = self._slice(held, index)
             if item.state in (SliceState.FREE, SliceState.SANITIZING):
                 raise Violation("running_memory_freed", f"{_about(held)}: slice {index} is {item.state}")
             if item.state in OWNED and item.allocation_uuid != held.allocation_uuid:
@@ -103,9 +119,16 @@ class Watch:
                     "running_memory_handed_on", f"{_about(held)}: slice {index} is {item.allocation_uuid}'s"
                 )
 
+    def _slice(self, held: Held, index: int) -> Slice:
+        """Return a slice that somebody relies on."""
+        item = self._slices.get((held.pool_uuid, index))
+        if item is None:
+            raise Violation("memory_lost", f"{_about(held)}: the ledger has no slice {index}")
+        return item
+
     def _check_promise(self, held: Held) -> None:
         for index in held.indexes:
-            item = self._slices[held.pool_uuid, index]
+            item = self._slice(held, index)
             if item.state is not SliceState.ONLINE or item.allocation_uuid != held.allocation_uuid:
                 detail = f"{_about(held)} was acknowledged; slice {index} is {item.state} ({item.reason})"
                 raise Violation("acknowledged_lost", detail)

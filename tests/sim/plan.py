@@ -39,6 +39,7 @@ class History:
     """One history. `drain`: at the end all guests are deleted and every slice has to come back.
 
     `lending`: hosts lend each other memory (see the folder lending), and no guest uses a pool.
+    `removal`: an operator removes hosts and pools (see the folder removal).
     """
 
     seed: int
@@ -50,6 +51,7 @@ class History:
     operations: tuple[Step, ...]
     faults: tuple[Step, ...]
     lending: bool = False
+    removal: bool = False
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:

@@ -25,6 +25,8 @@ from .node import SimNode
 from .nova import Nova
 from .placement import Placement
 from .plan import History
+from .removal.operator import Operator
+from .removal.plan import KINDS as REMOVALS
 
 
 class WatchedDevice(MemoryDevice):
@@ -77,6 +79,8 @@ class WatchedStore(MemoryStore):
 
     def committed(self, transaction: Transaction) -> None:
         """Show it."""
+        if transaction.touched(self.tables.hosts) or transaction.touched(self.tables.pools):
+            self._watch.known(set(self.tables.hosts), set(self.tables.pools))
         if transaction.touched(self.tables.slices) or transaction.touched(self.tables.allocations):
             self._watch.ledger_changed(read_rack(transaction).ledger())
         if self._lent is not None:
@@ -103,6 +107,7 @@ class Rack:
         self.watch.devices = {device.uuid: device for device in self.devices.values()}
         self.placement = Placement(self.scheduler, self.moments, history.hosts)
         self.placement.changed = self._claims_changed
+        self.placement.fences_aggregates = history.removal
         self.placement.wrote_inventory = lambda uuid, epoch: self.watch.accepted(f"the inventory of {uuid}", epoch)
         self.hosts = {name: SimHost(self, name) for name in history.hosts}
         self.watch.hosts = {name: host.memory for name, host in self.hosts.items()}
@@ -110,6 +115,8 @@ class Rack:
         self._plain_lease = self._lease_of(self.store)
         self.nova = Nova(self)
         self.faults = Faults(self)
+        self.operator = Operator(self)
+        self.configured: dict[str, set[str]] = {}
 
     def _make_store(self) -> Any:
         if self.sql:
@@ -160,8 +167,8 @@ class Rack:
         silent = live - self.asked.get(epoch, set())
         if silent:
             raise Violation("opened_too_soon", f"epoch {epoch} answers and has not asked {sorted(silent)}")
-        for device in self.devices.values():
-            if device.epoch < epoch:
+        for name, device in self.devices.items():
+            if device.epoch < epoch and name in self.configured[process.name]:
                 raise Violation("opened_too_soon", f"epoch {epoch} answers, {device.uuid} knows {device.epoch}")
 
     def lease(self, process: Process) -> Any:
@@ -232,6 +239,8 @@ class Rack:
     def _operate(self, step: Any) -> None:
         if step.kind in ("failover", "audit", "restart"):
             self.faults.command(step)
+        elif step.kind in REMOVALS:
+            self.operator.start(step)
         elif self.lent is not None:
             self.lent.operate(step)
         else:

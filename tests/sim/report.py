@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from .plan import History
 from .run import Outcome
 
 
@@ -18,7 +19,7 @@ def story(outcome: Outcome, shrunken: Outcome) -> str:
     history = shrunken.history
     lines = [
         f"VIOLATION {outcome.code} in history {outcome.history.seed}: {outcome.detail}",
-        f"replay: {command(outcome.history.seed, 'lending' if history.lending else 'slices')}",
+        f"replay: {command(outcome.history.seed, _kind(history))}",
         f"shortened from {len(outcome.history.operations)} operations and {len(outcome.history.faults)} faults to "
         f"{len(history.operations)} and {len(history.faults)}: {shrunken.code}: {shrunken.detail}",
         f"controllers {', '.join(history.controllers)}; hosts {', '.join(history.hosts)}; slices {history.pools}; "
@@ -29,6 +30,10 @@ def story(outcome: Outcome, shrunken: Outcome) -> str:
         *(f"  {line}" for line in shrunken.trace),
     ]
     return "\n".join(lines)
+
+
+def _kind(history: History) -> str:
+    return "lending" if history.lending else "removal" if history.removal else "slices"
 
 
 @dataclass(slots=True)

@@ -1,0 +1,147 @@
+"""The operator of a history: takes hosts and pool devices away, has them removed, and brings them back.
+
+Whatever refuses a removal, it asks again. It fences a host that is gone for ever, once its guests are deleted.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import oslo_messaging
+
+from pondstack.domain.errors import NotFound, PondError
+
+from .. import settings
+from ..api import SimControllerAPI
+from ..plan import Step
+from .plan import DECOMMISSION, FOR_EVER
+
+if TYPE_CHECKING:
+    from ..rack import Rack
+
+DRAIN_SECONDS = 6.0
+"""So long it waits for guests to end before it goes on all the same."""
+PAUSE_SECONDS = 0.5
+
+
+class Operator:
+    """`gone`: hosts without power until it brings them back; `retired`: pools whose devices are not configured."""
+
+    def __init__(self, rack: "Rack") -> None:
+        self._rack = rack
+        self.process = rack.scheduler.process("operator")
+        self.gone: set[str] = set()
+        self.lost: set[str] = set()
+        self.retired: set[str] = set()
+        self.at_work = 0
+        self._client = SimControllerAPI(
+            rack.network, rack.moments, rack.scheduler, settings.CONTROLLER_CALL_SECONDS, self.process.rng
+        )
+
+    def start(self, step: Step) -> None:
+        """Begin."""
+        self.at_work += 1
+        self._rack.scheduler.spawn(self.process, self._guarded, step)
+
+    def _guarded(self, step: Step) -> None:
+        self._rack.scheduler.note(f"OPERATOR {step}")
+        try:
+            (self._decommission if step.kind == DECOMMISSION else self._retire)(step)
+        finally:
+            self.at_work -= 1
+
+    # Hosts
+
+    def _decommission(self, step: Step) -> None:
+        name, seconds = step.target, step.values["seconds"]
+        if step.values["drains"]:
+            self._drain(lambda: [item.name for item in self._rack.nova.instances.values() if item.host == name])
+        host = self._rack.hosts[name]
+        self.gone.add(name)
+        if host.up:
+            host.die()
+        if seconds == FOR_EVER:
+            self._lose(name)
+            return
+        removed = self._ask(lambda: self._client.remove_host(name=name), self._rack.scheduler.now + seconds)
+        if removed:
+            self._rack.scheduler.faults["host removed"] += 1
+            if step.values["wiped"]:
+                host.memory.disk.clear()
+        self.gone.discard(name)
+        host.revive()
+        self._rack.nova.host_is_back(name)
+
+    def _lose(self, name: str) -> None:
+        """Let a host be gone for ever: its guests are deleted, what it held is fenced, and it is removed.
+
+        Its disk is scrap, too: what it has on record means nothing any more.
+        """
+        self.lost.add(name)
+        while self._of(name):
+            self._drain(lambda: self._of(name))
+        self._rack.hosts[name].memory.disk.clear()
+        self._ask(lambda: self._client.fence_host(name=name, reason="it is scrap", force=True))
+        self._ask(lambda: self._client.remove_host(name=name))
+        self._rack.scheduler.faults["host removed for ever"] += 1
+
+    def again(self, name: str) -> None:
+        """Remove a host once more: a report that was long on its way had made it a new one."""
+        if not self.at_work:
+            self.at_work += 1
+            self._rack.scheduler.spawn(self.process, self._again, name)
+
+    def _again(self, name: str) -> None:
+        try:
+            self._ask(lambda: self._client.remove_host(name=name))
+        finally:
+            self.at_work -= 1
+
+    def _of(self, host: str) -> list[str]:
+        return [item.name for item in self._rack.nova.instances.values() if item.host == host]
+
+    # Pools
+
+    def _retire(self, step: Step) -> None:
+        name, uuid = step.target, self._rack.pool_uuids[step.target]
+        if step.values["drains"]:
+            self._drain(lambda: [item.name for item in self._rack.nova.instances.values() if item.pool == uuid])
+        self.retired.add(name)
+        self._restart_controllers()
+        removed = self._ask(
+            lambda: self._client.remove_pool(uuid=uuid), self._rack.scheduler.now + step.values["seconds"]
+        )
+        if removed:
+            self._rack.scheduler.faults["pool removed"] += 1
+        self.retired.discard(name)
+        self._restart_controllers()
+
+    def _restart_controllers(self) -> None:
+        """Restart them one by one, as after a change of their configuration."""
+        for name in self._rack.history.controllers:
+            node = self._rack.nodes[name]
+            self._rack.scheduler.kill(node.process)
+            self._rack.start_node(name)
+            self._rack.scheduler.sleep(1.0)
+
+    # Both
+
+    def _drain(self, names: Callable[[], list[str]]) -> None:
+        """Delete guests, and wait for a while until they are gone."""
+        ends = self._rack.scheduler.now + DRAIN_SECONDS
+        while names() and self._rack.scheduler.now < ends:
+            for name in names():
+                self._rack.nova.start(Step(self._rack.scheduler.now, "delete", name))
+            self._rack.scheduler.sleep(PAUSE_SECONDS)
+
+    def _ask(self, call: Callable[[], object], until: float | None = None) -> bool:
+        """Ask until it is done; returns whether it was, before `until`."""
+        while until is None or self._rack.scheduler.now < until:
+            try:
+                call()
+                return True
+            except NotFound:
+                return True
+            except (PondError, oslo_messaging.MessagingTimeout) as error:
+                self._rack.scheduler.note(f"OPERATOR is refused: {error}")
+            self._rack.scheduler.sleep(PAUSE_SECONDS)
+        return False

@@ -1,0 +1,91 @@
+"""Histories of hosts and pools that are removed, and broken variants that they catch."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from pondstack.ledger.pools import Pools
+from tests.sim.placement import Placement
+from tests.sim.removal.mutants import MUTANTS
+from tests.sim.removal.plan import draw
+from tests.sim.report import story
+from tests.sim.run import run
+from tests.sim.shrink import shrink
+
+HISTORIES = 24
+CHUNK = 12
+WITHIN = 150
+"""Histories in which each variant must be caught."""
+
+
+@pytest.mark.parametrize("first", range(0, HISTORIES, CHUNK))
+def test_no_history_violates_anything(first: int) -> None:
+    met: Counter[str] = Counter()
+    for seed in range(first, first + CHUNK):
+        outcome = run(draw(seed))
+        if outcome.code:
+            pytest.fail(story(outcome, shrink(outcome, lambda history: run(history, tracing=True))))
+        met += outcome.faults
+    assert met["host removed"]
+    assert met["host removed for ever"]
+    assert met["pool removed"]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_variant_is_caught(name: str) -> None:
+    variant = MUTANTS[name]
+    for seed in range(WITHIN):
+        if code := run(draw(seed, only=variant.faults), broken=variant.broken).code:
+            assert code != "unknown_error", f"{name} does not fit the code any more: it breaks its own history"
+            return
+    pytest.fail(f"{name} was not caught in {WITHIN} histories: {variant.about}")
+
+
+def test_the_sql_ledger_violates_nothing() -> None:
+    outcome = run(draw(2), sql=True)
+    assert not outcome.code, outcome.detail
+
+
+def test_the_same_seed_takes_the_same_turns() -> None:
+    first, second = (run(draw(7), tracing=True).trace for _ in range(2))
+    assert first == second
+    assert len(first) > 20
+
+
+@contextlib.contextmanager
+def _dirt_is_forgotten() -> Iterator[None]:
+    with mock.patch.object(Pools, "_dirty", return_value=[]):
+        yield
+
+
+@contextlib.contextmanager
+def _aggregates_without_fence() -> Iterator[None]:
+    plain = Placement.change_aggregates
+
+    def change(self: Any, uuid: str, decide: Any, **_fence: Any) -> bool:
+        return plain(self, uuid, decide)
+
+    with mock.patch.object(Placement, "change_aggregates", change):
+        yield
+
+
+FOUND = {
+    "a device came back after its removal with what guests had written": (198, _dirt_is_forgotten, "free_not_zero"),
+    "a leader that was paused joined a host to the aggregate that its successor had removed": (
+        646,
+        _aggregates_without_fence,
+        "not_consistent",
+    ),
+}
+"""What these histories found in the first version of removals: seed, what takes the mending away, and the violation."""
+
+
+@pytest.mark.parametrize("problem", FOUND)
+def test_what_was_found_is_mended(problem: str) -> None:
+    seed, broken, code = FOUND[problem]
+    assert not run(draw(seed)).code
+    assert run(draw(seed), broken=broken).code == code
