@@ -74,6 +74,11 @@ class Hosts:
         self._store.hosts.change(tx, name, values)
         return known.generation + 1
 
+    def is_fenced(self, name: str) -> bool:
+        """Return whether an operator has said that a host is dead; False for one that is not known."""
+        known = self._transactions.read(lambda tx: self._store.hosts.get(tx, name))
+        return known is not None and known.fenced is not None
+
     def set_provider(self, name: str, provider_uuid: str) -> None:
         """Remember the UUID of a host's Placement provider."""
         self._transactions.write(lambda tx: self._store.hosts.change(tx, name, {"provider_uuid": provider_uuid}))

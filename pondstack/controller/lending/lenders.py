@@ -154,14 +154,19 @@ class BufferSettler:
         lender, incarnation = promised[0].lender, promised[0].incarnation
         indexes = [item.index for item in promised]
         borrower = promised[0].promised_to or ""
-        gone = self._agents.give_back(
-            borrower,
-            epoch=self._ledger.epoch,
-            allocation_uuid="",
-            lender=lender,
-            incarnation=incarnation,
-            indexes=indexes,
-        )
+        try:
+            gone = self._agents.give_back(
+                borrower,
+                epoch=self._ledger.epoch,
+                allocation_uuid="",
+                lender=lender,
+                incarnation=incarnation,
+                indexes=indexes,
+            )
+        except (PondError, oslo_messaging.MessagingTimeout):
+            if not self._ledger.hosts.is_fenced(borrower):
+                raise
+            gone = indexes  # an operator said that it is dead: its keys end without its word
         dead = self._revoke([item for item in promised if item.index in gone])
         self._ledger.buffers.promise(lender, incarnation, dict.fromkeys(dead), _generations(promised))
 

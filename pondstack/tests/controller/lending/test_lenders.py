@@ -320,3 +320,17 @@ def test_each_try_of_a_promise_has_keys_of_its_own(rack):
     rack.agents.down = set()
     rack.settler.run()
     assert (rack.agents.ended[2:], rack.ledger.buffers.find("h1")[0].generation) == ([{0: 1}], 2)
+
+
+def test_a_fenced_borrower_is_not_asked_for_what_it_was_promised(rack):
+    """It is dead by an operator's word, and could never be removed; a silent one may still use its keys."""
+    rack.lend("h1", kind=LenderKind.ZOMBIE)
+    rack.settler.run()
+    rack.lend("h1", kind=LenderKind.ACTIVE)
+    rack.agents.down.add("h3")
+    rack.settler.run()
+    assert "h3" in {item.promised_to for item in rack.ledger.buffers.find("h1")}
+    rack.ledger.failures.fence_host("h3", "it burned", force=True)
+    rack.settler.run()
+    assert "h3" not in {item.promised_to for item in rack.ledger.buffers.find("h1")}
+    assert "h3" not in rack.agents.keys.values()
