@@ -21,6 +21,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, PoolRow, SliceRow
 from pondstack.db.read.rack import read_rack
 from pondstack.db.store import buffers
+from pondstack.domain.causes import stored
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice
 from pondstack.domain.states import SliceState
@@ -133,12 +134,17 @@ def _statement(*columns: InstrumentedAttribute[Any]) -> str:
 def _read_ledger(raw: Any) -> LedgerView:
     """Read what the watch judges, past the ORM: after each commit that changed it, on the connection itself."""
     pools = {row[0]: Pool(*row[:4], PoolState(row[4])) for row in raw.execute(_statement(*_POOL))}
-    slices = tuple(Slice(row[0], row[1], SliceState(row[2]), *row[3:]) for row in raw.execute(_statement(*_SLICE)))
+    slices = tuple(_slice(row) for row in raw.execute(_statement(*_SLICE)))
     allocations = {
         row[0]: Allocation(*row[:4], tuple(Extent(**extent) for extent in json.loads(row[4])))
         for row in raw.execute(_statement(*_ALLOCATION))
     }
     return LedgerView(pools, slices, allocations)
+
+
+def _slice(row: Any) -> Slice:
+    state = SliceState(row[2])
+    return Slice(row[0], row[1], state, *row[3:7], *stored(state, row[7], row[8], row[6]))
 
 
 _POOL = PoolRow.uuid, PoolRow.name, PoolRow.slices_total, PoolRow.slice_mib, PoolRow.state
@@ -150,6 +156,8 @@ _SLICE = (
     SliceRow.allocation_uuid,
     SliceRow.epoch,
     SliceRow.reason,
+    SliceRow.cause,
+    SliceRow.failure,
 )
 _ALLOCATION = (
     AllocationRow.uuid,
