@@ -12,10 +12,10 @@ from tests.functional.rack import NovaWithRack
 class TestRemoval(NovaWithRack):
     """Two hosts, one pool."""
 
-    agent_down_seconds = 4
+    agent_down_seconds = 3
 
     def test_a_host_goes_and_comes_back_clean(self) -> None:
-        """Refused while a guest is there; its aggregates are left, its provider is Nova's."""
+        """Refused while a guest is there; its aggregates are left, its provider is Nova's. Another never comes back."""
         server = self.boot_pond(2048)
         name = self.host_of(server)
         with pytest.raises(NotEmpty, match=r"2 slices \(2 online\).*its agent"):
@@ -33,20 +33,7 @@ class TestRemoval(NovaWithRack):
         again = self.boot_pond(2048, host=name)
         assert self.ledger_of(again) == {name: 2048}
         self.settled()
-
-    def test_an_audit_finds_a_host_whose_compute_service_was_deleted(self) -> None:
-        """Nova has deleted its provider; a repair forgets the host."""
-        name = self.hosts[1]
-        self.stop_agent(name)
-        service = self.computes[name]
-        service.stop()
-        self.api.put_service_force_down(service.service_ref.uuid, True)
-        self.api.api_delete(f"/os-services/{service.service_ref.uuid}")
-        self.eventually(lambda: self._found("host_left_behind"))
-        self.api_of_controller.audit(repair=True)
-        self.settled()
-        known = {host.name for host in self.real_controller.resources.reader.hosts()}
-        assert known == set(self.hosts) - {name}
+        self._delete_the_compute_service_of(next(host for host in self.hosts if host != name))
 
     def test_a_pool_goes_and_comes_back(self) -> None:
         """Refused while a guest has of it, and while its device is configured; nothing of it stays in Placement."""
@@ -70,6 +57,19 @@ class TestRemoval(NovaWithRack):
         assert self.start_pool() == self.pool
         self.boot_pond(2048)
         self.settled()
+
+    def _delete_the_compute_service_of(self, name: str) -> None:
+        """Nova deletes its provider; an audit finds the host, and a repair forgets it."""
+        self.stop_agent(name)
+        service = self.computes[name]
+        service.stop()
+        self.api.put_service_force_down(service.service_ref.uuid, True)
+        self.api.api_delete(f"/os-services/{service.service_ref.uuid}")
+        self.eventually(lambda: self._found("host_left_behind"))
+        self.api_of_controller.audit(repair=True)
+        self.settled()
+        known = {host.name for host in self.real_controller.resources.reader.hosts()}
+        assert known == set(self.hosts) - {name}
 
     def restart_with(self, devices: list[Any]) -> None:
         """Start the controller anew with these pool devices."""
