@@ -41,6 +41,10 @@ def _called(client_class: type[MemoryClient], name: str) -> tuple[str, str, dict
                 json.loads(body)
             answer = Answer({"content-type": "application/json", "content-length": "2"})
             answer.status = 202 if url.endswith(("failover", "delegate", "reclaim")) else 200
+            if method == "DELETE":
+                answer = Answer()
+                answer.status = 204
+                return answer, b""
             return answer, b"{}"
 
         def _log_request(self, *_: Any, **__: Any) -> None:

@@ -103,6 +103,21 @@ class FencesTest(MemoryTest):
         self.assertRaises(exceptions.NotFound, client.unfence_host, self.unknown_uuid())
 
 
+class RemovalTest(MemoryTest):
+    """DELETE /hosts/{name}."""
+
+    min_microversion = "1.7"
+
+    @decorators.attr(type="negative")
+    @decorators.idempotent_id("0c6d2f4e-7b1a-4e58-9a37-5d8e1f2b1a44")
+    def test_a_host_that_reports_is_not_removed(self) -> None:
+        """409 with what is left; 404 for an unknown one."""
+        client, host = self.memory("Hosts"), self.a_host()
+        self.assertRaises(exceptions.Conflict, client.delete_host, host["name"])
+        self.assertTrue(client.show_host(host["name"])["up"])
+        self.assertRaises(exceptions.NotFound, client.delete_host, self.unknown_uuid())
+
+
 class AgentsTest(MemoryTest):
     """GET /agents and /agents/{host}."""
 

@@ -30,6 +30,11 @@ class MemoryClient(rest_client.RestClient):
         """POST or PUT a path with a JSON body."""
         return self._told(status, *self.request(method, path, body=jsonutils.dumps(body)))
 
+    def remove(self, path: str) -> None:
+        """DELETE a path."""
+        response, _ = self.delete(path)
+        self.expected_success(204, response.status)
+
     def _told(self, status: int, response: Any, body: Any) -> rest_client.ResponseBody:
         self.expected_success(status, response.status)
         return rest_client.ResponseBody(response, jsonutils.loads(body))

@@ -35,3 +35,7 @@ class HostsClient(MemoryClient):
     def reclaim_host(self, name: str, **body: Any) -> Any:
         """Have one take back what it lends: `mib`, `seconds`, `operation_id`."""
         return self.change("POST", f"/hosts/{name}/reclaim", 202, **body)
+
+    def delete_host(self, name: str) -> None:
+        """Remove one."""
+        self.remove(f"/hosts/{name}")

@@ -15,3 +15,7 @@ class PoolsClient(MemoryClient):
     def show_pool(self, pool: str) -> Any:
         """Show one, by UUID or name."""
         return self.read(f"/pools/{pool}")
+
+    def delete_pool(self, pool: str) -> None:
+        """Remove one, by UUID or name."""
+        self.remove(f"/pools/{pool}")
