@@ -83,19 +83,21 @@ class LendingInventory:
         self._written = record
 
     def _share(self, borrowers: Sequence[str]) -> None:
-        """Join the borrowers' providers to the aggregate; one that Nova has not registered yet comes later."""
+        """Join the borrowers' providers to the aggregate; one that Nova has not registered yet comes later.
+
+        A provider that Nova has deleted is in no aggregate, and neither is the one that its host comes back with.
+        """
         for host in sorted(set(borrowers) ^ self._joined):
             provider = self._placement.host_provider(host)
-            if provider is None:
-                continue
-            if host in borrowers:
+            if host not in borrowers:
+                if provider is not None:
+                    self._placement.change_aggregates(provider, lambda present: present - {AGGREGATE})
+                self._joined.discard(host)
+            elif provider is not None:
                 self._placement.change_aggregates(
                     provider, lambda present: present | {AGGREGATE}, still=self._ledger.renew
                 )
                 self._joined.add(host)
-            else:
-                self._placement.change_aggregates(provider, lambda present: present - {AGGREGATE})
-                self._joined.discard(host)
 
 
 _NOTHING = Inventory(total=1, reserved=1, step_size=1, min_unit=1, max_unit=1)

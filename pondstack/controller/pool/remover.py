@@ -66,20 +66,21 @@ class Remover:
             self._ledger.removal.remove_pool(uuid, operation_id)
         LOG.info("Pool %s (%s) is removed", name, uuid)
 
-    def leave(self, provider: str, aggregates: Iterable[str]) -> bool:
-        """Take a provider out of aggregates; returns whether it was in one."""
-        if self._placement is None:
-            return False
-        ours = set(aggregates)
-        return self._placement.change_aggregates(provider, lambda present: present - ours)
+    def leave_aggregate(self, host: str, provider: str, aggregate: str) -> bool:
+        """Take the provider of a host that is gone out of an aggregate; False: the ledger knows the host by now."""
+        with self._alone():
+            if self._placement is None or host in self._view().hosts:
+                return False
+            return self._take_out(self._placement, provider, [aggregate])
 
     def remove_provider(self, uuid: str) -> bool:
-        """Remove a provider that no pool is behind any more; raises NotEmpty while somebody claims of it."""
-        if self._placement is None:
-            return False
-        if not self._placement.remove_provider(uuid):
-            remains.refuse(f"provider {uuid}", self._claims(self._placement, uuid))
-        return True
+        """Remove a provider that no pool is behind; False: one is by now. Raises NotEmpty while somebody claims of it."""
+        with self._alone():
+            if self._placement is None or uuid in self._view().pools:
+                return False
+            if not self._placement.remove_provider(uuid):
+                remains.refuse(f"provider {uuid}", self._claims(self._placement, uuid))
+            return True
 
     def _alone(self) -> AbstractContextManager[Any]:
         """Keep other removals and the writer of Placement out; a repetition may come while the first is under way."""
@@ -100,7 +101,7 @@ class Remover:
             if amounts.get(RESOURCE_CLASS) or amounts.get(REMOTE_CLASS)
         }
         remains.refuse(f"host {host}", _named("claims in Placement of instances", here & held))
-        self.leave(provider, [lending.AGGREGATE, *map(aggregate_uuid, pools)])
+        self._take_out(placement, provider, [lending.AGGREGATE, *map(aggregate_uuid, pools)])
 
     def _dissolve(self, uuid: str, name: str) -> None:
         """Remove a pool's provider, and its aggregate, which is there while somebody is in it."""
@@ -108,9 +109,14 @@ class Remover:
             return
         remains.refuse(f"pool {name}", self._claims(self._placement, uuid))
         for provider in self._placement.members(aggregate_uuid(uuid)):
-            self.leave(provider, [aggregate_uuid(uuid)])
+            self._take_out(self._placement, provider, [aggregate_uuid(uuid)])
         if not self._placement.remove_provider(uuid):
             remains.refuse(f"pool {name}", self._claims(self._placement, uuid) or ["claims in Placement"])
+
+    @staticmethod
+    def _take_out(placement: Placement, provider: str, aggregates: Iterable[str]) -> bool:
+        ours = set(aggregates)
+        return placement.change_aggregates(provider, lambda present: present - ours)
 
     @staticmethod
     def _claims(placement: Placement, uuid: str) -> list[str]:

@@ -163,8 +163,9 @@ class RemoveHost(Action):
 
 @dataclass(frozen=True, slots=True)
 class LeaveAggregate(Action):
-    """Take a provider of Placement out of an aggregate of ours."""
+    """Take the provider of a host that is gone out of an aggregate of ours."""
 
+    host: str
     provider: str
     aggregate: str
 

@@ -115,8 +115,8 @@ class Applier:
             case actions.RemoveHost(host):
                 self._remover.remove_host(host, str(uuid4()))
                 return True
-            case actions.LeaveAggregate(provider, aggregate):
-                return self._remover.leave(provider, [aggregate])
+            case actions.LeaveAggregate(host, provider, aggregate):
+                return self._remover.leave_aggregate(host, provider, aggregate)
             case actions.RemoveProvider(provider):
                 return self._remover.remove_provider(provider)
             case _:

@@ -34,7 +34,7 @@ def _members(placement: Placement, observation: Observation) -> Iterable[Finding
         for provider, name in placement.members(aggregate).items():
             if provider != owner and name not in observation.rack.hosts:
                 detail = f"it is in the aggregate {aggregate} of {about}, and the ledger knows no such host"
-                action = actions.LeaveAggregate(provider, aggregate)
+                action = actions.LeaveAggregate(name, provider, aggregate)
                 subject = f"provider {name} in {aggregate}"
                 yield Finding("member_left_behind", Severity.WARNING, subject, detail, action, operator=True)
 

@@ -119,7 +119,7 @@ class DeleteHost(base.Command):
             "hosts",
             parsed_args.host,
             timeout_seconds=removal.patience(parsed_args),
-            drain=drain or (lambda: None),
+            drain=drain,
         )
 
 

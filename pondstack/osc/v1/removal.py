@@ -37,7 +37,7 @@ def patience(parsed_args: argparse.Namespace) -> float:
 
 
 def remove(
-    client: MemoryClient, *path: str, timeout_seconds: float = 0.0, drain: Callable[[], object] = lambda: None
+    client: MemoryClient, *path: str, timeout_seconds: float = 0.0, drain: Callable[[], object] | None = None
 ) -> None:
     """Remove an object; with a time-out go on asking until nothing of it is left, with what is left on stderr.
 
@@ -47,7 +47,8 @@ def remove(
     pause, shown = threading.Event(), ""
     while True:
         try:
-            drain()
+            if drain is not None:
+                drain()
             client.delete(*path)
             return
         except ApiError as error:

@@ -33,7 +33,7 @@ def pool_removed_in_use() -> Iterator[None]:
 @mutant()
 def aggregates_are_left() -> Iterator[None]:
     """A host that was removed stays in the aggregates of the pools that it reached."""
-    with mock.patch.object(Remover, "leave", return_value=False):
+    with mock.patch.object(Remover, "_take_out", return_value=False):
         yield
 
 

@@ -59,6 +59,20 @@ def test_what_can_be_claimed_and_by_whom(ledger, placement) -> None:
     assert [shared(placement, host) for host in ("h1", "h2", "h3")] == [True, False, False]
 
 
+def test_a_host_that_nova_removed_is_joined_again_when_it_is_back(ledger, placement) -> None:
+    inventory = LendingInventory(placement, ledger)
+    lend(ledger, 4)
+    inventory.write()
+    assert shared(placement, "h2")
+    assert placement.remove_provider(placement.provider_by_name("h2"))
+    ledger.hosts.heartbeat(report("h2", sequence=2, pools=[], borrowed=None))
+    inventory.write()
+    register_host(placement, "h2")
+    ledger.hosts.heartbeat(report("h2", sequence=3, pools=[], borrowed={}))
+    inventory.write()
+    assert shared(placement, "h2")
+
+
 def test_a_new_leader_finds_what_the_former_one_wrote(ledger, placement) -> None:
     lend(ledger, 2)
     LendingInventory(placement, ledger).write()

@@ -210,6 +210,15 @@ def test_an_audit_finds_what_is_left_in_placement(placed):
     assert placed.placement.provider_by_name("somebodys-storage") == other
 
 
+def test_a_repair_spares_what_the_ledger_knows_by_now(placed):
+    """A host or a pool that came between the audit's look at the ledger and its look at Placement."""
+    provider = placed.placement.provider_by_name("h1")
+    assert not placed.remover.leave_aggregate("h1", provider, aggregate_uuid(POOL))
+    assert not placed.remover.remove_provider(POOL)
+    assert aggregates_of(placed, "h1") == {aggregate_uuid(POOL)}
+    assert placed.placement.inventory(POOL, RESOURCE_CLASS)
+
+
 def raises(error):
     def refuse(*_arguments):
         raise error
