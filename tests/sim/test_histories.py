@@ -3,15 +3,14 @@
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.sim.histories import run_all
 from tests.sim.plan import KINDS, draw
-from tests.sim.report import command, story
+from tests.sim.report import command
 from tests.sim.run import run
-from tests.sim.shrink import shrink
 
 ROOT = Path(__file__).resolve().parents[2]
 HISTORIES = 200
@@ -20,14 +19,7 @@ CHUNK = 50
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, CHUNK))
 def test_no_history_violates_anything(first: int) -> None:
-    faults: Counter[str] = Counter()
-    acknowledged = 0
-    for seed in range(first, first + CHUNK):
-        outcome = run(draw(seed))
-        if outcome.code:
-            pytest.fail(story(outcome, shrink(outcome, lambda history: run(history, tracing=True))))
-        faults += outcome.faults
-        acknowledged += outcome.acknowledged
+    faults, acknowledged = run_all(draw, range(first, first + CHUNK))
     assert acknowledged > CHUNK
     assert len(faults) >= len(KINDS)
     assert faults["host offlines slowly"]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.sim.histories import assert_caught
 from tests.sim.mutants import MUTANTS
 from tests.sim.plan import draw
 from tests.sim.run import run
@@ -13,12 +14,7 @@ WITHIN = 200
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
-    variant = MUTANTS[name]
-    for seed in range(WITHIN):
-        if code := run(draw(seed, only=variant.faults), broken=variant.broken).code:
-            assert code != "unknown_error", f"{name} does not fit the code any more: it breaks its own history"
-            return
-    pytest.fail(f"{name} was not caught in {WITHIN} histories: {variant.about}")
+    assert_caught(MUTANTS[name], draw, WITHIN)
 
 
 @pytest.mark.parametrize("faults", sorted({variant.faults for variant in MUTANTS.values()} - {()}))

@@ -1,7 +1,6 @@
 """Histories of hosts and pools that are removed, and broken variants that they catch."""
 
 import contextlib
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from unittest import mock
@@ -9,12 +8,11 @@ from unittest import mock
 import pytest
 
 from pondstack.ledger.pools import Pools
+from tests.sim.histories import assert_caught, run_all
 from tests.sim.placement import Placement
 from tests.sim.removal.mutants import MUTANTS
 from tests.sim.removal.plan import draw
-from tests.sim.report import story
 from tests.sim.run import run
-from tests.sim.shrink import shrink
 
 HISTORIES = 24
 CHUNK = 12
@@ -24,12 +22,7 @@ WITHIN = 150
 
 @pytest.mark.parametrize("first", range(0, HISTORIES, CHUNK))
 def test_no_history_violates_anything(first: int) -> None:
-    met: Counter[str] = Counter()
-    for seed in range(first, first + CHUNK):
-        outcome = run(draw(seed))
-        if outcome.code:
-            pytest.fail(story(outcome, shrink(outcome, lambda history: run(history, tracing=True))))
-        met += outcome.faults
+    met, _ = run_all(draw, range(first, first + CHUNK))
     assert met["host removed"]
     assert met["host removed for ever"]
     assert met["pool removed"]
@@ -37,12 +30,7 @@ def test_no_history_violates_anything(first: int) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
-    variant = MUTANTS[name]
-    for seed in range(WITHIN):
-        if code := run(draw(seed, only=variant.faults), broken=variant.broken).code:
-            assert code != "unknown_error", f"{name} does not fit the code any more: it breaks its own history"
-            return
-    pytest.fail(f"{name} was not caught in {WITHIN} histories: {variant.about}")
+    assert_caught(MUTANTS[name], draw, WITHIN)
 
 
 def test_the_sql_ledger_violates_nothing() -> None:
