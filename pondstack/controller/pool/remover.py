@@ -74,7 +74,7 @@ class Remover:
             return self._take_out(self._placement, provider, [aggregate])
 
     def remove_provider(self, uuid: str) -> bool:
-        """Remove a provider that no pool is behind; False: one is by now. Raises NotEmpty while somebody claims of it."""
+        """Remove a provider that no pool is behind; False: one is by now. Raises NotEmpty while it is claimed of."""
         with self._alone():
             if self._placement is None or uuid in self._view().pools:
                 return False

@@ -1,0 +1,18 @@
+"""The planted faults, each with the tests that must catch it. A fault of a review that nothing caught comes here, too.
+
+Two faults are not here because the code does the same with them: `any` or `all` of an allocation's slices in
+Slices.release (they change together), and a RELEASING record that is settled (only RELEASED ones are reported).
+"""
+
+from tests.mutants.catalogue import agent, api, controller, domain, election, ledger, nova, rdma
+
+MUTANTS = (
+    *domain.MUTANTS,
+    *ledger.MUTANTS,
+    *controller.MUTANTS,
+    *election.MUTANTS,
+    *agent.MUTANTS,
+    *rdma.MUTANTS,
+    *nova.MUTANTS,
+    *api.MUTANTS,
+)
