@@ -21,7 +21,8 @@ PondError
 └── Unavailable             pondstack.unavailable
     ├── NotLeader           pondstack.not_leader
     ├── AgentUnavailable    pondstack.agent_unavailable
-    └── DeviceFailed        pondstack.device_failed
+    ├── DeviceFailed        pondstack.device_failed
+    └── SlicesReturning     pondstack.slices_returning
 
 Every class takes one positional text, so that it crosses RPC unchanged.
 """
@@ -170,3 +171,9 @@ class DeviceFailed(Unavailable):
     """The pool device does not answer or failed an operation."""
 
     code = "pondstack.device_failed"
+
+
+class SlicesReturning(Unavailable):
+    """Too few slices are free, and enough are on their way back: nothing was assigned, ask again soon."""
+
+    code = "pondstack.slices_returning"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pondstack.domain.free_buffer import UNSIZED, FreeBuffer
 from pondstack.domain.model import Allocation, Pool, Slice
 from pondstack.domain.transitions import LedgerView
 
@@ -18,6 +19,7 @@ class PoolDetail:
     address: Mapping[str, Any]
     hosts: tuple[str, ...] = ()
     failures: int = 0
+    free_buffer: FreeBuffer = UNSIZED
 
 
 @dataclass(frozen=True, slots=True)

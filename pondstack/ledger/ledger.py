@@ -7,6 +7,7 @@ from pondstack.domain.sizing import Split
 from pondstack.ha.lease import Terms
 from pondstack.ledger.buffers import Buffers
 from pondstack.ledger.failures import Failures
+from pondstack.ledger.free_buffers import FreeBuffers
 from pondstack.ledger.hosts import Hosts
 from pondstack.ledger.pools import Pools
 from pondstack.ledger.removal import Removal
@@ -41,6 +42,7 @@ class Ledger:
         )
         self.slices = Slices(transactions)
         self.pools = Pools(transactions)
+        self.free_buffers = FreeBuffers(transactions)
         self.hosts = Hosts(transactions, down_seconds)
         self.buffers = Buffers(transactions, down_seconds)
         self.failures = Failures(transactions, self.buffers, down_seconds)

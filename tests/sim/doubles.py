@@ -55,10 +55,6 @@ class SimResources:
         """Return a way to a device."""
         return DeviceLink(self._rack.devices[spec.name], self._rack.moments)
 
-    def buffer_slices(self) -> int:
-        """Return how many free slices per pool are kept back."""
-        return self._rack.history.buffer_slices
-
     def close(self) -> None:
         """Nothing to close."""
 

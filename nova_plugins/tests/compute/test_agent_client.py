@@ -114,6 +114,59 @@ def test_a_controller_that_stays_away_is_waited_for_until_the_timeout(
     assert agents.log[-1] == "detach h1"
 
 
+RETURNING = errors.SlicesReturning("pool p: 2 slices are wanted, 1 are free and 2 on their way back")
+
+
+def test_slices_on_their_way_back_are_waited_for_by_the_same_id(
+    pool: PoolAttachments, agents: FakeAgents, time: Time
+) -> None:
+    agents.faults["attach"] = [RETURNING] * 25
+    assert _attach(pool).pool_mib == 1024
+    assert time.now == 25
+    assert len({wish["operation_id"] for wish in agents.attaches}) == 1
+
+
+def test_the_wait_for_slices_has_a_budget_of_its_own(pool: PoolAttachments, agents: FakeAgents, time: Time) -> None:
+    agents.faults["attach"] = [RETURNING] * 1000
+    with pytest.raises(PoolMemoryUnavailable, match=r"2 on their way back. Next: see .* shortage_wait_seconds"):
+        _attach(pool)
+    assert time.now == agent_client.CONF.pondstack.shortage_wait_seconds == 30
+    assert agents.log[-1] == "detach h1"
+
+
+def test_a_shortage_that_turns_out_not_to_end_is_not_waited_for(
+    pool: PoolAttachments, agents: FakeAgents, time: Time
+) -> None:
+    agents.faults["attach"] = [RETURNING, errors.PoolShortage("0 more are on their way back"), RETURNING]
+    with pytest.raises(PoolMemoryUnavailable, match="0 more are on their way back"):
+        _attach(pool)
+    assert time.now == 1
+
+
+def test_without_a_budget_every_shortage_fails_at_once(pool: PoolAttachments, agents: FakeAgents, time: Time) -> None:
+    agents.faults["attach"] = [RETURNING] * 3
+    agent_client.CONF.set_override("shortage_wait_seconds", 0, group="pondstack")
+    try:
+        with pytest.raises(PoolMemoryUnavailable):
+            _attach(pool)
+    finally:
+        agent_client.CONF.clear_override("shortage_wait_seconds", group="pondstack")
+    assert time.now == 0
+
+
+def test_a_wait_that_outlasts_the_timeout_for_the_controller_goes_on(
+    pool: PoolAttachments, agents: FakeAgents, time: Time
+) -> None:
+    """The budget for slices may be longer than the one for a controller that is away."""
+    agents.faults["attach"] = [RETURNING] * 80
+    agent_client.CONF.set_override("shortage_wait_seconds", 90, group="pondstack")
+    try:
+        assert _attach(pool).pool_mib == 1024
+    finally:
+        agent_client.CONF.clear_override("shortage_wait_seconds", group="pondstack")
+    assert time.now == 80
+
+
 @pytest.mark.parametrize(
     ("fault", "text"),
     [

@@ -22,11 +22,13 @@ from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
-from pondstack.controller.pool.capacity import PoolClaims
+from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
+from pondstack.controller.pool.returning import PoolClaims
 from pondstack.controller.pool.sanitizer import Sanitizer
+from pondstack.controller.pool.shortages import Shortages
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.intake import ReportIntake
@@ -79,6 +81,7 @@ class Leader:
         self._remover = Remover(self.ledger, self.reader.rack, self.devices, resources.placement, self._inventory)
         self._failures = FailureNotifier(self.ledger, resources.notify_failed)
         self._sanitizer = self._make_sanitizer()
+        self._sizer = BufferSizer(self.ledger, self.reader.rack, conf.controller, self._publish)
         self._settler = self._make_settler()
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._publisher = self._make_publisher()
@@ -116,7 +119,7 @@ class Leader:
 
     def _make_inventory(self) -> InventorySync | None:
         placement = self._resources.placement
-        return None if placement is None else InventorySync(placement, self.ledger, self._resources.buffer_slices)
+        return None if placement is None else InventorySync(placement, self.ledger)
 
     def _make_publisher(self) -> WakeableWorker | None:
         inventory = self._inventory
@@ -162,7 +165,6 @@ class Leader:
             ledger=self.ledger,
             view=self.reader.rack,
             predictor=lambda: StaticShare(self._conf.sizing.static_pool_percent),
-            buffer_slices=resources.buffer_slices,
             down_seconds=down_seconds,
             claims=self._claims,
         )
@@ -173,7 +175,7 @@ class Leader:
             intake=intake,
             reconciler=self.reconciler,
             splits=splits,
-            buffer_slices=resources.buffer_slices,
+            shortages=Shortages(self.ledger, self.reader.rack, self._claims, down_seconds),
             down_seconds=down_seconds,
             publish=self._publish,
             store_samples=resources.telemetry.write,
@@ -279,6 +281,7 @@ class Leader:
         @periodics.periodic(spacing=group.reconcile_interval_seconds, run_immediately=True)
         def reconcile() -> None:
             if self._receiving():
+                self._guarded(self._sizer.run)
                 self._guarded(self.reconciler.run)
 
         @periodics.periodic(spacing=group.resync_interval_seconds)

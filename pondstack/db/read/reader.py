@@ -17,6 +17,7 @@ from pondstack.db.store import controllers, telemetry
 from pondstack.db.store.leadership import ROW
 from pondstack.domain.causes import stored
 from pondstack.domain.errors import NotFound
+from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from pondstack.ledger.records import (
@@ -263,6 +264,7 @@ def _pool_records(session: Session, rows: list[PoolRow]) -> list[PoolRecord]:
             created_at=row.created_at,
             hosts=tuple(hosts[row.uuid]),
             slices=counts[row.uuid],
+            free_buffer=FreeBuffer.from_record(row.free_buffer),
         )
         for row in rows
     ]

@@ -20,6 +20,7 @@ from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.sanitizer import Sanitizer
+from pondstack.controller.pool.shortages import Shortages
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Limits
@@ -217,7 +218,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         claims={},
     )
     rack.sanitizer = Sanitizer(ledger, reader, devices, lambda: rack.published.append("sanitizer"))
-    rack.sync = InventorySync(placement, ledger, lambda: 1) if placement else None
+    rack.sync = InventorySync(placement, ledger) if placement else None
     rack.told = []
     rack.notifier = FailureNotifier(ledger, rack.told.append)
     rack.splits = SplitService(
@@ -225,7 +226,6 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         ledger=ledger,
         view=reader.rack,
         predictor=StaticShare,
-        buffer_slices=lambda: 1,
         down_seconds=down_seconds,
         claims=lambda _view: rack.claims,
     )
@@ -253,7 +253,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         intake=rack.intake,
         reconciler=rack.reconciler,
         splits=rack.splits,
-        buffer_slices=lambda: 1,
+        shortages=Shortages(ledger, reader.rack, lambda _view: rack.claims, down_seconds),
         down_seconds=down_seconds,
         publish=publish,
         store_samples=Telemetry(database, lambda: Retention(7200, 300, 7200)).write,
