@@ -11,6 +11,7 @@ from pondstack.controller.pool.devices import DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.workers import WakeableWorker
 from pondstack.devices.base import PoolDevice
+from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
 from pondstack.rpc.transport import CONTROLLER_TOPIC
 
@@ -193,12 +194,18 @@ def _wait_one(scheduler: Scheduler, future: Any, timeout: float | None) -> bool:
 
 
 class Idle:
-    """The settler where nobody lends memory: its turns would do nothing but put all other threads' in another order."""
+    """The settler where nobody lends memory, and the sizer where buffers are fixed.
+
+    Their turns would do nothing but put all other threads' in another order.
+    """
 
     stopping = False
 
-    def start(self) -> None:
+    def run(self) -> None:
         """Do nothing, as for all that follows."""
+
+    def start(self) -> None:
+        """Have nothing to start."""
 
     def wake(self) -> None:
         """Have nothing to do."""
@@ -228,6 +235,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "WakeableWorker": lambda name, task: (
             Idle() if name == "settler" and rack.lent is None else WakeableWorker(name, task)
         ),
+        **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),
         "LendingInventory": lambda _placement, _ledger: None,
         "InventorySync": lambda placement, ledger, *others: InventorySync(
             placement.for_epoch(ledger.epoch), ledger, *others
@@ -245,6 +253,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         node |= {"Follower": StillFollower, "controllers": controllers, "migration": schema}
     return {
         **(rack.lent.stand_ins() if rack.lent is not None else {}),
+        "pondstack.domain.free_buffer": {"UNSIZED": FreeBuffer(slices=rack.history.buffer_slices)},
         "pondstack.controller.leader.leader": leading,
         "pondstack.controller.node.node": node,
         "pondstack.controller.reconcile.reconciler": {"futures": waiting(scheduler)},

@@ -101,4 +101,12 @@ MUTANTS = (
         (f"{_AGENT}/pagestore/test_leases.py::test_what_is_left_before_it_came_does_not_come",),
         "a lease that was given up before it arrived is used when it comes late",
     ),
+    Mutant(
+        "undo_takes_slices",
+        "agent/pondstack_agent/pool/attach.py",
+        "self._operations.end(operation, error)\n                return\n            except Unavailable:\n",
+        "raise\n            except Unavailable:\n",
+        ("agent/tests/test_endpoint.py::test_an_attach_that_waits_for_slices_is_undone_without_getting_any",),
+        "a start that gave up waiting goes on asking, and takes slices from those that wait",
+    ),
 )

@@ -173,4 +173,31 @@ MUTANTS = (
         ),
         "the same, a week later",
     ),
+    Mutant(
+        "resize_forgets_misses",
+        "pondstack/ledger/free_buffers.py",
+        "self._put(tx, pool_uuid, replace(size, misses=before.misses))",
+        "self._put(tx, pool_uuid, size)",
+        ("pondstack/tests/ledger/test_free_buffers.py::test_a_start_that_asks_again_is_one_miss[sqlite]",),
+        "misses of the buffer are lost as soon as it is sized",
+    ),
+    Mutant(
+        "miss_counts_twice_as_demand",
+        "pondstack/ledger/churn.py",
+        "self._taken.setdefault(entry.operation_id, (",
+        "self._taken.setdefault(entry.operation_id + entry.kind, (",
+        (
+            "pondstack/tests/ledger/test_free_buffers.py"
+            "::test_a_start_that_missed_and_got_its_slices_later_asked_once[sqlite]",
+        ),
+        "starts that waited count twice, and the buffer grows without a reason",
+    ),
+    Mutant(
+        "offline_time_not_measured",
+        "pondstack/ledger/churn.py",
+        "began = entry.at - (entry.effect.get(UNCLAIMED_SECONDS) or 0.0)",
+        "began = entry.at",
+        ("pondstack/tests/ledger/test_free_buffers.py",),
+        "the time that hosts need to take memory offline does not count, and the buffer stays too small",
+    ),
 )

@@ -70,4 +70,12 @@ MUTANTS = (
         ("nova_plugins/tests/test_migrations.py::test_an_old_record_binds_no_guest_that_does_not_move_live",),
         "a guest that moves cold keeps a split that is not its own",
     ),
+    Mutant(
+        "shortage_without_its_budget",
+        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        "            return self._clock() >= self._waited_enough_at(error)\n",
+        "            return self._clock() >= self._give_up_at\n",
+        ("nova_plugins/tests/compute/test_agent_client.py",),
+        "a start waits for slices for another time than the operator has set",
+    ),
 )
