@@ -7,7 +7,7 @@ from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
-FREE_BUFFERS_SINCE = (1, 13)
+FREE_BUFFERS_SINCE = (1, 8)
 
 
 def body(pool: PoolRecord, version: tuple[int, int]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ FREE_BUFFER: base.Schema = {
             ),
         }
     ),
-    "description": "the free slices that Placement does not offer, and why as many; since 1.13",
+    "description": "the free slices that Placement does not offer, and why as many; since 1.8",
 }
 POOL = base.closed(
     {

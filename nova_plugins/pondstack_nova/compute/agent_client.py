@@ -96,7 +96,7 @@ def make_api() -> AgentAPI:
     )
 
 
-class Patience:
+class RetryBudget:
     """How long one call is repeated, by what its tries met; see the module."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -214,11 +214,11 @@ class PoolAttachments:
         )
 
     def _insist(self, call: Callable[[AgentAPI], Answer]) -> Answer:
-        patience = Patience(self._clock)
+        budget = RetryBudget(self._clock)
         retry = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_worth_another_try),
-            stop=patience.over,
-            wait=patience.pause,
+            stop=budget.over,
+            wait=budget.pause,
             sleep=self._sleep,
             reraise=True,
         )
