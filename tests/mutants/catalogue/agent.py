@@ -101,4 +101,20 @@ MUTANTS = (
         (f"{_AGENT}/pagestore/test_leases.py::test_what_is_left_before_it_came_does_not_come",),
         "a lease that was given up before it arrived is used when it comes late",
     ),
+    Mutant(
+        "any_epoch_believed",
+        "agent/pondstack_agent/epoch.py",
+        "if epoch - self._seen > MAX_JUMP:",
+        "if epoch - self._seen > MAX_EPOCH:",
+        ("agent/tests/test_epoch.py::test_a_command_does_not_lock_the_controller_out",),
+        "one forged command locks a host out of its controller",
+    ),
+    Mutant(
+        "heartbeats_answer_disbelieved",
+        "agent/pondstack_agent/reporter.py",
+        'self._epoch.confirm(answer["epoch"])',
+        'self._epoch.check(answer["epoch"])',
+        ("agent/tests/test_reporter.py::test_a_high_epoch_of_the_controllers_own_is_believed_after_a_heartbeat",),
+        "a new host in an old rack never obeys",
+    ),
 )
