@@ -8,7 +8,7 @@ MUTANTS = (
     Mutant(
         "epoch_forgotten",
         "agent/pondstack_agent/epoch.py",
-        '                self._records.put(_KEY, {"seen": epoch})\n',
+        '            self._records.put(_KEY, {"seen": epoch})\n',
         "",
         (f"{_AGENT}/test_epoch.py",),
         "after a restart an agent obeys a deposed leader",

@@ -70,4 +70,12 @@ MUTANTS = (
         ("nova_plugins/tests/test_migrations.py::test_an_old_record_binds_no_guest_that_does_not_move_live",),
         "a guest that moves cold keeps a split that is not its own",
     ),
+    Mutant(
+        "owner_reads_the_operators_text",
+        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        'reason=f"{told}{code}", details=details)',
+        "reason=details, details=details)",
+        ("nova_plugins/tests/compute/test_agent_client.py::test_a_verdict_is_final_and_says_what_to_do",),
+        "the fault of an instance tells its owner hosts, pools and allocations of others",
+    ),
 )
