@@ -53,6 +53,17 @@ SHORTAGE_PAUSE_SECONDS = 1.0
 Answer = TypeVar("Answer")
 Bus = oslo_messaging.MessagingException
 
+_FOR_TENANTS: tuple[tuple[type[Exception], str], ...] = (
+    (PoolFragmented, "no free pool memory of the shape that this move needs"),
+    (PoolShortage, "there is too little free pool memory"),
+    (HostUnusable, "the host cannot use the pool"),
+    (InUse, "pool memory is still in use"),
+    (DeviceFailed, "the pool device failed"),
+    (Unavailable, "the memory service does not answer"),
+    (Bus, "the memory service does not answer"),
+)
+"""What the owner of an instance reads in its fault: no host, pool or allocation, which only the operator may know."""
+
 _NEXT_STEP: tuple[tuple[type[Exception], str], ...] = (
     (Bus, "start pondstack-agent there, and look at its log and at RabbitMQ"),
     (PoolFragmented, "wait until slices come back, or migrate the guest cold"),
@@ -70,9 +81,16 @@ _NEXT_STEP: tuple[tuple[type[Exception], str], ...] = (
 
 
 class PoolMemoryUnavailable(exception.ComputeResourcesUnavailable):
-    """Pool memory could not be attached here; Nova tries another host."""
+    """Pool memory could not be attached here; Nova tries another host.
+
+    Nova shows its text to the owner of the instance. `details` is the operator's: host, pool, what the agent said.
+    """
 
     msg_fmt = _("Pool memory is not available: %(reason)s")
+
+    def __init__(self, *, reason: str, details: str = "") -> None:
+        super().__init__(reason=reason)
+        self.details = details or reason
 
 
 def explain(error: Exception) -> str:
@@ -85,6 +103,15 @@ def explain(error: Exception) -> str:
         text = f"{type(error).__name__}: {error}"
     step = next((step for kind, step in _NEXT_STEP if isinstance(error, kind)), "look at pondstack-agent's log")
     return f"{text}. Next: {step}"
+
+
+def unavailable(error: Exception, where: str) -> PoolMemoryUnavailable:
+    """Return the error for Nova, which shows its text to the owner of the instance; the whole story is logged."""
+    details = f"{where}: {explain(error)}"
+    LOG.warning("Pool memory is not available: %s", details)
+    told = next((text for kind, text in _FOR_TENANTS if isinstance(error, kind)), "it could not be attached")
+    code = f" ({error.code})" if isinstance(error, PondError) else ""
+    return PoolMemoryUnavailable(reason=f"{told}{code}", details=details)
 
 
 def make_api() -> AgentAPI:
@@ -149,7 +176,7 @@ class PoolAttachments:
         try:
             return self._insist(lambda api: api.get_attachment(host, consumer_uuid=consumer_uuid))
         except (PondError, Bus) as error:
-            raise PoolMemoryUnavailable(reason=f"host {host}: {explain(error)}") from error
+            raise unavailable(error, f"host {host}, consumer {consumer_uuid}") from error
 
     def attach(self, host: str, consumer_uuid: str, claim: PoolClaim, **wishes: Any) -> Attachment:
         """Attach what is claimed, from the first of its pools that the host reaches; raises PoolMemoryUnavailable.
@@ -209,9 +236,8 @@ class PoolAttachments:
     ) -> PoolMemoryUnavailable:
         if not isinstance(error, Bus):  # a silent agent stays silent; Nova's own cleanup and the reconciler ask again
             self.release(host, consumer_uuid)
-        return PoolMemoryUnavailable(
-            reason=f"host {host}, pool {pool_uuid}: {claim.pool_mib} MiB not attached: {explain(error)}"
-        )
+        where = f"host {host}, pool {pool_uuid}, consumer {consumer_uuid}, {claim.pool_mib} MiB not attached"
+        return unavailable(error, where)
 
     def _insist(self, call: Callable[[AgentAPI], Answer]) -> Answer:
         budget = RetryBudget(self._clock)

@@ -25,7 +25,7 @@ from pondstack.controller.reconcile.rules.failures import fence_rules
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.db.read.reader import SqlReader
 from pondstack.devices.base import Permission
-from pondstack.domain.errors import NotLeader, PondError, Unavailable
+from pondstack.domain.errors import Conflict, NotLeader, PondError, Unavailable
 from pondstack.domain.rack import RackView
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
@@ -67,6 +67,7 @@ class Reconciler:
         self._clock = clock
         self._applier = Applier(ledger, reader, devices, agents, remover, notify)
         self._lock = threading.Lock()
+        self._auditing = threading.Lock()
         self._placement_trouble = ""
 
     def reconcile_at_promotion(self, report_of: Callable[[str], Report], seconds: float) -> list[Finding]:
@@ -104,7 +105,18 @@ class Reconciler:
             return findings
 
     def audit(self, repair: bool) -> list[dict[str, str]]:
-        """Compare with fresh reports of all live hosts; with `repair` apply everything, the operator's actions too."""
+        """Compare with fresh reports of all live hosts; with `repair` apply everything, the operator's actions too.
+
+        Raises Conflict while another audit is under way: each keeps a thread of its caller's, for minutes at worst.
+        """
+        if not self._auditing.acquire(blocking=False):
+            raise Conflict("an audit is under way; repeat the request when it has ended")
+        try:
+            return self._audit(repair)
+        finally:
+            self._auditing.release()
+
+    def _audit(self, repair: bool) -> list[dict[str, str]]:
         with self._lock:
             view = self._reader.rack()
             self._devices.check({uuid: detail.pool.state for uuid, detail in view.pools.items()})

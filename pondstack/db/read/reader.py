@@ -161,7 +161,7 @@ class SqlReader:
         """List allocations by uuid; raises NotFound for an unknown marker."""
 
         def work(session: Session) -> list[AllocationRecord]:
-            _need(session, AllocationRow, marker, "allocation")
+            _need_allocation(session, marker, project_id)
             query = select(AllocationRow, PoolRow).join(PoolRow, PoolRow.uuid == AllocationRow.pool_uuid)
             wanted = {
                 AllocationRow.project_id: project_id,
@@ -225,6 +225,13 @@ class SqlReader:
 def _need(session: Session, model: Any, key: Any, noun: str) -> None:
     if key is not None and session.get(model, key) is None:
         raise NotFound(f"there is no {noun} {key}; start again without a marker")
+
+
+def _need_allocation(session: Session, marker: str | None, project_id: str | None) -> None:
+    """As _need. To one project, another's allocation is as unknown as one that does not exist."""
+    row = None if marker is None else session.get(AllocationRow, marker)
+    if marker is not None and (row is None or project_id not in (None, row.project_id)):
+        raise NotFound(f"there is no allocation {marker}; start again without a marker")
 
 
 def _page(query: Select[Any], key: Any, marker: Any, limit: int | None) -> Select[Any]:

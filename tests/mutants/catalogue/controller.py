@@ -228,4 +228,12 @@ MUTANTS = (
         (f"{_CONTROLLER}/pool/test_remover.py::test_a_repair_spares_what_the_ledger_knows_by_now",),
         "an audit's repair takes a host that has just come out of its pools' aggregates",
     ),
+    Mutant(
+        "audits_pile_up",
+        "pondstack/controller/reconcile/reconciler.py",
+        "            self._auditing.release()\n",
+        "            pass\n",
+        ("pondstack/tests/controller/reconcile/test_audit.py::test_one_audit_at_a_time",),
+        "after one audit there is never another one",
+    ),
 )

@@ -78,4 +78,12 @@ MUTANTS = (
         ("nova_plugins/tests/compute/test_agent_client.py",),
         "a start waits for slices for another time than the operator has set",
     ),
+    Mutant(
+        "owner_reads_the_operators_text",
+        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        'reason=f"{told}{code}", details=details)',
+        "reason=details, details=details)",
+        ("nova_plugins/tests/compute/test_agent_client.py::test_a_verdict_is_final_and_says_what_to_do",),
+        "the fault of an instance tells its owner hosts, pools and allocations of others",
+    ),
 )
