@@ -56,6 +56,7 @@ Bus = oslo_messaging.MessagingException
 _FOR_TENANTS: tuple[tuple[type[Exception], str], ...] = (
     (PoolFragmented, "no free pool memory of the shape that this move needs"),
     (PoolShortage, "there is too little free pool memory"),
+    (SlicesReturning, "pool memory that is on its way back did not come in time"),
     (HostUnusable, "the host cannot use the pool"),
     (InUse, "pool memory is still in use"),
     (DeviceFailed, "the pool device failed"),
