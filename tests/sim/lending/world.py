@@ -51,6 +51,7 @@ class LendingWorld:
         self.births = rack.scheduler.process("births").rng
         self._at_work = 0
         self._draining = False
+        self._unanswered: set[str] = set()
 
     def lives(self) -> list[Life]:
         """Return the present lives of all hosts' lent memory."""
@@ -155,7 +156,11 @@ class LendingWorld:
 
     def _lend(self, controller: SimControllerAPI, host: "SimHost", buffers: int, kind: LenderKind) -> None:
         mib = buffers * BUFFER_MIB
-        controller.delegate_host(name=host.name, mib=mib, kind=str(kind), operation_id=self._new_id())
+        try:
+            controller.delegate_host(name=host.name, mib=mib, kind=str(kind), operation_id=self._new_id())
+        except FAILED:
+            self._unanswered.add(host.name)
+            raise
 
     def _sleep(self, controller: SimControllerAPI, host: "SimHost", seconds: float) -> None:
         """Have a host lend as a zombie, freeze it, and wake it."""
@@ -205,21 +210,39 @@ class LendingWorld:
         self._rack.scheduler.spawn(self.process, self._take_all_back)
 
     def _take_all_back(self) -> None:
-        """Wake every lender and have it take back what it lends, without any force."""
-        controller = self._client(self.process)
+        """Wake every lender and have it take back what it lends, without any force.
+
+        An agent that was paused when it was told to lend carries that out once it goes on, although the operator has
+        long given up: such a host is looked at again. Whatever else a host lends from then on is left over.
+        """
+        controller, hosts = self._client(self.process), self._rack.hosts.values()
         try:
-            for host in self._rack.hosts.values():
-                while host.life is not None:
-                    try:
-                        if host.life.kind is LenderKind.ZOMBIE:
-                            self._lend(controller, host, len(host.life.book.buffers()), LenderKind.ACTIVE)
-                        operation_id = self._new_id()
-                        controller.reclaim_host(name=host.name, mib=1 << 20, seconds=3600.0, operation_id=operation_id)
-                    except FAILED as error:
-                        self._rack.scheduler.note(f"{host.name} lends on: {error}")
-                    self._rack.scheduler.sleep(1.0)
+            for host in hosts:
+                self._empty(controller, host)
         finally:
             self._at_work -= 1
+        while True:
+            for host in hosts:
+                if host.name in self._unanswered or self._is_about_to_lend(host):
+                    self._empty(controller, host)
+            self._rack.scheduler.sleep(1.0)
+
+    def _empty(self, controller: SimControllerAPI, host: "SimHost") -> None:
+        while host.life is not None or self._is_about_to_lend(host):
+            try:
+                if host.life is not None and host.life.kind is LenderKind.ZOMBIE:
+                    self._lend(controller, host, len(host.life.book.buffers()), LenderKind.ACTIVE)
+                operation_id = self._new_id()
+                controller.reclaim_host(name=host.name, mib=1 << 20, seconds=3600.0, operation_id=operation_id)
+            except FAILED as error:
+                self._rack.scheduler.note(f"{host.name} lends on: {error}")
+            self._rack.scheduler.sleep(1.0)
+
+    @staticmethod
+    def _is_about_to_lend(host: "SimHost") -> bool:
+        """Return whether a host has a lend on its disk that it has not ended, as an operator is shown."""
+        entries = host.memory.folder("lending").values()
+        return any(entry["verb"] == "lend" and entry["state"] != "done" for entry in entries)
 
     def disagreements(self) -> list[str]:
         """Return what is not yet consistent."""
