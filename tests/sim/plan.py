@@ -39,7 +39,8 @@ class History:
     """One history. `drain`: at the end all guests are deleted and every slice has to come back.
 
     `lending`: hosts lend each other memory (see the folder lending), and no guest uses a pool.
-    `removal`: an operator removes hosts and pools (see the folder removal).
+    `claims`: guaranteed loans need a claim in Placement. `removal`: an operator removes hosts and pools (see the folder
+    removal).
     """
 
     seed: int
@@ -52,6 +53,7 @@ class History:
     faults: tuple[Step, ...]
     lending: bool = False
     removal: bool = False
+    claims: bool = False
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:

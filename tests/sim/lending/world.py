@@ -14,6 +14,7 @@ from tests.fixtures.memory.store import Transaction
 from .. import settings
 from ..api import SimControllerAPI
 from ..kernel import Process
+from .claims import LoanClaims
 from .lender import DRIVER, Life, SimClient, SimTransport
 from .plan import BUFFER_MIB
 from .tenant import FAILED
@@ -52,6 +53,7 @@ class LendingWorld:
         self._at_work = 0
         self._draining = False
         self._unanswered: set[str] = set()
+        self.claims = LoanClaims(rack) if rack.history.claims else None
 
     def lives(self) -> list[Life]:
         """Return the present lives of all hosts' lent memory."""
@@ -116,7 +118,7 @@ class LendingWorld:
     def operate(self, step: "Step") -> None:
         """Begin an operation."""
         host = self._rack.hosts[step.target]
-        if step.kind in ("borrow", "give_back"):
+        if step.kind in ("borrow", "give_back", "unclaim"):
             if host.agent_up and host.process is not None and host.tenant.agent is not None:
                 self._rack.scheduler.spawn(host.process, self._tenant, step, host)
             return
@@ -132,6 +134,8 @@ class LendingWorld:
         controller = self._client(host.process)
         if step.kind == "borrow":
             host.tenant.borrow(host.process, controller, step)
+        elif step.kind == "unclaim":
+            host.tenant.unclaim(step)
         elif host.tenant.loans:
             host.tenant.give_back(controller, host.tenant.loans[step.values["which"] % len(host.tenant.loans)])
 
@@ -260,6 +264,8 @@ class LendingWorld:
                 found.append(f"buffer {place.index} of {place.lender} is {item.state} ({item.reason})")
             elif item.state is SliceState.ONLINE and place not in self.watch.users:
                 found.append(f"buffer {place.index} of {place.lender} is lent to {item.host}, which does not use it")
+        if self.claims is not None:
+            found += self.claims.missing(self.watch.buffers)
         if self._draining and (self.watch.buffers or self.lives()):
             found.append(f"{len(self.watch.buffers)} buffers and {len(self.lives())} lenders are left")
         return found
