@@ -197,6 +197,7 @@ class RemoteAllocationRow(Base):
     user_id: Mapped[str] = mapped_column(NAME, default="")
     operation_id: Mapped[str] = mapped_column(UUID, unique=True)
     created_at: Mapped[float] = mapped_column(Float(53))
+    unclaimed_since: Mapped[float | None] = mapped_column(Float(53))
     __table_args__ = (
         Index("ix_remote_allocations_consumer", "consumer_uuid"),
         Index("ix_remote_allocations_host", "host"),

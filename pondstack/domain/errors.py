@@ -16,6 +16,7 @@ PondError
 ├── PoolShortage            pondstack.pool_shortage
 │   └── PoolFragmented      pondstack.pool_fragmented
 ├── BufferShortage          pondstack.buffer_shortage
+├── Unclaimed               pondstack.unclaimed
 ├── HostUnusable            pondstack.host_unusable
 ├── NoLocalRoom             pondstack.no_local_room
 └── Unavailable             pondstack.unavailable
@@ -131,6 +132,13 @@ class BufferShortage(PondError):
     """Other hosts do not lend enough memory for a guaranteed allocation."""
 
     code = "pondstack.buffer_shortage"
+    status = 409
+
+
+class Unclaimed(PondError):
+    """The consumer has no claim in Placement for a guaranteed allocation."""
+
+    code = "pondstack.unclaimed"
     status = 409
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 
+from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.pool.devices import DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.workers import WakeableWorker
@@ -237,6 +238,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         ),
         **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),
         "LendingInventory": lambda _placement, _ledger: None,
+        "RemoteClaims": lambda placement: RemoteClaims(placement) if rack.history.claims else None,
         "InventorySync": lambda placement, ledger, *others: InventorySync(
             placement.for_epoch(ledger.epoch), ledger, *others
         ),

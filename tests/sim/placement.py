@@ -27,6 +27,7 @@ class Provider:
     traits: set[str] = field(default_factory=set)
     aggregates: set[str] = field(default_factory=set)
     claims: dict[str, int] = field(default_factory=dict)
+    resource_class: str = RESOURCE_CLASS
 
     @property
     def used(self) -> int:
@@ -163,9 +164,24 @@ class Placement:
         provider = self.providers.get(uuid)
         if provider is None:
             return None
-        return {consumer: {RESOURCE_CLASS: amount} for consumer, amount in provider.claims.items()}
+        return {consumer: {provider.resource_class: amount} for consumer, amount in provider.claims.items()}
+
+    def held_by(self, consumer: str) -> dict[str, dict[str, int]]:
+        """Return what one consumer holds."""
+        self._answer()
+        return {
+            uuid: {provider.resource_class: provider.claims[consumer]}
+            for uuid, provider in self.providers.items()
+            if consumer in provider.claims
+        }
 
     # Nova's
+
+    def claim_lent(self, consumer: str, host: str, provider: str, mib: int) -> None:
+        """Claim lent memory for a consumer on a host. Raises Unavailable."""
+        self._answer()
+        self.providers[provider].claims[consumer] = mib
+        self.providers[f"provider-{host}"].claims[consumer] = 1
 
     def claim(self, consumer: str, host: str, pool: str, mib: int) -> bool:
         """Claim pool memory for a consumer on a host; False when the inventory has no room. Raises Unavailable."""

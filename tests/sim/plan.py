@@ -39,8 +39,8 @@ class History:
     """One history. `drain`: at the end all guests are deleted and every slice has to come back.
 
     `lending`: hosts lend each other memory (see the folder lending), and no guest uses a pool.
-    `removal`: an operator removes hosts and pools (see the folder removal).
-    `sized`: the leader sizes the free buffers, from `buffer_slices` up; else they are `buffer_slices`.
+    `claims`: guaranteed loans need a claim in Placement. `removal`: an operator removes hosts and pools (see the folder
+    removal). `sized`: the leader sizes the free buffers, from `buffer_slices` up; else they are `buffer_slices`.
     """
 
     seed: int
@@ -54,6 +54,7 @@ class History:
     lending: bool = False
     removal: bool = False
     sized: bool = False
+    claims: bool = False
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:

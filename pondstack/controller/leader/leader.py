@@ -19,6 +19,7 @@ from pondstack.controller.gate import Gate
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
+from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
@@ -78,6 +79,9 @@ class Leader:
         self._agents = self._make_agents(conf.controller.agent_timeout_seconds)
 
         self._inventory = self._make_inventory()
+        placement = resources.placement
+        self._lent_inventory = None if placement is None else LendingInventory(placement, self.ledger)
+        self._remote_claims = None if placement is None else RemoteClaims(placement)
         self._remover = Remover(self.ledger, self.reader.rack, self.devices, resources.placement, self._inventory)
         self._failures = FailureNotifier(self.ledger, resources.notify_failed)
         self._sanitizer = self._make_sanitizer()
@@ -132,11 +136,10 @@ class Leader:
         return WakeableWorker("sanitizer", sanitizer.drain)
 
     def _make_settler(self) -> WakeableWorker:
-        placement = self._resources.placement
         settler = BufferSettler(
             self.ledger,
             self._agents,
-            None if placement is None else LendingInventory(placement, self.ledger),
+            self._lent_inventory,
             stopping=lambda: self._settler.stopping,
             abandoned_seconds=lambda: float(self._conf.controller.assign_timeout_seconds),
         )
@@ -150,6 +153,8 @@ class Leader:
             agents=self._agents,
             placement=self._resources.placement,
             inventory=self._inventory,
+            lent_inventory=self._lent_inventory,
+            remote_claims=self._remote_claims,
             intake=intake,
             limits=self._limits,
             executor=self._executor,
@@ -189,6 +194,7 @@ class Leader:
             lenders=Lenders(self.ledger, self._agents, self._settler.wake),
             agents=self._agents,
             gate=self.gate,
+            claims=self._remote_claims,
         )
 
     def _make_removal_endpoint(self) -> RemovalEndpoint:
@@ -289,6 +295,9 @@ class Leader:
             if self._inventory is not None:
                 self._inventory.forget()
                 self._publish()
+            if self._lent_inventory is not None:
+                self._lent_inventory.forget()
+                self._settler.wake()
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:

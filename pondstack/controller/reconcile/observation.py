@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from pondstack.devices.base import Permission
+from pondstack.domain.lent_memory import AgedBuffer
 from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, RackView
 from pondstack.rpc.wire import Attached
 
@@ -23,16 +24,26 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What Placement holds. `pools`: MiB by pool and consumer; `hosts`: the consumers of each host's provider."""
+    """What Placement holds. `pools`: MiB by pool and consumer; `hosts`: the consumers of each host's provider.
+
+    `remote`: MiB of lent memory by consumer; None: nobody looked, or Placement does not have that provider.
+    """
 
     pools: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    remote: Mapping[str, int] | None = None
 
     def claimed_mib(self, pool_uuid: str, host: str, consumer_uuid: str) -> int:
         """Return what a consumer claims of a pool from a host, in MiB; 0 when it claims nothing on that host."""
         if consumer_uuid not in self.hosts.get(host, frozenset()):
             return 0
         return self.pools.get(pool_uuid, {}).get(consumer_uuid, 0)
+
+    def claimed_remote_mib(self, host: str, consumer_uuid: str) -> int:
+        """Return what a consumer claims of lent memory from a host, in MiB; 0 when it claims nothing on that host."""
+        if consumer_uuid not in self.hosts.get(host, frozenset()):
+            return 0
+        return (self.remote or {}).get(consumer_uuid, 0)
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,31 @@ class Observation:
             backed = bool(self.claims.claimed_mib(item.pool_uuid, item.host, item.consumer_uuid))
             answer[uuid] = backed and newest[item.consumer_uuid, item.host].item.uuid == uuid
         return answer
+
+    @cached_property
+    def loan_claimed(self) -> Mapping[str, bool]:
+        """Whether each loan is backed by a claim; one that is not guaranteed needs none."""
+        claims = self.claims
+        if claims is None or claims.remote is None:
+            return dict.fromkeys(self.rack.lent.loans, True)
+        return {
+            uuid: not aged.item.guaranteed or claims.claimed_remote_mib(aged.item.host, aged.item.consumer_uuid) > 0
+            for uuid, aged in self.rack.lent.loans.items()
+        }
+
+    @cached_property
+    def buffer_at(self) -> Mapping[tuple[str, str, int], AgedBuffer]:
+        """Buffers by lender, incarnation and index."""
+        return {(aged.item.lender, aged.item.incarnation, aged.item.index): aged for aged in self.rack.lent.buffers}
+
+    @cached_property
+    def buffers_of(self) -> Mapping[str, tuple[AgedBuffer, ...]]:
+        """Buffers by the loan that they point at."""
+        found: dict[str, list[AgedBuffer]] = {}
+        for aged in self.rack.lent.buffers:
+            if aged.item.allocation_uuid is not None:
+                found.setdefault(aged.item.allocation_uuid, []).append(aged)
+        return {uuid: tuple(items) for uuid, items in found.items()}
 
     def host_up(self, name: str) -> bool:
         """Whether a host's agent was heard of within the limit."""

@@ -80,4 +80,6 @@ def _host(row: HostRow, reach: list[tuple[str, str]], now: float) -> HostReport:
         None if row.fenced_at is None else row.fenced_reason,
         row.stuck or {},
         row.sequence,
+        row.lending,
+        row.borrowed,
     )

@@ -1,5 +1,6 @@
 """Read side of the ledger in SQL: pondstack.ledger.reader.Reader for the API and for audits."""
 
+from dataclasses import replace
 from typing import Any
 
 from oslo_config import cfg
@@ -53,9 +54,11 @@ class SqlReader:
         ha_options.register_opts(conf)
         return cls(Database.from_conf(conf), conf.controller.agent_down_seconds, conf.ha.node_down_seconds)
 
-    def rack(self) -> RackView:
-        """Return the whole ledger at one moment."""
-        return self._database.read(read_rack)
+    def rack(self, *, lent: bool = False) -> RackView:
+        """Return the whole ledger at one moment; with `lent` what hosts lend, too."""
+        if not lent:
+            return self._database.read(read_rack)
+        return self._database.read(lambda session: replace(read_rack(session), lent=lending.read_lent(session)))
 
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer."""

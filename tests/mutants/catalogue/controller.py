@@ -3,6 +3,8 @@
 from tests.mutants.mutant import Mutant
 
 _CONTROLLER = "pondstack/tests/controller"
+_RULES = f"{_CONTROLLER}/reconcile/rules"
+_LENT = f"{_CONTROLLER}/reconcile/test_lent_memory.py"
 
 MUTANTS = (
     Mutant(
@@ -235,5 +237,109 @@ MUTANTS = (
         "            pass\n",
         ("pondstack/tests/controller/reconcile/test_audit.py::test_one_audit_at_a_time",),
         "after one audit there is never another one",
+    ),
+    Mutant(
+        "guaranteed_without_a_claim",
+        "pondstack/controller/lending/endpoint.py",
+        "        if self._claims is None or not wanted.guaranteed:",
+        "        if self._claims is None or wanted.guaranteed:",
+        (f"{_LENT}::test_a_guaranteed_loan_is_given_against_its_claim_only",),
+        "lent memory is guaranteed to whoever asks, and Placement sells the same memory to others",
+    ),
+    Mutant(
+        "claim_of_another_host_admits",
+        "pondstack/controller/lending/claims.py",
+        " or self._placement.provider_by_name(host) not in held:",
+        ":",
+        (f"{_LENT}::test_a_claim_on_another_host_admits_nothing_here",),
+        "a guest's claim is used up on a host on which it does not run",
+    ),
+    Mutant(
+        "lost_provider_unclaims_loans",
+        "pondstack/controller/reconcile/observation.py",
+        "        if claims is None or claims.remote is None:",
+        "        if claims is None:",
+        (f"{_RULES}/test_loans.py::test_nothing_is_unclaimed_while_placement_does_not_say",),
+        "all loans of a rack are asked back while Placement is rebuilt",
+    ),
+    Mutant(
+        "loan_grace_ignored",
+        "pondstack/controller/reconcile/rules/loans.py",
+        "    return aged.unclaimed_seconds >= observation.limits.unclaimed_grace_seconds",
+        "    return aged.unclaimed_seconds >= 0.0",
+        (f"{_RULES}/test_loans.py::test_not_before_the_grace_is_over",),
+        "a guest loses its remote memory in a moment in which its claim has another name",
+    ),
+    Mutant(
+        "swap_counts_as_unclaimed",
+        "pondstack/controller/reconcile/observation.py",
+        "uuid: not aged.item.guaranteed or claims",
+        "uuid: claims",
+        (f"{_RULES}/test_loans.py::test_swap_needs_no_claim",),
+        "swap devices lose what they borrowed after the grace: they have no claim",
+    ),
+    Mutant(
+        "lender_judged_while_it_works",
+        "pondstack/controller/reconcile/rules/lenders.py",
+        'return bool(told.get("answers", True)) and not under_way',
+        'return bool(told.get("answers", True))',
+        (f"{_RULES}/test_lenders.py::test_not_while_it_lends_or_takes_back",),
+        "a host that takes memory back in steps is taken to have lost what it has not told yet",
+    ),
+    Mutant(
+        "frozen_lender_judged",
+        "pondstack/controller/reconcile/rules/lenders.py",
+        'return bool(told.get("answers", True)) and not under_way',
+        "return not under_way",
+        (f"{_RULES}/test_lenders.py::test_not_when_the_lender_itself_did_not_answer",),
+        "loans are given up because a lender's process is frozen for a moment",
+    ),
+    Mutant(
+        "old_word_of_a_lender_counts",
+        "pondstack/controller/reconcile/rules/lenders.py",
+        "        if report.sequence <= known.sequence:\n            continue\n",
+        "",
+        (f"{_RULES}/test_lenders.py::test_not_by_a_report_that_is_older_than_its_last_word",),
+        "what a host has just lent is found to be missing by a report from before",
+    ),
+    Mutant(
+        "owners_key_ended",
+        "pondstack/controller/reconcile/rules/lenders.py",
+        "action = _end_key(item, generation, item.generation - 1)",
+        "action = _end_key(item, generation, item.generation)",
+        (f"{_RULES}/test_lenders.py::test_a_key_of_another_than_the_owner_is_ended_but_not_the_owners",),
+        "a repair ends the key of the buffer's owner",
+    ),
+    Mutant(
+        "promise_in_the_making_ended",
+        "pondstack/controller/reconcile/rules/lenders.py",
+        "return borrower == item.promised_to or (item.promised_to is None and item.kind is LenderKind.ZOMBIE)",
+        "return borrower == item.promised_to",
+        (f"{_RULES}/test_lenders.py::test_a_promise_in_the_making_is_left_alone",),
+        "a host falls asleep and the keys of its buffers are dead",
+    ),
+    Mutant(
+        "what_is_leaving_is_lost",
+        "pondstack/controller/reconcile/rules/loans.py",
+        'for part in ("allocations", "leaving")]',
+        'for part in ("allocations",)]',
+        (f"{_RULES}/test_loans.py::test_what_is_on_its_way_is_not_lost",),
+        "a borrower that gives back is found to have lost the loan: a critical finding for nothing",
+    ),
+    Mutant(
+        "loan_lost_by_an_old_report",
+        "pondstack/controller/reconcile/rules/loans.py",
+        '    report = observation.report_after(item.host or "", aged.age_seconds)\n',
+        '    report = observation.rack.hosts.get(item.host or "")\n',
+        (f"{_RULES}/test_loans.py::test_an_older_report_and_a_silent_borrower_lose_nothing",),
+        "a loan is taken from its borrower by a report from before it had it",
+    ),
+    Mutant(
+        "agents_commanded_at_promotion",
+        "pondstack/controller/reconcile/actions.py",
+        "COMMANDS = (Offline, RevokeKeys, LetGo)",
+        "COMMANDS = (Offline,)",
+        (f"{_LENT}::test_a_promotion_commands_no_agent",),
+        "a new leader waits for a silent lender before it answers anybody",
     ),
 )

@@ -200,4 +200,20 @@ MUTANTS = (
         ("pondstack/tests/ledger/test_free_buffers.py",),
         "the time that hosts need to take memory offline does not count, and the buffer stays too small",
     ),
+    Mutant(
+        "claim_used_twice",
+        "pondstack/domain/lending.py",
+        "    if held_mib + request.remote_mib > claimed_mib:",
+        "    if request.remote_mib > claimed_mib:",
+        ("pondstack/tests/ledger/test_loans.py::test_what_is_guaranteed_is_never_more_than_the_claim",),
+        "one claim admits any number of loans",
+    ),
+    Mutant(
+        "whole_loan_asked_back_for_a_part",
+        "pondstack/ledger/loans.py",
+        "if only is None or (item.incarnation, item.index) in set(only)]",
+        "]",
+        ("pondstack/tests/ledger/test_loans.py::test_a_loan_is_asked_back_whole_or_in_part",),
+        "a guest loses all of its remote memory for one buffer",
+    ),
 )
