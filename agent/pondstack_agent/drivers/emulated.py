@@ -16,7 +16,7 @@ from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMism
 from pondstack.domain.model import extents_of, indexes_of
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Attached, Backing, Grant
-from pondstack_agent.drivers.base import HostPoolDriver
+from pondstack_agent.drivers.base import HostPoolDriver, SliceNotZero
 from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
 from pondstack_agent.qemu.attachment_lock import FOLDER, unheld
 from pondstack_agent.records import Records
@@ -173,9 +173,10 @@ def _check_zero(device: EmulatedDevice, grant: Grant) -> None:
     slice_bytes = grant.slice_mib * MIB
     for index in indexes_of(grant.extents):
         if first_written_byte(device.path, index * slice_bytes, (index + 1) * slice_bytes) is not None:
-            raise DeviceFailed(
-                f"slice {index} of pool {grant.pool_name} is not zero before its first use; it was not sanitised: "
-                "quarantine and audit it"
+            raise SliceNotZero(
+                f"slice {index} of pool {grant.pool_name} is not zero before its first use: it was not sanitised, and "
+                "is quarantined; audit it",
+                [index],
             )
 
 

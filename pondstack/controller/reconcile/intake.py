@@ -3,7 +3,7 @@
 A report comes with a heartbeat, or as the answer to the reconciler. A release comes in a call of its own too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from uuid import NAMESPACE_OID, uuid5
 
 from oslo_log import log
@@ -30,18 +30,31 @@ class ReportIntake:
         for uuid in report.released:
             try:
                 # One operation per release, however often the agent repeats it.
-                self.release(str(uuid5(NAMESPACE_OID, f"pondstack release {report.host} {uuid}")), uuid, report.host)
+                operation_id = str(uuid5(NAMESPACE_OID, f"pondstack release {report.host} {uuid}"))
+                self.release(operation_id, uuid, report.host, not_zero=report.not_zero.get(uuid, ()))
             except Conflict as error:
                 LOG.warning("Host %s releases what is not its own, which changes nothing: %s", report.host, error)
         return list(report.released)
 
-    def release(self, operation_id: str, allocation_uuid: str, host: str, *, unacknowledged: bool = False) -> None:
+    def release(
+        self,
+        operation_id: str,
+        allocation_uuid: str,
+        host: str,
+        *,
+        unacknowledged: bool = False,
+        not_zero: Collection[int] = (),
+    ) -> None:
         """Write down that a host holds an allocation no more; its slices are sanitised in the background.
 
-        `unacknowledged`: nothing changes unless the host has acknowledged none of it. Raises Conflict when the
-        allocation is another host's.
+        `unacknowledged`: nothing changes unless the host has acknowledged none of it. `not_zero`: what it found to have
+        somebody's bytes is quarantined. Raises Conflict when the allocation is another host's.
         """
-        pool_uuid = self._ledger.slices.release(operation_id, allocation_uuid, host, unacknowledged=unacknowledged)
+        if not_zero:
+            LOG.error("Host %s found slices %s of allocation %s not zero", host, sorted(not_zero), allocation_uuid)
+        pool_uuid = self._ledger.slices.release(
+            operation_id, allocation_uuid, host, unacknowledged=unacknowledged, not_zero=not_zero
+        )
         if pool_uuid is not None:
             self._sanitize()
             self._publish()
