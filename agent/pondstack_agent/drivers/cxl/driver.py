@@ -22,8 +22,7 @@ from pondstack_agent.drivers.cxl.driver_lock import DriverLock
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
-from pondstack_agent.drivers.cxl.returns import SliceReturns
-from pondstack_agent.drivers.cxl.settings import Settings
+from pondstack_agent.drivers.cxl.returns import Settings, SliceReturns
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.cxl.unrecorded import Stranger, strangers
 from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in

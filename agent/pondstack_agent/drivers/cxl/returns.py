@@ -5,6 +5,7 @@ every byte. Whether the kernel still has the slice, and with which driver, does 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from oslo_log import log
@@ -19,11 +20,20 @@ from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.driver_lock import DriverLock
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
-from pondstack_agent.drivers.cxl.settings import Settings
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.grant_records import extents_in
 
 LOG = log.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Options of group [cxl]. `zero_on_host`: it zeroes what it gives back, and what it is given with content."""
+
+    offline_attempts: int = 5
+    offline_timeout_seconds: float = 30.0
+    zero_on_host: bool = False
+    system_cgroups: tuple[str, ...] = ()
 
 
 class SliceReturns:

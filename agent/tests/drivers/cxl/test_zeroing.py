@@ -13,7 +13,7 @@ from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Grant
 from pondstack_agent.drivers.base import SliceNotZero
 from pondstack_agent.drivers.cxl.driver import CxlHostPool
-from pondstack_agent.drivers.cxl.settings import Settings
+from pondstack_agent.drivers.cxl.returns import Settings
 
 SERIAL, TAG = "pool-1", "allocation-1"
 GRANT = Grant(TAG, "guest-1", "host1", pool_uuid(SERIAL), "pool0", {}, SLICE_BYTES >> 20, (Extent(1, 2),), 1)
