@@ -66,6 +66,7 @@ class Reporter:
                 attached=tuple(item for item in attached if item.allocation_uuid not in released),
                 released=released,
                 not_zero=not_zero,
+                zeroing=self._pools.zeroing(),
                 stuck=self._pools.stuck(),
                 tiering=self._tiering.report(),
                 lending=self._lending.report() if self._lending else None,

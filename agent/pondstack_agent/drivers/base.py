@@ -10,6 +10,7 @@ from typing import Self
 from oslo_config import cfg
 
 from pondstack.domain.errors import BadRequest, DeviceFailed
+from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 
 
@@ -38,6 +39,10 @@ class HostPoolDriver(ABC):
     @abstractmethod
     def pools(self) -> tuple[str, ...]:
         """Return the UUIDs of the pools that this host reaches."""
+
+    def zeroing(self) -> HostZeroing:
+        """Return what this host does with slices before it gives them back; by default it relies on the device."""
+        return HostZeroing.DEVICE
 
     @abstractmethod
     def attach(self, grant: Grant) -> tuple[Backing, ...]:

@@ -15,6 +15,7 @@ from pondstack.devices.mappings import FileId, file_id, mapped_ranges, overlaps
 from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMismatch
 from pondstack.domain.model import extents_of, indexes_of
 from pondstack.domain.units import MIB
+from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver, SliceNotZero
 from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
@@ -48,6 +49,10 @@ class EmulatedHostPool(HostPoolDriver):
     def pools(self) -> tuple[str, ...]:
         """Return the pools whose devices answer."""
         return tuple(self._by_pool())
+
+    def zeroing(self) -> HostZeroing:
+        """Return that the device zeroes the file that is mapped here."""
+        return HostZeroing.FILE
 
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
         """Online a grant, after the device's permission and the slices' zeros were checked."""

@@ -4,11 +4,13 @@ A report comes with a heartbeat, or as the answer to the reconciler. A release c
 """
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from uuid import NAMESPACE_OID, uuid5
 
 from oslo_log import log
 
 from pondstack.domain.errors import Conflict
+from pondstack.domain.zeroing import refusal
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.wire import Report
 
@@ -18,13 +20,24 @@ LOG = log.getLogger(__name__)
 class ReportIntake:
     """Takes reports and releases over. `sanitize` and `publish` wake the sanitiser and the writer of Placement."""
 
-    def __init__(self, ledger: Ledger, *, sanitize: Callable[[], object], publish: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        sanitize: Callable[[], object],
+        publish: Callable[[], object],
+        memory: Callable[[str], str | None] = lambda _uuid: None,
+    ) -> None:
+        """`memory`: of a pool's device (domain.zeroing.DeviceMemory), None while it is not registered."""
         self._ledger = ledger
+        self._memory = memory
+        self._refused: dict[tuple[str, str], str] = {}
         self._sanitize = sanitize
         self._publish = publish
 
     def receive(self, report: Report) -> list[str]:
         """Write a report down and settle the releases that it tells of; returns the settled allocations."""
+        report = replace(report, pools=tuple(pool for pool in report.pools if self._reaches(report, pool)))
         if self._ledger.hosts.heartbeat(report.to_wire()).reach_changed:
             self._publish()
         for uuid in report.released:
@@ -35,6 +48,17 @@ class ReportIntake:
             except Conflict as error:
                 LOG.warning("Host %s releases what is not its own, which changes nothing: %s", report.host, error)
         return list(report.released)
+
+    def _reaches(self, report: Report, pool: str) -> bool:
+        """Tell whether a host may have slices of a pool that it reaches: somebody must zero them."""
+        why = refusal(self._memory(pool), report.zeroing.get(pool))
+        if why and self._refused.get((report.host, pool)) != why:
+            LOG.error("Host %s gets nothing of pool %s: %s", report.host, pool, why)
+        if why:
+            self._refused[report.host, pool] = why
+        else:
+            self._refused.pop((report.host, pool), None)
+        return not why
 
     def release(
         self,

@@ -13,6 +13,7 @@ from pondstack.devices import NAMESPACE, pool_uuid
 from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, OperationMismatch, PondError
 from pondstack.domain.model import indexes_of
 from pondstack.domain.units import MIB
+from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver
 from pondstack_agent.drivers.cxl import cpuset_check, region
@@ -93,6 +94,10 @@ class CxlHostPool(HostPoolDriver):
     def pools(self) -> tuple[str, ...]:
         """Return the pools whose devices are there."""
         return tuple(self._memdevs())
+
+    def zeroing(self) -> HostZeroing:
+        """Return what [cxl] sanitize says."""
+        return HostZeroing.HOST if self._settings.zero_on_host else HostZeroing.DEVICE
 
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
         """Online a grant after pre-flight, the device's permission and a look for zeros; undone when a step fails."""
