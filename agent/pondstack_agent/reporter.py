@@ -56,7 +56,7 @@ class Reporter:
             sequence = self._sequence.next()
             # In this order: what goes offline between the two looks is in the second and is struck from the first.
             attached = self._pools.attached()
-            released = self._releases.pending()
+            released, not_zero = self._releases.pending(), self._releases.not_zero()
             return Report(
                 host=self._host,
                 sequence=sequence,
@@ -65,6 +65,8 @@ class Reporter:
                 pools=self._pools.pools(),
                 attached=tuple(item for item in attached if item.allocation_uuid not in released),
                 released=released,
+                not_zero=not_zero,
+                zeroing=self._pools.zeroing(),
                 stuck=self._pools.stuck(),
                 tiering=self._tiering.report(),
                 lending=self._lending.report() if self._lending else None,

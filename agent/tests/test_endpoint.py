@@ -185,7 +185,7 @@ def test_a_failing_driver_gives_the_slices_back(rig, device) -> None:
     ]
     with pytest.raises(DeviceFailed, match="slice 0"):
         rig.attach("op1")
-    rig.later.run()
+    rig.beat()
     assert rig.controller.held == {}
     assert rig.attached() == set()
     with pytest.raises(DeviceFailed, match="slice 0"):

@@ -21,6 +21,7 @@ from pondstack.devices.heads import Head, machine_id, set_head  # noqa: E402
 from pondstack.devices.identity import pool_uuid  # noqa: E402
 from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
 from pondstack.domain.units import DEFAULT_SLICE_MIB  # noqa: E402
+from pondstack.domain.zeroing import DeviceMemory  # noqa: E402
 
 
 def db_sync(conf: cfg.ConfigOpts) -> str:
@@ -44,7 +45,9 @@ def db_version(conf: cfg.ConfigOpts) -> str:
 def device_create(conf: cfg.ConfigOpts) -> str:
     """Make an emulated pool device; returns what it is."""
     command = conf.command
-    info = create_device(command.path, command.slices, command.slice_mib, command.serial).info()
+    info = create_device(
+        command.path, command.slices, command.slice_mib, command.serial, command.memory and DeviceMemory(command.memory)
+    ).info()
     return (
         f"{command.path}: device {info.serial}, {info.slices_total} slices of {info.slice_mib} MiB, "
         f"pool {pool_uuid(info.serial)}"
@@ -93,6 +96,11 @@ def _add_commands(commands: Any) -> None:
     create.add_argument("--slices", type=_positive, required=True, help="number of slices")
     create.add_argument("--slice-mib", type=_positive, default=DEFAULT_SLICE_MIB, help="size of a slice in MiB")
     create.add_argument("--serial", help="serial number (default: a new one)")
+    create.add_argument(
+        "--memory",
+        choices=[str(kind) for kind in DeviceMemory],
+        help="its memory: a file that hosts map (default), that their CXL devices are made of, or memory elsewhere",
+    )
     create.set_defaults(function=device_create)
     head = nouns["device"].add_parser("head", help="list the head of a host (driver dcd); may be repeated")
     head.add_argument("path", help="folder of the device")

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from pondstack.domain.errors import InUse
 from pondstack.domain.model import Extent
+from pondstack.domain.zeroing import DeviceMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,8 @@ class DeviceInfo:
     slice_mib: int
     slices_total: int
     address: Mapping[str, Any]
+    memory: str = DeviceMemory.FILE
+    """What `sanitize` zeroes (DeviceMemory); agents are told of it with the address."""
 
 
 @dataclass(frozen=True, slots=True)

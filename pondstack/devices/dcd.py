@@ -21,6 +21,7 @@ from pondstack.devices.qmp_fabric import QmpFabric
 from pondstack.domain.errors import DeviceFailed, HostUnusable, InUse, PondError
 from pondstack.domain.model import Extent, extents_of, indexes_of
 from pondstack.domain.units import MIB
+from pondstack.domain.zeroing import DeviceMemory
 
 LOG = log.getLogger(__name__)
 DRIVER = "dcd"
@@ -34,6 +35,7 @@ class DcdDevice(FolderDevice):
     """A device folder (`pondstack-manage device create`) with heads (`device head`)."""
 
     driver: ClassVar[str] = DRIVER
+    memory: ClassVar[DeviceMemory | None] = DeviceMemory.CXL
     unique_tags: ClassVar[bool] = True
     host_gives_back: ClassVar[bool] = True
 

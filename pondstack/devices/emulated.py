@@ -17,6 +17,7 @@ from pondstack.devices.mappings import file_id, mapped_ranges, overlaps
 from pondstack.domain.errors import BadRequest, Conflict, InUse
 from pondstack.domain.model import Extent, indexes_of
 from pondstack.domain.units import DEFAULT_SLICE_MIB, MIB
+from pondstack.domain.zeroing import DeviceMemory
 
 DRIVER = "emulated"
 
@@ -57,9 +58,13 @@ class EmulatedDevice(FolderDevice):
 
 
 def create_device(
-    path: str | os.PathLike[str], slices: int, slice_mib: int = DEFAULT_SLICE_MIB, serial: str | None = None
+    path: str | os.PathLike[str],
+    slices: int,
+    slice_mib: int = DEFAULT_SLICE_MIB,
+    serial: str | None = None,
+    memory: DeviceMemory | None = None,
 ) -> EmulatedDevice:
-    """Make a device folder with a sparse memory file; an existing device of the same shape stays as it is.
+    """Make a device folder with a sparse memory file; an existing device of the same shape keeps all but its `memory`.
 
     Raises BadRequest for a shape without slices, Conflict when the folder holds a device of another shape or serial.
     """
@@ -70,20 +75,24 @@ def create_device(
     device = EmulatedDevice(folder)
     with files.locked(folder):
         if (folder / files.DEVICE).exists():
-            _check_same(device.info(), folder, slices, slice_mib, serial)
+            info = device.info()
+            _check_same(info, folder, slices, slice_mib, serial)
+            if memory not in (None, info.memory):
+                write_json(folder / files.DEVICE, _description(info.serial, slices, slice_mib, memory))
             return device
         with files.device_errors(folder):
-            with open(folder / files.MEMORY, "wb") as memory:
-                memory.truncate(slices * slice_mib * MIB)
+            with open(folder / files.MEMORY, "wb") as file:
+                file.truncate(slices * slice_mib * MIB)
             files.write_first_table(folder)
             # Last: a folder with device.json is a whole device.
-            description = {
-                "serial": serial or f"emulated-{uuid.uuid4()}",
-                "slice_mib": slice_mib,
-                "slices_total": slices,
-            }
-            write_json(folder / files.DEVICE, description)
+            name = serial or f"emulated-{uuid.uuid4()}"
+            write_json(folder / files.DEVICE, _description(name, slices, slice_mib, memory))
     return device
+
+
+def _description(serial: str, slices: int, slice_mib: int, memory: DeviceMemory | None) -> dict[str, str | int]:
+    kind = str(memory or DeviceMemory.FILE)
+    return {"serial": serial, "slice_mib": slice_mib, "slices_total": slices, "memory": kind}
 
 
 def _check_same(info: DeviceInfo, folder: Path, slices: int, slice_mib: int, serial: str | None) -> None:

@@ -1,6 +1,6 @@
 """Files of an emulated device, for its controller side, its hosts and the head of a guest. Standard library only.
 
-device.json            {"serial", "slice_mib", "slices_total"}, written once
+device.json            {"serial", "slice_mib", "slices_total", "memory"}, written once; see pondstack.domain.zeroing
 memory                 one sparse file; slice i starts at i * slice_mib MiB
 permissions/<n>.json   {"epoch": highest seen, "permissions": {"<slice>": {"host", "tag", "epoch"}}}; highest n counts
 slices                 byte i is locked: for writing while slice i is being zeroed (or a head is told of it: dcd), for

@@ -13,6 +13,7 @@ from pondstack.devices import emulated_files as files
 from pondstack.devices.base import DeviceInfo, Permission, PoolDevice
 from pondstack.domain.errors import DeviceFailed, NotFound, PermissionHeld, StaleEpoch
 from pondstack.domain.units import MIB
+from pondstack.domain.zeroing import DeviceMemory
 
 Table = dict[str, Any]
 """Slice index, as text, to its permission."""
@@ -31,6 +32,9 @@ class FolderDevice(PoolDevice):
     driver: ClassVar[str]
     """Name of the driver, as the device's address tells it."""
 
+    memory: ClassVar[DeviceMemory | None] = None
+    """What the memory of all devices of the driver is; None: device.json says."""
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
 
@@ -39,15 +43,25 @@ class FolderDevice(PoolDevice):
         data = files.read_json(self.path / files.DEVICE, self.path)
         with files.device_errors(self.path):
             serial, slice_mib, slices_total = str(data["serial"]), int(data["slice_mib"]), int(data["slices_total"])
+            memory = self.memory or DeviceMemory(data.get("memory", DeviceMemory.FILE))
             size = (self.path / files.MEMORY).stat().st_size
-            if size < slices_total * slice_mib * MIB:
+            if memory is not DeviceMemory.ELSEWHERE and size < slices_total * slice_mib * MIB:
                 raise ValueError(f"{files.MEMORY} has {size} bytes for {slices_total} slices of {slice_mib} MiB")
-        address = {"driver": self.driver, "path": str(self.path)}
-        return DeviceInfo(serial=serial, slice_mib=slice_mib, slices_total=slices_total, address=address)
+        return DeviceInfo(
+            serial=serial,
+            slice_mib=slice_mib,
+            slices_total=slices_total,
+            address={"driver": self.driver, "path": str(self.path), "memory": str(memory)},
+            memory=memory,
+        )
 
     def sanitize(self, index: int, *, epoch: int) -> None:
-        """Zero a slice and verify it; raises PermissionHeld, StaleEpoch, NotFound, InUse, DeviceFailed."""
-        size_bytes = self._check_indexes([index]).slice_mib * MIB
+        """Zero a slice and verify it; raises PermissionHeld, StaleEpoch, NotFound, InUse, DeviceFailed.
+
+        Memory that is elsewhere is only checked to be nobody's: its hosts zero it, or they have none (domain.zeroing).
+        """
+        info = self._check_indexes([index])
+        size_bytes = info.slice_mib * MIB
 
         def check(table: Table) -> None:
             holder = table.get(str(index))
@@ -62,6 +76,8 @@ class FolderDevice(PoolDevice):
         with files.slices_locked(self.path, [index], alone=True, patient=False):
             self._change(epoch, check)
             self._check_ungranted(index)
+            if info.memory == DeviceMemory.ELSEWHERE:
+                return
             self._punch(index * size_bytes, size_bytes)
             left = files.first_written_byte(self.path, index * size_bytes, (index + 1) * size_bytes)
             if left is not None:

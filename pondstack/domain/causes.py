@@ -26,6 +26,8 @@ class Cause(StrEnum):
     """The device lets in another host than the one that owns it."""
     PERMISSION_LEFT = "permission_left"
     """The device lets a host in, and the ledger says that it is free."""
+    REVOKE_FAILED = "revoke_failed"
+    """Its lender's device did not end a key of it. It is free once a repetition ends it; gone with its lender."""
     SANITIZE_FAILED = "sanitize_failed"
     """It could not be zeroed and verified. An operator frees it by an audit."""
     UNKNOWN_ATTACHMENT = "unknown_attachment"

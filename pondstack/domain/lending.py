@@ -134,6 +134,6 @@ def given(item: Buffer) -> dict[str, Any]:
     }
 
 
-def is_fenced(item: Buffer) -> bool:
-    """Return whether a buffer is aside because its borrower was fenced."""
-    return item.cause is Cause.HOST_FENCED
+def waits_for_its_key(item: Buffer) -> bool:
+    """Return whether a buffer is aside until its lender ends its key: its borrower was fenced, or the device failed."""
+    return item.cause in (Cause.HOST_FENCED, Cause.REVOKE_FAILED)

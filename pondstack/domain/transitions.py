@@ -4,7 +4,7 @@ A slice has one owner at most; nothing is handed on before its release was confi
 conserved; a VM's slices come from one device (Pond section 4.2).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -107,18 +107,30 @@ def _reinstatable(item: Slice | Buffer) -> bool:
     return item.state is SliceState.RELEASING
 
 
-def fates(items: Iterable[Slice]) -> list[Fate]:
-    """Return what becomes of an allocation's slices once their host has said "I do not hold it"."""
+def fates(items: Iterable[Slice], not_zero: Collection[int] = ()) -> list[Fate]:
+    """Return what becomes of an allocation's slices once their host has said "I do not hold it".
+
+    `not_zero`: by index, those that it found to have somebody's bytes before their first use.
+    """
+    unclean: dict[SliceState, list[Slice]] = {}
     free: dict[SliceState, list[Slice]] = {}
     aside: dict[tuple[str, int | None], list[Slice]] = {}
     for item in items:
         if item.cause is Cause.DEVICE_FAILED:
             aside.setdefault((item.reason, item.failure), []).append(item)
+        elif item.index in not_zero:
+            unclean.setdefault(item.state, []).append(item)
         else:
             free.setdefault(item.state, []).append(item)
     stay = (SliceEvent.AUDIT, SliceEvent.QUARANTINE)
+    failed = Cause.SANITIZE_FAILED
+    found = failed.reason("its last host found it not zero before its first use")
     return [
         *(Fate(LET_GO[state], tuple(free[state])) for state in sorted(free)),
+        *(
+            Fate((*LET_GO[state], SliceEvent.QUARANTINE), tuple(unclean[state]), found, failed)
+            for state in sorted(unclean)
+        ),
         *(Fate(stay, tuple(mine), reason, Cause.DEVICE_FAILED, failure) for (reason, failure), mine in aside.items()),
     ]
 

@@ -22,8 +22,8 @@ from pondstack.domain.lending import (
     buffers_for,
     check_claim,
     given,
-    is_fenced,
     present,
+    waits_for_its_key,
     withdrawable,
 )
 from pondstack.domain.requests import BorrowRequest
@@ -325,15 +325,30 @@ class Buffers:
         arguments = {"uuid": allocation_uuid, "host": host, "only": None if only is None else [list(i) for i in only]}
         return list(self._transactions.once(operation_id, "give_back", arguments, work)["lenders"])
 
-    def free_fenced(self, host: str, incarnation: str, indexes: Iterable[int]) -> int:
-        """A lender has made the keys of a fenced borrower dead: its buffers are fresh, and free. Returns how many."""
+    def quarantine_unrevoked(self, host: str, incarnation: str, failed: Mapping[int, str]) -> int:
+        """Set buffers aside that nobody owns; `failed`: why the lender's device did not end their keys, by index."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            there = [item for item in self._store.buffers.of_lender(tx, host) if item.incarnation == incarnation]
+            loose = (SliceState.SANITIZING, SliceState.FREE)
+            mine = [item for item in there if item.index in failed and item.state in loose]
+            cause, moves = Cause.REVOKE_FAILED, list[Any]()
+            for item in mine:
+                why = cause.reason(failed[item.index])
+                moves += self._move(tx, [item], SliceEvent.QUARANTINE, reason=why, cause=cause)
+            return {"buffers": [item.index for item in mine], BUFFER_MOVES: moves, MOVES: []}
+
+        return len(self._transactions.journal("buffers_unrevoked", {"host": host}, work)["buffers"])
+
+    def free_revoked(self, host: str, incarnation: str, indexes: Iterable[int]) -> int:
+        """A lender has made the keys of buffers dead that waited for it: they are fresh, and free. Returns how many."""
         wanted = set(indexes)
 
         def work(tx: Transaction) -> dict[str, Any]:
             done = [
                 item
                 for item in self._store.buffers.of_lender(tx, host)
-                if item.incarnation == incarnation and item.index in wanted and is_fenced(item)
+                if item.incarnation == incarnation and item.index in wanted and waits_for_its_key(item)
             ]
             moves = self._move(tx, done, SliceEvent.AUDIT, SliceEvent.SANITIZED)
             self._store.buffers.drop_empty(tx, {item.allocation_uuid or "" for item in done})

@@ -4,7 +4,7 @@ Every method is one transaction (pondstack.ledger.transactions). What moves slic
 that a follower can replay it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -86,11 +86,18 @@ class Slices:
         self._transactions.once(operation_id, "acknowledge", arguments, work)
 
     def release(
-        self, operation_id: str, allocation_uuid: str, host: str, *, unacknowledged: bool = False
+        self,
+        operation_id: str,
+        allocation_uuid: str,
+        host: str,
+        *,
+        unacknowledged: bool = False,
+        not_zero: Collection[int] = (),
     ) -> str | None:
         """The host does not hold the allocation any more: its slices go to SANITIZING, quarantined ones too.
 
-        `unacknowledged`: nothing changes unless the host has acknowledged none of it.
+        `unacknowledged`: nothing changes unless the host has acknowledged none of it. `not_zero`: what the host found
+        to have somebody's bytes loses its owner and is QUARANTINED.
 
         Slices of a device that failed lose their owner and stay QUARANTINED: an audit sets them free.
         Returns the pool with slices to sanitise; None when the allocation is unknown, which is settled. Raises Conflict
@@ -104,7 +111,7 @@ class Slices:
                 mine = []
             unclaimed = self._store.allocations.unclaimed_seconds(tx, allocation_uuid)
             moves: Moves = []
-            for fate in fates(mine):
+            for fate in fates(mine, not_zero):
                 why = {"reason": fate.reason, "cause": fate.cause, "failure": fate.failure}
                 moves += self._move(tx, fate.items, *fate.events, **why)
             self._store.allocations.drop_empty(tx, [allocation_uuid])

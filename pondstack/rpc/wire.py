@@ -85,6 +85,10 @@ class Report(Wire):
     released: tuple[str, ...] = ()
     stuck: dict[str, str] = field(default_factory=dict)
     """Allocations whose memory does not go offline (of a driver that moves pages away first): UUID to reason."""
+    zeroing: dict[str, str] = field(default_factory=dict)
+    """By pool, what the host does before it gives slices back (pondstack.domain.zeroing.HostZeroing)."""
+    not_zero: dict[str, list[int]] = field(default_factory=dict)
+    """Slices of released allocations that had somebody's bytes before their first use: UUID to indexes."""
     tiering: dict[str, Any] = field(default_factory=dict)
     """Tiering by the kernel, as read back: {} when nothing is configured, else `settings` (name to the kernel's text),
     `tiers` (memory tier to nodes), `trouble` (texts)."""

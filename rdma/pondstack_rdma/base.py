@@ -66,6 +66,8 @@ class Lender(_Closing, ABC):
         """End a key; False when it did not live. Other keys are not disturbed (US_reclaim, Zombieland 4.3).
 
         With the last key of a region its bytes are gone, and its memory is the host's again until the next export.
+        Raises RevokeFailed when the device did not end it: the key opens nothing new, and whoever had opened it may go
+        on. Until a repetition succeeds its region keeps its content, and cannot be exported or given back.
         """
 
     @abstractmethod

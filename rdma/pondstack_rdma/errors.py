@@ -17,6 +17,7 @@ PondError
     ├── NoDevice              pondstack.no_rdma_device
     ├── RegistrationFailed    pondstack.registration_failed
     ├── RequestNotSent        pondstack.request_not_sent
+    ├── RevokeFailed          pondstack.revoke_failed
     └── TransportGone         pondstack.transport_gone
         └── TransportTimeout  pondstack.transport_timeout
 
@@ -67,6 +68,12 @@ class RegistrationFailed(Unavailable):
     """The lender's host has no memory, or no room in a table, for what was to be lent."""
 
     code = "pondstack.registration_failed"
+
+
+class RevokeFailed(Unavailable):
+    """The device did not end a key: who had it may still reach the memory, which is nobody else's until it has."""
+
+    code = "pondstack.revoke_failed"
 
 
 class TransportGone(Unavailable):

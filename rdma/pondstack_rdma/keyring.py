@@ -21,6 +21,7 @@ class Keyring:
         self._secrets: dict[str, bytes] = {}
         self._live: dict[int, tuple[Key, int]] = {}
         self._revoked: dict[int, Key] = {}
+        self._refused: set[int] = set()
         self._last = 0
 
     def admit(self, borrower: str) -> bytes:
@@ -46,12 +47,24 @@ class Keyring:
         self._live[key.number] = (key, region)
         return key
 
+    def refuse(self, key: Key) -> int | None:
+        """Open nothing with a key any more; its region, or None when it did not live.
+
+        It is a key of its region until it is removed: its lender's device may not have ended it.
+        """
+        found = self._live.get(key.number)
+        if found is None or not _equal(found[0], key):
+            return None
+        self._refused.add(key.number)
+        return found[1]
+
     def remove(self, key: Key) -> int | None:
         """End a key; its region, or None when it did not live."""
         found = self._live.get(key.number)
         if found is None or not _equal(found[0], key):
             return None
         del self._live[key.number]
+        self._refused.discard(key.number)
         self._revoked[key.number] = key
         if len(self._revoked) > _REMEMBERED:
             del self._revoked[next(iter(self._revoked))]
@@ -65,6 +78,8 @@ class Keyring:
             if former is not None and _equal(former, key):
                 raise KeyRevoked(f"key {key.number} was revoked by its lender")
             raise UnknownKey(f"this lender has no such key {key.number}")
+        if key.number in self._refused:
+            raise KeyRevoked(f"key {key.number} was revoked by its lender")
         if key.borrower != borrower:
             raise WrongBorrower(f"key {key.number} is not borrower {borrower!r}'s")
         return found[1]
@@ -72,6 +87,10 @@ class Keyring:
     def keys_of(self, region: int) -> list[Key]:
         """Return the live keys of a region."""
         return [key for key, of in self._live.values() if of == region]
+
+    def refused_of(self, region: int) -> list[Key]:
+        """Return the keys of a region that were refused, and not removed yet."""
+        return [key for key in self.keys_of(region) if key.number in self._refused]
 
     def __iter__(self) -> Iterator[Key]:
         return iter([key for key, _ in self._live.values()])

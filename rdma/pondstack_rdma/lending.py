@@ -1,6 +1,7 @@
 """What all lenders in software share: regions, keys, and memory that is fresh once no key of a region lives."""
 
 import importlib
+import logging
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
@@ -10,10 +11,11 @@ from pondstack.domain.errors import BadRequest, InUse, NotFound
 from pondstack_rdma.acceptor import Server
 from pondstack_rdma.base import Lender
 from pondstack_rdma.bounds import check_bounds
-from pondstack_rdma.errors import TransportGone
+from pondstack_rdma.errors import RevokeFailed, TransportGone
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.model import Key, ReadableBuffer, Region, Ticket
 
+LOG = logging.getLogger(__name__)
 PAGE_BYTES = 4096
 _WATCH_SECONDS = 0.05
 """So long memory cannot be given back at most, because it is being watched."""
@@ -91,9 +93,14 @@ class SoftwareLender(Lender, Generic[M]):
             return region
 
     def export(self, region: Region, borrower: str) -> Key:
-        """Make a key of a region; raises NotFound, RegistrationFailed."""
+        """Make a key of a region; raises NotFound, RegistrationFailed, RevokeFailed."""
         with self._lock:
             self._memory_of(region)
+            if ended := [key.number for key in self._keyring.refused_of(region.number)]:
+                raise RevokeFailed(
+                    f"the keys {ended} of region {region.number} were revoked, and the device did not end them; look "
+                    "at the kernel's log, and restart the lender once nobody needs its other buffers"
+                )
             self._keyring.admit(borrower)
             key = self._keyring.add(region.number, region.size_bytes, borrower)
             try:
@@ -104,10 +111,10 @@ class SoftwareLender(Lender, Generic[M]):
             return key
 
     def revoke(self, key: Key) -> bool:
-        """End a key, and with the last one of its region the memory."""
+        """End a key, and with the last one of its region the memory; raises RevokeFailed."""
         with self._lock:
             self._check_open()
-            region = self._keyring.remove(key)
+            region = self._keyring.refuse(key)
             if region is None:
                 return False
             self._end(key, region)
@@ -163,11 +170,16 @@ class SoftwareLender(Lender, Generic[M]):
                 return
             self._closed = True
             for key in self._keyring:
-                region = self._keyring.remove(key)
+                region = self._keyring.refuse(key)
                 assert region is not None
-                self._end(key, region)
+                try:
+                    self._end(key, region)
+                except RevokeFailed as error:
+                    # Its memory stays mapped: it goes with the process, when the kernel closes the device.
+                    LOG.error("%s", error)
             for number in list(self._memory):
-                self._drop(number)
+                if not self._keyring.keys_of(number):
+                    self._drop(number)
             self._regions.clear()
         self._server.close()
 
@@ -175,7 +187,7 @@ class SoftwareLender(Lender, Generic[M]):
         """Let a new key in; raises RegistrationFailed."""
 
     def _key_ended(self, key: Key) -> None:
-        """Keep an ended key out, at once."""
+        """Keep an ended key out, at once; raises RevokeFailed, and is called again then."""
 
     def _check(self, borrower: str, key: Key) -> M:
         """Return the memory that a borrower reaches with a key; raises AccessRefused, TransportGone."""
@@ -197,6 +209,8 @@ class SoftwareLender(Lender, Generic[M]):
 
     def _end(self, key: Key, region: int) -> None:
         self._key_ended(key)
+        # Last: until the device has ended it, the memory is nobody else's, and a repetition finds the key again.
+        self._keyring.remove(key)
         if not self._keyring.keys_of(region):
             # Whatever a borrower still does to this memory, nobody else ever gets it.
             self._drop(region)

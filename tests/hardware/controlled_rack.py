@@ -20,6 +20,7 @@ from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import create_device
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.units import MIB
+from pondstack.domain.zeroing import DeviceMemory
 from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
@@ -78,7 +79,9 @@ class ControlledRack:
 
     def __init__(self, folder: Path, slices: int, slice_mib: int) -> None:
         self.folder, self.slices, self.slice_mib = folder, slices, slice_mib
-        self.device = create_device(folder / "device", slices, slice_mib=slice_mib, serial=SERIAL)
+        self.device = create_device(
+            folder / "device", slices, slice_mib=slice_mib, serial=SERIAL, memory=DeviceMemory.CXL
+        )
         self.pool = pool_uuid(SERIAL)
         self.hosts: dict[str, EmulatedHost] = {}
         self.agents: dict[str, Started] = {}

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.devices.emulated import EmulatedDevice, create_device
+from pondstack.domain.zeroing import DeviceMemory
 from pondstack.rpc.wire import Backing, Grant
 
 from .channel import Remote
@@ -98,4 +99,4 @@ def cxl_rack(hardware: Hardware, folder: Path, names: Sequence[str], slices: int
 
 def make_device(folder: Path, slices: int, slice_mib: int) -> EmulatedDevice:
     """Make the device's folder."""
-    return create_device(folder, slices, slice_mib=slice_mib, serial=SERIAL)
+    return create_device(folder, slices, slice_mib=slice_mib, serial=SERIAL, memory=DeviceMemory.CXL)

@@ -6,6 +6,7 @@ import pytest
 
 from agent.tests.drivers.test_contract import *  # noqa: F403 - the contract's tests, all of them
 from agent.tests.drivers.test_contract import SLICES, Harness
+from pondstack.domain.errors import DeviceFailed
 from pondstack.domain.model import Extent
 
 from .conftest import Hardware
@@ -64,3 +65,77 @@ def _slice(rack: CxlRack, index: int) -> bytes:
     with (rack.folder / "memory").open("rb") as memory:
         memory.seek(index * size)
         return memory.read(size)
+
+
+@pytest.mark.parametrize("step", ["unbind", "devdax", "zero", "verify", "shrink", "clean", "forget"])
+def test_a_host_that_was_killed_while_it_gave_back_leaves_zeros(rack: CxlRack, harness: Harness, step: str) -> None:
+    """[cxl] sanitize = host: nobody else zeroes, and the bytes are gone all the same."""
+    driver, remote, text = rack.open("host1"), rack.remote("host1"), "what a guest left"
+    remote.zero_on_host()
+    grant = harness.grant("host1", Extent(1, 1), tag="killed")
+    with harness.guest(grant, driver.attach(grant)[0], text):
+        pass
+    assert text.encode() in _slice(rack, 1)
+    assert remote.call_killed("detach", ["killed"], step) is False
+    driver.detach("killed")
+    assert driver.attached() == ()
+    assert not any(_slice(rack, 1))
+    harness.take_back(grant, sanitize=False)
+
+
+@pytest.mark.parametrize("step", ["look", "dirty", "kmem", "online", "state"])
+def test_a_host_that_was_killed_while_it_attached_leaves_zeros(rack: CxlRack, harness: Harness, step: str) -> None:
+    driver, remote = rack.open("host1"), rack.remote("host1")
+    remote.zero_on_host()
+    grant = harness.grant("host1", Extent(2, 1), tag="killed")
+    assert remote.call_killed("attach", [grant], step) is False
+    driver.detach("killed")
+    assert driver.attached() == ()
+    assert not any(_slice(rack, 2))
+    harness.take_back(grant, sanitize=False)
+
+
+def test_a_host_zeroes_after_a_reboot_what_it_does_not_keep(rack: CxlRack, harness: Harness) -> None:
+    driver, text = rack.open("host1"), "before the reboot"
+    rack.remote("host1").zero_on_host()
+    grant = harness.grant("host1", Extent(3, 1), tag="rebooted")
+    with harness.guest(grant, driver.attach(grant)[0], text):
+        pass
+    assert rack.remote("host1").call_killed("detach", ["rebooted"], "unbind") is False
+    rack.reboot("host1")
+    driver = rack.open("host1")
+    rack.remote("host1").zero_on_host()
+    assert text.encode() in _slice(rack, 3)
+    driver.detach("rebooted")
+    assert driver.attached() == ()
+    assert not any(_slice(rack, 3))
+    harness.take_back(grant, sanitize=False)
+
+
+def test_the_next_host_zeroes_what_a_fenced_one_left(rack: CxlRack, harness: Harness) -> None:
+    driver, text = rack.open("host1"), "of a host that is dead"
+    rack.remote("host1").limit(3, 60.0)
+    other = rack.open("host2")
+    rack.remote("host2").zero_on_host()
+    grant = harness.grant("host1", Extent(4, 1), tag="fenced")
+    with harness.guest(grant, driver.attach(grant)[0], text):
+        pass
+    driver.detach("fenced")  # as `device`: the bytes stay
+    assert text.encode() in _slice(rack, 4)
+    harness.take_back(grant, sanitize=False)
+    mine = harness.grant("host2", Extent(4, 1), tag="next")
+    with harness.guest(mine, other.attach(mine)[0], "the next one") as found:
+        assert not any(found)
+    assert text.encode() not in _slice(rack, 4)
+    other.detach("next")
+    harness.take_back(mine)
+
+
+def test_the_look_reads_every_byte(rack: CxlRack, harness: Harness) -> None:
+    with (rack.folder / "memory").open("r+b") as memory:
+        memory.seek((5 * SLICE_MIB << 20) + 123_457)
+        memory.write(b"x")
+    driver = rack.open("host1")
+    rack.remote("host1").limit(3, 60.0)
+    with pytest.raises(DeviceFailed, match=r"slice 5 .* \(offset 123457\)"):
+        driver.attach(harness.grant("host1", Extent(5, 1), tag="refused"))

@@ -7,6 +7,7 @@ from oslo_config import cfg
 from stevedore.named import NamedExtensionManager
 
 from pondstack.domain.errors import HostUnusable, NotFound
+from pondstack.domain.zeroing import refusal
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver
 
@@ -23,10 +24,17 @@ class HostPools:
         """Return the UUIDs of all pools that answer."""
         return tuple(pool for driver in self._drivers for pool in driver.pools())
 
+    def zeroing(self) -> dict[str, str]:
+        """Return what this host does with the slices of each pool before it gives them back."""
+        return {pool: str(driver.zeroing()) for driver in self._drivers for pool in driver.pools()}
+
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
         """Online a grant by the driver that reaches its pool; raises HostUnusable, PermissionHeld, DeviceFailed."""
         for driver in self._drivers:
             if grant.pool_uuid in driver.pools():
+                # The controller refuses it, too; it may not have heard yet how this host is set up now.
+                if why := refusal(grant.device.get("memory"), driver.zeroing()):
+                    raise HostUnusable(f"host {grant.host} gets nothing of pool {grant.pool_name}: {why}")
                 return driver.attach(grant)
         raise HostUnusable(
             f"host {grant.host} does not reach pool {grant.pool_uuid}; check the drivers and devices in the agent's "

@@ -4,13 +4,25 @@ Drivers register under the entry point group `pondstack.host_pools`; each passes
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Self
 
 from oslo_config import cfg
 
-from pondstack.domain.errors import BadRequest
+from pondstack.domain.errors import BadRequest, DeviceFailed
+from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
+
+
+class SliceNotZero(DeviceFailed):
+    """Slices of a grant have somebody's bytes, and nobody zeroed them: the controller sets `indexes` aside.
+
+    It does not leave the agent: others get a DeviceFailed with its text.
+    """
+
+    def __init__(self, message: str, indexes: Sequence[int] = ()) -> None:
+        super().__init__(message)
+        self.indexes = tuple(indexes)
 
 
 class HostPoolDriver(ABC):
@@ -28,11 +40,15 @@ class HostPoolDriver(ABC):
     def pools(self) -> tuple[str, ...]:
         """Return the UUIDs of the pools that this host reaches."""
 
+    def zeroing(self) -> HostZeroing:
+        """Return what this host does with slices before it gives them back; by default it relies on the device."""
+        return HostZeroing.DEVICE
+
     @abstractmethod
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
         """Online a grant: one backing per extent, in order. Idempotent by grant.allocation_uuid.
 
-        Raises PermissionHeld when the device does not let this host in, DeviceFailed.
+        Raises PermissionHeld when the device does not let this host in, SliceNotZero, DeviceFailed.
         """
 
     @abstractmethod

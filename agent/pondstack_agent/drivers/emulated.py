@@ -15,8 +15,9 @@ from pondstack.devices.mappings import FileId, file_id, mapped_ranges, overlaps
 from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMismatch
 from pondstack.domain.model import extents_of, indexes_of
 from pondstack.domain.units import MIB
+from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
-from pondstack_agent.drivers.base import HostPoolDriver
+from pondstack_agent.drivers.base import HostPoolDriver, SliceNotZero
 from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
 from pondstack_agent.qemu.attachment_lock import FOLDER, unheld
 from pondstack_agent.records import Records
@@ -48,6 +49,10 @@ class EmulatedHostPool(HostPoolDriver):
     def pools(self) -> tuple[str, ...]:
         """Return the pools whose devices answer."""
         return tuple(self._by_pool())
+
+    def zeroing(self) -> HostZeroing:
+        """Return that the device zeroes the file that is mapped here."""
+        return HostZeroing.FILE
 
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
         """Online a grant, after the device's permission and the slices' zeros were checked."""
@@ -173,9 +178,10 @@ def _check_zero(device: EmulatedDevice, grant: Grant) -> None:
     slice_bytes = grant.slice_mib * MIB
     for index in indexes_of(grant.extents):
         if first_written_byte(device.path, index * slice_bytes, (index + 1) * slice_bytes) is not None:
-            raise DeviceFailed(
-                f"slice {index} of pool {grant.pool_name} is not zero before its first use; it was not sanitised: "
-                "quarantine and audit it"
+            raise SliceNotZero(
+                f"slice {index} of pool {grant.pool_name} is not zero before its first use: it was not sanitised, and "
+                "is quarantined; audit it",
+                [index],
             )
 
 

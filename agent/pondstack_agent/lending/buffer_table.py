@@ -1,5 +1,6 @@
 """The book of a lender's process: buffers, their regions and keys, over any transport. One thread calls it."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,18 +9,25 @@ from pondstack.domain.errors import Conflict, InUse, NotFound
 from pondstack.domain.units import MIB
 from pondstack_agent.lending.model import Buffer
 from pondstack_rdma.base import Lender
+from pondstack_rdma.errors import RevokeFailed
 from pondstack_rdma.model import Key, Region
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass
 class _Entry:
-    """`generation`: of its newest key. `ended`: keys up to this one are dead for good, made or not."""
+    """`generation`: of its newest key. `ended`: keys up to this one are dead for good, made or not.
+
+    `failed`: why the device did not end its key when it was revoked.
+    """
 
     region: Region
     key: Key | None = None
     generation: int = 0
     ended: int = 0
     backed: bool = True
+    failed: str = ""
 
 
 class BufferTable:
@@ -55,7 +63,7 @@ class BufferTable:
                     made.append(entry)
         except BaseException:
             for entry in made:
-                self._end(entry)
+                self._try_to_end(entry)
             raise
         for index, generation in wanted.items():
             self._entries[index].generation = generation
@@ -65,7 +73,8 @@ class BufferTable:
     def revoke(self, indexes: Sequence[int], generations: Mapping[int, int] | None = None) -> list[int]:
         """End the keys of buffers, and with them their content (US_reclaim, Zombieland 4.3).
 
-        Of `generations` up to these, by index; without, whatever they are. Returns which buffers have no key now.
+        Of `generations` up to these, by index; without, whatever they are. Returns which buffers have no key now: one
+        whose key the device did not end is not among them, and is tried again by the next call.
         """
         dead = []
         for index in indexes:
@@ -74,7 +83,7 @@ class BufferTable:
                 last = entry.generation if generations is None else generations.get(index, entry.generation)
                 entry.ended = max(entry.ended, last)
                 if entry.generation <= last:
-                    self._end(entry)
+                    self._try_to_end(entry)
             if entry is None or entry.key is None:
                 dead.append(index)
         return dead
@@ -93,7 +102,14 @@ class BufferTable:
     def buffers(self) -> tuple[Buffer, ...]:
         """Return all, by their numbers."""
         return tuple(
-            Buffer(index, entry.key.borrower if entry.key else "", entry.generation, entry.backed, entry.region.locked)
+            Buffer(
+                index,
+                entry.key.borrower if entry.key else "",
+                entry.generation,
+                entry.backed,
+                entry.region.locked,
+                entry.failed,
+            )
             for index, entry in sorted(self._entries.items())
         )
 
@@ -106,6 +122,8 @@ class BufferTable:
     def _next_generation(self, index: int, borrower: str, generations: Mapping[int, int] | None) -> int:
         """Return of which generation a borrower's key is: the live one's, or a new one's; raises as export."""
         entry = self._entry(index)
+        if entry.failed:
+            raise InUse(f"buffer {index} is aside: {entry.failed}")
         live = entry.generation if entry.key is not None else 0
         if entry.key is not None and entry.key.borrower != borrower:
             raise InUse(f"buffer {index} has a live key of borrower {entry.key.borrower}; revoke it first")
@@ -122,7 +140,19 @@ class BufferTable:
         assert key is not None
         return key
 
+    def _try_to_end(self, entry: _Entry) -> None:
+        try:
+            self._end(entry)
+        except RevokeFailed as error:
+            LOG.error("%s", error)
+            entry.failed = error.message
+
     def _end(self, entry: _Entry) -> None:
+        """End an entry's key; raises RevokeFailed, and the key is its still.
+
+        False from the lender is no success: the key of an entry lives until a revocation of it returned True.
+        """
         if entry.key is not None:
-            self._lender.revoke(entry.key)
-            entry.key, entry.backed = None, False
+            if not self._lender.revoke(entry.key):
+                raise RevokeFailed(f"the lender does not know key {entry.key.number} of its own any more; restart it")
+            entry.key, entry.backed, entry.failed = None, False, ""

@@ -189,4 +189,10 @@ class Lending:
         size = holding.buffer_mib or self._client.buffer_mib
         operations = [entry.to_wire(holding.mib) for entry in self._entries.all()[-10:]]
         lendable = self._room.lendable_mib(holding, size)
-        return {"answers": answers, "buffer_mib": size, "lendable_mib": lendable, "operations": operations}
+        return {
+            "failed": holding.failed(),
+            "answers": answers,
+            "buffer_mib": size,
+            "lendable_mib": lendable,
+            "operations": operations,
+        }

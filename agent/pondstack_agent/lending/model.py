@@ -1,7 +1,7 @@
 """What a lender has: buffers, and which life of its memory they are of. No I/O."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from pondstack.domain.lending import LenderKind
@@ -12,7 +12,8 @@ class Buffer:
     """One buffer. `index`: its number within an incarnation, never used again there; `offset_mib` follows from it.
 
     `borrower`: who has its live key, '' nobody. `generation`: of its newest key. `backed`: its pages are there;
-    between a revocation and the next key they are not. `locked`: the kernel keeps them in RAM.
+    between a revocation and the next key they are not. `locked`: the kernel keeps them in RAM. `failed`: why its device
+    did not end its key, which was revoked; '' otherwise. Nobody gets such a buffer, nor does the host get it back.
     """
 
     index: int
@@ -20,6 +21,7 @@ class Buffer:
     generation: int = 0
     backed: bool = True
     locked: bool = False
+    failed: str = ""
 
     def to_wire(self, buffer_mib: int) -> dict[str, Any]:
         """Return JSON types only."""
@@ -28,7 +30,8 @@ class Buffer:
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
         """Undo to_wire."""
-        return cls(*(data[name] for name in ("index", "borrower", "generation", "backed", "locked")))
+        # A process from before an upgrade does not tell all.
+        return cls(**{item.name: data[item.name] for item in fields(cls) if item.name in data})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,15 @@ class Holding:
     def promised_mib(self) -> int:
         """MiB that are lent although their pages are the host's at this moment."""
         return sum(not buffer.backed for buffer in self.buffers) * self.buffer_mib
+
+    @property
+    def failed_mib(self) -> int:
+        """MiB that cannot be taken back, because a device did not end their keys."""
+        return sum(bool(buffer.failed) for buffer in self.buffers) * self.buffer_mib
+
+    def failed(self) -> dict[str, str]:
+        """Return the buffers whose keys a device did not end, as JSON carries them: index to reason."""
+        return {str(buffer.index): buffer.failed for buffer in self.buffers if buffer.failed}
 
     def offered(self) -> list[dict[str, int]]:
         """Return the buffers as `delegate` tells them."""

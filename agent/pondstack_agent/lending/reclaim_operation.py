@@ -36,7 +36,7 @@ class Reclaims:
                 holding = self._client.hold()
             if not _reached(entry, holding):
                 return
-            entry = self._entries.put(entry, state=State.TELLING)
+            entry = self._entries.put(entry, state=State.TELLING, reason=_kept(holding))
         sequence = self._telling.next()
         holding = retire(self._client, self._telling)
         refused = self._telling.tell(sequence, holding)
@@ -45,16 +45,16 @@ class Reclaims:
 
     def _take(self, entry: Entry, holding: Holding) -> None:
         freed = set(self._freed(entry))
-        missing = -(-(holding.mib - entry.target_mib) // holding.buffer_mib)
-        take = [item.index for item in holding.buffers if item.index in freed][:missing]
+        missing = -(-(holding.mib - holding.failed_mib - entry.target_mib) // holding.buffer_mib)
+        take = [item.index for item in holding.buffers if item.index in freed and not item.failed][:missing]
         if self._entries.clock() >= entry.ends_at:
-            others = [item for item in holding.buffers if item.index not in take]
+            others = [item for item in holding.buffers if item.index not in take and not item.failed]
             own = choose(others, missing - len(take))
             LOG.warning("The host revokes %d buffers on its own: reclaim %s is late", len(own), entry.operation_id)
             take += own
         # In this order, whatever the controller said: never while a key lives.
-        self._client.revoke(holding.incarnation, take)
-        self._client.withdraw(holding.incarnation, take)
+        dead = self._client.revoke(holding.incarnation, take)
+        self._client.withdraw(holding.incarnation, [index for index in take if index in dead])
 
     def _freed(self, entry: Entry) -> list[int]:
         """Ask which buffers nobody has any more; a controller that does not answer has freed none."""
@@ -67,4 +67,14 @@ class Reclaims:
 
 
 def _reached(entry: Entry, holding: Holding) -> bool:
-    return holding.incarnation != entry.incarnation or holding.mib <= entry.target_mib
+    """Tell whether all is back that can come back: what a device holds on to goes with the lender's process only."""
+    return holding.incarnation != entry.incarnation or holding.mib - holding.failed_mib <= entry.target_mib
+
+
+def _kept(holding: Holding) -> str:
+    if not holding.failed_mib:
+        return ""
+    return (
+        f"{holding.failed_mib} MiB stay: the device did not end their keys ({sorted(map(int, holding.failed()))}); "
+        "take back the other buffers, then end pondstack-lender on this host"
+    )

@@ -17,6 +17,7 @@ from pondstack.domain.errors import (
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attachment, Backing, Grant
 from pondstack_agent.drivers import HostPools
+from pondstack_agent.drivers.base import SliceNotZero
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.pool.operations import Operation, Operations, Status
@@ -157,8 +158,11 @@ class AttachFlow:
 
     def _undo_failed(self, operation: Operation, grant: Grant, error: PondError) -> PondError:
         LOG.warning("Attach %s of consumer %s failed: %s", operation.operation_id, operation.consumer_uuid, error)
+        not_zero: tuple[int, ...] = ()
+        if isinstance(error, SliceNotZero):
+            not_zero, error = error.indexes, DeviceFailed(error.message)
         try:
-            self._releases.release(grant.allocation_uuid)
+            self._releases.release(grant.allocation_uuid, not_zero)
         except InUse as in_use:
             LOG.error("It cannot be undone: %s", in_use)
         return self._failed(operation, error)

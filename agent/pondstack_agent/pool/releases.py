@@ -7,7 +7,7 @@ allocation goes offline in the background; nobody can map it meanwhile.
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,12 +47,15 @@ class Releases:
         self._lock = threading.Lock()
         self._finishing: set[str] = set()
 
-    def release(self, allocation_uuid: str) -> bool:
+    def release(self, allocation_uuid: str, not_zero: Sequence[int] = ()) -> bool:
         """Offline an allocation and have the controller notified; False when it was not online.
 
+        `not_zero`: those of its slices that had somebody's bytes before their first use; the next report tells it.
         If its driver needs long, it goes offline in the background; nobody can map it meanwhile. Raises InUse while a
         process maps it; nothing has changed then.
         """
+        if not_zero:
+            self._put(allocation_uuid, RELEASING, not_zero)
         if self._begin(allocation_uuid):
             self._executor.submit(self._finish, allocation_uuid)
             return True
@@ -84,8 +87,18 @@ class Releases:
         """Return the allocations whose release the controller has not settled yet."""
         return tuple(key for key, record in self._records.all().items() if record["state"] == RELEASED)
 
+    def not_zero(self) -> dict[str, list[int]]:
+        """Return which slices of pending releases had somebody's bytes before their first use."""
+        told = {key: self._records.get(key) or {} for key in self.pending()}
+        return {key: list(record["not_zero"]) for key, record in told.items() if record.get("not_zero")}
+
     def notify(self, allocation_uuid: str) -> None:
-        """Notify the controller; each heartbeat repeats what it does not take now."""
+        """Notify the controller; each heartbeat repeats what it does not take now.
+
+        A release that tells of slices that are not zero goes with a report only: the call has no room for that.
+        """
+        if allocation_uuid in self.not_zero():
+            return
         operation_id = str(uuid.uuid5(NAMESPACE, f"release:{allocation_uuid}"))
         try:
             self._controller.release(operation_id=operation_id, allocation_uuid=allocation_uuid, host=self._host)
@@ -177,8 +190,10 @@ class Releases:
                     self._records.remove(allocation_uuid)
             raise
 
-    def _put(self, allocation_uuid: str, state: str) -> None:
-        self._records.put(allocation_uuid, {"state": state, "at": self._clock()})
+    def _put(self, allocation_uuid: str, state: str, not_zero: Sequence[int] = ()) -> None:
+        before = self._records.get(allocation_uuid) or {}
+        told = list(not_zero) or before.get("not_zero", [])
+        self._records.put(allocation_uuid, {"state": state, "at": self._clock(), "not_zero": told})
 
 
 def _unfinished(record: Mapping[str, Any] | None) -> bool:

@@ -1,5 +1,7 @@
 """Several drivers as one."""
 
+from dataclasses import replace
+
 import pytest
 
 from pondstack.devices.emulated import create_device
@@ -7,6 +9,7 @@ from pondstack.devices.emulated_files import MEMORY
 from pondstack.domain.errors import DeviceFailed, HostUnusable, NotFound
 from pondstack.domain.model import Extent
 from pondstack.domain.units import MIB
+from pondstack.domain.zeroing import HostZeroing
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.drivers.emulated import EmulatedHostPool
 
@@ -53,3 +56,27 @@ def test_an_unknown_driver_stops_the_agent(conf) -> None:
     conf.set_override("drivers", ["emulated", "no-such"], group="agent")
     with pytest.raises(ValueError, match="no-such"):
         load_drivers(conf)
+
+
+class CxlLike(EmulatedHostPool):
+    """Reaches the device as CXL memory, and leaves zeroing to it."""
+
+    def zeroing(self) -> HostZeroing:
+        return HostZeroing.DEVICE
+
+
+@pytest.mark.parametrize(("memory", "refused"), [("file", True), ("elsewhere", True), ("cxl", False), (None, False)])
+def test_memory_that_nobody_zeroes_does_not_come_online(tmp_path, device, make_grant, memory, refused) -> None:
+    """The controller refuses the host, too; None: an older one that does not know."""
+    pools = HostPools([CxlLike(host="host1", state_dir=tmp_path / "state", device_paths=[str(device.path)])])
+    grant = make_grant(Extent(0, 1))
+    grant = replace(grant, device={key: value for key, value in grant.device.items() if key != "memory"})
+    if memory:
+        grant = replace(grant, device={**grant.device, "memory": memory})
+    assert pools.zeroing() == {grant.pool_uuid: "device"}
+    if refused:
+        with pytest.raises(HostUnusable, match="sanitize = host"):
+            pools.attach(grant)
+        assert pools.attached() == ()
+    else:
+        assert pools.attach(grant)

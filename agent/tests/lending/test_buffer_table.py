@@ -10,7 +10,7 @@ from pondstack.domain.units import MIB
 from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.model import Buffer
 from pondstack_rdma.base import Lender
-from pondstack_rdma.errors import KeyRevoked, RegistrationFailed
+from pondstack_rdma.errors import KeyRevoked, RegistrationFailed, RevokeFailed
 from pondstack_rdma.model import Key, Region, Ticket
 from pondstack_rdma.tcp import TcpTransport
 
@@ -23,6 +23,8 @@ class FakeLender(Lender):
     regions: dict[int, Region] = field(default_factory=dict)
     keys: dict[int, Key] = field(default_factory=dict)
     last: int = 0
+    failing: set[int] = field(default_factory=set)
+    """Numbers of keys that the device does not end."""
 
     def _number(self) -> int:
         if not self.room:
@@ -45,6 +47,8 @@ class FakeLender(Lender):
         return key
 
     def revoke(self, key: Key) -> bool:
+        if key.number in self.failing:
+            raise RevokeFailed("ibv_dereg_mr: EIO")
         return self.keys.pop(key.number, None) is not None
 
     def deregister(self, region: Region) -> bool:
@@ -116,6 +120,36 @@ def test_memory_is_not_given_back_while_a_key_lives(book: BufferTable, lender: F
     assert book.withdraw([0, 1, 9]) == [0, 1, 9]
     assert [buffer.index for buffer in book.buffers()] == [2]
     assert book.register() == 3  # a number does not come again
+
+
+def test_a_key_that_the_device_does_not_end_is_told(book: BufferTable, lender: FakeLender) -> None:
+    key = Key.from_dict(book.export([0, 1], "host2")["keys"]["0"])
+    lender.failing = {key.number}
+    for _ in range(2):
+        assert book.revoke([0, 1]) == [1]
+        assert [buffer.failed for buffer in book.buffers()] == ["ibv_dereg_mr: EIO", "", ""]
+    for borrower in ("host2", "host3"):
+        with pytest.raises(InUse, match="aside: ibv_dereg_mr"):
+            book.export([0], borrower)
+    with pytest.raises(InUse):
+        book.withdraw([0])
+    lender.failing = set()
+    assert book.revoke([0]) == [0]
+    assert book.buffers()[0] == Buffer(0, "", 1, backed=False, locked=True)
+    assert book.export([0], "host3")
+
+
+def test_a_lender_that_does_not_know_a_key_has_not_ended_it(book: BufferTable, lender: FakeLender) -> None:
+    book.export([0], "host2")
+    lender.keys.clear()
+    assert book.revoke([0]) == []
+    assert "does not know key" in book.buffers()[0].failed
+
+
+def test_the_holding_of_a_former_process_has_no_failures() -> None:
+    told = Buffer(0, "host2", 1).to_wire(64)
+    del told["failed"]
+    assert Buffer.from_wire(told) == Buffer(0, "host2", 1)
 
 
 @pytest.fixture

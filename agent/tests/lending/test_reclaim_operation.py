@@ -1,8 +1,11 @@
 """A host wants memory back: from the controller at first, on its own when that takes too long."""
 
+from dataclasses import replace
+
 import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, Unavailable
+from pondstack_agent.lending.client import LenderClient
 
 
 def silent(**_: object) -> None:
@@ -133,3 +136,29 @@ def test_memory_pressure_takes_buffers_back(rack, caplog) -> None:
 def test_nothing_is_no_reclaim(rack) -> None:
     with pytest.raises(BadRequest):
         reclaim(rack["host1"], mib=0)
+
+
+def test_memory_whose_key_the_device_holds_on_to_stays(rack, monkeypatch) -> None:
+    host, tried = rack["host1"], set[int]()
+    host.lend(3)
+    rack.borrow_buffers([0, 1, 2])
+    hold, revoke = LenderClient.hold, LenderClient.revoke
+
+    def failing_hold(self, seconds=None):
+        found = hold(self, seconds)
+        told = (replace(item, failed="EIO") if item.index in tried & {2} else item for item in found.buffers)
+        return replace(found, buffers=tuple(told))
+
+    def failing_revoke(self, incarnation, indexes, generations=None):
+        tried.update(indexes)
+        return revoke(self, incarnation, [index for index in indexes if index != 2], generations)
+
+    monkeypatch.setattr(LenderClient, "hold", failing_hold)
+    monkeypatch.setattr(LenderClient, "revoke", failing_revoke)
+    reclaim(host, mib=3, seconds=0.0)
+    host.beat()
+    assert indexes(host) == [2]
+    assert newest(host) == ("done", 2)
+    [operation] = [item for item in host.lending.get_lending()["operations"] if item["verb"] == "reclaim"]
+    assert "1 MiB stay: the device did not end their keys ([2])" in operation["reason"]
+    assert host.lending.get_lending()["failed"] == {"2": "EIO"}

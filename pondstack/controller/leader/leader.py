@@ -90,7 +90,9 @@ class Leader:
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._publisher = self._make_publisher()
 
-        intake = ReportIntake(self.ledger, sanitize=self._sanitizer.wake, publish=self._publish)
+        intake = ReportIntake(
+            self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
+        )
         self.reconciler = self._make_reconciler(intake)
         self._endpoints = [self._make_endpoint(intake), self._make_lending_endpoint(), self._make_removal_endpoint()]
 

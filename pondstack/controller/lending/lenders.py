@@ -16,7 +16,7 @@ from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.domain import buffer_choice
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError, Unavailable
-from pondstack.domain.lending import Buffer, LenderKind, is_fenced
+from pondstack.domain.lending import Buffer, LenderKind, waits_for_its_key
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
@@ -119,8 +119,8 @@ class BufferSettler:
             self._attempt(held, self._take_back)
         for dirty in _groups(items, lambda item: item.state is SliceState.SANITIZING and _awake(item)):
             self._attempt(dirty, self._sanitize)
-        for fenced in _groups(items, lambda item: is_fenced(item) and _awake(item)):
-            self._attempt(fenced, self._free_fenced)
+        for aside in _groups(items, lambda item: waits_for_its_key(item) and _awake(item)):
+            self._attempt(aside, self._free_revoked)
         for promised in _groups(items, lambda item: _free(item) and _awake(item) and item.promised_to is not None):
             self._attempt(promised, self._withdraw_promise)
         for loose in _groups(items, _wants_promise):
@@ -177,11 +177,14 @@ class BufferSettler:
     def _sanitize(self, dirty: Sequence[Buffer]) -> None:
         self._ledger.buffers.sanitized(dirty[0].lender, dirty[0].incarnation, self._revoke(dirty))
 
-    def _free_fenced(self, fenced: Sequence[Buffer]) -> None:
-        self._ledger.buffers.free_fenced(fenced[0].lender, fenced[0].incarnation, self._revoke(fenced))
+    def _free_revoked(self, aside: Sequence[Buffer]) -> None:
+        self._ledger.buffers.free_revoked(aside[0].lender, aside[0].incarnation, self._revoke(aside))
 
     def _revoke(self, items: Sequence[Buffer]) -> set[int]:
-        """Have a lender end all keys of buffers so far; returns the buffers that have none now, and are zeroed."""
+        """Have a lender end all keys of buffers so far; returns the buffers that have none now, and are zeroed.
+
+        What its device did not end is not done: such a buffer is set aside, and asked for again by each round.
+        """
         if not items:
             return set()
         lender, ended = items[0].lender, _generations(items)
@@ -192,7 +195,23 @@ class BufferSettler:
             incarnation=items[0].incarnation,
             generations=ended,
         )
-        return set(dead) & set(ended)
+        done = set(dead) & set(ended)
+        if done != set(ended):
+            self._set_aside(lender, items[0].incarnation, set(ended) - done)
+        return done
+
+    def _set_aside(self, lender: str, incarnation: str, alive: set[int]) -> None:
+        # The key of a later owner is alive, too, and an agent of before tells no reasons: those go on waiting.
+        try:
+            told = self._agents.get_lending(lender)
+        except (PondError, oslo_messaging.MessagingTimeout) as error:
+            LOG.debug("Why keys of buffers %s of lender %s live is asked again: %s", sorted(alive), lender, error)
+            return
+        failed = {int(index): reason for index, reason in (told.get("failed") or {}).items()}
+        aside = {index: failed[index] for index in sorted(alive & failed.keys())}
+        if aside and told.get("incarnation") == incarnation:
+            LOG.error("The device of lender %s did not end the keys of buffers %s", lender, list(aside))
+            self._ledger.buffers.quarantine_unrevoked(lender, incarnation, aside)
 
     def _take_back(self, held: Sequence[Buffer]) -> None:
         first, indexes = held[0], [item.index for item in held]

@@ -95,6 +95,11 @@ class DeviceRegistry:
         self.get(uuid)
         return self._about[uuid]
 
+    def memory(self, uuid: str) -> str | None:
+        """Return what the memory of a pool's device is (domain.zeroing), None when it is not registered."""
+        about = self._about.get(uuid)
+        return None if about is None else str(about.address["memory"])
+
     def has(self, uuid: str, name: str) -> bool:
         """Return whether a pool's device is configured here, by its serial number or by its name if it is silent."""
         return uuid in self._devices or name in self._names
@@ -163,4 +168,4 @@ class DeviceRegistry:
 
 
 def _address(spec: DeviceSpec, info: DeviceInfo) -> dict[str, Any]:
-    return {"driver": spec.driver, **info.address}
+    return {"driver": spec.driver, "memory": str(info.memory), **info.address}

@@ -255,7 +255,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         claims=lambda _view: rack.claims,
     )
     publish = partial(rack.published.append, "endpoint")
-    rack.intake = ReportIntake(ledger, sanitize=lambda: None, publish=publish)
+    rack.intake = ReportIntake(ledger, sanitize=lambda: None, publish=publish, memory=devices.memory)
     rack.remover = Remover(ledger, reader.rack, devices, placement, rack.sync)
     rack.reconciler = Reconciler(
         ledger=ledger,

@@ -25,6 +25,7 @@ def test_the_folder(tmp_path: Path) -> None:
         "serial": "s1",
         "slice_mib": 1024,
         "slices_total": 16,
+        "memory": "file",
     }
 
 

@@ -187,6 +187,17 @@ def test_what_its_host_lets_go_is_sanitised(state):
     assert (item.state, item.reason, item.cause) == (SliceState.SANITIZING, "", None)
 
 
+@pytest.mark.parametrize("state", sorted(OWNED))
+def test_what_its_host_found_not_zero_is_set_aside(state):
+    other, fate = fates([Slice("a", 0, state, "h1", "a1"), Slice("a", 1, state, "h1", "a1")], not_zero=[1])
+    assert ([item.index for item in other.items], other.cause) == ([0], None)
+    item = fate.items[0]
+    for event in fate.events:
+        item = transition(item, event, epoch=1, reason=fate.reason, cause=fate.cause)
+    assert (item.index, item.state, item.cause) == (1, SliceState.QUARANTINED, Cause.SANITIZE_FAILED)
+    assert (item.host, item.allocation_uuid) == (None, None)
+
+
 def test_what_is_on_a_failed_device_stays_aside_without_an_owner():
     failed = Slice(
         "a", 0, SliceState.QUARANTINED, "h1", "a1", reason="device_failed: broken", cause=Cause.DEVICE_FAILED

@@ -185,7 +185,7 @@ def test_a_host_may_take_back_what_somebody_has(lent):
     assert lend(lent, indexes=[1, 2]) == (0, 1)
     assert states(lent) == ["quarantined", "assigning", "free"]
     assert lent.buffers.find("h1")[0].cause is Cause.LENDER_LOST
-    assert lent.buffers.free_fenced("h1", LIFE, [0]) == 0, "no fence set it aside"
+    assert lent.buffers.free_revoked("h1", LIFE, [0]) == 0, "no fence set it aside"
     assert lent.buffers.give_back("op-2", uuid, "h2", [(LIFE, 0)]) == []
     assert states(lent) == ["assigning", "free"]
 

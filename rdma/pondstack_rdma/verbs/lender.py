@@ -15,7 +15,7 @@ from typing import Any
 from pondstack.domain.errors import PondError
 from pondstack_rdma import wire_errors
 from pondstack_rdma.acceptor import Server
-from pondstack_rdma.errors import NoDevice, RegistrationFailed, WrongBorrower
+from pondstack_rdma.errors import NoDevice, RegistrationFailed, RevokeFailed, WrongBorrower
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.lending import PAGE_BYTES, SoftwareLender
 from pondstack_rdma.model import Key, Ticket
@@ -83,7 +83,14 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
 
     def _key_ended(self, key: Key) -> None:
         # Returns when no access is under way any more. All others have been answered.
-        self._mrs.pop(key.number).close()
+        try:
+            self._mrs[key.number].close()
+        except pyverbs_binding.load().Error as error:
+            raise RevokeFailed(
+                f"the RDMA device did not end key {key.number} of borrower {key.borrower!r} ({error}); look at the "
+                "kernel's log and `rdma resource`"
+            ) from error
+        del self._mrs[key.number]
 
     def close(self) -> None:
         """Revoke all keys, disconnect all borrowers, and close the device."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pondstack_agent.drivers.cxl import CxlHostPool
-from pondstack_agent.drivers.cxl.driver import Settings
+from pondstack_agent.drivers.cxl.returns import Settings
 
 STATE = Path("/var/lib/pondstack/agent")
 SYSTEM = ("system.slice",)

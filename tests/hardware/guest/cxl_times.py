@@ -8,7 +8,7 @@ from pondstack.devices import pool_uuid
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Grant
 from pondstack_agent.drivers.cxl import CxlHostPool
-from pondstack_agent.drivers.cxl.driver import Settings
+from pondstack_agent.drivers.cxl.returns import Settings
 
 MIB = 1024
 ONLINE = """

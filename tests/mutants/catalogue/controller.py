@@ -62,8 +62,8 @@ MUTANTS = (
     Mutant(
         "all_keys_taken_for_dead",
         "pondstack/controller/lending/lenders.py",
-        "return set(dead) & set(ended)",
-        "return set(ended)",
+        "done = set(dead) & set(ended)",
+        "done = set(ended)",
         (
             f"{_CONTROLLER}/lending/test_lenders.py::"
             "test_a_lender_that_cannot_end_a_key_keeps_its_buffer_from_all_others",

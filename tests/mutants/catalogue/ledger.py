@@ -62,7 +62,7 @@ MUTANTS = (
     Mutant(
         "lost_buffer_freed",
         "pondstack/ledger/buffers.py",
-        "if item.incarnation == incarnation and item.index in wanted and is_fenced(item)",
+        "if item.incarnation == incarnation and item.index in wanted and waits_for_its_key(item)",
         "if item.incarnation == incarnation and item.index in wanted and item.state is SliceState.QUARANTINED",
         ("pondstack/tests/ledger/test_buffers.py::test_a_host_may_take_back_what_somebody_has[sqlite]",),
         "a buffer whose memory its host has taken back is lent again",

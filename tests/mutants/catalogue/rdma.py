@@ -117,4 +117,28 @@ MUTANTS = (
         ("rdma/tests/test_acceptor.py::test_one_address_does_not_keep_others_out",),
         "one machine keeps the borrowers of a lender out",
     ),
+    Mutant(
+        "key_leaves_the_book_first",
+        "rdma/pondstack_rdma/lending.py",
+        "region = self._keyring.refuse(key)\n            if region is None:",
+        "region = self._keyring.remove(key)\n            if region is None:",
+        ("rdma/tests/test_revoke_failed.py::test_a_repetition_is_not_done_either",),
+        "a revocation that the device failed counts as done at the second try",
+    ),
+    Mutant(
+        "region_forgets_its_failed_key",
+        "rdma/pondstack_rdma/lending.py",
+        "self._keyring.refused_of(region.number)",
+        "[]",
+        ("rdma/tests/test_revoke_failed.py::test_meanwhile_the_memory_is_nobody_elses",),
+        "the next borrower reads what the former one wrote, who may go on writing",
+    ),
+    Mutant(
+        "mr_dropped_before_its_end",
+        "rdma/pondstack_rdma/verbs/lender.py",
+        "self._mrs[key.number].close()",
+        "self._mrs.pop(key.number).close()",
+        ("rdma/tests/test_revoke_failed.py::test_over_verbs_the_memory_region_is_kept_until_it_is_deregistered",),
+        "a memory region that the device did not deregister is forgotten",
+    ),
 )

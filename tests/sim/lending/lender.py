@@ -11,7 +11,7 @@ from pondstack_agent.helper.client import HelperGone, HelperSilent
 from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.model import Holding
 from pondstack_rdma.base import Link, Transport
-from pondstack_rdma.errors import TransportGone, TransportTimeout
+from pondstack_rdma.errors import RevokeFailed, TransportGone, TransportTimeout
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.lending import SoftwareLender
 from pondstack_rdma.model import Characteristics, Key, Operation, Read, Region, Ticket
@@ -63,6 +63,8 @@ class SimLender(SoftwareLender[SimMemory]):
         super().__init__(DRIVER, life, Keyring(rng.randbytes))
         self._where = SimServer(life)
         self._ended, self._returned = ended, returned
+        self.fails: Callable[[int], bool] = lambda _region: False
+        """Whether the device does not end keys of a region now."""
 
     @property
     def _server(self) -> Any:
@@ -73,6 +75,8 @@ class SimLender(SoftwareLender[SimMemory]):
         return SimMemory()
 
     def _key_ended(self, key: Key) -> None:
+        if self.fails(self._region_of[key.number]):
+            raise RevokeFailed(f"the device did not end key {key.number}")
         self._ended(key, self._region_of[key.number])
 
     def _key_made(self, key: Key) -> None:
@@ -167,10 +171,16 @@ class SimClient:
         """End keys; without generations it is the host's own doing."""
         life = self._life(incarnation)
         life.by_host = generations is None
+        ended = set(indexes)
         if not life.by_host and life.partly_until > self._host.rack.scheduler.now:
             self._host.rack.scheduler.faults["keys ended in part"] += 1
-            indexes = indexes[: len(indexes) // 2]
-        return self._changed(life.book.revoke(indexes, generations))
+            ended = set(indexes[: len(indexes) // 2])
+        # What its device fails to end the lender tells, too; a region's number is its buffer's and one.
+        life.lender.fails = lambda region: region - 1 in set(indexes) - ended
+        try:
+            return self._changed(life.book.revoke(indexes, generations))
+        finally:
+            life.lender.fails = lambda _region: False
 
     def withdraw(self, incarnation: str, indexes: Sequence[int]) -> list[int]:
         """Give memory back."""

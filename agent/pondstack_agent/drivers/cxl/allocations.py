@@ -2,10 +2,11 @@
 
 In the agent's state folder: `cxl/<allocation>.json`, the grant and the boot it came online in, written before the first
 change of the kernel and removed after the last (a guest may lock it, see pondstack_agent.qemu.attachment_lock);
-`cxl-states/<allocation>.json`, how far it came.
+`cxl-states/<allocation>.json`, how far it came;
+`cxl-dirty/<allocation>.json`, which of its slices may have content: those of the grant, where there is no such file.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ class Allocations:
     def __init__(self, state_dir: Path, step: Step) -> None:
         self._records = Records(state_dir / "cxl")
         self._states = Records(state_dir / "cxl-states")
+        self._dirty = Records(state_dir / "cxl-dirty")
         self._step = step
         self._boot = BOOT_ID.read_text().strip()
 
@@ -49,6 +51,7 @@ class Allocations:
         record = self.get(grant.allocation_uuid)
         if record is None:
             self._states.remove(grant.allocation_uuid)  # of a former life that was killed as it forgot the allocation
+            self._put_dirty(grant.allocation_uuid, set())
         if record is None or not self.of_this_boot(record):
             self._records.put(grant.allocation_uuid, {**grant.to_wire(), "boot": self._boot})
 
@@ -72,6 +75,25 @@ class Allocations:
         # A new file: that guest may hold a lock on the former one, and only its restart may hold this one.
         self._records.put(tag, record)
 
+    def dirty(self, record: Mapping[str, Any]) -> set[int]:
+        """Return the slices that may have content; all, if they are not on record, or a former release wrote that."""
+        tag = record["allocation_uuid"]
+        found = self._dirty.get(tag) if self.get(tag) is not None else None
+        return set(found["indexes"]) if found else set(indexes_of(extents_in(record)))
+
+    def mark_dirty(self, record: Mapping[str, Any], index: int) -> None:
+        """Write down, before it can be so, that a slice may have content."""
+        self._put_dirty(record["allocation_uuid"], self.dirty(record) | {index})
+
+    def mark_clean(self, record: Mapping[str, Any], index: int) -> None:
+        """Write down that a slice is for its next owner: this host has zeroed and verified it, or its device does."""
+        dirty = self.dirty(record)
+        if index in dirty and self.get(record["allocation_uuid"]) is not None:
+            self._put_dirty(record["allocation_uuid"], dirty - {index})
+
+    def _put_dirty(self, tag: str, indexes: Collection[int]) -> None:
+        self._dirty.put(tag, {"indexes": sorted(indexes)})
+
     @contextmanager
     def unused(self, record: Mapping[str, Any], running: Mapping[str, int]) -> Iterator[bool]:
         """Keep guests off a record; yields False while one that runs has locked it, or did not leave it."""
@@ -90,3 +112,4 @@ class Allocations:
         self._step("forget")
         self._records.remove(tag)
         self._states.remove(tag)
+        self._dirty.remove(tag)

@@ -8,12 +8,17 @@ takes it.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from oslo_log import log
+
 from pondstack.domain.errors import DeviceFailed
+from pondstack_agent.drivers.base import SliceNotZero
 from pondstack_agent.drivers.cxl import privileged
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
 from pondstack_agent.drivers.cxl.region import Region
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
+
+LOG = log.getLogger(__name__)
 
 DEVDAX, KMEM = "device_dax", "kmem"
 _DRIVERS = "bus/dax/drivers"
@@ -29,6 +34,14 @@ class DaxDevice:
     size_bytes: int
     start: int | None
     driver: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstUse:
+    """How an allocation uses slices first. `zero`: this host zeroes those that are not zero; otherwise it refuses."""
+
+    pool_name: str
+    zero: bool
 
 
 class Slices:
@@ -73,22 +86,21 @@ class Slices:
             for item in devices:
                 self._check_overlap(item, start, slice_bytes)
 
-    def up(self, index: int, slice_bytes: int, *, name: str, check_zero: bool) -> DaxDevice:
-        """Bring a slice online; raises DeviceFailed when it is not zero, HostUnusable."""
-        device = self.find(index, slice_bytes) or self._create(index, slice_bytes)
+    def up(self, index: int, slice_bytes: int, *, first_use: FirstUse | None, dirty: Callable[[], None]) -> DaxDevice:
+        """Bring a slice online; raises SliceNotZero, HostUnusable, DeviceFailed.
+
+        Before its first use by an allocation (None: it had been online for it) it is proved to be zero. `dirty` writes
+        down, durably, that it may not be from now on: it is called before the kernel can put anything there.
+        """
+        device = self.open(index, slice_bytes)
         self._blocks.node(self._sysfs.number(f"{self._path(device)}/target_node"), device.name)
         if device.driver != KMEM:
-            if check_zero:
-                self._as_devdax(device)
-                self._step("look")
-                offset = privileged.first_written_page(f"/dev/{device.name}", slice_bytes)
-                if offset is not None:
-                    raise DeviceFailed(
-                        f"slice {index} of pool {name} is not zero before its first use (offset {offset}); it was not "
-                        "sanitised: quarantine and audit it"
-                    )
+            if first_use is not None:
+                self._prove_zero(device, index, first_use)
             self._unbind(device)
             self._full_size(device)
+            self._step("dirty")
+            dirty()
             self._step("kmem")
             self._sysfs.write(f"{_DRIVERS}/{KMEM}/bind", device.name)
         self.online(device)
@@ -106,8 +118,15 @@ class Slices:
             self._step("online")
             self._blocks.online([block], device.name, self.node(device))
 
+    def open(self, index: int, slice_bytes: int) -> DaxDevice:
+        """Return the device of a slice, made if it is not there; raises DeviceFailed."""
+        return self.find(index, slice_bytes) or self._create(index, slice_bytes)
+
     def down(self, device: DaxDevice, *, zero: bool = False) -> None:
-        """Give a device back whose blocks are offline; raises DeviceFailed. `zero`: write over it first."""
+        """Give a device back whose blocks are offline; raises DeviceFailed.
+
+        `zero`: write over it first, whatever driver a former life that was killed left it with, and verify each byte.
+        """
         device = self._device(device.name)
         if device.driver == KMEM:
             online = [block for block in self.blocks(device) if self._blocks.is_online(block)]
@@ -117,9 +136,7 @@ class Slices:
         if self.blocks(device):
             raise DeviceFailed(f"the kernel keeps memory of {device.name}; look at its log, drain and reboot the host")
         if zero and device.size_bytes:
-            self._as_devdax(device)
-            self._step("zero")
-            privileged.zero(f"/dev/{device.name}", device.size_bytes)
+            self._zero(device)
             self._unbind(device)
         self._drop(device)
 
@@ -141,6 +158,34 @@ class Slices:
         for item in self.devices():
             if (item.start, item.size_bytes) == (self._region.start, self._region.size_bytes) and not item.driver:
                 self._drop(item)
+
+    def _prove_zero(self, device: DaxDevice, index: int, first_use: FirstUse) -> None:
+        """Read every byte of a slice; one that is not zero is zeroed here, or refused."""
+        self._as_devdax(device)
+        self._step("look")
+        offset = self._written(device)
+        if offset is None:
+            return
+        what = f"slice {index} of pool {first_use.pool_name} is not zero before its first use (offset {offset})"
+        if not first_use.zero:
+            raise SliceNotZero(f"{what}: it was not sanitised, and is quarantined; audit it", [index])
+        LOG.warning("%s: its last host ended before it had zeroed it; this host does so now", what)
+        try:
+            self._zero(device)
+        except DeviceFailed as error:
+            raise SliceNotZero(f"{what}, and cannot be zeroed ({error.message}); replace its device", [index]) from None
+
+    def _zero(self, device: DaxDevice) -> None:
+        self._as_devdax(device)
+        self._step("zero")
+        privileged.zero(f"/dev/{device.name}", device.size_bytes)
+        self._step("verify")
+        offset = self._written(device)
+        if offset is not None:
+            raise DeviceFailed(f"{device.name} is not zero after zeroing (offset {offset}); replace its device")
+
+    def _written(self, device: DaxDevice) -> int | None:
+        return privileged.first_written_byte(f"/dev/{device.name}", device.size_bytes)
 
     def _create(self, index: int, slice_bytes: int) -> DaxDevice:
         free = [item for item in self.devices() if not item.size_bytes and not item.driver]

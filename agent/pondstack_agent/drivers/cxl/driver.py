@@ -1,12 +1,7 @@
 """CXL pool devices of one host. A slice is online when the kernel says so; allocations.py records for whom."""
 
-import fcntl
-import os
-import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -18,14 +13,17 @@ from pondstack.devices import NAMESPACE, pool_uuid
 from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, OperationMismatch, PondError
 from pondstack.domain.model import indexes_of
 from pondstack.domain.units import MIB
+from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver
 from pondstack_agent.drivers.cxl import cpuset_check, region
 from pondstack_agent.drivers.cxl.allocations import OFFLINE_FAILED, OFFLINING, ONLINE, Allocations
-from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
+from pondstack_agent.drivers.cxl.dax import FirstUse, Slices, Step
+from pondstack_agent.drivers.cxl.driver_lock import DriverLock
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
+from pondstack_agent.drivers.cxl.returns import Settings, SliceReturns
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.cxl.unrecorded import Stranger, strangers
 from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
@@ -33,16 +31,6 @@ from pondstack_agent.host import memory_users
 from pondstack_agent.locks import NamedLocks
 
 LOG = log.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Options of group [cxl] that the driver uses at each attach and detach."""
-
-    offline_attempts: int = 5
-    offline_timeout_seconds: float = 30.0
-    zero_on_host: bool = False
-    system_cgroups: tuple[str, ...] = ()
 
 
 class CxlHostPool(HostPoolDriver):
@@ -69,11 +57,20 @@ class CxlHostPool(HostPoolDriver):
         self._blocks = Blocks(self._sysfs)
         self._step = step
         self._allocations = Allocations(state_dir, step)
-        self._lock_path = state_dir / "cxl.lock"
-        self._lock = threading.RLock()
+        self._lock = DriverLock(state_dir / "cxl.lock")
         self._by_allocation = NamedLocks()
-        self._depth = 0
         self._missing: set[str] = set()
+        self._giving_back = SliceReturns(
+            host=host,
+            sysfs=self._sysfs,
+            blocks=self._blocks,
+            allocations=self._allocations,
+            permissions=self._permissions,
+            settings=self._settings,
+            memdevs=self._memdevs,
+            lock=self._lock,
+            step=step,
+        )
         region.load(region.DISCOVERY)
         self.recover()
 
@@ -98,6 +95,10 @@ class CxlHostPool(HostPoolDriver):
         """Return the pools whose devices are there."""
         return tuple(self._memdevs())
 
+    def zeroing(self) -> HostZeroing:
+        """Return what [cxl] sanitize says."""
+        return HostZeroing.HOST if self._settings.zero_on_host else HostZeroing.DEVICE
+
     def attach(self, grant: Grant) -> tuple[Backing, ...]:
         """Online a grant after pre-flight, the device's permission and a look for zeros; undone when a step fails."""
         with self._by_allocation.holding(grant.allocation_uuid):
@@ -120,7 +121,7 @@ class CxlHostPool(HostPoolDriver):
 
         Raises InUse while its guest runs.
         """
-        with self._locked():
+        with self._lock.held():
             record = self._allocations.get(allocation_uuid)
             if record is None:
                 return False
@@ -138,12 +139,12 @@ class CxlHostPool(HostPoolDriver):
         """Offline an allocation; raises InUse while its guest runs, DeviceFailed when others keep its memory online."""
         with self._by_allocation.holding(allocation_uuid):
             if not self.begin_detach(allocation_uuid):
-                with self._locked():
+                with self._lock.held():
                     return self._detach_unrecorded(allocation_uuid)
             record = self._allocations.get(allocation_uuid)
             assert record is not None
             try:
-                self._take_offline(record)
+                self._giving_back.take_offline(record)
             except DeviceFailed as error:
                 self._allocations.put_state(allocation_uuid, OFFLINE_FAILED, error.message)
                 raise
@@ -152,7 +153,7 @@ class CxlHostPool(HostPoolDriver):
 
     def vacate(self, allocation_uuid: str) -> None:
         """Let go of the guest that runs now, which by the kernel has left the node."""
-        with self._locked():
+        with self._lock.held():
             record, node = self._allocations.get(allocation_uuid), self.backings(allocation_uuid)[0].host_node
             assert record is not None
             assert node is not None
@@ -165,7 +166,7 @@ class CxlHostPool(HostPoolDriver):
 
         Slices that are not on record and that nobody uses are taken offline, where a table tells how large slices are.
         """
-        with self._locked():
+        with self._lock.held():
             running = memory_users.guests()
             known = [self._attached(record, running) for record in self._allocations.all()]
             others = [item for item in self._strangers() if not self._swept(item.record, item.in_use)]
@@ -173,7 +174,7 @@ class CxlHostPool(HostPoolDriver):
 
     def backings(self, allocation_uuid: str) -> tuple[Backing, ...]:
         """Return the node of the host for each extent; raises NotFound, DeviceFailed when it is not all online."""
-        with self._locked():
+        with self._lock.held():
             record = self._allocations.get(allocation_uuid)
             if record is None:
                 raise NotFound(f"allocation {allocation_uuid} is not attached to host {self._host}; attach it first")
@@ -212,28 +213,33 @@ class CxlHostPool(HostPoolDriver):
         try:
             self._check_permission(grant)
             # What is in it was written by the same consumer: it had been online for it.
-            self._bring_online(self._memdev(grant.pool_uuid), grant, check_zero=False)
+            self._bring_online(self._memdev(grant.pool_uuid), grant, again=True)
             LOG.info("Allocation %s is online again", tag)
         except PondError as error:
             LOG.warning("Allocation %s was online, is not any more and is dropped: %s", tag, error)
             if self._allocations.state(tag) == ONLINE:  # else it was undone
                 self._undo(tag, error)
 
-    def _bring_online(self, memdev: region.Memdev, grant: Grant, *, check_zero: bool = True) -> None:
+    def _bring_online(self, memdev: region.Memdev, grant: Grant, *, again: bool = False) -> None:
+        """Online a grant's slices, proved to be zero unless they had been online for it before (`again`)."""
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
         indexes = indexes_of(grant.extents)
         cpuset_check.check(self._sysfs, self._settings.system_cgroups)
-        with self._locked():
+        with self._lock.held():
             slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
             slices.clear()
-            self._take_over(slices, grant)
+            self._giving_back.take_over(slices, grant)
             slices.check(indexes, slice_bytes)
             self._step("record")
             self._allocations.begin(grant)
+        record = self._allocations.get(tag)
+        assert record is not None
+        first_use = None if again else FirstUse(grant.pool_name, self._settings.zero_on_host)
         try:
             for index in indexes:
-                with self._locked():  # one slice at a time: reports and other allocations do not wait for all
-                    slices.up(index, slice_bytes, name=grant.pool_name, check_zero=check_zero)
+                with self._lock.held():  # one slice at a time: reports and other allocations do not wait for all
+                    mark = partial(self._allocations.mark_dirty, record, index)
+                    slices.up(index, slice_bytes, first_use=first_use, dirty=mark)
         except PondError as error:
             self._undo(tag, error)
             raise
@@ -244,49 +250,12 @@ class CxlHostPool(HostPoolDriver):
         record = self._allocations.get(tag)
         assert record is not None
         try:
-            self._take_offline(record)
+            self._giving_back.take_offline(record)
         except DeviceFailed as error:
             LOG.error("Allocation %s did not come online and cannot be undone: %s", tag, error)
             self._allocations.put_state(tag, OFFLINE_FAILED, f"{cause.message}; {error.message}")
         else:
             self._allocations.forget(tag)
-
-    def _take_offline(self, record: Mapping[str, Any]) -> None:
-        """Offline and drop all slices of a record, in whatever state they are; raises DeviceFailed."""
-        memdev = self._memdevs().get(record["pool_uuid"])
-        if memdev is None or region.find(self._sysfs, memdev) is None:
-            if self._allocations.of_this_boot(record):
-                raise DeviceFailed(
-                    f"the CXL region of pool {record['pool_uuid']} is gone, and nobody can tell whether the kernel of "
-                    f"host {self._host} still uses its memory; reboot the host"
-                )
-            return  # after a reboot nothing of it is online
-        slices = self._slices(memdev)
-        by_index = slices.by_index(record["slice_mib"] * MIB)
-        devices = [by_index[index] for index in indexes_of(extents_in(record)) if index in by_index]
-        self._offline(slices, devices, f"allocation {record['allocation_uuid']}")
-
-    def _offline(self, slices: Slices, devices: Iterable[DaxDevice], what: str) -> None:
-        # Without the lock: it may take long, and only concerns devices that nobody else changes.
-        devices = list(devices)
-        blocks = [block for item in devices if item.driver == KMEM for block in slices.blocks(item)]
-        self._step("offline")
-        self._blocks.offline(
-            blocks,
-            what,
-            attempts=self._settings.offline_attempts,
-            seconds=self._settings.offline_timeout_seconds,
-        )
-        for device in devices:
-            with self._locked():
-                slices.down(device, zero=self._settings.zero_on_host and device.driver == KMEM)
-
-    def _take_over(self, slices: Slices, grant: Grant) -> None:
-        """Take unrecorded slices of ours out of the way of a new grant; they start anew."""
-        mine = set(indexes_of(grant.extents)) - self._allocations.indexes(grant.pool_uuid)
-        left = [item for index, item in slices.by_index(grant.slice_mib * MIB).items() if index in mine]
-        if left:
-            self._offline(slices, left, f"slices {sorted(mine)} of pool {grant.pool_name}, which are not on record,")
 
     def _strangers(self) -> list[Stranger]:
         """Return slices that are there and not on record (a lost state folder)."""
@@ -311,7 +280,7 @@ class CxlHostPool(HostPoolDriver):
             return False
         tag = record["allocation_uuid"]
         try:
-            self._take_offline(record)
+            self._giving_back.take_offline(record)
         except DeviceFailed as error:
             LOG.warning("Slices of allocation %s are not on record and do not go offline: %s", tag, error)
             return False
@@ -326,7 +295,7 @@ class CxlHostPool(HostPoolDriver):
                         f"allocation {allocation_uuid} is not on record on host {self._host}, but a process has pages "
                         "on its node; find it in /proc/*/numa_maps and end it first"
                     )
-                self._take_offline(stranger.record)
+                self._giving_back.take_offline(stranger.record)
                 return True
         return False
 
@@ -365,19 +334,3 @@ class CxlHostPool(HostPoolDriver):
         if found is None:
             raise DeviceFailed(f"there is no region over {memdev.name}; attach again")
         return Slices(self._sysfs, self._blocks, found, self._step)
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Keep other threads, and other processes with this state folder, from changing what this one changes."""
-        with self._lock:
-            if self._depth:
-                yield
-                return
-            handle = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._depth += 1
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX)
-                yield
-            finally:
-                self._depth -= 1
-                os.close(handle)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from oslo_privsep import capabilities, priv_context
 
+from pondstack_agent.drivers.cxl import nonzero
 from pondstack_agent.host import sysfs_write
 
 context = priv_context.PrivContext(
@@ -32,9 +33,7 @@ if os.geteuid() == 0:
 _PREFIXES = ("/sys/bus/cxl/", "/sys/bus/dax/", "/sys/devices/system/memory/", "/dev/dax")
 _MODULES = frozenset({"cxl_acpi", "cxl_pci", "cxl_mem", "cxl_port", "device_dax", "dax_cxl", "kmem"})
 _TOOL_SECONDS = 60.0
-_PAGE_WORDS = 4096 // 8
 _CHUNK_BYTES = 2 * 1024 * 1024
-_LOOK_BYTES = 32 * 1024 * 1024
 
 # One process for all blocks, which can be killed: the kernel tries for as long as pages move, for ever if it must,
 # until the writer gets a signal.
@@ -68,26 +67,17 @@ def create_region(decoder: str, memdev: str) -> str:
 
 
 @context.entrypoint
-def first_written_page(device: str, size_bytes: int) -> int | None:
-    """Return the offset of the first 4 KiB page that does not begin with 8 zero bytes, None when all do."""
-    with _mapped(device, size_bytes, mmap.PROT_READ) as memory:
-        words, zeros = memory.cast("Q"), bytes(_LOOK_BYTES // _PAGE_WORDS)
-        try:
-            for start in range(0, size_bytes, _LOOK_BYTES):
-                with words[start // 8 : (start + _LOOK_BYTES) // 8 : _PAGE_WORDS] as heads:
-                    seen = heads.tobytes()
-                if seen != zeros[: len(seen)]:
-                    return start + 4096 * (next(n for n, byte in enumerate(seen) if byte) // 8)
-        finally:
-            words.release()
-    return None
+def first_written_byte(device: str, size_bytes: int) -> int | None:
+    """Return the offset of the first byte that is not zero, None when all are: every byte is read."""
+    with _mapped(device, size_bytes) as memory:
+        return nonzero.first(memory)
 
 
 @context.entrypoint
 def zero(device: str, size_bytes: int) -> None:
-    """Write zeros over a whole dax device."""
+    """Write zeros over a whole dax device; `first_written_byte` says whether they are there."""
     zeros = bytes(_CHUNK_BYTES)
-    with _mapped(device, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE) as memory:
+    with _mapped(device, size_bytes) as memory:
         for start in range(0, size_bytes, _CHUNK_BYTES):
             end = min(start + _CHUNK_BYTES, size_bytes)
             memory[start:end] = zeros[: end - start]
@@ -111,11 +101,12 @@ def offline_blocks(folders: Sequence[str], seconds: float) -> tuple[list[str], s
 
 
 @contextmanager
-def _mapped(device: str, size_bytes: int, protection: int) -> Iterator[memoryview]:
+def _mapped(device: str, size_bytes: int) -> Iterator[memoryview]:
     _check(device)
-    handle = os.open(device, os.O_RDWR if protection & mmap.PROT_WRITE else os.O_RDONLY)
+    handle = os.open(device, os.O_RDWR)
     try:
-        memory = mmap.mmap(handle, size_bytes, prot=protection)
+        # Writable for the look, too: ctypes tells the address of such a buffer only.
+        memory = mmap.mmap(handle, size_bytes)
     finally:
         os.close(handle)
     with memory, memoryview(memory) as view:

@@ -52,6 +52,7 @@ class Host:
     kind: LenderKind = LenderKind.ACTIVE
     told: int = 0
     next_index: int = 0
+    failed: set[int] = field(default_factory=set)
     buffers: dict[int, "Entry"] = field(default_factory=dict)
     opened: set[tuple[str, str, int]] = field(default_factory=set)
 
@@ -82,15 +83,22 @@ class Agents:
         return self._call(host, work)
 
     def revoke(self, host, *, indexes, incarnation, generations, **_said):
-        indexes = self._some(indexes)
+        asked, indexes = set(indexes), self._some(indexes)
 
         def work(found: Host):
+            found.failed = (found.failed | asked) - set(indexes)  # its device did not end the keys of the others
             mine = {index: found.buffers[index] for index in indexes if index in found.buffers}
             if found.life != incarnation:
                 return list(indexes)
             for index, item in mine.items():
                 item.end(generations[index])
             return [index for index in indexes if index not in mine or not mine[index].borrower]
+
+        return self._call(host, work)
+
+    def get_lending(self, host):
+        def work(found: Host):
+            return {"incarnation": found.life, "failed": {str(index): "EIO" for index in found.failed}}
 
         return self._call(host, work)
 

@@ -7,9 +7,11 @@ import oslo_messaging
 import pytest
 
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable, BufferShortage, InUse, StaleEpoch
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
+from pondstack.domain.states import SliceState
 from tests.fixtures.ledgers import report
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
@@ -31,6 +33,9 @@ class Agents:
     refuse: dict[str, Exception] = field(default_factory=dict)
     in_use: set[tuple[str, int]] = field(default_factory=set)
     """Buffers whose keys their lender cannot end now: it answers with the others."""
+    failed: dict[str, str] | None = field(default_factory=dict)
+    """What a lender says of buffers whose keys its device did not end; None: an agent of before says nothing."""
+    lives: dict[str, str] = field(default_factory=dict)
 
     def export(self, host, *, indexes, borrower, incarnation, generations, **_said):
         self._asked(host)
@@ -49,6 +54,11 @@ class Agents:
         for index in ended:
             self.keys.pop((host, index), None)
         return ended
+
+    def get_lending(self, host):
+        self._asked(host)
+        answer = {"incarnation": self.lives[host]}
+        return answer if self.failed is None else answer | {"failed": self.failed}
 
     def prepare(self, host, *, lender, keys, **_said):
         self._asked(host)
@@ -77,7 +87,7 @@ class Rack:
         self.lives = {host: str(uuid4()) for host in ("h1", "h2")}
         for host in self.lives:
             self.lend(host)
-        self.agents, self.settled = Agents(), 0
+        self.agents, self.settled = Agents(lives=self.lives), 0
         self.lenders = Lenders(self.ledger, self.agents, self._settle)
         self.settler = BufferSettler(self.ledger, self.agents)
 
@@ -134,6 +144,44 @@ def test_a_lender_that_cannot_end_a_key_keeps_its_buffer_from_all_others(rack):
     rack.agents.in_use = set()
     rack.settler.run()
     assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
+
+
+def test_a_key_that_the_device_does_not_end_sets_its_buffer_aside(rack):
+    given = rack.borrow()
+    lender, index = next(iter(rack.agents.keys))
+    rack.agents.in_use, rack.agents.failed = {(lender, index)}, {str(index): "ibv_dereg_mr: EIO"}
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
+    for _ in range(2):
+        rack.settler.run()
+        assert rack.states() == ["free"] * 7 + ["quarantined"]
+    [aside] = [item for item in rack.ledger.buffers.find() if item.state is SliceState.QUARANTINED]
+    assert (aside.lender, aside.index, aside.cause) == (lender, index, Cause.REVOKE_FAILED)
+    assert aside.reason == "revoke_failed: ibv_dereg_mr: EIO"
+    with pytest.raises(BufferShortage):
+        rack.borrow(count=8)
+    rack.agents.in_use = set()
+    rack.settler.run()
+    assert rack.states() == ["free"] * 8
+
+
+def test_a_buffer_whose_key_never_ends_goes_with_its_lender(rack):
+    given = rack.borrow()
+    lender, index = next(iter(rack.agents.keys))
+    rack.agents.in_use, rack.agents.failed = {(lender, index)}, {str(index): "ibv_dereg_mr: EIO"}
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
+    rack.settler.run()
+    rack.lives[lender] = str(uuid4())  # an operator ended the lender's process
+    rack.ledger.buffers.delegate(Lender(lender, rack.lives[lender], LenderKind.ACTIVE, SIZE), 2, {})
+    assert rack.states() == ["free"] * 4
+
+
+@pytest.mark.parametrize("failed", [None, {"3": "another buffer's"}])
+def test_an_agent_that_gives_no_reason_has_its_buffer_wait(rack, failed):
+    given = rack.borrow()
+    rack.agents.in_use, rack.agents.failed = {next(iter(rack.agents.keys))}, failed
+    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
+    rack.settler.run()
+    assert rack.states() == ["free"] * 7 + ["sanitizing"]
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,17 @@
 """The release pipeline over a device that must ask the host: what it keeps waits, and holds up nothing else."""
 
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
 from pondstack.devices import emulated_files as files
 from pondstack.devices.emulated import EmulatedDevice
+from pondstack.domain.causes import Cause
 from pondstack.domain.errors import InUse
 from pondstack.domain.states import SliceState
 from pondstack.domain.units import MIB
-from pondstack.tests.controller.conftest import POOL, Rack
+from pondstack.tests.controller.conftest import POOL, Rack, call
 
 
 def assert_only_this_waits(rack: Rack, index: int) -> None:
@@ -68,6 +70,24 @@ def test_a_slice_that_somebody_was_let_into_meanwhile_is_zeroed_all_the_same(
     with (device.path / files.MEMORY).open("rb") as memory:
         memory.seek(start)
         assert memory.read(10) == bytes(10)
+
+
+def test_a_slice_that_its_host_found_not_zero_goes_to_nobody_until_an_operator_repairs_it(rack: Rack) -> None:
+    grant = rack.online("h1", 2)
+    first, second = grant.extents[0].indexes
+    agent = rack.agents["h1"]
+    agent.attached.clear()
+    agent.released.append(grant.allocation_uuid)
+    report = replace(agent.report(), not_zero={grant.allocation_uuid: [second]})
+    assert call(rack.endpoint.heartbeat, report=report.to_wire())["forget"] == [grant.allocation_uuid]
+    rack.sanitizer.drain()
+    states = {item.index: (item.state, item.cause) for item in rack.reader.slices(POOL)}
+    assert states[first] == (SliceState.FREE, None)
+    assert states[second] == (SliceState.QUARANTINED, Cause.SANITIZE_FAILED)
+    agent.released.clear()
+    call(rack.endpoint.audit, repair=True)
+    rack.sanitizer.drain()
+    assert {item.state for item in rack.reader.slices(POOL)} == {SliceState.FREE}
 
 
 def test_a_slice_at_which_a_former_leader_sleeps_holds_up_nothing_else(

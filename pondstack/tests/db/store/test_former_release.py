@@ -189,7 +189,7 @@ def test_buffers_that_it_sets_aside_have_their_cause(ledger):
     former = FormerLeader(ledger.database)
     former.execute(BUFFERS, state="quarantined", epoch=former.epoch, reason="host_fenced: it burns")
     assert buffer_causes(ledger) == {Cause.HOST_FENCED}
-    assert next_leader(ledger).buffers.free_fenced("h1", test_buffers.LIFE, [0, 1]) == 2
+    assert next_leader(ledger).buffers.free_revoked("h1", test_buffers.LIFE, [0, 1]) == 2
     assert buffer_causes(ledger) == {None}
     assert uuid not in {item.uuid for item in ledger.buffers.allocations()}
 
@@ -203,7 +203,7 @@ def test_buffers_of_a_fenced_borrower_that_their_lender_lost_are_not_free(ledger
     former.execute(MARK, reason="lender_lost: its lender does not have this memory any more")
     assert buffer_causes(ledger) == {Cause.LENDER_LOST}
     after = next_leader(ledger)
-    assert after.buffers.free_fenced("h1", test_buffers.LIFE, [0, 1]) == 0
+    assert after.buffers.free_revoked("h1", test_buffers.LIFE, [0, 1]) == 0
     assert after.buffers.give_back("op-2", uuid, "h2") == []
     assert len(after.buffers.find("h1")) == 2, "forgotten"
 
