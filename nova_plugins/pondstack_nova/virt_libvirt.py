@@ -1,6 +1,8 @@
 """PondLibvirtDriver: Nova's libvirt driver, with pool memory as the guest's CPU-less NUMA nodes (zNUMA, Pond 4.2)."""
 
 import copy
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import nova.conf
@@ -31,7 +33,11 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
     def _get_guest_config(self, instance: Any, *args: Any, **kwargs: Any) -> Any:
         guest = super()._get_guest_config(instance, *args, **kwargs)
         attachment = self._pond_attachment(instance)
-        if attachment:
+        if attachment is None:
+            nodes = self._pond_host_nodes()
+            # Elsewhere a guest is as Nova makes it; one that runs before the first slice is there, the agent binds.
+            znuma.bind_local(guest, nodes.local if nodes.pool else ())
+        else:
             try:
                 znuma.apply(
                     guest,
@@ -88,7 +94,10 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         **kwargs: Any,
     ) -> Any:
         if concerns_us(instance) and "dst_numa_info" in migrate_data and migrate_data.dst_numa_info:
-            guest = _ReboundGuest(guest, migrate_data.dst_numa_info.cell_pins)
+            guest = _RewrittenGuest(guest, partial(znuma.rebind, pins=migrate_data.dst_numa_info.cell_pins))
+        elif instance.numa_topology is None:
+            # There it is bound by the memory policy that it inherits, and by its next start.
+            guest = _RewrittenGuest(guest, znuma.unbind)
         return super()._live_migration_operation(
             context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
         )
@@ -131,19 +140,19 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         return topology
 
 
-class _ReboundGuest:
-    """A libvirt guest whose migrate() binds the destination's XML to the destination's host nodes."""
+class _RewrittenGuest:
+    """A libvirt guest whose migrate() gives the destination another XML."""
 
-    def __init__(self, guest: Any, pins: dict[str, set[int]]) -> None:
+    def __init__(self, guest: Any, rewrite: Callable[[str], str]) -> None:
         self._guest = guest
-        self._pins = pins
+        self._rewrite = rewrite
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._guest, name)
 
     def migrate(self, *args: Any, destination_xml: str | None = None, **kwargs: Any) -> Any:
         if destination_xml:
-            destination_xml = znuma.rebind(destination_xml, self._pins)
+            destination_xml = self._rewrite(destination_xml)
         return self._guest.migrate(*args, destination_xml=destination_xml, **kwargs)
 
 

@@ -155,8 +155,24 @@ CXL_OPTS = [
         "system_cgroups",
         default=["system.slice", "user.slice", "init.scope"],
         help=(
-            "Cgroups (v2, paths below /sys/fs/cgroup) of what is no guest. Those that exist must be confined to local "
-            "nodes (cpuset.mems) before pool memory comes online. Empty: nobody looks."
+            "Cgroups (v2, paths below /sys/fs/cgroup) of what is no guest. Those that exist are confined to local "
+            "nodes (cpuset.mems) before pool memory comes online. Empty: none."
+        ),
+    ),
+    cfg.ListOpt(
+        "guest_units",
+        default=["libvirtd.service", "virtqemud.service"],
+        help=(
+            "Services of systemd that start guests. Those that run must have a memory policy of the local nodes, which "
+            "guests inherit, before pool memory comes online. Empty: none."
+        ),
+    ),
+    cfg.BoolOpt(
+        "make_partition",
+        default=True,
+        help=(
+            "Whether the agent itself confines to local memory what was given no pool memory, as far as that needs no "
+            "restart of a service; false: it only looks, and `pondstack-partition make` is an operator's."
         ),
     ),
 ]

@@ -31,17 +31,43 @@ def build(files: Files, folder: Path) -> None:
     shutil.copy2(files.folder / "vmlinuz", folder / "vmlinuz")
 
 
-def command(folder: str, consumer: str, *, pool_mib: int, node: int, distance: int, local_mib: int = 160) -> list[str]:
-    """Return how to start it; its console is the process's input and output."""
+def command(
+    folder: str, consumer: str, *, pool_mib: int, node: int, distance: int, local_mib: int = 160, touch: bool = False
+) -> list[str]:
+    """Return how to start it, with the policies of our virt driver's XML; its console is its input and output.
+
+    `touch`: QEMU touches all of the pool's part first, as a guest does in time.
+    """
+    pool = f"memory-backend-ram,id=ram-node1,size={pool_mib}M,host-nodes={node},policy=preferred"
     return [
         *("qemu-system-x86_64", "-uuid", consumer, "-accel", "kvm", "-cpu", "host", "-machine", "pc", "-smp", "1"),
         *("-m", f"{local_mib + pool_mib}M", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio"),
-        *("-object", f"memory-backend-ram,id=ram-node0,size={local_mib}M"),
-        *("-object", f"memory-backend-ram,id=ram-node1,size={pool_mib}M,host-nodes={node},policy=bind"),
+        *("-object", f"memory-backend-ram,id=ram-node0,size={local_mib}M,host-nodes=0,policy=bind"),
+        *("-object", f"{pool},prealloc={'on' if touch else 'off'}"),
         *("-numa", "node,nodeid=0,cpus=0,memdev=ram-node0", "-numa", "node,nodeid=1,memdev=ram-node1"),
         *("-numa", f"dist,src=0,dst=1,val={distance}", "-numa", f"dist,src=1,dst=0,val={distance}"),
         *("-kernel", f"{folder}/vmlinuz", "-initrd", f"{folder}/initrd"),
         *("-append", "console=ttyS0 quiet panic=-1 mitigations=off audit=0"),
+    ]
+
+
+def plain(consumer: str, *, size_mib: int) -> list[str]:
+    """Return how to start a guest without pool memory whose memory is all touched; nothing runs in it."""
+    return [
+        *(
+            "qemu-system-x86_64",
+            "-uuid",
+            consumer,
+            "-accel",
+            "tcg",
+            "-machine",
+            "none",
+            "-nodefaults",
+            "-display",
+            "none",
+        ),
+        *("-object", f"memory-backend-ram,id=ram,size={size_mib}M,host-nodes=0,policy=bind,prealloc=on"),
+        *("-monitor", "stdio"),
     ]
 
 

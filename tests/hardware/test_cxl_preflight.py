@@ -133,13 +133,17 @@ def test_memory_in_zone_normal(rack: CxlRack, host: EmulatedHost, grant: Grant) 
 
 
 def test_the_hosts_own_processes_stay_off_the_pool(rack: CxlRack, host: EmulatedHost, grant: Grant) -> None:
-    """Read more than local memory holds: page cache lands on the pool, but none of a confined cgroup."""
+    """Read more than local memory holds: page cache lands on the pool, but none of what the agent confined."""
     group = "/sys/fs/cgroup/system.slice"
     shell(host, f"echo +cpuset > /sys/fs/cgroup/cgroup.subtree_control; mkdir {group}")
     with ExitStack() as stack:
         stack.callback(shell, host, f"rmdir {group}")
-        with refused(rack, grant, "system_anywhere", "system.slice", "AllowedMemoryNodes=0", f"{group}/cpuset.mems"):
-            shell(host, f"echo 0 > {group}/cpuset.mems")
+        rack.remote(HOST).make_partition(False)
+        with refused(
+            rack, grant, "system_anywhere", "system.slice", "pondstack-partition make", "AllowedMemoryNodes=0"
+        ):
+            assert host.get(f"{group}/cpuset.mems").strip() == b""
+        rack.remote(HOST).make_partition(True)
         driver = rack.open(HOST)
         node = driver.attach(grant)[0].host_node
 
@@ -151,9 +155,13 @@ def test_the_hosts_own_processes_stay_off_the_pool(rack: CxlRack, host: Emulated
             shell(host, f"echo $$ > {cgroup}/cgroup.procs; dd if=/var/tmp/large of=/dev/null bs=1M status=none")
             return meminfo(host, node, "FilePages")
 
+        assert host.get(f"{group}/cpuset.mems").strip() == b"0"
         assert cached_on_pool(group) == 0
         assert cached_on_pool("/sys/fs/cgroup") > 0
         assert driver.detach(grant.allocation_uuid)
+        assert rack.remote(HOST).partition("undo") == 0
+        assert host.get(f"{group}/cpuset.mems").strip() == b""
+        assert rack.remote(HOST).partition("show") == 1
 
 
 def test_slices_that_are_no_memory_blocks(rack: CxlRack, grant: Grant) -> None:

@@ -1,7 +1,7 @@
 """Where the pages of a process lie and what its memory policies say: /proc/PID/maps and numa_maps, parsed."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 PAGE_KIB = 4
@@ -52,6 +52,11 @@ def pages_on(regions: Iterable[Region], node: int) -> int:
     return sum(region.kib_on(node) for region in regions) // PAGE_KIB
 
 
-def uses(regions: Iterable[Region], node: int) -> bool:
-    """Tell whether a process has pages on a node, or a policy that sends later faults there."""
-    return any(node in region.policy_nodes or region.pages.get(node) for region in regions)
+def uses(regions: Iterable[Region], node: int, allowed: Collection[int] | None = None) -> bool:
+    """Tell whether a process has pages on a node, or a policy that sends later faults there.
+
+    `allowed`: the nodes of its cpuset, None for any. The kernel rewrites a strict policy when that changes, and leaves
+    one alone that only prefers a node, and that then has no effect.
+    """
+    open_to_it = allowed is None or node in allowed
+    return any((open_to_it and node in region.policy_nodes) or region.pages.get(node) for region in regions)

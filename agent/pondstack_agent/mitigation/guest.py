@@ -1,15 +1,14 @@
 """A running guest as a process of the host: its pages, and the cgroup that decides where later ones come from."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from pondstack.domain.errors import HostUnusable, NotFound
-from pondstack_agent.host import memory_users, numa
+from pondstack_agent.host import cpuset, memory_users, numa
+from pondstack_agent.host.cgroup import own_group
 from pondstack_agent.host.numa import Region
 from pondstack_agent.mitigation import privileged
-
-_MACHINE = ".scope"
-"""What systemd-machined ends a guest's cgroup with; QEMU's threads are in groups below it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,10 @@ class Guest:
     def regions(self) -> list[Region]:
         """Return its mappings; none when it has ended."""
         return numa.parse(*privileged.read_maps(self.pid))
+
+    def uses(self, regions: Iterable[Region], node: int) -> bool:
+        """Tell whether it has pages on a node, by its mappings, or may get some."""
+        return numa.uses(regions, node, cpuset.allowed(self.pid))
 
 
 def find(consumer_uuid: str) -> Guest:
@@ -69,13 +72,3 @@ def cgroup_of(guest: Guest, proc: Path = memory_users.PROC, root: Path = Path(pr
             "would move, too; give the guest a cgroup of its own"
         )
     return Cgroup(folder)
-
-
-def own_group(text: str) -> str:
-    """Return the path of a machine's cgroup from /proc/PID/cgroup; '/' without cgroup v2."""
-    path = next((line[3:] for line in text.splitlines() if line.startswith("0::")), "/")
-    parts = path.split("/")
-    for number in range(len(parts), 0, -1):
-        if parts[number - 1].endswith(_MACHINE):
-            return "/".join(parts[:number])
-    return path

@@ -54,7 +54,7 @@ class Mover:
         regions = guest.regions()
         if not regions:
             raise NotFound(f"guest {guest.consumer_uuid} ended meanwhile; detach it")
-        if numa.uses(regions, pool_node):
+        if guest.uses(regions, pool_node):
             raise InUse(
                 f"{numa.pages_on(regions, pool_node)} pages of guest {guest.consumer_uuid} stay on node {pool_node} "
                 f"(see /proc/{guest.pid}/numa_maps); pages that a device uses (VFIO) cannot move: migrate the guest"

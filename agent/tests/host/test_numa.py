@@ -1,8 +1,10 @@
 """What the kernel's texts say of a process's pages and policies."""
 
+from pathlib import Path
+
 import pytest
 
-from pondstack_agent.host import numa
+from pondstack_agent.host import cpuset, numa
 
 MAPS = """\
 55d0a000-55d0c000 r--p 00000000 08:01 10 /usr/bin/qemu
@@ -43,3 +45,24 @@ def test_pages_count_in_4_kib() -> None:
 )
 def test_who_uses_a_node(line: str, used: bool) -> None:
     assert numa.uses(numa.parse(MAPS, line), 1) is used
+
+
+def test_a_policy_counts_where_the_cpuset_lets_it() -> None:
+    """After its pages were moved by a cpuset of local nodes, a guest that prefers the pool's node still says so."""
+    prefers = numa.parse(MAPS, "7f0000000000 prefer (many):1 anon=2 N0=2 kernelpagesize_kB=4\n")
+    assert numa.uses(prefers, 1)
+    assert numa.uses(prefers, 1, {0, 1})
+    assert not numa.uses(prefers, 1, {0})
+    stayed = numa.parse(MAPS, "7f0000000000 prefer (many):1 anon=2 N1=1 N0=1 kernelpagesize_kB=4\n")
+    assert numa.uses(stayed, 1, {0})
+
+
+def test_what_any_thread_may_have_is_allowed(tmp_path: Path) -> None:
+    for thread, nodes in ((7, "0"), (8, "0,2-3")):
+        (tmp_path / f"7/task/{thread}").mkdir(parents=True)
+        (tmp_path / f"7/task/{thread}/status").write_text(
+            f"Name:\tqemu\nMems_allowed:\t1\nMems_allowed_list:\t{nodes}\n"
+        )
+    (tmp_path / "7/task/9").mkdir()  # it has just ended
+    assert cpuset.allowed(7, tmp_path) == {0, 2, 3}
+    assert cpuset.allowed(6, tmp_path) is None

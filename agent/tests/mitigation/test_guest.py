@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from pondstack.domain.errors import HostUnusable
-from pondstack_agent.mitigation.guest import Guest, cgroup_of, own_group
+from pondstack_agent.host.cgroup import own_group
+from pondstack_agent.mitigation.guest import Guest, cgroup_of
 
 SCOPE = "/machine.slice/machine-qemu\\x2d1\\x2dvm.scope"
 GUEST = Guest("vm1", 10)

@@ -1,5 +1,6 @@
 """The verb: room first, then pages, then the record, then the slices; aborted, failed, killed at each step."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -35,6 +36,10 @@ class Kernel:
     moves: int = 0
 
     consumer_uuid, pid = "vm1", 10
+
+    def uses(self, regions: Iterable[Region], node: int) -> bool:
+        """As Guest.uses."""
+        return numa.uses(regions, node)
 
     def regions(self) -> list[Region]:
         """As Guest.regions."""
@@ -91,7 +96,7 @@ class NodePool(EmulatedHostPool):
         return super().detach(allocation_uuid)
 
     def _check(self) -> None:
-        if self.kernel.running and numa.uses(self.kernel.regions(), POOL):
+        if self.kernel.running and self.kernel.uses(self.kernel.regions(), POOL):
             raise InUse("its guest runs on it")
 
 

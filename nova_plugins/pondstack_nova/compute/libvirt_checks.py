@@ -50,9 +50,13 @@ def guest_xml() -> None:
     document = etree.fromstring(guest.to_xml())
     cells = [(cell.get("cpus"), cell.get("memory")) for cell in document.findall("./cpu/numa/cell")]
     expect(cells == [("0-1", "1048576"), (None, "1048576"), (None, "2097152")], f"the cells are {cells}")
-    nodes = [(node.get("cellid"), node.get("nodeset")) for node in document.findall("./numatune/memnode")]
-    expect(nodes == [("0", "0"), ("2", "3")], f"the memnodes are {nodes}")
+    nodes = [tuple(node.attrib.values()) for node in document.findall("./numatune/memnode")]
+    expect(nodes == [("0", "strict", "0"), ("2", "preferred", "3")], f"the memnodes are {nodes}")
     expect(document.findtext("./devices/emulator") == "/emulator", "the emulator is missing")
+    guest = Mock(numatune=None)
+    znuma.bind_local(guest, {0, 1})
+    plain = etree.fromstring(guest.numatune.to_xml())
+    expect(dict(plain.find("./memory").attrib) == {"mode": "strict", "nodeset": "0-1"}, "it is not bound")
 
 
 def numa_info_without_pins() -> None:

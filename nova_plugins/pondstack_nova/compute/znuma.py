@@ -75,14 +75,18 @@ def cells(vcpus: int, local_mib: int, backings: Sequence[Backing]) -> list[ZNuma
 
 
 def memnodes(backings: Sequence[Backing], local_nodes: Collection[int]) -> list[Any]:
-    """Return <memnode>s that bind pool cells to their host node, and then the local cell to the host's own DRAM."""
+    """Return <memnode>s that give pool cells their host node, and then bind the local cell to the host's own DRAM.
+
+    The pool's node is preferred and not strict: the kernel keeps some pages of each node for itself, and a guest that
+    touches all of its memory would be killed for the last of them. These come from the next node, local memory.
+    """
     bound = [(index, {int(b.host_node)}) for index, b in enumerate(backings, 1) if b.host_node is not None]
     if bound and local_nodes:
         bound.insert(0, (0, set(local_nodes)))
     result = []
     for index, nodes in bound:
         node = vconfig.LibvirtConfigGuestNUMATuneMemNode()
-        node.cellid, node.mode, node.nodeset = index, "strict", nodes
+        node.cellid, node.mode, node.nodeset = index, "preferred" if index else "strict", nodes
         result.append(node)
     return result
 
@@ -114,6 +118,30 @@ def apply(guest: Any, attachment: Attachment, memory_mib: int, emulator: str, lo
     if nodes:
         guest.numatune = vconfig.LibvirtConfigGuestNUMATune()
         guest.numatune.memnodes = nodes
+
+
+def bind_local(guest: Any, local_nodes: Collection[int]) -> None:
+    """Bind all of a guest without pool memory to the host's own DRAM, QEMU's own memory and page cache included.
+
+    A guest with NUMA nodes of Nova's is bound already: Nova is shown local nodes only.
+    """
+    if guest.numatune is not None or not local_nodes:
+        return
+    memory = vconfig.LibvirtConfigGuestNUMATuneMemory()
+    memory.mode, memory.nodeset = "strict", set(local_nodes)
+    guest.numatune = vconfig.LibvirtConfigGuestNUMATune()
+    guest.numatune.memory = memory
+
+
+def unbind(xml: str) -> str:
+    """Return a domain's XML without what `bind_local` wrote: another host has other nodes."""
+    document = etree.fromstring(xml)
+    for numatune in document.findall("./numatune"):
+        for memory in numatune.findall("./memory"):
+            numatune.remove(memory)
+        if not len(numatune):
+            document.remove(numatune)
+    return str(etree.tostring(document, encoding="unicode"))
 
 
 def pool_cells_mib(xml: str) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from unittest.mock import patch
 
 import pytest
 from nova.compute import provider_tree
+from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import driver
 
 from pondstack_nova.compute import host_nodes
@@ -103,3 +104,39 @@ def test_no_nova_numa_node_is_fitted_to_a_pool_node(pond: Any) -> None:
         assert [cell.id for cell in pond._get_host_numa_topology().cells] == [0]
     with patch.object(driver.LibvirtDriver, "_get_host_numa_topology", lambda _self: None):
         assert pond._get_host_numa_topology() is None
+
+
+# Guests without pool memory.
+
+
+def _config_of(pond: Any, *, numatune: Any = None, attachment: Any = None) -> Any:
+    config = vconfig.LibvirtConfigGuest()
+    config.numatune = numatune
+    pond._pond_attachment = lambda _instance: attachment
+    with patch.object(driver.LibvirtDriver, "_get_guest_config", lambda _self, _instance: config):
+        return pond._get_guest_config(SimpleNamespace(uuid="guest"))
+
+
+def test_guests_without_pool_memory_are_bound_where_there_are_pool_nodes(pond: Any) -> None:
+    bound = _config_of(pond).numatune.memory
+    assert (bound.mode, bound.nodeset) == ("strict", {0})
+    novas = vconfig.LibvirtConfigGuestNUMATune()
+    assert _config_of(pond, numatune=novas).numatune is novas
+    pond.capabilities_xml = PLAIN
+    assert _config_of(pond).numatune is None
+
+
+@pytest.mark.parametrize(("topology", "kept"), [(None, False), (object(), True)])
+def test_they_move_without_this_hosts_nodes(pond: Any, topology: Any, kept: bool) -> None:
+    xml = "<domain><numatune><memory mode='strict' nodeset='0'/></numatune></domain>"
+    moved: list[str] = []
+    guest = SimpleNamespace(migrate=lambda *_args, destination_xml=None, **_kwargs: moved.append(destination_xml))
+    flavor = SimpleNamespace(extra_specs={})
+    instance = SimpleNamespace(uuid="guest", flavor=flavor, numa_topology=topology)
+
+    def operation(_self: Any, _context: Any, _instance: Any, _dest: Any, _block: Any, _data: Any, guest: Any) -> None:
+        guest.migrate("there", destination_xml=xml)
+
+    with patch.object(driver.LibvirtDriver, "_live_migration_operation", operation):
+        pond._live_migration_operation(None, instance, "there", False, {}, guest)
+    assert ("numatune" in moved[0]) is kept

@@ -58,14 +58,15 @@ def test_one_cell_per_extent_and_no_distance_of_10_between_pool_cells() -> None:
     assert _table(document) == [["10", "20", "20"], ["20", "10", "20"], ["20", "20", "10"]]
 
 
-def test_host_nodes_are_bound_strictly_and_local_memory_to_the_hosts_own_dram() -> None:
+def test_host_nodes_are_preferred_and_local_memory_bound_to_the_hosts_own_dram() -> None:
     guest = _guest()
     znuma.apply(guest, _attachment(NODE), 4096, "", {0, 1})
     document = _document(guest)
     assert [dict(node.attrib) for node in document.findall("numatune/memnode")] == [
         {"cellid": "0", "mode": "strict", "nodeset": "0-1"},
-        {"cellid": "1", "mode": "strict", "nodeset": "2"},
+        {"cellid": "1", "mode": "preferred", "nodeset": "2"},
     ]
+    assert document.find("numatune/memory") is None  # a cpuset of local nodes would refuse the pool's, too
     assert document.find("devices/emulator") is None
     assert "memAccess" not in document.findall("cpu/numa/cell")[1].attrib
     assert _table(document) == [["10", "25"], ["25", "10"]]
@@ -134,6 +135,33 @@ def test_moved_guests_are_bound_to_the_destinations_nodes() -> None:
         ("0", "0-1"),
         ("1", "7"),
     ]
+
+
+def test_a_guest_without_pool_memory_is_bound_to_local_nodes() -> None:
+    guest = _guest()
+    znuma.bind_local(guest, {0, 1})
+    document = _document(guest)
+    assert dict(document.find("numatune/memory").attrib) == {"mode": "strict", "nodeset": "0-1"}
+    assert document.find("numatune/memnode") is None
+    assert document.find("cpu/numa") is None
+
+
+def test_a_host_without_nodes_or_a_guest_with_novas_own_is_left_alone() -> None:
+    guest = _guest()
+    znuma.bind_local(guest, ())
+    assert guest.numatune is None
+    guest.numatune = novas = vconfig.LibvirtConfigGuestNUMATune()
+    znuma.bind_local(guest, {0})
+    assert guest.numatune is novas
+    assert novas.memory is None
+
+
+def test_another_host_gets_no_binding_of_this_ones_nodes() -> None:
+    guest = _guest()
+    znuma.bind_local(guest, {0, 1})
+    assert etree.fromstring(znuma.unbind(guest.to_xml())).find("numatune") is None
+    both = "<domain><numatune><memory mode='strict' nodeset='0'/><memnode cellid='0' mode='strict' nodeset='0'/></numatune></domain>"  # noqa: E501
+    assert etree.fromstring(znuma.unbind(both)).find("numatune/memnode") is not None
 
 
 def test_a_binding_that_the_destination_does_not_know_is_dropped() -> None:

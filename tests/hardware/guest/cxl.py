@@ -7,8 +7,9 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from pondstack_agent.drivers.cxl import CxlHostPool
+from pondstack_agent.drivers.cxl import CxlHostPool, partition_command
 from pondstack_agent.drivers.cxl.returns import Settings
+from pondstack_agent.partition import Partition
 
 STATE = Path("/var/lib/pondstack/agent")
 SYSTEM = ("system.slice",)
@@ -25,7 +26,8 @@ class Driver:
             "state_dir": STATE,
             "pools": {number: serial},
             "permission_tables": [table] if table else [],
-            "settings": Settings(attempts, seconds, system_cgroups=SYSTEM),
+            "settings": Settings(attempts, seconds),
+            "partition": Partition(SYSTEM, ()),
             "step": self._step,
         }
         STATE.mkdir(parents=True, exist_ok=True)
@@ -66,13 +68,22 @@ class Driver:
 
     def limit(self, attempts: int, seconds: float) -> None:
         """Bound the offlining otherwise, from a new driver object on."""
-        self._arguments["settings"] = Settings(attempts, seconds, system_cgroups=SYSTEM)
+        self._arguments["settings"] = Settings(attempts, seconds)
         self.open()
 
     def zero_on_host(self) -> None:
         """Zero here what is given back, from a new driver object on."""
-        self._arguments["settings"] = Settings(zero_on_host=True, system_cgroups=SYSTEM)
+        self._arguments["settings"] = Settings(zero_on_host=True)
         self.open()
+
+    def make_partition(self, wanted: bool) -> None:
+        """Make the partition at each attach, or only look, from a new driver object on."""
+        self._arguments["settings"] = Settings(make_partition=wanted)
+        self.open()
+
+    def partition(self, command: str) -> int:
+        """Run the operator's command; 1 when the partition is open."""
+        return partition_command.run(command, Partition(SYSTEM, ()), partition_command.holders(STATE))
 
     def audit(self) -> dict[str, Any]:
         """Return what the kernel has."""

@@ -18,7 +18,7 @@ from pondstack.rpc.wire import Attachment, Grant, Mitigation, Report
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.drivers.cxl import CxlHostPool
-from pondstack_agent.host import numa
+from pondstack_agent.host import cpuset, numa
 from pondstack_agent.mitigation import guest as guests
 
 STATE = Path("/var/lib/pondstack/agent")
@@ -166,9 +166,10 @@ class Agent:
         return self.controller.released
 
     def pages(self, consumer_uuid: str, node: int) -> tuple[int, bool]:
-        """Return a guest's pages on a node, and whether a policy of it names the node."""
-        regions = guests.find(consumer_uuid).regions()
-        return numa.pages_on(regions, node), any(node in region.policy_nodes for region in regions)
+        """Return a guest's pages on a node, and whether one of its policies names it and its cpuset lets that through."""
+        guest = guests.find(consumer_uuid)
+        regions, allowed = guest.regions(), cpuset.allowed(guest.pid) or set()
+        return numa.pages_on(regions, node), node in allowed and any(node in item.policy_nodes for item in regions)
 
     def _step(self, name: str) -> None:
         if name == "chunk" and (self._hold or self._kill_at == "some moved"):

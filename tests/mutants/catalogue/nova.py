@@ -2,6 +2,8 @@
 
 from tests.mutants.mutant import Mutant
 
+_NODES = "nova_plugins/tests/compute/test_host_nodes.py"
+
 MUTANTS = (
     Mutant(
         "claim_too_small",
@@ -85,5 +87,37 @@ MUTANTS = (
         "reason=details, details=details)",
         ("nova_plugins/tests/compute/test_agent_client.py::test_a_verdict_is_final_and_says_what_to_do",),
         "the fault of an instance tells its owner hosts, pools and allocations of others",
+    ),
+    Mutant(
+        "plain_guests_anywhere",
+        "nova_plugins/pondstack_nova/virt_libvirt.py",
+        "            znuma.bind_local(guest, nodes.local if nodes.pool else ())\n",
+        "",
+        (f"{_NODES}::test_guests_without_pool_memory_are_bound_where_there_are_pool_nodes",),
+        "a guest without pool memory takes the slices of others when local memory is full",
+    ),
+    Mutant(
+        "destination_gets_this_hosts_nodes",
+        "nova_plugins/pondstack_nova/virt_libvirt.py",
+        "_RewrittenGuest(guest, znuma.unbind)",
+        "_RewrittenGuest(guest, str)",
+        (f"{_NODES}::test_they_move_without_this_hosts_nodes",),
+        "a plain guest does not move live to a host with other nodes, or is bound to a part of them",
+    ),
+    Mutant(
+        "strict_pool_node",
+        "nova_plugins/pondstack_nova/compute/znuma.py",
+        'index, "preferred" if index else "strict", nodes',
+        'index, "strict", nodes',
+        ("nova_plugins/tests/compute/test_znuma.py",),
+        "a guest that touches all of its pool memory is killed for the pages that the kernel keeps of the node",
+    ),
+    Mutant(
+        "local_cell_spills",
+        "nova_plugins/pondstack_nova/compute/znuma.py",
+        'index, "preferred" if index else "strict", nodes',
+        'index, "preferred", nodes',
+        ("nova_plugins/tests/compute/test_znuma.py",),
+        "a guest's local memory takes slices of others when local memory is full",
     ),
 )

@@ -41,10 +41,16 @@ class Allocations:
         """Return all records."""
         return list(self._records.all().values())
 
-    def indexes(self, pool: str) -> set[int]:
-        """Return the slices of a pool that are on record."""
-        mine = [extents_in(record) for record in self.all() if record["pool_uuid"] == pool]
+    def indexes(self, pool: str, but: str = "") -> set[int]:
+        """Return the slices of a pool that are on record for any allocation `but` one."""
+        records = (record for record in self.all() if record["allocation_uuid"] != but)
+        mine = [extents_in(record) for record in records if record["pool_uuid"] == pool]
         return {index for extents in mine for index in indexes_of(extents)}
+
+    def held(self, grant: Grant) -> list[dict[str, Any]]:
+        """Return the records of a grant and of all others in its pool whose memory guests may use."""
+        mine = (record for record in self.all() if record["pool_uuid"] == grant.pool_uuid)
+        return [r for r in mine if grant.allocation_uuid == (tag := r["allocation_uuid"]) or self.state(tag) == ONLINE]
 
     def begin(self, grant: Grant) -> None:
         """Write a grant down, before the first change of the kernel in this boot."""

@@ -16,7 +16,7 @@ from pondstack.domain.units import MIB
 from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver
-from pondstack_agent.drivers.cxl import cpuset_check, region
+from pondstack_agent.drivers.cxl import amount, partition_check, region
 from pondstack_agent.drivers.cxl.allocations import OFFLINE_FAILED, OFFLINING, ONLINE, Allocations
 from pondstack_agent.drivers.cxl.dax import FirstUse, Slices, Step
 from pondstack_agent.drivers.cxl.driver_lock import DriverLock
@@ -29,6 +29,7 @@ from pondstack_agent.drivers.cxl.unrecorded import Stranger, strangers
 from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
 from pondstack_agent.host import memory_users
 from pondstack_agent.locks import NamedLocks
+from pondstack_agent.partition import Partition
 
 LOG = log.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class CxlHostPool(HostPoolDriver):
         pools: Mapping[int, str],
         permission_tables: Iterable[str] = (),
         settings: Settings | None = None,
+        partition: Partition | None = None,
         sysfs: Sysfs | None = None,
         step: Step = lambda _name: None,
     ) -> None:
@@ -53,6 +55,7 @@ class CxlHostPool(HostPoolDriver):
         self._serials = {pool_uuid(serial): number for number, serial in pools.items()}
         self._permissions = Permissions(permission_tables)
         self._settings = settings or Settings()
+        self._partition = partition or Partition((), ())
         self._sysfs = sysfs or Sysfs()
         self._blocks = Blocks(self._sysfs)
         self._step = step
@@ -87,8 +90,9 @@ class CxlHostPool(HostPoolDriver):
                 offline_attempts=options.offline_attempts,
                 offline_timeout_seconds=options.offline_timeout_seconds,
                 zero_on_host=options.sanitize == "host",
-                system_cgroups=tuple(options.system_cgroups),
+                make_partition=options.make_partition,
             ),
+            partition=Partition.from_conf(conf),
         )
 
     def pools(self) -> tuple[str, ...]:
@@ -224,12 +228,14 @@ class CxlHostPool(HostPoolDriver):
         """Online a grant's slices, proved to be zero unless they had been online for it before (`again`)."""
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
         indexes = indexes_of(grant.extents)
-        cpuset_check.check(self._sysfs, self._settings.system_cgroups)
+        holders = {record["consumer_uuid"] for record in self._allocations.all()} | {grant.consumer_uuid}
+        partition_check.ensure(self._partition, holders, make=self._settings.make_partition)
         with self._lock.held():
             slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
             slices.clear()
             self._giving_back.take_over(slices, grant)
             slices.check(indexes, slice_bytes)
+            amount.check_disjoint(set(indexes), self._allocations.indexes(grant.pool_uuid, but=tag), grant.pool_name)
             self._step("record")
             self._allocations.begin(grant)
         record = self._allocations.get(tag)
@@ -239,12 +245,20 @@ class CxlHostPool(HostPoolDriver):
             for index in indexes:
                 with self._lock.held():  # one slice at a time: reports and other allocations do not wait for all
                     mark = partial(self._allocations.mark_dirty, record, index)
-                    slices.up(index, slice_bytes, first_use=first_use, dirty=mark)
+                    device = slices.up(index, slice_bytes, first_use=first_use, dirty=mark)
+            self._check_node(slices.node(device), grant)
         except PondError as error:
             self._undo(tag, error)
             raise
         self._step("state")
         self._allocations.put_state(tag, ONLINE)
+
+    def _check_node(self, node: int, grant: Grant) -> None:
+        """Look whether guests get no more of a node than is online of it, for this grant too; raises DeviceFailed."""
+        held = self._allocations.held(grant)
+        amount.check_node(node, amount.by_allocation(held), self._blocks.online_mib(node))
+        for consumer in self._partition.unbound_holders({record["consumer_uuid"]: node for record in held}):
+            LOG.warning("Guest %s was started before the partition: its own memory may take pool memory", consumer)
 
     def _undo(self, tag: str, cause: PondError) -> None:
         record = self._allocations.get(tag)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from oslo_log import log
 
 from pondstack.domain.errors import DeviceFailed
+from pondstack.domain.units import MIB
 from pondstack_agent.drivers.cxl import privileged
 from pondstack_agent.drivers.cxl.preflight import Failure, failed
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
@@ -90,6 +91,12 @@ class Blocks:
         if node < 0 or node in self._sysfs.cpus(f"{NODES}/has_cpu"):
             raise failed(Failure.NODE_WITH_CPUS, device=device, node=node)
         return node
+
+    def online_mib(self, node: int) -> int:
+        """Return how much memory of a node is online to stay: what goes offline is for nobody any more."""
+        folder = f"{NODES}/node{node}"
+        blocks = [name for name in self._sysfs.names(folder) if name.removeprefix("memory").isdigit()]
+        return sum(self._sysfs.text(f"{folder}/{name}/state") == "online" for name in blocks) * self.size_bytes // MIB
 
     def distance(self, node: int) -> int:
         """Return the SLIT distance of an online node from the nearest CPUs."""

@@ -19,6 +19,8 @@ class Failure(StrEnum):
     BLOCK_SIZE = "block_size"
     NODE_WITH_CPUS = "node_with_cpus"
     SYSTEM_ANYWHERE = "system_anywhere"
+    DAEMON_ANYWHERE = "daemon_anywhere"
+    GUEST_ANYWHERE = "guest_anywhere"
 
 
 TEXTS = {
@@ -65,9 +67,18 @@ TEXTS = {
         "window as a node without CPUs (SRAT, CEDT)"
     ),
     Failure.SYSTEM_ANYWHERE: (
-        "processes of the cgroup {cgroup} may have memory of {nodes} node, and on the pool's they would keep it from "
-        "going offline; confine them: `systemctl set-property {cgroup} AllowedMemoryNodes={local}` (without systemd: "
-        "`echo {local} > /sys/fs/cgroup/{cgroup}/cpuset.mems`), or take it out of [cxl] system_cgroups"
+        "processes of the cgroup {name} may have memory of {nodes} node, and on the pool's they would keep it from "
+        "going offline{made}; confine them by `pondstack-partition make` (or `systemctl set-property {name} "
+        "AllowedMemoryNodes={local}`), or take it out of [cxl] system_cgroups"
+    ),
+    Failure.DAEMON_ANYWHERE: (
+        "{name} runs without a memory policy of the nodes {local}, and each guest that it starts may have memory of "
+        "{nodes} node{made}; run `pondstack-partition make`, which restarts it (guests run on), or take it out of "
+        "[cxl] guest_units"
+    ),
+    Failure.GUEST_ANYWHERE: (
+        "guest {name} has no pool memory and may take that of others: it runs with memory of {nodes} node, and is in "
+        "no cgroup of its own that could be bound to {local}{made}; stop it and start it again, or move it away"
     ),
 }
 

@@ -33,7 +33,7 @@ class Settings:
     offline_attempts: int = 5
     offline_timeout_seconds: float = 30.0
     zero_on_host: bool = False
-    system_cgroups: tuple[str, ...] = ()
+    make_partition: bool = True
 
 
 class SliceReturns:

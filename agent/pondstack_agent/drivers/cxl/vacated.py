@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import InUse
-from pondstack_agent.host import numa
+from pondstack_agent.host import cpuset, numa
 from pondstack_agent.host.memory_users import PROC
 
 KEY = "vacated"
@@ -38,7 +38,8 @@ def uses(pid: int, node: int, proc: Path = PROC) -> bool:
     """Tell whether a process has pages on a node, or will have; False when it has ended."""
     folder = proc / str(pid)
     try:
-        return numa.uses(numa.parse((folder / "maps").read_text(), (folder / "numa_maps").read_text()), node)
+        regions = numa.parse((folder / "maps").read_text(), (folder / "numa_maps").read_text())
+        return numa.uses(regions, node, cpuset.allowed(pid, proc))
     except (FileNotFoundError, ProcessLookupError):
         return False
 
