@@ -38,7 +38,8 @@ def test_served_from_the_file_that_the_variable_names(api, tmp_path):
     file.write_text(file.read_text() + own)
     done = run(**{config.VARIABLE: str(file)})
     assert done.returncode == 0, done.stderr
-    root, health, hosts = done.stdout.splitlines()
+    warning, root, health, hosts = done.stdout.splitlines()
+    assert "auth_strategy = noauth2" in warning
     assert root.startswith("200")
     assert health.startswith("200 database: OK broker: OK leader: OK, epoch 1, renewed ")
     assert '"host-1"' in hosts

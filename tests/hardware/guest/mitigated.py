@@ -166,7 +166,7 @@ class Agent:
         return self.controller.released
 
     def pages(self, consumer_uuid: str, node: int) -> tuple[int, bool]:
-        """Return a guest's pages on a node, and whether one of its policies names it and its cpuset lets that through."""
+        """Return a guest's pages on a node, and whether a policy of it names the node and its cpuset permits that."""
         guest = guests.find(consumer_uuid)
         regions, allowed = guest.regions(), cpuset.allowed(guest.pid) or set()
         return numa.pages_on(regions, node), node in allowed and any(node in item.policy_nodes for item in regions)
