@@ -36,7 +36,10 @@ class PondSpecs:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What is known of a VM before it starts. `history` fields come with prediction."""
+    """What is known of a VM before it starts. `history` fields come with prediction.
+
+    `resized`: it has another flavor so far, and the split that it has says nothing.
+    """
 
     instance_uuid: str
     memory_mib: int
@@ -46,6 +49,7 @@ class Features:
     flavor_name: str = ""
     image_uuid: str = ""
     specs: PondSpecs = PondSpecs()
+    resized: bool = False
 
 
 @dataclass(frozen=True, slots=True)

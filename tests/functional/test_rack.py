@@ -53,6 +53,21 @@ class TestRack(NovaWithRack):
         self._delete_server(auto)
         self.all_free()
 
+    def test_resize_of_the_same_size(self) -> None:
+        """The new flavor's specs decide, not what the server has; a cold migration keeps what it has."""
+        server = self.boot(self.flavor(7168, policy="fixed", pool_mb="3072"))
+        self.same_everywhere(server, 3072)
+        server = self._resize_server(server, self.flavor(7168, policy="auto"))
+        self._confirm_resize(server)
+        self.same_everywhere(server)
+        server = self._migrate_server(server)
+        self._confirm_resize(server)
+        self.same_everywhere(server)
+        server = self._resize_server(server, self.flavor(7168, policy="auto", max_pool_percent="0"))
+        self._confirm_resize(server)
+        assert self.claim(server["id"]) == {self.host_of(server): {"MEMORY_MB": 7168}}
+        self.all_free()
+
     def test_cold_migration(self) -> None:
         """Confirmed, then another one reverted."""
         server = self._migrate_server(self.boot_pond())

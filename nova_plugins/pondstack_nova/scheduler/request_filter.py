@@ -46,8 +46,12 @@ def pond_split(ctxt: Any, spec: Any) -> bool:
     spec.flavor.extra_specs = original
     if specs is None or specs.policy is Policy.LOCAL:
         return False
-    running = migrations.running_local_mib(ctxt, spec)
-    answer = _ask(ctxt, spec, specs) if running is None else _keep(spec, running)
+    move = migrations.find(ctxt, spec)
+    running = move.running_local_mib if move is not None else None
+    if running is not None:
+        answer: SplitAnswer | None = _keep(spec, running)
+    else:
+        answer = _ask(ctxt, spec, _features(spec, specs, resized=move is not None and move.resized))
     if answer is None or answer.pool_mib == 0:
         return False
     spec.flavor.extra_specs = original | {
@@ -81,7 +85,7 @@ def _is_ours(key: str, extra_specs: dict[str, str]) -> bool:
     return flavors.POOL_KEY in extra_specs and key in (flavors.POOL_KEY, flavors.LOCAL_KEY)
 
 
-def _features(spec: Any, specs: PondSpecs) -> Features:
+def _features(spec: Any, specs: PondSpecs, resized: bool) -> Features:
     image = spec.image if "image" in spec else None
     return Features(
         instance_uuid=spec.instance_uuid,
@@ -92,14 +96,15 @@ def _features(spec: Any, specs: PondSpecs) -> Features:
         flavor_name=spec.flavor.name,
         image_uuid=(image.id if image is not None and "id" in image else None) or "",
         specs=specs,
+        resized=resized,
     )
 
 
-def _ask(ctxt: Any, spec: Any, specs: PondSpecs) -> SplitAnswer | None:
+def _ask(ctxt: Any, spec: Any, features: Features) -> SplitAnswer | None:
     """Return the service's split; None (logged and counted) without one that may be used: the VM is all local then."""
     budget_seconds = CONF.pondstack.split_timeout_ms / 1000
     try:
-        answer = controller_client.controller().get_split(asdict(_features(spec, specs)), budget_seconds)
+        answer = controller_client.controller().get_split(asdict(features), budget_seconds)
     except controller_client.NoAnswer as error:
         return _fall_back(spec, error.reason, error)
     except (PoolShortage, BadRequest) as error:
@@ -110,7 +115,7 @@ def _ask(ctxt: Any, spec: Any, specs: PondSpecs) -> SplitAnswer | None:
     if answer.pool_mib < 0 or answer.local_mib < 1 or answer.local_mib + answer.pool_mib != memory_mib:
         return _fall_back(spec, "malformed", f"{answer} does not split {memory_mib} MiB")
     # nova-api has counted a fixed share, and what a server holds already is in its project's usage.
-    if specs.policy is Policy.AUTO and answer.pool_mib and answer.source != PRESENT:
+    if features.specs.policy is Policy.AUTO and answer.pool_mib and answer.source != PRESENT:
         return _within_quota(ctxt, spec, answer)
     return answer
 

@@ -184,11 +184,20 @@ def test_a_running_guest_keeps_its_split(make_spec, answer, monkeypatch: pytest.
     """Whatever flavor and service say: what it has is what the destination must give, all local or not."""
     controller = answer(AssertionError("asked"))
     for local_mib, pool_mib in ((2048, 2048), (4096, 0)):
-        monkeypatch.setattr(migrations, "running_local_mib", lambda *_, mib=local_mib: mib)
+        monkeypatch.setattr(migrations, "find", lambda *_, mib=local_mib: migrations.Move(running_local_mib=mib))
         spec = make_spec(**FIXED)
         request_filter.pond_split(None, spec)
         assert request_filter.pool_mib_of(spec) == pool_mib
     assert controller.asked == []
+
+
+@pytest.mark.parametrize("resized", [True, False])
+def test_a_resize_is_told_to_the_controller(make_spec, answer, monkeypatch, resized: bool) -> None:
+    """So that it does not take the split under the former flavor for an answer."""
+    controller = answer(split(3072, 1024))
+    monkeypatch.setattr(migrations, "find", lambda *_: migrations.Move(resized=resized))
+    request_filter.pond_split(None, make_spec(**FIXED))
+    assert controller.asked[0][0]["resized"] is resized
 
 
 def test_local_share_of_a_claim() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from oslo_log import log
+from sqlalchemy.orm import Session
 
 from pondstack.controller.pool.capacity import PendingSplits, PoolClaims, claimable
 from pondstack.db.connection.engine import Database
@@ -79,9 +80,11 @@ class SplitService:
             return {}
 
     def _known(self, features: Features) -> Split | None:
-        uuid = features.instance_uuid
-        return self._database.read(
-            lambda session: (
-                splits.present(session, uuid, features.memory_mib) or splits.recall(session, uuid, flavor_key(features))
-            )
-        )
+        return self._database.read(lambda session: _known(session, features))
+
+
+def _known(session: Session, features: Features) -> Split | None:
+    """Return what the instance has, or was given last with this flavor; what it has comes with its former flavor."""
+    uuid = features.instance_uuid
+    present = None if features.resized else splits.present(session, uuid, features.memory_mib)
+    return present or splits.recall(session, uuid, flavor_key(features))

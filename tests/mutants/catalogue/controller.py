@@ -180,4 +180,12 @@ MUTANTS = (
         (f"{_CONTROLLER}/pool/test_remover.py::test_a_repair_spares_what_the_ledger_knows_by_now",),
         "an audit's repair takes a host that has just come out of its pools' aggregates",
     ),
+    Mutant(
+        "present_split_of_another_flavor",
+        "pondstack/controller/pool/split_service.py",
+        "    present = None if features.resized else splits.present(",
+        "    present = splits.present(",
+        ("pondstack/tests/controller/leader/test_endpoint.py::test_a_resize_asks_for_the_new_flavors_split",),
+        "a resize to a flavor of the same size keeps the former flavor's pool memory",
+    ),
 )

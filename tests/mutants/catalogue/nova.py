@@ -70,4 +70,12 @@ MUTANTS = (
         ("nova_plugins/tests/test_migrations.py::test_an_old_record_binds_no_guest_that_does_not_move_live",),
         "a guest that moves cold keeps a split that is not its own",
     ),
+    Mutant(
+        "resize_taken_for_a_move",
+        "nova_plugins/pondstack_nova/migrations.py",
+        "    return _key(old) != _key(new)",
+        "    return old.memory_mb != new.memory_mb",
+        ("nova_plugins/tests/test_migrations.py",),
+        "a resize to a flavor of the same size keeps the former flavor's pool memory",
+    ),
 )

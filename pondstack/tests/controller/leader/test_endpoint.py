@@ -222,6 +222,16 @@ def test_a_pool_that_only_unusable_hosts_reach_counts_for_nothing(rack):
         split(rack, "fixed", 1024)
 
 
+def test_a_resize_asks_for_the_new_flavors_split(rack):
+    """Of the same size, too: what the instance has came with other specs."""
+    consumer = str(uuid4())
+    rack.online(consumer=consumer, pool_mib=3072, guest_mib=8192)
+    assert split(rack, "auto", instance=consumer).pool_mib == 3072
+    answer = split(rack, "auto", instance=consumer, resized=True)
+    assert (answer.pool_mib, answer.source) == (1024, "static")
+    assert split(rack, "auto", instance=consumer).source == "present"
+
+
 def test_auto_is_all_local_when_the_pool_is_short(rack):
     rack.online(slices=7)
     answer = split(rack, "auto", memory_mib=16384)
