@@ -12,7 +12,7 @@ from oslo_log import log as logging
 
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack_nova.counters import HOST_REJECTS
-from pondstack_nova.scheduler import hooks, request_filter, snapshot
+from pondstack_nova.scheduler import hooks, request_filter, snapshot, used_splits
 from pondstack_nova.scheduler.rack import Rack
 
 CONF = nova.conf.CONF
@@ -32,6 +32,10 @@ class PondFilter(filters.BaseHostFilter):
 
     def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any]:
         """Return the hosts that pass; the reason of each reject is logged."""
+        # Once for each instance of a request, which the request filter sees but once.
+        decision = used_splits.of(spec_obj)
+        if decision is not None:
+            used_splits.used_splits().note(spec_obj.instance_uuid, decision)
         need_mib = request_filter.pool_mib_of(spec_obj)
         if need_mib == 0:
             return filter_obj_list

@@ -16,6 +16,28 @@ STATIC_AUTO_PERCENT = 15
 """Pool share of the static `auto` policy (Pond section 6.5 compares with a static share of 15 % of every VM)."""
 
 
+PRESENT = "present"
+"""Source of a split that the instance has already: it is moved."""
+
+
+class Fallback(StrEnum):
+    """Why a VM is all local although its flavor says otherwise; the source of such a split.
+
+    BREAKER_OPEN to MALFORMED: the controller gave no answer in time, or none that may be used.
+    """
+
+    BREAKER_OPEN = "breaker_open"
+    BUSY = "busy"
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+    REMOTE_ERROR = "remote_error"
+    TRANSPORT = "transport"
+    REFUSED = "refused"
+    MALFORMED = "malformed"
+    OVER_QUOTA = "over_quota"
+    QUOTA_UNKNOWN = "quota_unknown"
+
+
 class Policy(StrEnum):
     """Who decides the split: the service, the flavor, or nobody (all local, guaranteed)."""
 

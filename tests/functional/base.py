@@ -15,7 +15,7 @@ from nova.tests.functional import integrated_helpers
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.rpc.wire import PoolView
 from pondstack_nova import controller_client
-from pondstack_nova.scheduler import snapshot
+from pondstack_nova.scheduler import snapshot, used_splits
 from tests.functional.stand_in import Serving, StandInController
 
 CONF = nova.conf.CONF
@@ -78,6 +78,7 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
         self.start_controller()
         self.addCleanup(controller_client.reset)
         self.addCleanup(snapshot.reset)
+        self.addCleanup(used_splits.reset)
         for host in self.hosts:
             self.start_service("compute", host=host)
         self.pool = self.start_pool()

@@ -16,6 +16,7 @@ import pytest
 from pondstack.clients.placement import Placement
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
+from pondstack.controller.leader.split_endpoint import SplitEndpoint
 from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
@@ -258,5 +259,6 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         publish=publish,
         store_samples=Telemetry(database, lambda: Retention(7200, 300, 7200)).write,
     )
+    rack.split_endpoint = SplitEndpoint(splits=rack.splits, gate=rack.endpoint.gate)
     rack.beat()
     return rack

@@ -188,4 +188,22 @@ MUTANTS = (
         ("pondstack/tests/controller/leader/test_endpoint.py::test_a_resize_asks_for_the_new_flavors_split",),
         "a resize to a flavor of the same size keeps the former flavor's pool memory",
     ),
+    Mutant(
+        "fallback_is_recalled",
+        "pondstack/db/store/splits.py",
+        " or row.source in list(Fallback):",
+        ":",
+        (
+            "pondstack/tests/controller/leader/test_endpoint.py::test_a_fallback_is_recorded_and_given_to_no_later_start",
+        ),
+        "a server that fell back once is all local for good",
+    ),
+    Mutant(
+        "late_record_replaces_a_younger_one",
+        "pondstack/db/store/splits.py",
+        "    kept = SplitRow.created_at > moment\n",
+        "    kept = SplitRow.created_at > now_seconds()\n",
+        (f"{_CONTROLLER}/leader/test_endpoint.py::test_a_record_that_was_long_under_way_replaces_no_younger_one",),
+        "the controller remembers what an instance was placed with before its last move",
+    ),
 )
