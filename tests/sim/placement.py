@@ -163,7 +163,8 @@ class Placement:
         provider = self.providers.get(uuid)
         if provider is None:
             return None
-        return {consumer: {RESOURCE_CLASS: amount} for consumer, amount in provider.claims.items()}
+        resource = RESOURCE_CLASS if provider.inventory is not None else "MEMORY_MB"
+        return {consumer: {resource: amount} for consumer, amount in provider.claims.items()}
 
     # Nova's
 
@@ -180,7 +181,7 @@ class Placement:
             return False
         provider.claims[consumer] = mib
         provider.generation += 1
-        self.providers[f"provider-{host}"].claims[consumer] = 1
+        self.providers[f"provider-{host}"].claims[consumer] = mib  # a guest has as much local memory
         self.changed()
         return True
 

@@ -1,9 +1,9 @@
 """Reading Placement's claims on our pools, for the reconciler."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pondstack.clients.placement import Placement
-from pondstack.controller.reconcile.observation import Claims
+from pondstack.controller.reconcile.holders import Claims
 from pondstack.domain.rack import RackView
 from pondstack.domain.units import RESOURCE_CLASS
 
@@ -22,7 +22,7 @@ def read_claims(placement: Placement, view: RackView, hosts: Iterable[str]) -> C
     return Claims(pools, {host: _consumers(placement, view, host) for host in hosts})
 
 
-def _consumers(placement: Placement, view: RackView, host: str) -> frozenset[str]:
+def _consumers(placement: Placement, view: RackView, host: str) -> Mapping[str, int]:
     report = view.hosts.get(host)
     provider = report.provider_uuid if report else None
     held = placement.allocations_of(provider) if provider else None
@@ -30,4 +30,4 @@ def _consumers(placement: Placement, view: RackView, host: str) -> frozenset[str
         # Not looked up yet, or Nova made the host's provider anew.
         provider = placement.provider_by_name(host)
         held = placement.allocations_of(provider) if provider else None
-    return frozenset(held or ())
+    return {consumer: amounts.get("MEMORY_MB", 0) for consumer, amounts in (held or {}).items()}

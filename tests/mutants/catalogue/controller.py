@@ -206,4 +206,28 @@ MUTANTS = (
         (f"{_CONTROLLER}/leader/test_endpoint.py::test_a_record_that_was_long_under_way_replaces_no_younger_one",),
         "the controller remembers what an instance was placed with before its last move",
     ),
+    Mutant(
+        "claim_of_a_migration_does_not_count",
+        "pondstack/controller/reconcile/holders.py",
+        "        if item.uuid in mine or not claims.elsewhere(item):",
+        "        if True:",
+        (f"{_CONTROLLER}/reconcile/rules/test_rules.py",),
+        "the source of a live migration that takes long is taken offline under its guest",
+    ),
+    Mutant(
+        "any_claim_counts_as_a_migrations",
+        "pondstack/controller/reconcile/holders.py",
+        "            if mib == item.pool_mib and here.get(consumer) == local_mib:",
+        "            if consumer in here:",
+        (f"{_CONTROLLER}/reconcile/rules/test_rules.py",),
+        "slices of a guest that has moved stay with its former host while anybody there starts",
+    ),
+    Mutant(
+        "guest_taken_for_a_migration",
+        "pondstack/controller/reconcile/holders.py",
+        " if consumer not in known)",
+        ")",
+        (f"{_CONTROLLER}/reconcile/rules/test_rules.py",),
+        "slices of a guest that has moved stay with its former host while a like guest is there",
+    ),
 )
