@@ -11,6 +11,7 @@ from nova.scheduler import filters
 from oslo_log import log as logging
 
 from pondstack.domain.units import RESOURCE_CLASS
+from pondstack_nova import stats
 from pondstack_nova.counters import HOST_REJECTS
 from pondstack_nova.scheduler import hooks, request_filter, snapshot, used_splits
 from pondstack_nova.scheduler.rack import Rack
@@ -40,12 +41,13 @@ class PondFilter(filters.BaseHostFilter):
         if need_mib == 0:
             return filter_obj_list
         hosts = list(filter_obj_list)
+        able = [host for host in hosts if stats.refusal(host) is None]
         rack = snapshot.cache().current()
-        passed = _passing(hosts, rack, need_mib) if rack is not None else {}
-        if not passed and hosts:
+        passed = _passing(able, rack, need_mib) if rack is not None else {}
+        if not passed and able:
             # The view may be one interval old: wait for a newer one, once, before nobody is left.
             rack = snapshot.cache().newer(CONF.pondstack.split_timeout_ms / 1000)
-            passed = _passing(hosts, rack, need_mib) if rack is not None else {}
+            passed = _passing(able, rack, need_mib) if rack is not None else {}
         return self._settle(hosts, passed, rack, need_mib, spec_obj)
 
     def _settle(
@@ -57,11 +59,21 @@ class PondFilter(filters.BaseHostFilter):
                 host.allocation_candidates = passed[id(host)]
                 kept.append(host)
                 continue
-            reason = STALE if rack is None else rack.refusal(host.nodename, need_mib)
-            HOST_REJECTS.add("stale_snapshot" if rack is None else "no_room")
+            word, reason = _refusal(host, rack, need_mib)
+            HOST_REJECTS.add(word)
             log = LOG.info if rack is None else LOG.debug
             log("Host %s fails for instance %s: %s", host.nodename, spec_obj.instance_uuid, reason)
         return kept
+
+
+def _refusal(host: Any, rack: Rack | None, need_mib: int) -> tuple[str, str]:
+    """Return why a host fails: the word of the counter, and the text."""
+    told = stats.refusal(host)
+    if told is not None:
+        return "host_refuses", told
+    if rack is None:
+        return "stale_snapshot", STALE
+    return "no_room", rack.refusal(host.nodename, need_mib)
 
 
 def _passing(hosts: Iterable[Any], rack: Rack, need_mib: int) -> dict[int, list[Any]]:

@@ -23,7 +23,8 @@ PRESENT = "present"
 class Fallback(StrEnum):
     """Why a VM is all local although its flavor says otherwise; the source of such a split.
 
-    BREAKER_OPEN to MALFORMED: the controller gave no answer in time, or none that may be used.
+    BREAKER_OPEN to MALFORMED: the controller gave no answer in time, or none that may be used. PINNED: a device or an
+    encryption of the VM pins its memory, and the controller is not asked.
     """
 
     BREAKER_OPEN = "breaker_open"
@@ -36,6 +37,7 @@ class Fallback(StrEnum):
     MALFORMED = "malformed"
     OVER_QUOTA = "over_quota"
     QUOTA_UNKNOWN = "quota_unknown"
+    PINNED = "pinned"
 
 
 class Policy(StrEnum):

@@ -19,7 +19,15 @@ from pondstack_nova.flavors import GROUP_SUFFIX, LOCAL_KEY, POOL_KEY
 from pondstack_nova.self_check import Check, expect, swapped
 
 UUID = "00000000-0000-0000-0000-000000000001"
-HOST_STATE_FIELDS = ("host", "nodename", "uuid", "free_ram_mb", "aggregates", "allocation_candidates", "instances")
+HOST_STATE_FIELDS = (
+    "host",
+    "nodename",
+    "uuid",
+    "free_ram_mb",
+    "aggregates",
+    "allocation_candidates",
+    "instances",
+)
 
 
 def request_filter_list() -> None:

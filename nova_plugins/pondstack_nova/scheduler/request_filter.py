@@ -16,7 +16,7 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import BadRequest, BadSpec, PondError, PoolShortage
 from pondstack.domain.sizing import PRESENT, Fallback, Features, Policy, PondSpecs, Split
-from pondstack_nova import controller_client, flavors, migrations, quota
+from pondstack_nova import controller_client, flavors, migrations, pins, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
 from pondstack_nova.scheduler import used_splits
 
@@ -83,7 +83,12 @@ def _split(ctxt: Any, spec: Any, specs: PondSpecs) -> Split:
     if move is not None and move.running_local_mib is not None:
         return _keep(spec, move.running_local_mib)  # nothing new: what is remembered says why
     features = _features(spec, specs, resized=move is not None and move.resized)
-    split = _ask(ctxt, spec, features)
+    pin = pins.of_request(spec)
+    try:
+        pins.check(specs, pin)
+    except BadSpec as error:
+        raise exception.RequestFilterFailed(error.message) from error
+    split = _ask(ctxt, spec, features) if pin is None else _all_local(spec, pin)
     used_splits.put_on(spec, used_splits.Decision(features, split))
     return split
 
@@ -140,6 +145,11 @@ def _keep(spec: Any, local_mib: int) -> Split:
     """Return the split that a running guest has."""
     pool_mib = spec.flavor.memory_mb - local_mib
     return Split(local_mib, pool_mib, "running", 1.0, "a running guest keeps its split")
+
+
+def _all_local(spec: Any, pin: str) -> Split:
+    """Return the split of a VM with policy auto whose memory is pinned: as it must be, so nothing is counted."""
+    return Split(spec.flavor.memory_mb, 0, Fallback.PINNED, 1.0, f"all local: {pin} pins or encrypts the memory")
 
 
 def _fall_back(spec: Any, reason: Fallback, detail: object) -> Split:

@@ -102,4 +102,28 @@ MUTANTS = (
         ("nova_plugins/tests/scheduler/test_used_splits.py",),
         "the controller remembers what an instance was placed with before its last move",
     ),
+    Mutant(
+        "ports_pin_nothing",
+        "nova_plugins/pondstack_nova/pins.py",
+        " or _of_devices(spec)",
+        "",
+        ("nova_plugins/tests/test_pins.py",),
+        "a guest with an SR-IOV port is placed with pool memory, which the device pins",
+    ),
+    Mutant(
+        "pinned_guest_is_defined",
+        "nova_plugins/pondstack_nova/compute/znuma.py",
+        "    if pin:",
+        "    if False:",
+        ("nova_plugins/tests/compute/test_znuma.py",),
+        "a guest with a device that neither API nor scheduler could see has its pool memory pinned",
+    ),
+    Mutant(
+        "host_that_refuses_is_tried",
+        "nova_plugins/pondstack_nova/filter.py",
+        " if stats.refusal(host) is None]",
+        "]",
+        ("nova_plugins/tests/test_filter.py",),
+        "guests with pool memory are sent to hosts where they cannot start, until Nova gives up",
+    ),
 )
