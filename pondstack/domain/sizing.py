@@ -24,7 +24,8 @@ class Fallback(StrEnum):
     """Why a VM is all local although its flavor says otherwise; the source of such a split.
 
     BREAKER_OPEN to MALFORMED: the controller gave no answer in time, or none that may be used. PINNED: a device or an
-    encryption of the VM pins its memory, and the controller is not asked.
+    encryption of the VM pins its memory, and the controller is not asked. ANTI_AFFINITY: members of its group are on
+    all pools.
     """
 
     BREAKER_OPEN = "breaker_open"
@@ -38,6 +39,7 @@ class Fallback(StrEnum):
     OVER_QUOTA = "over_quota"
     QUOTA_UNKNOWN = "quota_unknown"
     PINNED = "pinned"
+    ANTI_AFFINITY = "anti_affinity"
 
 
 class Policy(StrEnum):

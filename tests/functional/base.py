@@ -63,12 +63,7 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
     def setUp(self) -> None:
         """Configure, start Nova, the stand-in and the computes."""
         self.flags(api_paste_config=f"{sys.prefix}/etc/nova/api-paste.ini", group="wsgi")
-        self.flags(
-            available_filters=["nova.scheduler.filters.all_filters", "pondstack_nova.filter.PondFilter"],
-            enabled_filters=["ComputeFilter", "PondFilter"],
-            weight_classes=["pondstack_nova.weigher.all_weighers"],
-            group="filter_scheduler",
-        )
+        self.configure_scheduler()
         self.useFixture(OpenDatabases())
         super().setUp()
         pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
@@ -82,6 +77,15 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
         for host in self.hosts:
             self.start_service("compute", host=host)
         self.pool = self.start_pool()
+
+    def configure_scheduler(self) -> None:
+        """Enable pondstack's filter and weighers."""
+        self.flags(
+            available_filters=["nova.scheduler.filters.all_filters", "pondstack_nova.filter.PondFilter"],
+            enabled_filters=["ComputeFilter", "PondFilter"],
+            weight_classes=["pondstack_nova.weigher.all_weighers"],
+            group="filter_scheduler",
+        )
 
     def start_pool(self) -> str:
         """Make the pool that all hosts reach; returns its UUID."""

@@ -18,7 +18,7 @@ from pondstack.domain.errors import BadRequest, BadSpec, PondError, PoolShortage
 from pondstack.domain.sizing import PRESENT, Fallback, Features, Policy, PondSpecs, Split
 from pondstack_nova import controller_client, flavors, migrations, pins, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
-from pondstack_nova.scheduler import used_splits
+from pondstack_nova.scheduler import groups, snapshot, used_splits
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -89,6 +89,8 @@ def _split(ctxt: Any, spec: Any, specs: PondSpecs) -> Split:
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error
     split = _ask(ctxt, spec, features) if pin is None else _all_local(spec, pin)
+    if split.pool_mib:
+        split = _apart(spec, specs, split)
     used_splits.put_on(spec, used_splits.Decision(features, split))
     return split
 
@@ -145,6 +147,20 @@ def _keep(spec: Any, local_mib: int) -> Split:
     """Return the split that a running guest has."""
     pool_mib = spec.flavor.memory_mb - local_mib
     return Split(local_mib, pool_mib, "running", 1.0, "a running guest keeps its split")
+
+
+def _apart(spec: Any, specs: PondSpecs, split: Split) -> Split:
+    """Return the split where a pool without members of the VM's anti-affinity group has room; else all local.
+
+    Raises RequestFilterFailed where the flavor fixes the pool memory.
+    """
+    spread = groups.look(spec)
+    if not spread.hard or groups.room_outside(snapshot.cache().current(), spread, split.pool_mib):
+        return split
+    reason = "each pool with room has memory of another member of the anti-affinity group"
+    if specs.policy is Policy.FIXED:
+        raise exception.RequestFilterFailed(f"{reason}, and {split.pool_mib} MiB of pool memory are wanted")
+    return Split(spec.flavor.memory_mb, 0, Fallback.ANTI_AFFINITY, 1.0, f"all local: {reason}")
 
 
 def _all_local(spec: Any, pin: str) -> Split:

@@ -126,4 +126,20 @@ MUTANTS = (
         ("nova_plugins/tests/test_filter.py",),
         "guests with pool memory are sent to hosts where they cannot start, until Nova gives up",
     ),
+    Mutant(
+        "group_on_one_device",
+        "nova_plugins/pondstack_nova/filter.py",
+        " if not spread.refuses(pool.uuid)]",
+        "]",
+        ("nova_plugins/tests/scheduler/test_groups.py",),
+        "all members of an anti-affinity group fail with one pool device",
+    ),
+    Mutant(
+        "member_in_its_own_way",
+        "nova_plugins/pondstack_nova/scheduler/groups.py",
+        " - {spec.instance_uuid}:",
+        ":",
+        ("nova_plugins/tests/scheduler/test_groups.py",),
+        "a member of an anti-affinity group cannot be moved",
+    ),
 )
