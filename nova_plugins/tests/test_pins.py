@@ -2,11 +2,12 @@
 
 import pytest
 from nova import exception, objects
+from nova.virt.libvirt import driver
 
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.sizing import Policy, PondSpecs
 from pondstack.rpc.wire import SplitAnswer
-from pondstack_nova import controller_client, pins, validators
+from pondstack_nova import controller_client, pins, validators, virt_libvirt
 from pondstack_nova.scheduler import request_filter, used_splits
 
 FIXED = {"pond__policy": "fixed", "pond__pool_mb": "1024"}
@@ -96,6 +97,23 @@ def test_the_api_refuses_a_fixed_share(extra: dict[str, str]) -> None:
         validators._numa_get_constraints(lambda *_: None, flavor, meta)
     flavor.extra_specs = {"pond:policy": "auto", **extra}
     validators._numa_get_constraints(lambda *_: None, flavor, meta)
+
+
+@pytest.mark.parametrize("vnic_type", ["direct", "vdpa", "virtio-forwarder", "normal"])
+@pytest.mark.parametrize("held", [None, object()], ids=["local", "pool"])
+def test_a_port_that_pins_memory_is_not_attached(monkeypatch, vnic_type: str, held: object) -> None:
+    plugged = []
+    monkeypatch.setattr(driver.LibvirtDriver, "attach_interface", lambda *arguments: plugged.append(arguments))
+    ours = object.__new__(virt_libvirt.PondLibvirtDriver)
+    monkeypatch.setattr(ours, "_pond_attachment", lambda _instance: held, raising=False)
+    instance = objects.Instance(uuid="00000000-0000-0000-0000-000000000001")
+    if held is not None and vnic_type != "normal":
+        with pytest.raises(exception.InterfaceAttachFailed):
+            ours.attach_interface(None, instance, None, {"vnic_type": vnic_type})
+        assert plugged == []
+    else:
+        ours.attach_interface(None, instance, None, {"vnic_type": vnic_type})
+        assert len(plugged) == 1
 
 
 def test_only_a_fixed_share_is_refused() -> None:
