@@ -77,7 +77,7 @@ class Reporter:
         try:
             answer = self._controller.heartbeat(self.report())
             # First: what an old controller says of releases and pools is not trusted.
-            self._epoch.check(int(answer["epoch"]))
+            self._epoch.confirm(answer["epoch"])
             self._releases.settle(answer.get("forget", ()))
             self._note_pools(answer.get("pools", {}))
         except PondError as error:

@@ -13,6 +13,7 @@ from pondstack.domain.errors import (
     OperationMismatch,
     PermissionHeld,
     PoolShortage,
+    SlicesReturning,
     StaleEpoch,
     Unavailable,
 )
@@ -48,6 +49,26 @@ def test_attach_passes_the_shape_on(rig) -> None:
 def test_a_repeated_attach_gets_the_same_answer(rig) -> None:
     assert rig.attach("op1") == rig.attach("op1")
     assert rig.controller.calls.count("assign") == 1
+
+
+def test_an_attach_goes_on_while_slices_are_on_their_way_back(rig) -> None:
+    rig.controller.before["assign"] = [fail(SlicesReturning("2 on their way back"))] * 2
+    for _ in range(2):
+        with pytest.raises(SlicesReturning, match="2 on their way back"):
+            rig.attach("op1")
+    answer = rig.attach("op1")
+    assert rig.attached() == {answer.allocation_uuid}
+
+
+def test_an_attach_that_waits_for_slices_is_undone_without_getting_any(rig) -> None:
+    rig.controller.before["assign"] = [fail(SlicesReturning("2 on their way back"))] * 2
+    with pytest.raises(SlicesReturning):
+        rig.attach("op1", consumer="vm")
+    rig.detach("op2", consumer="vm")
+    rig.beat()
+    assert rig.controller.before["assign"] == []
+    rig.beat()
+    assert rig.controller.calls.count("assign") == 0
 
 
 def test_concurrent_repetitions_are_one_attach(rig) -> None:

@@ -119,3 +119,19 @@ def test_a_device_that_went_away_is_no_pool_of_the_host(rig, device, caplog) -> 
     # The guest's slices are not called free because they cannot be looked at.
     assert [(item.allocation_uuid, item.in_use) for item in report.attached] == [(allocation, True)]
     assert caplog.text.count("does not reach a pool device") == 1
+
+
+def test_a_forged_epoch_locks_no_host_out(rig) -> None:
+    rig.beat()
+    with pytest.raises(Unavailable):
+        call(rig.agent.endpoint.report, epoch=10**18)
+    rig.restart()
+    assert call(rig.agent.endpoint.report, epoch=2)["epoch"] == 2
+
+
+def test_a_high_epoch_of_the_controllers_own_is_believed_after_a_heartbeat(rig) -> None:
+    rig.controller.epoch = 5_000_000
+    with pytest.raises(Unavailable):
+        call(rig.agent.endpoint.report, epoch=5_000_000)
+    assert rig.beat() is True
+    assert call(rig.agent.endpoint.report, epoch=5_000_000)["epoch"] == 5_000_000

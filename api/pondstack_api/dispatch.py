@@ -16,6 +16,7 @@ from pondstack_api.microversion import SERVICE_TYPE
 from pondstack_api.request import Reply, Request
 from pondstack_api.route import Route
 from pondstack_api.routes import ROUTES
+from pondstack_api.schemas.base import PATH
 from pondstack_api.services import Services
 
 
@@ -35,18 +36,20 @@ class Dispatcher:
         route, args = self._match(req)
         version = _version(req)
         _require_version(req, route, version)
+        url = self._services.conf.api.public_url or req.application_url
         context: RequestContext = req.environ["pondstack.context"]
         if route.policy is not None:
             context.require(route.policy)
+        validation.path(args, PATH)
         request = Request(
             context=context,
             services=self._services,
             args=args,
             query=validation.query(_params(req), route.query),
             body=validation.body(req.body, req.content_type, route.body) if route.body is not None else None,
-            url=req.application_url,
+            url=url,
             version=version,
-            document=lambda: openapi.build(self._table, req.application_url),
+            document=lambda: openapi.build(self._table, url),
         )
         return _render(route.handler(request), route.status)
 

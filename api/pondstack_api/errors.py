@@ -1,6 +1,7 @@
 """Errors that only HTTP knows, beside pondstack.domain.errors, and how any of them becomes the JSON error document."""
 
 import json
+import uuid
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -10,6 +11,7 @@ import webob
 from kombu.exceptions import OperationalError
 from oslo_db import exception as db_exception
 from oslo_log import log
+from oslo_middleware import request_id as request_ids
 
 from pondstack.domain.errors import BadRequest, NotFound, PondError, Unavailable
 from pondstack_api.controller import SILENT
@@ -78,6 +80,8 @@ BY_STATUS: dict[int, type[PondError]] = {
 }
 """The code of an answer that a middleware of somebody else made."""
 
+FAULT_DETAIL = "an unexpected fault of the service; its log has the details under this request id"
+
 CONTROLLER_SILENT = (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure, OperationalError)
 
 
@@ -91,6 +95,11 @@ def translate(error: Exception) -> PondError | None:
         LOG.error("The database refused a query", exc_info=error)
         return Unavailable("the database refused a query; was `pondstack-manage db sync` run? The log has the details")
     return None
+
+
+def request_id_of(req: webob.Request) -> str:
+    """Return the id of a request, or a new one of a request that has none yet."""
+    return str(req.environ.get(request_ids.ENV_REQUEST_ID) or f"req-{uuid.uuid4()}")
 
 
 def document(

@@ -6,6 +6,7 @@ from typing import Any
 
 from pondstack_api import microversion
 from pondstack_api.route import Route
+from pondstack_api.schemas.base import PATH
 
 _ERROR = {
     "description": "An error",
@@ -50,9 +51,21 @@ def build(table: Mapping[str, Mapping[str, Route]], url: str) -> dict[str, Any]:
     }
 
 
+def errors_of(path: str, route: Route) -> list[int]:
+    """Return the statuses of a route's errors: what its parameters, policy, body and version imply, and its own."""
+    found = {400, 406, 500, *route.errors}
+    if route.policy:
+        found |= {401, 403, 503}
+    if "{" in path or "marker" in route.query["properties"] or route.since > (1, 0):
+        found.add(404)
+    if route.body is not None:
+        found |= {413, 415}
+    return sorted(found)
+
+
 def _operation(path: str, route: Route) -> dict[str, Any]:
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
-    parameters = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": PATH[name]} for name in names]
     parameters += [
         {"name": name, "in": "query", "required": False, "schema": schema}
         for name, schema in route.query["properties"].items()
@@ -67,7 +80,7 @@ def _operation(path: str, route: Route) -> dict[str, Any]:
                 "description": HTTPStatus(route.status).phrase,
                 **({"content": {"application/json": {"schema": route.response}}} if route.response else {}),
             },
-            "default": _ERROR,
+            **{str(status): _ERROR for status in errors_of(path, route)},
         },
     }
     if route.since > (1, 0):

@@ -67,6 +67,7 @@ ROUTES: dict[str, dict[str, Route]] = {
             policies.host.UPDATE,
             schemas.host.HOST,
             body=schemas.host.UPDATE,
+            errors=(409,),
         ),
         "DELETE": Route(
             host.remove_host,
@@ -191,6 +192,7 @@ ROUTES: dict[str, dict[str, Route]] = {
             policies.audit.CREATE,
             schemas.audit.AUDIT,
             body=schemas.audit.CREATE,
+            errors=(409,),
         )
     },
     "/leader": {"GET": Route(leader.show_leader, "Show the leader", policies.leader.SHOW, schemas.leader.LEADER)},

@@ -3,6 +3,7 @@
 import pytest
 import requests
 
+from pondstack_rack.servers import free_port
 from tests.fixtures.api import URL, ApiFixture
 
 
@@ -24,6 +25,16 @@ def call(api):
         return api.session().request(method, URL + path, headers=headers, **arguments)
 
     return send
+
+
+@pytest.fixture
+def keystone(tmp_path):
+    """An application that checks tokens."""
+    group = {"auth_type": "password", "auth_url": f"http://127.0.0.1:{free_port()}/v3", "username": "pondstack"}
+    group |= {"password": "secret", "http_request_max_retries": 0, "www_authenticate_uri": "http://keystone.test"}
+    api = ApiFixture(tmp_path, auth_strategy="keystone", keystone_authtoken=group)
+    yield api
+    api.close()
 
 
 def error_of(response):

@@ -6,21 +6,10 @@ from keystonemiddleware.fixture import AuthTokenFixture
 from oslo_config import cfg
 
 from pondstack_api.middleware.auth import TokenCheck
-from pondstack_rack.servers import free_port
 from tests.fixtures import sample_rack
-from tests.fixtures.api import URL, ApiFixture
+from tests.fixtures.api import URL
 
 from .conftest import error_of
-
-
-@pytest.fixture
-def keystone(tmp_path):
-    """An application that checks tokens."""
-    group = {"auth_type": "password", "auth_url": f"http://127.0.0.1:{free_port()}/v3", "username": "pondstack"}
-    group |= {"password": "secret", "http_request_max_retries": 0, "www_authenticate_uri": "http://keystone.test"}
-    api = ApiFixture(tmp_path, auth_strategy="keystone", keystone_authtoken=group)
-    yield api
-    api.close()
 
 
 def get(api, path, **headers):

@@ -4,7 +4,7 @@ import jsonschema
 import pytest
 from oslo_policy import policy
 
-from pondstack_api import policies
+from pondstack_api import openapi, policies
 from pondstack_api.microversion import VERSIONS
 from pondstack_api.routes import PUBLIC_PATHS, ROUTES
 from tests.fixtures import sample_rack
@@ -109,7 +109,34 @@ def test_the_openapi_document_has_every_route(call):
             assert names == {part[1:-1] for part in path.split("/") if part.startswith("{")}
     for method, path, route in ALL:
         operation = document["paths"][path][method.lower()]
-        assert set(operation["responses"]) == {str(route.status), "default"}
+        assert set(operation["responses"]) == {str(route.status), *map(str, openapi.errors_of(path, route))}
         assert operation.get("x-since", "1.0") == ".".join(map(str, route.since))
     identifiers = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
     assert len(identifiers) == len(set(identifiers))
+
+
+def test_the_openapi_document_names_each_error_that_a_route_answers(call):
+    paths = call("GET", "/openapi.json").json()["paths"]
+    assert set(paths["/"]["get"]["responses"]) == {"200", "400", "406", "500"}
+    shown = {"200", "400", "401", "403", "404", "406", "500", "503"}
+    assert set(paths["/hosts/{name}"]["get"]["responses"]) == shown
+    assert set(paths["/hosts/{name}"]["put"]["responses"]) == shown | {"409", "413", "415"}
+    assert "409" in paths["/audits"]["post"]["responses"]
+
+
+def test_the_openapi_document_has_the_form_of_a_consumer_and_of_a_change(call):
+    paths = call("GET", "/openapi.json").json()["paths"]
+    (consumer,) = (p for p in paths["/telemetry/{consumer}"]["get"]["parameters"] if p["in"] == "path")
+    assert not jsonschema.Draft202012Validator(consumer["schema"]).is_valid("0")
+    change = paths["/hosts/{name}"]["put"]["requestBody"]["content"]["application/json"]["schema"]
+    validator = jsonschema.Draft202012Validator(change)
+    assert validator.is_valid({"enabled": False, "disabled_reason": "disk", "generation": 0})
+    assert not validator.is_valid({"enabled": True, "disabled_reason": "disk", "generation": 0})
+
+
+@pytest.mark.parametrize("route", [route for _, _, route in ALL], ids=lambda route: route.handler.__name__)
+def test_each_text_of_a_request_has_a_form(route):
+    """So that none brings control characters into logs and terminals, or what a database cannot keep."""
+    for name, schema in {**route.query["properties"], **(route.body or {}).get("properties", {})}.items():
+        for part in schema.get("anyOf", [schema]):
+            assert part["type"] != "string" or "enum" in part or "pattern" in part, name

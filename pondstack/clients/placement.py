@@ -189,6 +189,11 @@ class Placement:
             return None
         return {consumer: dict(held["resources"]) for consumer, held in present["allocations"].items()}
 
+    def held_by(self, consumer: str) -> dict[str, dict[str, int]]:
+        """Return what one consumer holds, {provider: {class: amount}}; {} for one that Placement does not know."""
+        present = self._get(f"/allocations/{consumer}")["allocations"]
+        return {provider: dict(held["resources"]) for provider, held in present.items()}
+
     def _again(self, change: Callable[[], T]) -> T:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type(_Conflict),

@@ -16,6 +16,13 @@ OPTIONS: list[cfg.Opt] = [
         ],
         help="How requests are authenticated.",
     ),
+    cfg.StrOpt(
+        "public_url",
+        default="",
+        regex=r"^(https?://[^\s/?#]+(/[^\s?#]*[^\s/?#])?)?$",
+        help="Address of this API as its clients reach it, without a slash at the end, for the links in its answers. "
+        "Empty: links name the host that the request's Host header names, which its sender chooses.",
+    ),
     cfg.IntOpt(
         "page_size",
         default=100,

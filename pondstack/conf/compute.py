@@ -17,6 +17,17 @@ OPTS = [
         ),
     ),
     cfg.IntOpt(
+        "shortage_wait_seconds",
+        default=30,
+        min=0,
+        max=600,
+        help=(
+            "How long, in seconds, a guest's start waits for slices that are on their way back, when too few are free. "
+            "A shortage that slices on their way back do not end fails at once. 0: every shortage does, and Nova tries "
+            "another host. Keep it under the agents' [agent] unanswered_attach_seconds."
+        ),
+    ),
+    cfg.IntOpt(
         "agent_monitor_seconds",
         default=10,
         min=2,

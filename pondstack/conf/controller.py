@@ -25,7 +25,33 @@ OPTIONS: list[cfg.Opt] = [
         default=1,
         min=0,
         max=4096,
-        help="Free slices per pool that Placement does not offer, so that a VM start never waits for a release.",
+        help="Free slices per pool that Placement does not offer at the least, so that a VM start does not wait for "
+        "memory that is on its way back. The buffer of a pool grows above this with what starts take meanwhile.",
+        mutable=True,
+    ),
+    cfg.IntOpt(
+        "free_buffer_max_percent",
+        default=10,
+        min=0,
+        max=100,
+        help="The most that the free buffer of a pool grows to, in percent of its slices, rounded down; never below "
+        "free_buffer_slices. 0: the buffer is free_buffer_slices, whatever is measured.",
+        mutable=True,
+    ),
+    cfg.FloatOpt(
+        "free_buffer_window_seconds",
+        default=3600.0,
+        min=60.0,
+        max=86400.0,
+        help="Seconds for which VM starts and returns of memory count when the free buffer is sized.",
+        mutable=True,
+    ),
+    cfg.FloatOpt(
+        "free_buffer_hold_seconds",
+        default=600.0,
+        min=0.0,
+        max=86400.0,
+        help="Seconds for which a smaller free buffer has to be enough before it shrinks; it grows at once.",
         mutable=True,
     ),
     cfg.FloatOpt(

@@ -55,10 +55,6 @@ class ControllerResources:
         """Return the driver object of a device."""
         return self._devices[spec]
 
-    def buffer_slices(self) -> int:
-        """Return how many free slices per pool are kept back, as the option says now."""
-        return int(self.conf.controller.free_buffer_slices)
-
     def _retention(self) -> Retention:
         group = self.conf.telemetry
         return Retention(group.keep_samples_seconds, group.period_seconds, group.keep_periods_seconds)

@@ -51,7 +51,7 @@ class ControllerRow(Base):
 
 
 class PoolRow(Base):
-    """One pool device; `uuid` is also its Placement provider's."""
+    """One pool device; `uuid` is also its Placement provider's. `free_buffer`: FreeBuffer of pondstack.domain."""
 
     __tablename__ = "pools"
     uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
@@ -64,6 +64,7 @@ class PoolRow(Base):
     state: Mapped[str] = mapped_column(String(16))
     generation: Mapped[int] = mapped_column(Integer, default=0)
     created_at: Mapped[float] = mapped_column(Float(53))
+    free_buffer: Mapped[dict[str, Any] | None] = mapped_column(JSON)
 
 
 class HostRow(Base):
@@ -196,6 +197,7 @@ class RemoteAllocationRow(Base):
     user_id: Mapped[str] = mapped_column(NAME, default="")
     operation_id: Mapped[str] = mapped_column(UUID, unique=True)
     created_at: Mapped[float] = mapped_column(Float(53))
+    unclaimed_since: Mapped[float | None] = mapped_column(Float(53))
     __table_args__ = (
         Index("ix_remote_allocations_consumer", "consumer_uuid"),
         Index("ix_remote_allocations_host", "host"),
@@ -213,7 +215,10 @@ class OperationRow(Base):
     epoch: Mapped[int] = mapped_column(BigInteger)
     effect: Mapped[dict[str, Any]] = mapped_column(JSON)
     created_at: Mapped[float] = mapped_column(Float(53))
-    __table_args__ = (Index("uq_operations_id_kind", "operation_id", "kind", unique=True),)
+    __table_args__ = (
+        Index("uq_operations_id_kind", "operation_id", "kind", unique=True),
+        Index("ix_operations_created", "created_at"),
+    )
 
 
 class TelemetryRow(Base):

@@ -16,12 +16,14 @@ PondError
 ├── PoolShortage            pondstack.pool_shortage
 │   └── PoolFragmented      pondstack.pool_fragmented
 ├── BufferShortage          pondstack.buffer_shortage
+├── Unclaimed               pondstack.unclaimed
 ├── HostUnusable            pondstack.host_unusable
 ├── NoLocalRoom             pondstack.no_local_room
 └── Unavailable             pondstack.unavailable
     ├── NotLeader           pondstack.not_leader
     ├── AgentUnavailable    pondstack.agent_unavailable
-    └── DeviceFailed        pondstack.device_failed
+    ├── DeviceFailed        pondstack.device_failed
+    └── SlicesReturning     pondstack.slices_returning
 
 Every class takes one positional text, so that it crosses RPC unchanged.
 """
@@ -133,6 +135,13 @@ class BufferShortage(PondError):
     status = 409
 
 
+class Unclaimed(PondError):
+    """The consumer has no claim in Placement for a guaranteed allocation."""
+
+    code = "pondstack.unclaimed"
+    status = 409
+
+
 class HostUnusable(PondError):
     """The host is unknown, disabled or does not reach the pool."""
 
@@ -170,3 +179,9 @@ class DeviceFailed(Unavailable):
     """The pool device does not answer or failed an operation."""
 
     code = "pondstack.device_failed"
+
+
+class SlicesReturning(Unavailable):
+    """Too few slices are free, and enough are on their way back: nothing was assigned, ask again soon."""
+
+    code = "pondstack.slices_returning"

@@ -11,7 +11,8 @@ from enum import StrEnum
 from typing import Any
 
 from pondstack.domain.causes import Cause
-from pondstack.domain.errors import NotAligned
+from pondstack.domain.errors import NotAligned, Unclaimed
+from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
 
 DEFAULT_BUFFER_MIB = 64
@@ -19,6 +20,9 @@ DEFAULT_BUFFER_MIB = 64
 
 REMOTE_CLASS = "CUSTOM_POND_REMOTE_MB"
 """Placement resource class of lent memory, in MiB, with step_size = one buffer."""
+
+IN_USE = (SliceState.ASSIGNING, SliceState.ONLINE)
+"""A buffer in these states is its borrower's, or about to be, and nobody wants it back."""
 
 
 class LenderKind(StrEnum):
@@ -102,6 +106,15 @@ def buffers_for(mib: int, buffer_mib: int) -> int:
     if mib < 1 or mib % buffer_mib:
         raise NotAligned(f"{mib} MiB is no whole number of buffers of {buffer_mib} MiB")
     return mib // buffer_mib
+
+
+def check_claim(request: BorrowRequest, claimed_mib: int, held_mib: int) -> None:
+    """Raise Unclaimed unless a consumer's claim on the host covers what it has guaranteed and what it wants."""
+    if held_mib + request.remote_mib > claimed_mib:
+        raise Unclaimed(
+            f"consumer {request.consumer_uuid} claims {claimed_mib} MiB of {REMOTE_CLASS} on host {request.host}, has "
+            f"{held_mib} MiB and wants {request.remote_mib} more; claim it in Placement first"
+        )
 
 
 def withdrawable(item: Buffer) -> bool:

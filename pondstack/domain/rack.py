@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pondstack.domain.free_buffer import UNSIZED, FreeBuffer
+from pondstack.domain.lent_memory import LentMemory
 from pondstack.domain.model import Allocation, Pool, Slice
 from pondstack.domain.transitions import LedgerView
 
@@ -18,6 +20,7 @@ class PoolDetail:
     address: Mapping[str, Any]
     hosts: tuple[str, ...] = ()
     failures: int = 0
+    free_buffer: FreeBuffer = UNSIZED
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class HostReport:
     """A host and its newest report: the seconds since it came, and what is attached (Attached on the wire).
 
     `fenced`: why it is fenced, None: it is not. `stuck`: why an allocation's memory does not go offline, by UUID.
-    `sequence`: the report's own number.
+    `sequence`: the report's own number. `lending`, `borrowed`: as pondstack.rpc.wire.Report has them.
     """
 
     name: str
@@ -55,16 +58,19 @@ class HostReport:
     fenced: str | None = None
     stuck: Mapping[str, str] = field(default_factory=dict)
     sequence: int = 0
+    lending: Mapping[str, Any] | None = None
+    borrowed: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RackView:
-    """Pools, slices, allocations and hosts by key."""
+    """Pools, slices, allocations and hosts by key. `lent`: only where it was asked for."""
 
     pools: Mapping[str, PoolDetail] = field(default_factory=dict)
     slices: tuple[AgedSlice, ...] = ()
     allocations: Mapping[str, AgedAllocation] = field(default_factory=dict)
     hosts: Mapping[str, HostReport] = field(default_factory=dict)
+    lent: LentMemory = field(default_factory=LentMemory)
 
     def ledger(self) -> LedgerView:
         """Return what pondstack.domain.transitions judges."""

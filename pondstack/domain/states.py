@@ -54,9 +54,6 @@ TRANSITIONS: dict[tuple[SliceState, SliceEvent], SliceState] = {
 OWNED = frozenset({_S.ASSIGNING, _S.ONLINE, _S.RELEASING})
 """States in which a slice has exactly one owner (host and allocation)."""
 
-UNAVAILABLE = frozenset({_S.RELEASING, _S.SANITIZING, _S.QUARANTINED})
-"""States that Placement sees as `reserved`: neither claimable nor backing a claim."""
-
 
 def next_state(state: SliceState, event: SliceEvent) -> SliceState:
     """Return the state after `event`; raises IllegalTransition when the table has none."""

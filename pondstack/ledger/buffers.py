@@ -14,11 +14,13 @@ from pondstack.domain import buffer_choice
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import BadRequest, Conflict, IllegalTransition, NotFound
 from pondstack.domain.lending import (
+    IN_USE,
     Buffer,
     Lender,
     LenderKind,
     RemoteAllocation,
     buffers_for,
+    check_claim,
     given,
     is_fenced,
     present,
@@ -28,6 +30,7 @@ from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.domain.transitions import LET_GO
 from pondstack.ledger.hosts import usable_host
+from pondstack.ledger.loans import guaranteed_mib
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
@@ -152,7 +155,7 @@ class Buffers:
             mine = present(self._store.buffers.of_lender(tx, host), known)
             chosen = buffer_choice.to_reclaim(mine, count, self._store.buffers.unguaranteed(tx))
             self._store.buffers.mark(tx, chosen, {"leaving": True})
-            held = [item for item in chosen if item.state in (SliceState.ASSIGNING, SliceState.ONLINE)]
+            held = [item for item in chosen if item.state in IN_USE]
             moves = self._move(tx, held, SliceEvent.RELEASE, reason=f"lender {host} wants it back")
             incarnation = known.incarnation
             chosen_indexes = [item.index for item in chosen]
@@ -184,13 +187,17 @@ class Buffers:
 
     # Borrowers
 
-    def borrow(self, operation_id: str, request: BorrowRequest, buffer_mib: int) -> dict[str, Any]:
+    def borrow(
+        self, operation_id: str, request: BorrowRequest, buffer_mib: int, claimed_mib: int | None = None
+    ) -> dict[str, Any]:
         """Take free buffers of `buffer_mib` for a consumer (GS_alloc_ext when guaranteed, else GS_alloc_swap).
+
+        `claimed_mib`: what the consumer claims on the host; what it has guaranteed is never more. None: nobody looked.
 
         Returns {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
         "generation"}]}; no buffer at all when nothing is guaranteed and nothing is free: then there is no allocation.
-        Raises BufferShortage, NotAligned, HostUnusable, OperationMismatch, and Conflict when the operation's
-        allocation has been released since.
+        Raises BufferShortage, NotAligned, HostUnusable, Unclaimed, OperationMismatch, and Conflict when the
+        operation's allocation has been released since.
         """
         uuid = str(uuid5(NAMESPACE_OID, f"pondstack remote allocation {operation_id}"))
 
@@ -202,15 +209,23 @@ class Buffers:
             operation_id,
             "borrow",
             {**asdict(request), "buffer_mib": buffer_mib},
-            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib),
+            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib),
             repeated,
         )
 
     def _borrow(
-        self, tx: Transaction, operation_id: str, uuid: str, request: BorrowRequest, buffer_mib: int
+        self,
+        tx: Transaction,
+        operation_id: str,
+        uuid: str,
+        request: BorrowRequest,
+        buffer_mib: int,
+        claimed_mib: int | None,
     ) -> dict[str, Any]:
         usable_host(self._store, tx, request.host)
         count = buffers_for(request.remote_mib, buffer_mib)
+        if request.guaranteed and claimed_mib is not None:
+            check_claim(request, claimed_mib, guaranteed_mib(self._store, tx, request.consumer_uuid, request.host))
         free = [item for item in self._store.buffers.free(tx) if item.size_mib == buffer_mib]
         # A zombie's agent is silent because it sleeps.
         asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 from pondstack.ha.lease import Terms
 from pondstack.ledger.buffers import Buffers
 from pondstack.ledger.failures import Failures
+from pondstack.ledger.free_buffers import FreeBuffers
 from pondstack.ledger.hosts import Hosts
+from pondstack.ledger.loans import Loans
 from pondstack.ledger.pools import Pools
 from pondstack.ledger.removal import Removal
 from pondstack.ledger.slices import Slices
@@ -40,8 +42,10 @@ class Ledger:
         )
         self.slices = Slices(transactions)
         self.pools = Pools(transactions)
+        self.free_buffers = FreeBuffers(transactions)
         self.hosts = Hosts(transactions, down_seconds)
         self.buffers = Buffers(transactions, down_seconds)
+        self.loans = Loans(transactions)
         self.failures = Failures(transactions, self.buffers, down_seconds)
         self.removal = Removal(transactions, down_seconds)
 

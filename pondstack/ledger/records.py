@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pondstack.domain.causes import Cause
+from pondstack.domain.free_buffer import UNSIZED, FreeBuffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,7 @@ class PoolRecord:
     created_at: float
     hosts: tuple[str, ...] = ()
     slices: dict[str, int] = field(default_factory=dict)
+    free_buffer: FreeBuffer = UNSIZED
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.domain.transitions import fates, reinstatable
 from pondstack.domain.units import slices_for
+from pondstack.ledger.churn import UNCLAIMED_SECONDS
 from pondstack.ledger.hosts import usable_pool
 from pondstack.ledger.moves import MOVES, Moves, move
 from pondstack.ledger.store import Transaction
@@ -101,13 +102,15 @@ class Slices:
             mine = [item for item in self._store.slices.of_allocation(tx, allocation_uuid) if item.host == host]
             if unacknowledged and any(item.state is not SliceState.ASSIGNING for item in mine):
                 mine = []
+            unclaimed = self._store.allocations.unclaimed_seconds(tx, allocation_uuid)
             moves: Moves = []
             for fate in fates(mine):
                 why = {"reason": fate.reason, "cause": fate.cause, "failure": fate.failure}
                 moves += self._move(tx, fate.items, *fate.events, **why)
             self._store.allocations.drop_empty(tx, [allocation_uuid])
             pool_uuid = mine[0].pool_uuid if mine else None
-            return {"pool_uuid": pool_uuid, "slices": [item.index for item in mine], MOVES: moves}
+            indexes = [item.index for item in mine]
+            return {"pool_uuid": pool_uuid, "slices": indexes, UNCLAIMED_SECONDS: unclaimed, MOVES: moves}
 
         arguments = {"allocation_uuid": allocation_uuid, "host": host}
         pool_uuid: str | None = self._transactions.once(operation_id, "release", arguments, work)["pool_uuid"]

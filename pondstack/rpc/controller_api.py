@@ -54,7 +54,8 @@ class ControllerAPI:
     def assign(self, operation_id: str, request: AssignRequest) -> Grant:
         """Take free slices for a consumer (Pond 4.2: Add_capacity); they are ASSIGNING until acknowledged.
 
-        Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, NotLeader.
+        Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, NotLeader, and
+        SlicesReturning when too few slices are free and enough are on their way back: repeat it in a second or so.
         """
         return Grant.from_wire(self._call("assign", operation_id=operation_id, **to_arguments(request)))
 

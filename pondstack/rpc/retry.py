@@ -12,12 +12,12 @@ from typing import TypeVar
 
 import oslo_messaging
 
-from pondstack.domain.errors import AgentUnavailable, DeviceFailed, Unavailable
+from pondstack.domain.errors import AgentUnavailable, DeviceFailed, SlicesReturning, Unavailable
 
 T = TypeVar("T")
 
-FINAL = (AgentUnavailable, DeviceFailed)
-"""Unavailable, but it is the leader's answer to this request: a retry would get the same."""
+FINAL = (AgentUnavailable, DeviceFailed, SlicesReturning)
+"""Unavailable, but it is the leader's answer to this request: a retry at once would get the same."""
 
 LOST = (oslo_messaging.MessagingTimeout, oslo_messaging.MessageDeliveryFailure)
 """No answer: the request or its answer was lost, its receiver died, or it takes longer than the attempt."""

@@ -171,3 +171,10 @@ def test_a_revocation_waits_for_what_is_under_way(lender: TcpLender, key: Key, m
         monkeypatch.undo()
         with pytest.raises(KeyRevoked):
             link.read(key, 0, 7)
+
+
+def test_a_stranger_may_announce_a_ticket_and_no_more(lender: TcpLender, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pondstack_rdma.tcp.lender._ANSWER_SECONDS", 3600.0)
+    with dial(lender.admit("host1")) as stranger:
+        stranger.sendall(HEADER.pack(messages.MAX_TICKET_BYTES + 1, 0))
+        assert hung_up(stranger)

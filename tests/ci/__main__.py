@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ RERUNS = ROOT / "tests" / "reruns.json"
 FLOOR = 4200
 """Fewer tests than this are not all of them."""
 
-STAGES = ("unit", "not unit")
-"""The quick ones answer first; what they find wrong ends the run."""
+STAGES = {"unit": 0, "not unit": 1}
+"""The quick ones answer first; what they find wrong ends the run. Of the others one more runs at the same time: the
+worker that has the rack waits for servers most of its time."""
 
 NO_TESTS = 5
 """pytest's exit code when a selection is empty."""
@@ -50,14 +52,15 @@ def total(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Return the exit code."""
-    workers = os.environ.get("WORKERS") or "2"
+    workers, began = int(os.environ.get("WORKERS") or "2"), time.monotonic()
     stages = []
-    for stage in STAGES:
-        found = run(["-m", stage, *arguments], workers)
+    for stage, more in STAGES.items():
+        found = run(["-m", stage, *arguments], str(workers + more if workers else 0))
         if not found:
             return _say("pytest did not come to its end; see above", {"passed": 0, "failed": 1, "skipped": 0})
+        print(f"{stage}: {time.monotonic() - began:.0f} s since the first test", flush=True)
         stages.append(found)
-        if found["failures"] and stage == STAGES[0]:
+        if found["failures"] and stage == "unit":
             break
     outcomes = total(stages)
     history = json.loads(RERUNS.read_text())

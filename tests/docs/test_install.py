@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from keystoneauth1 import loading
 from keystonemiddleware import opts as keystonemiddleware_opts
+from oslo_config import cfg
 from oslo_messaging import opts as messaging_opts
+from oslo_policy import policy
+from placement import policies as placement_policies
 
 from pondstack.conf import opts
 
@@ -75,4 +78,64 @@ def test_units_start_programs_of_the_venv() -> None:
 def test_the_guide_copies_each_file() -> None:
     names = {path.name for path in DEPLOY.iterdir() if path.suffix != ".service"}
     assert {name for name in names if name not in GUIDE} == set()
-    assert "pondstack-*.service" in GUIDE
+    assert {path.name for path in DEPLOY.glob("*.service") if path.name not in GUIDE} == set()
+
+
+def _blocks(word: str) -> list[str]:
+    """Return the shell blocks of the guide that name something."""
+    return [block for block in re.findall(r"```sh\n(.*?)```", GUIDE, re.DOTALL) if word in block]
+
+
+def test_each_password_has_a_placeholder_of_its_own() -> None:
+    ledger = (DEPLOY / "pondstack.conf").read_text()
+    assert set(re.findall(r"\b\w+_PASS\b", ledger)) == {"RABBIT_PASS", "DB_PASS", "USER_PASS"}
+    for name in ("pondstack-agent.conf", "nova.conf"):
+        assert set(re.findall(r"\b\w+_PASS\b", (DEPLOY / name).read_text())) == {"RABBIT_PASS"}
+    assert not re.search(r"\bPASSWORD\b", GUIDE + ledger)
+
+
+def test_compute_hosts_get_no_secret_of_the_database_or_of_keystone() -> None:
+    for name in ("pondstack-agent.conf", "nova.conf", "nova-compute.conf"):
+        assert not {group for group, _ in _used(name)} & {"database", "keystone_authtoken", "placement", "keystone"}
+    (agents,) = _blocks("pondstack-agent.conf /etc/pondstack/")
+    assert not re.search(r"pondstack\.conf\b|DB_PASS|USER_PASS", agents.replace("pondstack-agent.conf", ""))
+    assert "install -m 600" in agents
+    (controllers,) = _blocks("/etc/pondstack/pondstack.conf <<SED")
+    assert "pondstack-agent" not in controllers
+
+
+def test_no_password_is_on_a_command_line() -> None:
+    """A variable of one is in input (here-documents, here-strings) only; other users of the machine see arguments."""
+    for block in _blocks("_PASS"):
+        commands = re.sub(r"(<<(\w+)[^\n]*\n).*?\n\2\n", r"\1", block, flags=re.DOTALL)
+        commands = re.sub(r"<<<\S+", "", commands)
+        assert not re.search(r"\$\{?\w+_PASS", commands), block
+
+
+def _asked_of_placement() -> set[tuple[str, str]]:
+    """Return (method, path) of each call that the controller's client has."""
+    source = (ROOT / "pondstack" / "clients" / "placement.py").read_text()
+    found = {(method, path) for method, path in re.findall(r'_call\("([A-Z]+)", f?"(/[^"]*)"', source)}
+    found |= {("GET", path) for path in re.findall(r'_get\(f?"(/[^"]*)"', source)}
+    return found | {("PUT", path) for path in re.findall(r'_put\(f?"(/[^"]*)"', source)}
+
+
+def test_the_role_service_suffices_for_each_call_of_placement() -> None:
+    conf = cfg.ConfigOpts()
+    conf([])
+    rules = placement_policies.list_rules()
+    enforcer = policy.Enforcer(conf)
+    enforcer.register_defaults(rules)
+    named = {
+        (operation["method"], operation["path"]): rule.name
+        for rule in rules
+        for operation in getattr(rule, "operations", ())
+    }
+    asked = _asked_of_placement()
+    assert len(asked) >= 10
+    for call in sorted(asked):
+        for role, allowed in (("service", True), ("reader", False)):
+            creds = {"roles": [role], "project_id": "service", "user_id": "pondstack"}
+            assert enforcer.enforce(named[call], {"project_id": "service"}, creds) is allowed, (call, role)
+    assert "--user pondstack service" in GUIDE
+    assert "--user pondstack admin" not in GUIDE

@@ -8,6 +8,7 @@ import pytest
 from keystoneauth1.adapter import Adapter
 
 from pondstack.domain.requests import BorrowRequest
+from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone, pondstack_services
@@ -15,6 +16,7 @@ from pondstack_rack.wait import wait_until
 from pondstack_rdma.errors import AccessRefused, TransportGone
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.shm import ShmTransport
+from tests.rack.lent_claims import claimed
 from tests.rack.outages import Days
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(600)]
@@ -43,6 +45,10 @@ class Memory:
         answer = self._api.get(f"/lenders/{LENDER}")
         return {} if answer.status_code == 404 else dict(answer.json())
 
+    def epoch(self) -> int:
+        """Return the leader's."""
+        return int(self._api.get("/leader").json()["epoch"])
+
     def states(self) -> list[str]:
         """Return the states of its buffers by index."""
         buffers = self._api.get(f"/lenders/{LENDER}/buffers").json()["buffers"]
@@ -66,19 +72,23 @@ def test_memory_is_lent_used_and_taken_back(rack: Rack, memory: Memory) -> None:
     assert len(pondstack_services.lender_processes(rack.layout)) == 1
     with Days(rack) as days:
         transport = days.transport()
+        consumer = str(uuid4())
         try:
-            _use(rack, memory, ControllerAPI(transport))
+            with claimed(days.cloud, consumer, BORROWER, 2 * BUFFER):
+                _use(rack, memory, ControllerAPI(transport), AgentAPI(transport), consumer)
         finally:
             transport.cleanup()
 
 
-def _use(rack: Rack, memory: Memory, controller: ControllerAPI) -> None:
-    wanted = BorrowRequest(str(uuid4()), BORROWER, remote_mib=2 * BUFFER, guaranteed=True)
+def _use(rack: Rack, memory: Memory, controller: ControllerAPI, agents: AgentAPI, consumer: str) -> None:
+    wanted = BorrowRequest(consumer, BORROWER, remote_mib=2 * BUFFER, guaranteed=True)
     operation = str(uuid4())
     given = controller.borrow(operation, wanted)
     assert controller.borrow(operation, wanted) == given
     shown = given["lenders"][LENDER]
     keys = {int(index): Key.from_dict(key) for index, key in shown["keys"].items()}
+    # The borrower's agent has them on its books, or the reconciler would ask for them back.
+    agents.prepare(BORROWER, epoch=memory.epoch(), lender=LENDER, allocation_uuid=given["allocation_uuid"], **shown)
     page = bytes(range(256)) * 16
     with ShmTransport(rack.layout.lenders).connect(Ticket.from_dict(shown["ticket"]), 5.0) as link:
         for key in keys.values():

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from keystoneauth1.adapter import Adapter
 
+from pondstack.domain.errors import Unclaimed
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack_rack.cloud_client import read_openrc
 from pondstack_rack.layout import program
@@ -20,6 +21,7 @@ from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone, pondstack_services
 from pondstack_rack.wait import wait_until
 from tests.fixtures.page_reader import PageReader
+from tests.rack.lent_claims import claimed
 from tests.rack.outages import Days
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(600)]
@@ -77,16 +79,24 @@ def test_pages_outlive_agents_and_a_lender(rack: Rack, memory: Memory) -> None:
         transport = days.transport()
         agents, consumer = AgentAPI(transport), str(uuid4())
         try:
-            view = agents.alloc_ext(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
-            try:
-                _use(rack, memory, agents, view)
-            finally:
-                assert agents.release_remote(BORROWER, consumer_uuid=consumer)
+            with pytest.raises(Unclaimed):
+                agents.alloc_ext(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
+            with claimed(days.cloud, consumer, BORROWER, MIB):
+                _borrow(rack, memory, agents, consumer)
             assert wait_until(lambda: agents.get_remote(BORROWER, consumer_uuid=consumer) is None, SECONDS)
             assert wait_until(lambda: set(memory.states(memory.lenders[1])) == {"free"}, SECONDS)
             assert pondstack_services.page_stores(rack.layout) == []
         finally:
             transport.cleanup()
+
+
+def _borrow(rack: Rack, memory: Memory, agents: AgentAPI, consumer: str) -> None:
+    assert wait_until(lambda: agents.get_remote(BORROWER, consumer_uuid=consumer) is None, SECONDS)
+    view = agents.alloc_ext(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
+    try:
+        _use(rack, memory, agents, view)
+    finally:
+        assert agents.release_remote(BORROWER, consumer_uuid=consumer)
 
 
 def _use(rack: Rack, memory: Memory, agents: AgentAPI, view: dict[str, Any]) -> None:

@@ -71,7 +71,7 @@ def _placement(rack: "Rack", view: RackView) -> list[str]:
             found.append(f"the ledger has no {name}")
             continue
         provider = rack.placement.providers.get(uuid)
-        wanted = wanted_inventory(view, uuid, rack.history.buffer_slices)
+        wanted = wanted_inventory(view, uuid)
         if provider is None or provider.inventory != wanted:
             found.append(f"Placement has {provider and provider.inventory} for {name}, it should be {wanted}")
         elif provider.used > wanted.total:

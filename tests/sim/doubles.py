@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 
+from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.pool.devices import DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.workers import WakeableWorker
 from pondstack.devices.base import PoolDevice
+from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
 from pondstack.rpc.transport import CONTROLLER_TOPIC
 
@@ -54,10 +56,6 @@ class SimResources:
     def device(self, spec: DeviceSpec) -> PoolDevice:
         """Return a way to a device."""
         return DeviceLink(self._rack.devices[spec.name], self._rack.moments)
-
-    def buffer_slices(self) -> int:
-        """Return how many free slices per pool are kept back."""
-        return self._rack.history.buffer_slices
 
     def close(self) -> None:
         """Nothing to close."""
@@ -197,12 +195,18 @@ def _wait_one(scheduler: Scheduler, future: Any, timeout: float | None) -> bool:
 
 
 class Idle:
-    """The settler where nobody lends memory: its turns would do nothing but put all other threads' in another order."""
+    """The settler where nobody lends memory, and the sizer where buffers are fixed.
+
+    Their turns would do nothing but put all other threads' in another order.
+    """
 
     stopping = False
 
-    def start(self) -> None:
+    def run(self) -> None:
         """Do nothing, as for all that follows."""
+
+    def start(self) -> None:
+        """Have nothing to start."""
 
     def wake(self) -> None:
         """Have nothing to do."""
@@ -232,7 +236,9 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "WakeableWorker": lambda name, task: (
             Idle() if name == "settler" and rack.lent is None else WakeableWorker(name, task)
         ),
+        **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),
         "LendingInventory": lambda _placement, _ledger: None,
+        "RemoteClaims": lambda placement: RemoteClaims(placement) if rack.history.claims else None,
         "InventorySync": lambda placement, ledger, *others: InventorySync(
             placement.for_epoch(ledger.epoch), ledger, *others
         ),
@@ -249,6 +255,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         node |= {"Follower": StillFollower, "controllers": controllers, "migration": schema}
     return {
         **(rack.lent.stand_ins() if rack.lent is not None else {}),
+        "pondstack.domain.free_buffer": {"UNSIZED": FreeBuffer(slices=rack.history.buffer_slices)},
         "pondstack.controller.leader.leader": leading,
         "pondstack.controller.node.node": node,
         "pondstack.controller.reconcile.reconciler": {"futures": waiting(scheduler)},

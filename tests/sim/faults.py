@@ -123,6 +123,14 @@ class Faults:
         assert self._rack.lent
         self._rack.lent.end_keys_partly(self._rack.hosts[step.target], step.values["seconds"])
 
+    def _lose_books(self, step: "Step") -> None:
+        host = self._rack.hosts[step.target]
+        if host.process is not None and host.up:
+            self._count("books of loans lost")
+            self._rack.scheduler.kill(host.process)
+            host.tenant.lose_books()
+            self._rack.scheduler.call_at(self._rack.scheduler.now + step.values["seconds"], host.start_agent)
+
     # Clocks, devices, services
 
     def _clock_jump(self, step: "Step") -> None:

@@ -285,8 +285,8 @@ def nothing_is_reserved() -> Iterator[None]:
     """Placement offers what is not free."""
     plain = inventory.wanted_inventory
 
-    def wanted(view: Any, pool_uuid: str, buffer_slices: int) -> Any:
-        return replace(plain(view, pool_uuid, buffer_slices), reserved=0)
+    def wanted(view: Any, pool_uuid: str) -> Any:
+        return replace(plain(view, pool_uuid), reserved=0)
 
     with mock.patch.object(inventory, "wanted_inventory", wanted):
         yield

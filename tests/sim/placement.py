@@ -27,6 +27,7 @@ class Provider:
     traits: set[str] = field(default_factory=set)
     aggregates: set[str] = field(default_factory=set)
     claims: dict[str, int] = field(default_factory=dict)
+    resource_class: str = RESOURCE_CLASS
 
     @property
     def used(self) -> int:
@@ -44,7 +45,9 @@ class Placement:
     def __init__(self, scheduler: Scheduler, moments: Moments, hosts: tuple[str, ...]) -> None:
         self._scheduler = scheduler
         self._moments = moments
-        self.providers: dict[str, Provider] = {f"provider-{name}": Provider(name) for name in hosts}
+        self.providers: dict[str, Provider] = {
+            f"provider-{name}": Provider(name, resource_class="MEMORY_MB") for name in hosts
+        }
         self.down_until = 0.0
         self.fences_aggregates = False
         self.changed: Callable[[], None] = lambda: None
@@ -163,10 +166,24 @@ class Placement:
         provider = self.providers.get(uuid)
         if provider is None:
             return None
-        resource = RESOURCE_CLASS if provider.inventory is not None else "MEMORY_MB"
-        return {consumer: {resource: amount} for consumer, amount in provider.claims.items()}
+        return {consumer: {provider.resource_class: amount} for consumer, amount in provider.claims.items()}
+
+    def held_by(self, consumer: str) -> dict[str, dict[str, int]]:
+        """Return what one consumer holds."""
+        self._answer()
+        return {
+            uuid: {provider.resource_class: provider.claims[consumer]}
+            for uuid, provider in self.providers.items()
+            if consumer in provider.claims
+        }
 
     # Nova's
+
+    def claim_lent(self, consumer: str, host: str, provider: str, mib: int) -> None:
+        """Claim lent memory for a consumer on a host. Raises Unavailable."""
+        self._answer()
+        self.providers[provider].claims[consumer] = mib
+        self.providers[f"provider-{host}"].claims[consumer] = 1
 
     def claim(self, consumer: str, host: str, pool: str, mib: int) -> bool:
         """Claim pool memory for a consumer on a host; False when the inventory has no room. Raises Unavailable."""

@@ -39,7 +39,8 @@ class History:
     """One history. `drain`: at the end all guests are deleted and every slice has to come back.
 
     `lending`: hosts lend each other memory (see the folder lending), and no guest uses a pool.
-    `removal`: an operator removes hosts and pools (see the folder removal).
+    `claims`: guaranteed loans need a claim in Placement. `removal`: an operator removes hosts and pools (see the folder
+    removal). `sized`: the leader sizes the free buffers, from `buffer_slices` up; else they are `buffer_slices`.
     """
 
     seed: int
@@ -52,6 +53,8 @@ class History:
     faults: tuple[Step, ...]
     lending: bool = False
     removal: bool = False
+    sized: bool = False
+    claims: bool = False
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
@@ -67,7 +70,9 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     faults = tuple(_faults(rng, controllers, hosts, pools, only))
     if not only:
         faults = _with_slow_host(seed, hosts, faults)
-    return History(seed, controllers, hosts, pools, rng.choice((0, 1)), rng.random() < 0.3, operations, faults)
+    sized = not only and Random(f"sized {seed}").random() < SIZED_SHARE
+    buffer_slices, drain = rng.choice((0, 1)), rng.random() < 0.3
+    return History(seed, controllers, hosts, pools, buffer_slices, drain, operations, faults, sized=sized)
 
 
 def _operations(
@@ -149,6 +154,9 @@ KINDS = {
 SLOW_HOST = "slow_host"
 """A kind of its own stream: the other faults of a seed are what they would be without it."""
 SLOW_SHARE = 0.4
+
+SIZED_SHARE = 0.5
+"""How many histories have free buffers that are sized; of a stream of its own, too."""
 
 
 def fault(

@@ -3,8 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
+from pondstack.controller.lending.inventory import NAME, PROVIDER
 from pondstack.devices import pool_uuid
 from pondstack.devices.base import Permission
+from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.rack import RackView
 from tests.fixtures.memory.lease import MemoryLease
 from tests.fixtures.memory.ledger import MemoryLedger
@@ -23,7 +25,7 @@ from .lending.world import LendingWorld
 from .network import Network
 from .node import SimNode
 from .nova import Nova
-from .placement import Placement
+from .placement import Placement, Provider
 from .plan import History
 from .removal.operator import Operator
 from .removal.plan import KINDS as REMOVALS
@@ -107,6 +109,8 @@ class Rack:
         self.watch.devices = {device.uuid: device for device in self.devices.values()}
         self.placement = Placement(self.scheduler, self.moments, history.hosts)
         self.placement.changed = self._claims_changed
+        if history.claims:
+            self.placement.providers[PROVIDER] = Provider(NAME, resource_class=REMOTE_CLASS)
         self.placement.fences_aggregates = history.removal
         self.placement.wrote_inventory = lambda uuid, epoch: self.watch.accepted(f"the inventory of {uuid}", epoch)
         self.hosts = {name: SimHost(self, name) for name in history.hosts}

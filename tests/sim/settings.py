@@ -29,6 +29,9 @@ HEARTBEAT_SECONDS = 1.5
 UNANSWERED_SECONDS = 5.0
 KEEP_SECONDS = 60.0
 
+FREE_BUFFER_MAX_PERCENT = 30
+"""Pools of histories are small: a fixed buffer is at most as large."""
+
 LEADS_AGAIN_SECONDS = 8.0
 """So soon somebody leads who reaches the broker: a silence, an entry in the list, a hand-over, a look, and a while."""
 
@@ -44,6 +47,9 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
         agent_timeout_seconds=AGENT_CALL_SECONDS,
         agent_calls=8,
         free_buffer_slices=buffer_slices,
+        free_buffer_max_percent=FREE_BUFFER_MAX_PERCENT,
+        free_buffer_window_seconds=30.0,
+        free_buffer_hold_seconds=6.0,
         reconcile_interval_seconds=RECONCILE_SECONDS,
         resync_interval_seconds=RESYNC_SECONDS,
         operations_keep_seconds=7 * 24 * 3600.0,

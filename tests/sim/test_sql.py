@@ -29,7 +29,7 @@ def test_the_sql_ledger_violates_nothing(seed: int) -> None:
 
 def test_a_missing_fence_in_sql_is_caught() -> None:
     broken = MUTANTS["ledger_without_fence"].broken
-    codes = [run(draw(seed), sql=True, broken=broken).code for seed in (0, 4)]
+    codes = [run(draw(seed), sql=True, broken=broken).code for seed in (1, 12)]
     assert "old_epoch_wrote" in codes
 
 

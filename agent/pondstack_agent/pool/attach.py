@@ -5,7 +5,15 @@ The caller holds the consumer's lock.
 
 from oslo_log import log
 
-from pondstack.domain.errors import Conflict, DeviceFailed, HostUnusable, InUse, PondError, Unavailable
+from pondstack.domain.errors import (
+    Conflict,
+    DeviceFailed,
+    HostUnusable,
+    InUse,
+    PondError,
+    SlicesReturning,
+    Unavailable,
+)
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attachment, Backing, Grant
 from pondstack_agent.drivers import HostPools
@@ -46,7 +54,8 @@ class AttachFlow:
     def attach(self, operation: Operation) -> Attachment:
         """Carry an operation to its end from wherever it stands, and return its answer.
 
-        Raises Unavailable when the controller does not answer: repeat it, or detach the consumer.
+        Raises Unavailable when the controller does not answer, SlicesReturning while slices are on their way back:
+        repeat it, or detach the consumer.
         """
         if operation.status is Status.OVER:
             raise operation.failure()
@@ -63,6 +72,9 @@ class AttachFlow:
             try:
                 answer = self._request_grant(operation)
                 operation = self._operations.change(operation, operation.status, grant=answer.to_wire())
+            except SlicesReturning as error:  # the controller has answered: nothing was assigned to it
+                self._operations.end(operation, error)
+                return
             except Unavailable:
                 raise
             except PondError as error:
@@ -87,7 +99,7 @@ class AttachFlow:
         try:
             grant = self._request_grant(operation)
         except Unavailable:
-            raise  # It may have been assigned: the same operation goes on, or is undone later.
+            raise  # It may have been assigned, or may be soon: the same operation goes on, or is undone later.
         except PondError as error:
             raise self._failed(operation, error) from None
         return self._operations.change(operation, Status.GRANTED, grant=grant.to_wire())

@@ -9,7 +9,7 @@ from uuid import NAMESPACE_OID, uuid5
 
 from oslo_log import log
 
-from pondstack.domain.errors import BufferShortage, Conflict, PondError, Unavailable
+from pondstack.domain.errors import BufferShortage, Conflict, PondError, Unavailable, Unclaimed
 from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.borrower.borrower import Borrower
@@ -73,7 +73,7 @@ class BorrowRequests:
         if borrow.state != BorrowState.OPEN:
             try:
                 given = self._ask(mine, borrow)
-            except (BufferShortage, Conflict):
+            except (BufferShortage, Conflict, Unclaimed):
                 LOG.debug("Nothing is left of operation %s at the controller", borrow.operation_id)
         if given["buffers"] and not borrow.allocation_uuid:
             mine, borrow = self._consumers.change(mine, borrow, allocation_uuid=given["allocation_uuid"])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, OperationMismatch, Unavailable
+from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, OperationMismatch, Unavailable, Unclaimed
 from pondstack_rack.wait import wait_until
 
 from ..lending.conftest import DEADLINE_SECONDS
@@ -275,3 +275,35 @@ def test_a_mirror_without_room_on_its_disk(rack) -> None:
     with pytest.raises(Unavailable, match="mirror_folder"):
         rack.borrower.alloc(4, guaranteed=False)
     assert rack.borrower.remote.views() == []
+
+
+def test_what_nobody_claims_any_more_is_undone(lent, monkeypatch) -> None:
+    host = lent.borrower
+    lent.controller.away = True
+    with pytest.raises(Unavailable):
+        host.alloc(4)
+    lent.controller.away = False
+
+    def unclaimed(*_arguments):
+        raise Unclaimed("the consumer claims nothing; claim it first")
+
+    monkeypatch.setattr(lent.controller.lenders, "borrow", unclaimed)
+    host.now += 4000
+    host.beat()
+    lent.turn(2)
+    assert host.remote.views() == []
+
+
+def test_a_guaranteed_request_without_a_claim_leaves_nothing(lent, monkeypatch) -> None:
+    host = lent.borrower
+
+    def unclaimed(*_arguments):
+        raise Unclaimed("the consumer claims nothing; claim it first")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lent.controller.lenders, "borrow", unclaimed)
+        with pytest.raises(Unclaimed):
+            host.alloc(4)
+    assert host.remote.views() == []
+    assert not host.store.folder.exists()
+    assert host.alloc(4, operation="alloc2")["borrowed_mib"] == 4

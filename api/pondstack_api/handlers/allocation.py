@@ -46,6 +46,10 @@ def list_allocations(request: Request) -> Reply:
     if not context.can(policy.ALL_PROJECTS):
         if project not in (None, context.project_id):
             raise Forbidden("the allocations of another project are the operator's to see; leave project_id out")
+        if context.project_id is None:  # which the reader takes for all of them
+            raise Forbidden(
+                f"policy {policy.ALL_PROJECTS} does not allow this without a project; get a project's token"
+            )
         project = context.project_id
 
     def fetch(limit: int) -> list[AllocationRecord]:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from pondstack.domain.errors import BadRequest
 from pondstack.domain.lending import LenderKind
 from pondstack.ledger.records import HostRecord
 from pondstack_api import render
@@ -56,8 +55,6 @@ def update_host(request: Request) -> Reply:
     """Enable or disable a host for new pool memory; what it has stays with it."""
     name, wanted = request.args["name"], request.body
     reason = wanted.get("disabled_reason", "")
-    if wanted["enabled"] and reason:
-        raise BadRequest("disabled_reason goes with enabled: false only; leave it out to enable the host")
     request.services.reader.host(name)
     request.services.controller.set_host(
         name=name, enabled=wanted["enabled"], reason=reason, generation=wanted["generation"]

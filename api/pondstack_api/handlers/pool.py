@@ -7,9 +7,12 @@ from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
+FREE_BUFFERS_SINCE = (1, 8)
 
-def body(pool: PoolRecord) -> dict[str, Any]:
-    """Return a pool as the API shows it."""
+
+def body(pool: PoolRecord, version: tuple[int, int]) -> dict[str, Any]:
+    """Return a pool as the API shows it in a microversion."""
+    buffer = {"free_buffer": pool.free_buffer.to_record()} if version >= FREE_BUFFERS_SINCE else {}
     return {
         "uuid": pool.uuid,
         "name": pool.name,
@@ -19,6 +22,7 @@ def body(pool: PoolRecord) -> dict[str, Any]:
         "slice_mib": pool.slice_mib,
         "slices_total": pool.slices_total,
         "slices": dict(pool.slices),
+        **buffer,
         "hosts": list(pool.hosts),
         "generation": pool.generation,
         "created_at": render.time(pool.created_at),
@@ -30,13 +34,18 @@ def list_pools(request: Request) -> Reply:
     marker = request.query.get("marker")
     reader = request.services.reader
     return page(
-        request, "pools", "/pools", lambda limit: reader.pools(limit=limit, marker=marker), lambda pool: pool.uuid, body
+        request,
+        "pools",
+        "/pools",
+        lambda limit: reader.pools(limit=limit, marker=marker),
+        lambda pool: pool.uuid,
+        lambda pool: body(pool, request.version),
     )
 
 
 def show_pool(request: Request) -> Reply:
     """Show a pool, found by uuid or name."""
-    return Reply(body(request.services.reader.pool(request.args["pool"])))
+    return Reply(body(request.services.reader.pool(request.args["pool"]), request.version))
 
 
 def remove_pool(request: Request) -> Reply:

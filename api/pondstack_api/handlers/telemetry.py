@@ -1,9 +1,7 @@
 """Telemetry: what agents measured of a guest from outside."""
 
 from typing import Any
-from uuid import UUID
 
-from pondstack.domain.errors import BadRequest
 from pondstack.ledger.records import TelemetryRecord
 from pondstack_api import render
 from pondstack_api.pagination import limit_of
@@ -28,10 +26,7 @@ def body(record: TelemetryRecord) -> dict[str, Any]:
 
 def show_telemetry(request: Request) -> Reply:
     """Show what was measured of a guest; nothing of one that was not, or that does not exist."""
-    try:
-        consumer = str(UUID(request.args["consumer"]))
-    except ValueError:
-        raise BadRequest(f"{request.args['consumer']} is no UUID; name the instance by its UUID") from None
+    consumer = request.args["consumer"].lower()
     history = request.query.get("history")
     whole = history is None and "limit" not in request.query  # a guest has so many metrics and nodes, and no more
     records = request.services.reader.telemetry(

@@ -1,21 +1,14 @@
 """Every error answer of the API is one JSON document with a stable code, whoever raised it."""
 
-import uuid
-
 import webob
 import webob.dec
 import webob.exc
 from oslo_log import log
-from oslo_middleware import request_id
 
 from pondstack.domain.errors import BadRequest, PondError
 from pondstack_api import errors, microversion
 
 LOG = log.getLogger(__name__)
-
-
-def _request_id(req: webob.Request) -> str:
-    return str(req.environ.get(request_id.ENV_REQUEST_ID) or f"req-{uuid.uuid4()}")
 
 
 class Faults:
@@ -34,12 +27,11 @@ class Faults:
             known = errors.translate(error)
             if known is None:
                 LOG.exception("Unexpected fault in %s %s", req.method, req.path_info)
-                detail = "an unexpected fault of the service; its log has the details under this request id"
-                return errors.response(500, PondError.code, detail, _request_id(req))
+                return errors.response(500, PondError.code, errors.FAULT_DETAIL, errors.request_id_of(req))
             return self._answer(req, known)
 
     def _answer(self, req: webob.Request, error: PondError) -> webob.Response:
-        response = errors.response(error.status, error.code, error.message, _request_id(req))
+        response = errors.response(error.status, error.code, error.message, errors.request_id_of(req))
         if error.status == 503:
             LOG.warning("Answered %s %s with 503: %s", req.method, req.path_info, error.message)
             response.headers["Retry-After"] = str(self._retry_after)
@@ -67,7 +59,7 @@ class JsonErrors:
         known = errors.BY_STATUS.get(status, PondError if status >= 500 else BadRequest)
         detail = _DETAILS.get(status) or _text_of(response)
         extra = {"min_version": microversion.MINIMUM, "max_version": microversion.MAXIMUM} if status == 406 else None
-        mapped = errors.response(status, known.code, detail, _request_id(req), extra)
+        mapped = errors.response(status, known.code, detail, errors.request_id_of(req), extra)
         for name in ("WWW-Authenticate", "OpenStack-API-Version", "Vary"):
             if name in response.headers:
                 mapped.headers[name] = response.headers[name]

@@ -11,6 +11,8 @@ from oslo_context import context
 from oslo_log import log
 from oslo_middleware import request_id
 
+from pondstack_api.middleware.edge import target
+
 LOG = log.getLogger(__name__)
 
 QUIET_PATHS = frozenset({"/healthcheck"})
@@ -24,7 +26,8 @@ class RequestLog(request_id.RequestId):
         """Serve one request."""
         self.set_global_req_id(req)
         # An oslo context must exist before the first log line, or the line has no request id.
-        identity = context.RequestContext.from_environ(req.environ)
+        # Its headers say nothing yet: only after the token check may a line name a user (middleware.auth.Context).
+        identity = context.RequestContext(global_request_id=req.environ.get(request_id.GLOBAL_REQ_ID))
         req.environ[request_id.ENV_REQUEST_ID] = identity.request_id
         started = time.monotonic()
         response = req.get_response(self.application)
@@ -35,11 +38,11 @@ class RequestLog(request_id.RequestId):
     @staticmethod
     def _log(req: webob.Request, response: webob.Response, seconds: float) -> None:
         routine = req.method in {"GET", "HEAD"} and response.status_int < 500
-        level = levels.DEBUG if routine or req.path_info in QUIET_PATHS else levels.INFO
+        level = levels.DEBUG if routine or req.environ.get("PATH_INFO") in QUIET_PATHS else levels.INFO
         arguments: Iterable[Any] = (
             req.remote_addr or "-",
             req.method,
-            req.path_qs,
+            target(req.environ),
             response.status_int,
             response.content_length or 0,
             seconds,

@@ -11,7 +11,16 @@ UUID: Schema = {
     "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
     "description": "a UUID",
 }
-NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 255, "description": "a name of 1 to 255 characters"}
+PRINTABLE = r"^[ -~\u00a0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd]*$"
+"""Of text that others read in logs and on terminals, and that a database with three bytes a character keeps: no control
+characters, line separators, overrides of direction, surrogates, nor characters beyond the basic multilingual plane."""
+NAME: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": PRINTABLE,
+    "description": "a name of 1 to 255 printable characters",
+}
 TEXT: Schema = {"type": "string"}
 COUNT: Schema = {"type": "integer", "minimum": 0}
 FLAG: Schema = {"type": "boolean", "description": "true or false"}
@@ -44,6 +53,21 @@ STATE_OF_SLICE: Schema = {
     "description": "one of free, assigning, online, releasing, sanitizing, quarantined",
 }
 CAUSE: Schema = {"type": "string", "enum": [str(cause) for cause in Cause]}
+
+
+PATH: dict[str, Schema] = {
+    "pool": {**NAME, "description": "UUID or name of the pool"},
+    "index": {**NAME, "description": "index of the slice or the buffer"},
+    "name": {**NAME, "description": "name of the host or the controller"},
+    "host": {**NAME, "description": "name of the host"},
+    "uuid": {**NAME, "description": "UUID of the allocation"},
+    "consumer": {
+        "type": "string",
+        "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+        "description": "UUID of the instance",
+    },
+}
+"""The variable parts of paths, by the name that the table of routes gives them."""
 
 
 def closed(properties: dict[str, Schema], optional: tuple[str, ...] = ()) -> Schema:

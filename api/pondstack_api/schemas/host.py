@@ -45,7 +45,8 @@ UPDATE = base.closed(
         "disabled_reason": {
             "type": "string",
             "maxLength": 255,
-            "description": "why it may not, a text of at most 255 characters; only with enabled: false",
+            "pattern": base.PRINTABLE,
+            "description": "why it may not, a text of at most 255 printable characters; only with enabled: false",
         },
         "generation": {
             "type": "integer",
@@ -54,14 +55,22 @@ UPDATE = base.closed(
         },
     },
     optional=("disabled_reason",),
-)
+) | {
+    "if": {"properties": {"enabled": {"const": True}}},
+    "then": {
+        "properties": {
+            "disabled_reason": {"maxLength": 0, "description": "it goes with enabled: false only; leave it out"}
+        }
+    },
+}
 FENCE = base.closed(
     {
         "reason": {
             "type": "string",
             "minLength": 1,
             "maxLength": 255,
-            "description": "how you know that the host is dead, a text of 1 to 255 characters",
+            "pattern": base.PRINTABLE,
+            "description": "how you know that the host is dead, a text of 1 to 255 printable characters",
         },
         "force": base.described(base.FLAG, "true: although its agent was heard of lately; by default false"),
     },

@@ -1,8 +1,10 @@
 """The virt driver's calls of pondstack-agent: find, attach, release, each bounded in time.
 
-Two kinds of failure are told apart. An agent that *answers* "unavailable" (the controller is away) is asked again, with
-the same operation id, until attach_timeout_seconds. An agent that is *silent* gets two tries of half of
-agent_monitor_seconds each: a lost answer (broker restarted) is covered, and a dead agent costs seconds, not minutes.
+Three kinds of failure are told apart. An agent that *answers* "unavailable" (the controller is away) is asked again,
+with the same operation id, until attach_timeout_seconds. One that answers that slices are *on their way back* is asked
+again until shortage_wait_seconds: it waits here, in the thread that builds the guest, and nobody else is held up. An
+agent that is *silent* gets two tries of half of agent_monitor_seconds each: a lost answer (broker restarted) is
+covered, and a dead agent costs seconds, not minutes.
 """
 
 import threading
@@ -28,6 +30,7 @@ from pondstack.domain.errors import (
     PondError,
     PoolFragmented,
     PoolShortage,
+    SlicesReturning,
     Unavailable,
 )
 from pondstack.domain.requests import AssignRequest
@@ -44,8 +47,23 @@ SILENT_TRIES = 2
 IN_USE_SECONDS = 10.0
 """How long a release waits for the guest's last process to go: libvirt's migration ends before QEMU does."""
 
+SHORTAGE_PAUSE_SECONDS = 1.0
+"""Between two questions whether slices have come back."""
+
 Answer = TypeVar("Answer")
 Bus = oslo_messaging.MessagingException
+
+_FOR_TENANTS: tuple[tuple[type[Exception], str], ...] = (
+    (PoolFragmented, "no free pool memory of the shape that this move needs"),
+    (PoolShortage, "there is too little free pool memory"),
+    (SlicesReturning, "pool memory that is on its way back did not come in time"),
+    (HostUnusable, "the host cannot use the pool"),
+    (InUse, "pool memory is still in use"),
+    (DeviceFailed, "the pool device failed"),
+    (Unavailable, "the memory service does not answer"),
+    (Bus, "the memory service does not answer"),
+)
+"""What the owner of an instance reads in its fault: no host, pool or allocation, which only the operator may know."""
 
 _NEXT_STEP: tuple[tuple[type[Exception], str], ...] = (
     (Bus, "start pondstack-agent there, and look at its log and at RabbitMQ"),
@@ -54,14 +72,26 @@ _NEXT_STEP: tuple[tuple[type[Exception], str], ...] = (
     (HostUnusable, "look at `openstack memory host show`"),
     (PermissionHeld, "run `openstack memory audit`"),
     (DeviceFailed, "look at the pool device and at `openstack memory pool show`"),
+    (
+        SlicesReturning,
+        "see in `openstack memory pool show` how long slices need to come back, and raise [pondstack] "
+        "shortage_wait_seconds or [controller] free_buffer_max_percent",
+    ),
     (Unavailable, "start pondstack-controller and look at its log"),
 )
 
 
 class PoolMemoryUnavailable(exception.ComputeResourcesUnavailable):
-    """Pool memory could not be attached here; Nova tries another host."""
+    """Pool memory could not be attached here; Nova tries another host.
+
+    Nova shows its text to the owner of the instance. `details` is the operator's: host, pool, what the agent said.
+    """
 
     msg_fmt = _("Pool memory is not available: %(reason)s")
+
+    def __init__(self, *, reason: str, details: str = "") -> None:
+        super().__init__(reason=reason)
+        self.details = details or reason
 
 
 def explain(error: Exception) -> str:
@@ -76,6 +106,15 @@ def explain(error: Exception) -> str:
     return f"{text}. Next: {step}"
 
 
+def unavailable(error: Exception, where: str) -> PoolMemoryUnavailable:
+    """Return the error for Nova, which shows its text to the owner of the instance; the whole story is logged."""
+    details = f"{where}: {explain(error)}"
+    LOG.warning("Pool memory is not available: %s", details)
+    told = next((text for kind, text in _FOR_TENANTS if isinstance(error, kind)), "it could not be attached")
+    code = f" ({error.code})" if isinstance(error, PondError) else ""
+    return PoolMemoryUnavailable(reason=f"{told}{code}", details=details)
+
+
 def make_api() -> AgentAPI:
     """Return a client of the agents as nova.conf says."""
     return AgentAPI(
@@ -83,6 +122,38 @@ def make_api() -> AgentAPI:
         timeout_seconds=float(CONF.pondstack.attach_timeout_seconds),
         monitor_seconds=max(1, CONF.pondstack.agent_monitor_seconds // SILENT_TRIES),
     )
+
+
+class RetryBudget:
+    """How long one call is repeated, by what its tries met; see the module."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._silent = 0
+        self._give_up_at = clock() + CONF.pondstack.attach_timeout_seconds
+        self._enough_at: float | None = None
+        self._backoff = tenacity.wait_random_exponential(multiplier=0.5, max=5)
+
+    def over(self, state: tenacity.RetryCallState) -> bool:
+        """Say after a failed try whether it was the last one."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        if isinstance(error, SlicesReturning):
+            return self._clock() >= self._waited_enough_at(error)
+        if isinstance(error, Bus):
+            self._silent += 1
+        return self._silent >= SILENT_TRIES or self._clock() >= self._give_up_at
+
+    def pause(self, state: tenacity.RetryCallState) -> float:
+        """Return the seconds to the next try; slices that come back are there at any moment."""
+        error = state.outcome.exception() if state.outcome is not None else None
+        return SHORTAGE_PAUSE_SECONDS if isinstance(error, SlicesReturning) else self._backoff(state)
+
+    def _waited_enough_at(self, error: SlicesReturning) -> float:
+        if self._enough_at is None:
+            seconds = CONF.pondstack.shortage_wait_seconds
+            self._enough_at = self._clock() + seconds
+            LOG.info("Waiting up to %d s for pool memory: %s", seconds, error.message)
+        return self._enough_at
 
 
 class PoolAttachments:
@@ -106,7 +177,7 @@ class PoolAttachments:
         try:
             return self._insist(lambda api: api.get_attachment(host, consumer_uuid=consumer_uuid))
         except (PondError, Bus) as error:
-            raise PoolMemoryUnavailable(reason=f"host {host}: {explain(error)}") from error
+            raise unavailable(error, f"host {host}, consumer {consumer_uuid}") from error
 
     def attach(self, host: str, consumer_uuid: str, claim: PoolClaim, **wishes: Any) -> Attachment:
         """Attach what is claimed, from the first of its pools that the host reaches; raises PoolMemoryUnavailable.
@@ -166,25 +237,15 @@ class PoolAttachments:
     ) -> PoolMemoryUnavailable:
         if not isinstance(error, Bus):  # a silent agent stays silent; Nova's own cleanup and the reconciler ask again
             self.release(host, consumer_uuid)
-        return PoolMemoryUnavailable(
-            reason=f"host {host}, pool {pool_uuid}: {claim.pool_mib} MiB not attached: {explain(error)}"
-        )
+        where = f"host {host}, pool {pool_uuid}, consumer {consumer_uuid}, {claim.pool_mib} MiB not attached"
+        return unavailable(error, where)
 
     def _insist(self, call: Callable[[AgentAPI], Answer]) -> Answer:
-        silent = 0
-        give_up_at = self._clock() + CONF.pondstack.attach_timeout_seconds
-
-        def hopeless(state: tenacity.RetryCallState) -> bool:
-            nonlocal silent
-            outcome = state.outcome
-            if outcome is not None and isinstance(outcome.exception(), Bus):
-                silent += 1
-            return silent >= SILENT_TRIES or self._clock() >= give_up_at
-
+        budget = RetryBudget(self._clock)
         retry = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_worth_another_try),
-            stop=hopeless,
-            wait=tenacity.wait_random_exponential(multiplier=0.5, max=5),
+            stop=budget.over,
+            wait=budget.pause,
             sleep=self._sleep,
             reraise=True,
         )

@@ -29,7 +29,7 @@ from pondstack.domain.errors import BadSpec, Conflict
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import flavors
 from pondstack_nova.compute import claims
-from pondstack_nova.compute.agent_client import PoolAttachments, PoolMemoryUnavailable
+from pondstack_nova.compute.agent_client import PoolAttachments, PoolMemoryUnavailable, unavailable
 from pondstack_nova.compute.claims import PoolClaim
 
 LOG = logging.getLogger(__name__)
@@ -243,7 +243,7 @@ class PoolMemoryLifecycle:
             if present is None or allocations or migration is not None:
                 raise
             # A live migration that broke off leaves the claim with the destination; the guest is still ours to restart.
-            LOG.warning("Restarting on the slices that are there: %s", error, instance=instance)
+            LOG.warning("Restarting on the slices that are there: %s", error.details, instance=instance)
             return present, False
         if present and claim and present.pool_mib == claim.pool_mib and present.pool_uuid in claim.pools:
             return present, False
@@ -278,7 +278,7 @@ class PoolMemoryLifecycle:
         try:
             return claims.claim_of(held, provider, instance.flavor.memory_mb)
         except Conflict as error:
-            raise PoolMemoryUnavailable(reason=f"host {host}: {error.message}") from error
+            raise unavailable(error, f"host {host}, consumer {instance.uuid}") from error
 
     def _pond_allocations(self, context: Any, consumer_uuid: str) -> Mapping[str, Any]:
         answer: Mapping[str, Any] = self.virtapi.reportclient.get_allocs_for_consumer(context, consumer_uuid)

@@ -9,13 +9,14 @@ from oslo_log import log
 
 from pondstack.controller.gate import Gate, gated
 from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.controller.pool.shortages import Shortages
 from pondstack.controller.pool.snapshot import make_snapshot
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.findings import Severity
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.db.read.reader import SqlReader
-from pondstack.domain.errors import PondError
+from pondstack.domain.errors import PondError, PoolShortage
 from pondstack.domain.model import Extent
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
@@ -44,7 +45,7 @@ class LeaderEndpoint:
         intake: ReportIntake,
         reconciler: Reconciler,
         splits: SplitService,
-        buffer_slices: Callable[[], int],
+        shortages: Shortages,
         down_seconds: float,
         publish: Callable[[], None],
         store_samples: Callable[[str, Sequence[Sample]], object] = lambda _host, _samples: None,
@@ -57,7 +58,7 @@ class LeaderEndpoint:
         self._intake = intake
         self._reconciler = reconciler
         self._splits = splits
-        self._buffer_slices = buffer_slices
+        self._shortages = shortages
         self._down = down_seconds
         self._publish = publish
         self._store_samples = store_samples
@@ -70,7 +71,10 @@ class LeaderEndpoint:
         """
         wanted = assign_request(**request)
         host, pool_uuid = wanted.host, wanted.pool_uuid
-        effect = self._ledger.slices.assign(operation_id, wanted)
+        try:
+            effect = self._ledger.slices.assign(operation_id, wanted)
+        except PoolShortage as error:
+            raise self._shortages.judge(operation_id, wanted, error) from None
         extents = tuple(Extent(item["start"], item["count"]) for item in effect["extents"])
         uuid = effect["allocation_uuid"]
         try:
@@ -139,7 +143,6 @@ class LeaderEndpoint:
         return make_snapshot(
             self._reader.rack(),
             epoch=self._ledger.epoch,
-            buffer_slices=self._buffer_slices(),
             down_seconds=self._down,
         ).to_wire()
 

@@ -20,14 +20,17 @@ from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.leader.split_endpoint import SplitEndpoint
+from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
-from pondstack.controller.pool.capacity import PoolClaims
+from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
+from pondstack.controller.pool.returning import PoolClaims
 from pondstack.controller.pool.sanitizer import Sanitizer
+from pondstack.controller.pool.shortages import Shortages
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.intake import ReportIntake
@@ -77,9 +80,13 @@ class Leader:
         self._agents = self._make_agents(conf.controller.agent_timeout_seconds)
 
         self._inventory = self._make_inventory()
+        placement = resources.placement
+        self._lent_inventory = None if placement is None else LendingInventory(placement, self.ledger)
+        self._remote_claims = None if placement is None else RemoteClaims(placement)
         self._remover = Remover(self.ledger, self.reader.rack, self.devices, resources.placement, self._inventory)
         self._failures = FailureNotifier(self.ledger, resources.notify_failed)
         self._sanitizer = self._make_sanitizer()
+        self._sizer = BufferSizer(self.ledger, self.reader.rack, conf.controller, self._publish)
         self._settler = self._make_settler()
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._publisher = self._make_publisher()
@@ -123,7 +130,7 @@ class Leader:
 
     def _make_inventory(self) -> InventorySync | None:
         placement = self._resources.placement
-        return None if placement is None else InventorySync(placement, self.ledger, self._resources.buffer_slices)
+        return None if placement is None else InventorySync(placement, self.ledger)
 
     def _make_publisher(self) -> WakeableWorker | None:
         inventory = self._inventory
@@ -136,11 +143,10 @@ class Leader:
         return WakeableWorker("sanitizer", sanitizer.drain)
 
     def _make_settler(self) -> WakeableWorker:
-        placement = self._resources.placement
         settler = BufferSettler(
             self.ledger,
             self._agents,
-            None if placement is None else LendingInventory(placement, self.ledger),
+            self._lent_inventory,
             stopping=lambda: self._settler.stopping,
             abandoned_seconds=lambda: float(self._conf.controller.assign_timeout_seconds),
         )
@@ -154,6 +160,8 @@ class Leader:
             agents=self._agents,
             placement=self._resources.placement,
             inventory=self._inventory,
+            lent_inventory=self._lent_inventory,
+            remote_claims=self._remote_claims,
             intake=intake,
             limits=self._limits,
             executor=self._executor,
@@ -168,7 +176,6 @@ class Leader:
             ledger=self.ledger,
             view=self.reader.rack,
             predictor=lambda: StaticShare(self._conf.sizing.static_pool_percent),
-            buffer_slices=self._resources.buffer_slices,
             down_seconds=self._conf.controller.agent_down_seconds,
             claims=self._claims,
         )
@@ -182,7 +189,7 @@ class Leader:
             intake=intake,
             reconciler=self.reconciler,
             splits=splits,
-            buffer_slices=resources.buffer_slices,
+            shortages=Shortages(self.ledger, self.reader.rack, self._claims, down_seconds),
             down_seconds=down_seconds,
             publish=self._publish,
             store_samples=resources.telemetry.write,
@@ -196,6 +203,7 @@ class Leader:
             lenders=Lenders(self.ledger, self._agents, self._settler.wake),
             agents=self._agents,
             gate=self.gate,
+            claims=self._remote_claims,
         )
 
     def _make_removal_endpoint(self) -> RemovalEndpoint:
@@ -288,6 +296,7 @@ class Leader:
         @periodics.periodic(spacing=group.reconcile_interval_seconds, run_immediately=True)
         def reconcile() -> None:
             if self._receiving():
+                self._guarded(self._sizer.run)
                 self._guarded(self.reconciler.run)
 
         @periodics.periodic(spacing=group.resync_interval_seconds)
@@ -295,6 +304,9 @@ class Leader:
             if self._inventory is not None:
                 self._inventory.forget()
                 self._publish()
+            if self._lent_inventory is not None:
+                self._lent_inventory.forget()
+                self._settler.wake()
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:

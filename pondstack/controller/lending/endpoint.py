@@ -6,6 +6,7 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.controller.gate import Gate, gated
+from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.lenders import Lenders, call_agent
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import BadRequest, BufferShortage
@@ -17,14 +18,25 @@ from pondstack.rpc.controller_api import LENDING_VERSION
 
 
 class LendingEndpoint:
-    """What the leader answers to lenders, borrowers and operators. Errors are of pondstack.domain.errors."""
+    """What the leader answers to lenders, borrowers and operators. Errors are of pondstack.domain.errors.
+
+    `claims` None: Placement is off, and guaranteed loans need no claim.
+    """
 
     target = oslo_messaging.Target(version=LENDING_VERSION)
 
     def __init__(
-        self, *, ledger: Ledger, reader: SqlReader, lenders: Lenders, agents: AgentLendingAPI, gate: Gate
+        self,
+        *,
+        ledger: Ledger,
+        reader: SqlReader,
+        lenders: Lenders,
+        agents: AgentLendingAPI,
+        gate: Gate,
+        claims: RemoteClaims | None = None,
     ) -> None:
         self.gate = gate
+        self._claims = claims
         self._ledger, self._reader, self._lenders, self._agents = ledger, reader, lenders, agents
 
     # Calls of agents
@@ -73,13 +85,18 @@ class LendingEndpoint:
     def borrow(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
         """Give buffers and keys to a borrower (GS_alloc_ext when guaranteed, else GS_alloc_swap).
 
-        `request`: the fields of BorrowRequest.
+        `request`: the fields of BorrowRequest. A guaranteed one is admitted against the consumer's claim in Placement.
         """
         wanted = BorrowRequest(**request)
         size = next((item.buffer_mib for item in self._reader.lenders() if item.incarnation), 0)
         if not size:
             raise BufferShortage("no host lends memory; have some lend it: openstack memory host delegate")
-        return self._lenders.borrow(operation_id, wanted, size)
+        return self._lenders.borrow(operation_id, wanted, size, self._claimed_mib(wanted))
+
+    def _claimed_mib(self, wanted: BorrowRequest) -> int | None:
+        if self._claims is None or not wanted.guaranteed:
+            return None
+        return self._claims.claimed_mib(wanted.host, wanted.consumer_uuid)
 
     @gated
     def acknowledge_borrowed(

@@ -57,8 +57,7 @@ class LendingInventory:
 
     def write(self) -> None:
         """Make Placement agree with the ledger; raises Unavailable."""
-        swap = [item.uuid for item in self._ledger.buffers.allocations() if not item.guaranteed]
-        record = wanted(self._ledger.buffers.find(), swap)
+        record = self._wanted()
         if record is None and self._written is None:
             return
         try:
@@ -68,6 +67,21 @@ class LendingInventory:
             # A lost or rebuilt Placement needs everything again.
             self._written, self._joined = None, set()
             raise
+
+    def forget(self) -> None:
+        """Look at Placement afresh at the next write: somebody may have changed it."""
+        self._written, self._joined = None, set()
+
+    def difference(self) -> str | None:
+        """Return how Placement differs from what it should say, None when it does not; raises Unavailable."""
+        record, present = self._wanted(), self._placement.inventory(PROVIDER, REMOTE_CLASS)
+        if present == (record or _NOTHING) or (record is None and present is None):
+            return None
+        return f"Placement has {present}, it should be {record or _NOTHING}"
+
+    def _wanted(self) -> Inventory | None:
+        swap = [item.uuid for item in self._ledger.buffers.allocations() if not item.guaranteed]
+        return wanted(self._ledger.buffers.find(), swap)
 
     def _write(self, record: Inventory) -> None:
         if record == self._written:

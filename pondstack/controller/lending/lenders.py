@@ -36,14 +36,18 @@ class Lenders:
     def __init__(self, ledger: Ledger, agents: AgentLendingAPI, settle: Callable[[], object]) -> None:
         self._ledger, self._agents, self.settle = ledger, agents, settle
 
-    def borrow(self, operation_id: str, request: BorrowRequest, buffer_mib: int) -> dict[str, Any]:
+    def borrow(
+        self, operation_id: str, request: BorrowRequest, buffer_mib: int, claimed_mib: int | None = None
+    ) -> dict[str, Any]:
         """Give buffers of `buffer_mib` to a borrower, with their keys (GS_alloc_ext, GS_alloc_swap).
+
+        `claimed_mib`: see Ledger.borrow.
 
         Returns what Ledger.borrow does and "lenders": {host: {"incarnation", "ticket", "keys"}}, without those that
         sleep: those made their keys beforehand. A repetition gets the same, but for what went back since. When a
         lender makes no keys all goes back; raises AgentUnavailable then, and what Ledger.borrow raises.
         """
-        effect = self._ledger.buffers.borrow(operation_id, request, buffer_mib)
+        effect = self._ledger.buffers.borrow(operation_id, request, buffer_mib, claimed_mib)
         uuid = effect["allocation_uuid"]
         mine = {(item.incarnation, item.index): item for item in self._ledger.buffers.find() if _held_by(item, uuid)}
         given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]

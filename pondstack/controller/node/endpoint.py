@@ -26,13 +26,11 @@ class NodeEndpoint:
         view: Callable[[], tuple[RackView, int]],
         controllers: Callable[[], list[ControllerView]],
         failover: Callable[[str | None], None],
-        buffer_slices: Callable[[], int],
         down_seconds: float,
     ) -> None:
         self._view = view
         self._controllers = controllers
         self._failover = failover
-        self._buffer_slices = buffer_slices
         self._down = down_seconds
 
     def ping(self, _context: Any) -> None:
@@ -42,7 +40,7 @@ class NodeEndpoint:
     def snapshot(self, _context: Any) -> dict[str, Any]:
         """Return the scheduler's view; a stand-by's is at most a few operations old."""
         view, epoch = self._view()
-        return make_snapshot(view, epoch=epoch, buffer_slices=self._buffer_slices(), down_seconds=self._down).to_wire()
+        return make_snapshot(view, epoch=epoch, down_seconds=self._down).to_wire()
 
     @_expected
     def controllers(self, _context: Any) -> list[dict[str, Any]]:

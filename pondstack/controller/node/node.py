@@ -90,7 +90,6 @@ class Node:
             view=self._view,
             controllers=self.resources.reader.controllers,
             failover=self.failover,
-            buffer_slices=self.resources.buffer_slices,
             down_seconds=self._conf.controller.agent_down_seconds,
         )
         target = rpc.node_target(self.resources.name)

@@ -1,21 +1,21 @@
 """What of the pools can still be claimed: free in the ledger, less what is claimed or pending and not assigned yet.
 
+Less the free buffer, too, as far as no memory is on its way back that will fill it again.
+
 Between a split and the slices lie Placement's claim and the build of the guest. A split that looked at the ledger alone
 would offer the same slices to every VM that is scheduled meanwhile, and Placement would turn the later ones away.
 """
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
+from pondstack.controller.pool.returning import PoolClaims, returning
 from pondstack.controller.pool.snapshot import unusable_hosts
 from pondstack.domain.model import PoolState
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from pondstack.prediction.serving import PoolRoom
-
-PoolClaims = Mapping[str, Mapping[str, int]]
-"""MiB by pool and consumer, as Placement holds them."""
 
 PENDING_SECONDS = 5.0
 """From a split to its claim Nova's scheduler takes less; a split that is not claimed by then was not used."""
@@ -46,25 +46,24 @@ class PendingSplits:
             return sum(mib for uuid, (mib, _moment) in self._pending.items() if uuid != consumer_uuid)
 
 
-def claimable(view: RackView, claims: PoolClaims, buffer_slices: int, down_seconds: float) -> list[PoolRoom]:
+def claimable(view: RackView, claims: PoolClaims, down_seconds: float) -> list[PoolRoom]:
     """Return the pools that are up and that a usable host reaches, with what they could give one VM."""
     unusable = unusable_hosts(view, down_seconds)
-    free, held = _mib_in(view, SliceState.FREE), _mib_in(view, SliceState.ASSIGNING, SliceState.ONLINE)
     found = []
     for uuid, detail in view.pools.items():
         if detail.pool.state is PoolState.UP and any(host not in unusable for host in detail.hosts):
-            unassigned_mib = max(0, sum(claims.get(uuid, {}).values()) - held.get(uuid, 0))
-            claimable_mib = free.get(uuid, 0) - buffer_slices * detail.pool.slice_mib - unassigned_mib
-            found.append(
-                PoolRoom(detail.pool.name, detail.pool.slices_total * detail.pool.slice_mib, max(0, claimable_mib))
-            )
+            slices = _claimable_slices(view, uuid, claims)
+            pool = detail.pool
+            found.append(PoolRoom(pool.name, pool.slices_total * pool.slice_mib, max(0, slices) * pool.slice_mib))
     return found
 
 
-def _mib_in(view: RackView, *states: SliceState) -> Mapping[str, int]:
-    total: dict[str, int] = {}
-    for aged in view.slices:
-        if aged.item.state in states:
-            uuid = aged.item.pool_uuid
-            total[uuid] = total.get(uuid, 0) + view.pools[uuid].pool.slice_mib
-    return total
+def _claimable_slices(view: RackView, pool_uuid: str, claims: PoolClaims) -> int:
+    detail = view.pools[pool_uuid]
+    back = {item.index for item in returning(view, pool_uuid, claims)}
+    mine = [aged.item for aged in view.slices if aged.item.pool_uuid == pool_uuid]
+    free = sum(item.state is SliceState.FREE for item in mine)
+    held = sum(item.state in (SliceState.ASSIGNING, SliceState.ONLINE) and item.index not in back for item in mine)
+    claimed = sum(claims.get(pool_uuid, {}).values()) // detail.pool.slice_mib
+    buffer = max(0, detail.free_buffer.slices - len(back))
+    return free - buffer - max(0, claimed - held)

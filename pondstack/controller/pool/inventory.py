@@ -1,8 +1,8 @@
 """The pools in Placement: their providers, trait, aggregates, and inventory with `reserved`.
 
-`reserved` of a pool = what is RELEASING, SANITIZING or QUARANTINED, the slices of unclaimed allocations and the free
-buffer: neither claimable nor backing a claim. The buffer covers the time between Nova dropping a claim and the
-controller noticing.
+`reserved` of a pool = what is QUARANTINED, and the larger of the free buffer and what is on its way back. Starts use
+the buffer while memory comes back, and it fills again with that memory. It also covers the time between Nova dropping a
+claim and the controller noticing.
 """
 
 import threading
@@ -13,10 +13,11 @@ from uuid import UUID, uuid5
 from oslo_log import log
 
 from pondstack.clients.placement import Inventory, Placement
+from pondstack.controller.pool.returning import returning
 from pondstack.domain.errors import PondError
 from pondstack.domain.model import PoolState
 from pondstack.domain.rack import RackView
-from pondstack.domain.states import OWNED, UNAVAILABLE
+from pondstack.domain.states import SliceState
 from pondstack.domain.units import RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.ledger.ledger import Ledger
 
@@ -36,15 +37,11 @@ def aggregate_uuid(pool_uuid: str) -> str:
     return str(uuid5(UUID(pool_uuid), "aggregate"))
 
 
-def wanted_inventory(view: RackView, pool_uuid: str, buffer_slices: int) -> Inventory:
+def wanted_inventory(view: RackView, pool_uuid: str) -> Inventory:
     """Return the inventory record of one pool, in MiB. A failed pool offers nothing."""
-    pool = view.pools[pool_uuid].pool
-    unclaimed = {uuid for uuid, aged in view.allocations.items() if aged.unclaimed_seconds is not None}
-    kept = buffer_slices
-    for aged in view.slices:
-        if aged.item.pool_uuid == pool_uuid:
-            without_claim = aged.item.state in OWNED and aged.item.allocation_uuid in unclaimed
-            kept += aged.item.state in UNAVAILABLE or without_claim
+    pool, buffer = view.pools[pool_uuid].pool, view.pools[pool_uuid].free_buffer
+    states = [aged.item.state for aged in view.slices if aged.item.pool_uuid == pool_uuid]
+    kept = states.count(SliceState.QUARANTINED) + max(buffer.slices, len(returning(view, pool_uuid)))
     if pool.state is not PoolState.UP:
         kept = pool.slices_total
     total = pool.slices_total * pool.slice_mib
@@ -71,10 +68,9 @@ class InventorySync:
     So do those of aggregates: a host that the next leader removed is not joined again.
     """
 
-    def __init__(self, placement: Placement, ledger: Ledger, buffer_slices: Callable[[], int]) -> None:
+    def __init__(self, placement: Placement, ledger: Ledger) -> None:
         self._placement = placement
         self._ledger = ledger
-        self._buffer_slices = buffer_slices
         self._lock = threading.Lock()
         self._reach: dict[str, tuple[str, ...]] = {}
         self._made: dict[str, str] = {}
@@ -125,7 +121,7 @@ class InventorySync:
         """Return, by pool, how Placement's inventory differs from what it should be; writes nothing."""
         found = {}
         for uuid in view.pools:
-            wanted = wanted_inventory(view, uuid, self._buffer_slices())
+            wanted = wanted_inventory(view, uuid)
             present = self._placement.inventory(uuid, RESOURCE_CLASS)
             if present != wanted:
                 found[uuid] = f"Placement has {present or 'no inventory'}, it should be {wanted}"
@@ -136,7 +132,7 @@ class InventorySync:
         if self._made.get(uuid) != name:
             self._placement.ensure_resource_class(RESOURCE_CLASS)
             self._placement.ensure_provider(uuid, provider_name(name))
-        wanted = wanted_inventory(view, uuid, self._buffer_slices())
+        wanted = wanted_inventory(view, uuid)
         changed = self._placement.set_inventory(
             uuid, RESOURCE_CLASS, wanted, still=self._ledger.renew, force=uuid not in self._fenced
         )

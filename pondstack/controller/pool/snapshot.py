@@ -8,7 +8,7 @@ from pondstack.domain.states import SliceState
 from pondstack.rpc.wire import PoolView, Snapshot
 
 
-def make_snapshot(view: RackView, *, epoch: int, buffer_slices: int, down_seconds: float) -> Snapshot:
+def make_snapshot(view: RackView, *, epoch: int, down_seconds: float) -> Snapshot:
     """Return what PondFilter and PondWeigher get to know."""
     free: dict[str, list[int]] = {uuid: [] for uuid in view.pools}
     for aged in view.slices:
@@ -17,7 +17,7 @@ def make_snapshot(view: RackView, *, epoch: int, buffer_slices: int, down_second
     unusable = unusable_hosts(view, down_seconds)
     return Snapshot(
         epoch=epoch,
-        pools=tuple(_pool(detail, free[uuid], buffer_slices) for uuid, detail in sorted(view.pools.items())),
+        pools=tuple(_pool(detail, free[uuid]) for uuid, detail in sorted(view.pools.items())),
         usable_hosts=tuple(sorted(set(view.hosts) - set(unusable))),
         unusable_hosts=dict(unusable),
         pool_mib_by_host=_pool_mib_by_host(view),
@@ -37,7 +37,7 @@ def unusable_hosts(view: RackView, down_seconds: float) -> Mapping[str, str]:
     return reasons
 
 
-def _pool(detail: PoolDetail, free: list[int], buffer_slices: int) -> PoolView:
+def _pool(detail: PoolDetail, free: list[int]) -> PoolView:
     return PoolView(
         uuid=detail.pool.uuid,
         name=detail.pool.name,
@@ -46,7 +46,7 @@ def _pool(detail: PoolDetail, free: list[int], buffer_slices: int) -> PoolView:
         slices_total=detail.pool.slices_total,
         free_slices=len(free),
         largest_extent=largest_extent(free),
-        buffer_slices=buffer_slices,
+        buffer_slices=detail.free_buffer.slices,
         hosts=detail.hosts,
     )
 

@@ -11,7 +11,8 @@ from typing import Any
 from oslo_log import log
 from sqlalchemy.orm import Session
 
-from pondstack.controller.pool.capacity import PendingSplits, PoolClaims, claimable
+from pondstack.controller.pool.capacity import PendingSplits, claimable
+from pondstack.controller.pool.returning import PoolClaims
 from pondstack.db.connection.engine import Database
 from pondstack.db.store import splits
 from pondstack.domain.errors import BadRequest, Unavailable
@@ -39,7 +40,6 @@ class SplitService:
         ledger: Ledger,
         view: Callable[[], RackView],
         predictor: Callable[[], SplitPredictor],
-        buffer_slices: Callable[[], int],
         down_seconds: float,
         claims: Callable[[RackView], PoolClaims],
     ) -> None:
@@ -47,7 +47,6 @@ class SplitService:
         self._ledger = ledger
         self._view = view
         self._predictor = predictor
-        self._buffer_slices = buffer_slices
         self._down = down_seconds
         self._claims = claims
         self._pending = PendingSplits()
@@ -71,7 +70,7 @@ class SplitService:
     def _fit(self, wanted: Split, features: Features, view: RackView) -> Split:
         """Return the split that the rack can give. Pending splits count against VMs that can do without."""
         claims = self._present_claims(view)
-        pools = claimable(view, claims, self._buffer_slices(), self._down)
+        pools = claimable(view, claims, self._down)
         if features.specs.policy is Policy.AUTO and wanted.source != PRESENT:
             pending_mib = self._pending.pending_mib(view, claims, features.instance_uuid)
             pools = [replace(pool, claimable_mib=max(0, pool.claimable_mib - pending_mib)) for pool in pools]

@@ -152,6 +152,62 @@ class Regrant(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class TakeDelegation(Action):
+    """A lender's report is taken for its word of what it lends: the ledger has another one, or none.
+
+    `offsets_mib`: (index, offset) of all that it lends; `sequence`: the report's number.
+    """
+
+    host: str
+    incarnation: str
+    kind: str
+    buffer_mib: int
+    offsets_mib: tuple[tuple[int, int], ...]
+    sequence: int
+
+    def __str__(self) -> str:
+        return "take the report for what it lends"
+
+
+@dataclass(frozen=True, slots=True)
+class RevokeKeys(Action):
+    """Have a lender end keys that nobody may have; `generations`: (index, the newest that ends)."""
+
+    host: str
+    incarnation: str
+    generations: tuple[tuple[int, int], ...]
+
+    def __str__(self) -> str:
+        return f"have {self.host} end the keys"
+
+
+@dataclass(frozen=True, slots=True)
+class LetGo(Action):
+    """Have a borrower let go of buffers that are not its own in the ledger; `allocation_uuid` '': promised ones."""
+
+    host: str
+    allocation_uuid: str
+    lender: str
+    incarnation: str
+    indexes: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"have {self.host} let go of them"
+
+
+@dataclass(frozen=True, slots=True)
+class AskBack(Action):
+    """Begin the release of a loan, or of `only` some (incarnation, index) of it: its borrower lets go, its keys end."""
+
+    allocation_uuid: str
+    reason: str
+    only: tuple[tuple[str, int], ...] | None = None
+
+    def __str__(self) -> str:
+        return "ask for it back"
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveHost(Action):
     """Forget a host that is gone, unless something of it is left."""
 
@@ -181,3 +237,7 @@ class RemoveProvider(Action):
 
     def __str__(self) -> str:
         return "delete the provider"
+
+
+COMMANDS = (Offline, RevokeKeys, LetGo)
+"""Actions that command an agent."""

@@ -1,12 +1,13 @@
 """Executes the reconciler's actions. Each is idempotent; what fails is found again at the next round."""
 
 from collections.abc import Callable
-from typing import assert_never, cast
+from typing import Any, assert_never, cast
 from uuid import uuid4
 
 import oslo_messaging
 from oslo_log import log
 
+from pondstack.controller.lending.lenders import call_agent
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.remover import Remover
 from pondstack.controller.reconcile import actions
@@ -14,6 +15,7 @@ from pondstack.controller.reconcile.actions import Action
 from pondstack.controller.reconcile.findings import Finding
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import AgentUnavailable, InUse, NotFound, NotLeader, PondError
+from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.model import Extent
 from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
@@ -32,6 +34,10 @@ KNOWN = (
     | actions.QuarantineSlices
     | actions.AuditSlices
     | actions.Regrant
+    | actions.TakeDelegation
+    | actions.RevokeKeys
+    | actions.LetGo
+    | actions.AskBack
     | actions.RemoveHost
     | actions.LeaveAggregate
     | actions.RemoveProvider
@@ -112,6 +118,14 @@ class Applier:
                 return ledger.slices.audit(pool_uuid, indexes, reason) > 0
             case actions.Regrant(allocation_uuid):
                 return self._regrant(allocation_uuid)
+            case actions.TakeDelegation():
+                lender = Lender(known.host, known.incarnation, LenderKind(known.kind), known.buffer_mib)
+                ledger.buffers.delegate(lender, known.sequence, dict(known.offsets_mib))
+                return True
+            case actions.RevokeKeys() | actions.LetGo():
+                return self._command(known)
+            case actions.AskBack(allocation_uuid, reason, only):
+                return ledger.loans.ask_back(allocation_uuid, reason, only) > 0
             case actions.RemoveHost(host):
                 self._remover.remove_host(host, str(uuid4()))
                 return True
@@ -136,6 +150,18 @@ class Applier:
         if gone:
             self._ledger.slices.release(str(uuid4()), action.allocation_uuid, action.host)
         return gone
+
+    def _command(self, action: actions.RevokeKeys | actions.LetGo) -> bool:
+        about: dict[str, Any] = {"epoch": self._ledger.epoch, "incarnation": action.incarnation}
+        if isinstance(action, actions.RevokeKeys):
+            ended = dict(action.generations)
+            call_agent(
+                action.host, lambda: self._agents.revoke(action.host, indexes=list(ended), generations=ended, **about)
+            )
+        else:
+            about |= {"allocation_uuid": action.allocation_uuid, "lender": action.lender}
+            call_agent(action.host, lambda: self._agents.give_back(action.host, indexes=list(action.indexes), **about))
+        return True
 
     def _regrant(self, allocation_uuid: str) -> bool:
         try:

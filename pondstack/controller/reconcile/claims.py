@@ -3,13 +3,16 @@
 from collections.abc import Iterable, Mapping
 
 from pondstack.clients.placement import Placement
+from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.reconcile.holders import Claims
 from pondstack.domain.rack import RackView
 from pondstack.domain.units import RESOURCE_CLASS
 
 
-def read_claims(placement: Placement, view: RackView, hosts: Iterable[str]) -> Claims | None:
-    """Return the claims on all pools from `hosts`; raises Unavailable.
+def read_claims(
+    placement: Placement, view: RackView, hosts: Iterable[str], remote: RemoteClaims | None = None
+) -> Claims | None:
+    """Return the claims on all pools from `hosts`, and those on lent memory if `remote` reads them; raises Unavailable.
 
     None when Placement does not have a pool's provider: it was lost or is being rebuilt, and proves nothing.
     """
@@ -19,7 +22,8 @@ def read_claims(placement: Placement, view: RackView, hosts: Iterable[str]) -> C
         if held is None:
             return None
         pools[uuid] = {consumer: amounts.get(RESOURCE_CLASS, 0) for consumer, amounts in held.items()}
-    return Claims(pools, {host: _consumers(placement, view, host) for host in hosts})
+    lent = None if remote is None or not view.lent.lenders else remote.by_consumer()
+    return Claims(pools, {host: _consumers(placement, view, host) for host in hosts}, lent)
 
 
 def _consumers(placement: Placement, view: RackView, host: str) -> Mapping[str, int]:

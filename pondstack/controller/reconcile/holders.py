@@ -14,15 +14,23 @@ from pondstack.domain.rack import AgedAllocation
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What Placement holds, in MiB. `pools`: by pool and consumer; `hosts`: local memory by host and consumer."""
+    """What Placement holds, in MiB. `pools`: by pool and consumer; `hosts`: local memory by host and consumer.
+
+    `remote`: lent memory by consumer; None: nobody looked, or Placement does not have that provider.
+    """
 
     pools: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     hosts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    remote: Mapping[str, int] | None = None
 
     def of_consumer(self, item: Allocation) -> bool:
         """Whether an allocation's consumer claims memory of its pool, and of its host."""
         here = item.consumer_uuid in self.hosts.get(item.host, {})
         return here and self.pools.get(item.pool_uuid, {}).get(item.consumer_uuid, 0) > 0
+
+    def claimed_remote_mib(self, host: str, consumer_uuid: str) -> int:
+        """Return what a consumer claims of lent memory from a host, in MiB; 0 when it claims nothing on that host."""
+        return (self.remote or {}).get(consumer_uuid, 0) if consumer_uuid in self.hosts.get(host, {}) else 0
 
     def elsewhere(self, item: Allocation) -> bool:
         """Whether an allocation's consumer claims pool memory, but not of this host: it is being moved, or was."""

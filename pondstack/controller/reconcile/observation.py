@@ -6,6 +6,7 @@ from functools import cached_property
 
 from pondstack.controller.reconcile.holders import Claims, holders
 from pondstack.devices.base import Permission
+from pondstack.domain.lent_memory import AgedBuffer
 from pondstack.domain.rack import AgedSlice, HostReport, RackView
 from pondstack.rpc.wire import Attached
 
@@ -70,6 +71,31 @@ class Observation:
     def holders(self) -> Mapping[str, str]:
         """Which consumer claims each allocation that is claimed; none while Placement is not known."""
         return {} if self.claims is None else holders(self.rack.allocations, self.claims)
+
+    @cached_property
+    def loan_claimed(self) -> Mapping[str, bool]:
+        """Whether each loan is backed by a claim; one that is not guaranteed needs none."""
+        claims = self.claims
+        if claims is None or claims.remote is None:
+            return dict.fromkeys(self.rack.lent.loans, True)
+        return {
+            uuid: not aged.item.guaranteed or claims.claimed_remote_mib(aged.item.host, aged.item.consumer_uuid) > 0
+            for uuid, aged in self.rack.lent.loans.items()
+        }
+
+    @cached_property
+    def buffer_at(self) -> Mapping[tuple[str, str, int], AgedBuffer]:
+        """Buffers by lender, incarnation and index."""
+        return {(aged.item.lender, aged.item.incarnation, aged.item.index): aged for aged in self.rack.lent.buffers}
+
+    @cached_property
+    def buffers_of(self) -> Mapping[str, tuple[AgedBuffer, ...]]:
+        """Buffers by the loan that they point at."""
+        found: dict[str, list[AgedBuffer]] = {}
+        for aged in self.rack.lent.buffers:
+            if aged.item.allocation_uuid is not None:
+                found.setdefault(aged.item.allocation_uuid, []).append(aged)
+        return {uuid: tuple(items) for uuid, items in found.items()}
 
     def host_up(self, name: str) -> bool:
         """Whether a host's agent was heard of within the limit."""

@@ -11,10 +11,12 @@ import oslo_messaging
 from oslo_log import log
 
 from pondstack.clients.placement import Placement
+from pondstack.controller.lending.claims import RemoteClaims
+from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
-from pondstack.controller.reconcile.actions import Offline
+from pondstack.controller.reconcile.actions import COMMANDS
 from pondstack.controller.reconcile.applier import Applier
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.findings import Finding, Severity
@@ -26,8 +28,11 @@ from pondstack.controller.reconcile.rules.failures import fence_rules
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.db.read.reader import SqlReader
 from pondstack.devices.base import Permission
-from pondstack.domain.errors import NotLeader, PondError, Unavailable
-from pondstack.domain.rack import RackView
+from pondstack.domain.errors import Conflict, NotLeader, PondError, Unavailable
+from pondstack.domain.lending import RemoteAllocation
+from pondstack.domain.lent_memory import AgedLoan
+from pondstack.domain.model import Allocation
+from pondstack.domain.rack import AgedAllocation, RackView
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.wire import Report
@@ -52,6 +57,8 @@ class Reconciler:
         executor: Executor,
         settled: Callable[[], None],
         remover: Remover,
+        lent_inventory: LendingInventory | None = None,
+        remote_claims: RemoteClaims | None = None,
         notify: Callable[[], object] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -61,6 +68,8 @@ class Reconciler:
         self._agents = agents
         self._placement = placement
         self._inventory = inventory
+        self._lent_inventory = lent_inventory
+        self._remote_claims = remote_claims
         self._intake = intake
         self._limits = limits
         self._executor = executor
@@ -68,6 +77,7 @@ class Reconciler:
         self._clock = clock
         self._applier = Applier(ledger, reader, devices, agents, remover, notify)
         self._lock = threading.Lock()
+        self._auditing = threading.Lock()
         self._placement_trouble = ""
 
     def reconcile_at_promotion(self, report_of: Callable[[str], Report], seconds: float) -> list[Finding]:
@@ -85,7 +95,7 @@ class Reconciler:
 
             def find() -> list[Finding]:
                 found = decide(self._observe(ask_placement=False))
-                return [finding for finding in found if not isinstance(finding.action, Offline)]
+                return [finding for finding in found if not isinstance(finding.action, COMMANDS)]
 
             findings = self._confirmed(
                 find, lambda hosts: self._collect_reports(hosts, report_of, max(0.0, ends - self._clock()))
@@ -98,20 +108,31 @@ class Reconciler:
         with self._lock:
             self._ledger.renew()
             self._devices.check({uuid: detail.pool.state for uuid, detail in self._reader.rack().pools.items()})
-            self._note_claims(self._reader.rack())
+            self._note_claims(self._reader.rack(lent=True))
             findings = self._confirmed(lambda: decide(self._observe()), self._refresh_reports)
             self._apply(findings)
             self._settled()
             return findings
 
     def audit(self, repair: bool) -> list[dict[str, str]]:
-        """Compare with fresh reports of all live hosts; with `repair` apply everything, the operator's actions too."""
+        """Compare with fresh reports of all live hosts; with `repair` apply everything, the operator's actions too.
+
+        Raises Conflict while another audit is under way: each keeps a thread of its caller's, for minutes at worst.
+        """
+        if not self._auditing.acquire(blocking=False):
+            raise Conflict("an audit is under way; repeat the request when it has ended")
+        try:
+            return self._audit(repair)
+        finally:
+            self._auditing.release()
+
+    def _audit(self, repair: bool) -> list[dict[str, str]]:
         with self._lock:
             view = self._reader.rack()
             self._devices.check({uuid: detail.pool.state for uuid, detail in view.pools.items()})
             observation = Observation(view, limits=self._limits())
             answered = self._refresh_reports([name for name in view.hosts if observation.host_up(name)])
-            self._note_claims(self._reader.rack())
+            self._note_claims(self._reader.rack(lent=True))
             findings = [_if_answered(finding, answered) for finding in decide(self._observe())]
             findings += self._placement_findings()
             outcomes = self._apply(findings, operator=True) if repair else {}
@@ -130,8 +151,8 @@ class Reconciler:
 
     def hint(self, consumer_uuid: str) -> None:
         """Note at once whether a consumer is still claimed: a notification says that it changed. Raises NotLeader."""
-        view = self._reader.rack()
-        if any(aged.item.consumer_uuid == consumer_uuid for aged in view.allocations.values()):
+        view = self._reader.rack(lent=True)
+        if any(item.consumer_uuid == consumer_uuid for item in _held(view)):
             self._note_claims(view, consumer_uuid)
             self._settled()
 
@@ -151,22 +172,20 @@ class Reconciler:
 
     def _observe(self, ask_placement: bool = True) -> Observation:
         """Read all sources. The ledger is read last, so that the others are older than its ages say."""
-        before = self._reader.rack()
+        before = self._reader.rack(lent=True)
         claims = self._claims(before) if ask_placement else None
         started = self._clock()
         permissions = self._permissions(before)
-        view = self._reader.rack()
+        view = self._reader.rack(lent=True)
         spread, failing = self._clock() - started, self._devices.failing()
         return Observation(view, claims, permissions, self._limits(), spread_seconds=spread, failing=failing)
 
     def _claims(self, view: RackView, consumer_uuid: str | None = None) -> Claims | None:
         if self._placement is None:
             return None
-        hosts = {
-            aged.item.host for aged in view.allocations.values() if consumer_uuid in (None, aged.item.consumer_uuid)
-        }
+        hosts = {item.host for item in _held(view) if consumer_uuid in (None, item.consumer_uuid)}
         try:
-            claims = read_claims(self._placement, view, sorted(hosts))
+            claims = read_claims(self._placement, view, sorted(hosts), self._remote_claims)
         except Unavailable as error:
             if not self._placement_trouble:
                 LOG.warning("Nothing is taken for unclaimed until Placement answers: %s", error)
@@ -182,15 +201,8 @@ class Reconciler:
         observation = Observation(view, self._claims(view, consumer_uuid), limits=self._limits())
         if observation.claims is None:
             return
-        claimed, unclaimed = [], []
-        for uuid, aged in view.allocations.items():
-            if consumer_uuid not in (None, aged.item.consumer_uuid):
-                continue
-            if observation.claimed[uuid] and aged.unclaimed_seconds is not None:
-                claimed.append(uuid)
-            elif not observation.claimed[uuid] and aged.unclaimed_seconds is None:
-                unclaimed.append(uuid)
-        self._ledger.slices.mark_claims(claimed, unclaimed)
+        self._ledger.slices.mark_claims(*_changed(view.allocations, observation.claimed, consumer_uuid))
+        self._ledger.loans.mark_claims(*_changed(view.lent.loans, observation.loan_claimed, consumer_uuid))
 
     def _permissions(self, view: RackView) -> Mapping[str, Mapping[int, Permission]]:
         tables = {}
@@ -246,7 +258,29 @@ class Reconciler:
         elif self._inventory is not None:
             for uuid, detail in self._inventory.differences(self._reader.rack()).items():
                 yield Finding("inventory_differs", Severity.WARNING, f"pool {uuid}", detail)
+            if self._lent_inventory is not None and (detail := self._lent_inventory.difference() or ""):
+                self._lent_inventory.forget()
+                yield Finding("inventory_differs", Severity.WARNING, "lent memory", detail)
             yield from find_leftovers(self._placement, Observation(self._reader.rack(), limits=self._limits()))
+
+
+def _held(view: RackView) -> list[Allocation | RemoteAllocation]:
+    """Return all allocations that Placement may have a claim of."""
+    loans = [aged.item for aged in view.lent.loans.values() if aged.item.guaranteed]
+    return [*(aged.item for aged in view.allocations.values()), *loans]
+
+
+def _changed(
+    known: Mapping[str, AgedAllocation] | Mapping[str, AgedLoan],
+    claimed: Mapping[str, bool],
+    consumer_uuid: str | None,
+) -> tuple[list[str], list[str]]:
+    """Return which allocations of a consumer, or of all, are claimed again, and which are no more."""
+    mine = {uuid: aged for uuid, aged in known.items() if consumer_uuid in (None, aged.item.consumer_uuid)}
+    return (
+        [uuid for uuid, aged in mine.items() if claimed[uuid] and aged.unclaimed_seconds is not None],
+        [uuid for uuid, aged in mine.items() if not claimed[uuid] and aged.unclaimed_seconds is None],
+    )
 
 
 def _if_answered(finding: Finding, answered: set[str]) -> Finding:

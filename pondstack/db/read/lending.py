@@ -5,11 +5,37 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
 from sqlalchemy.orm import Session
 
+from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import BufferRow, HostRow, LenderRow, RemoteAllocationRow
+from pondstack.db.store.buffers import allocation_of, lender_of, to_domain
 from pondstack.domain.causes import stored
 from pondstack.domain.errors import BadRequest, NotFound
+from pondstack.domain.lending import LenderKind
+from pondstack.domain.lent_memory import AgedBuffer, AgedLoan, LentMemory
 from pondstack.domain.states import SliceState
 from pondstack.ledger.records import BufferRecord, LenderRecord
+
+
+def read_lent(session: Session) -> LentMemory:
+    """Return all lenders, buffers and loans."""
+    now = session.execute(select(now_seconds())).scalar_one()
+    rows = {row.host: row for row in session.execute(select(LenderRow).order_by(LenderRow.host)).scalars()}
+    order = (BufferRow.lender, BufferRow.incarnation, BufferRow.index)
+    buffers = tuple(
+        AgedBuffer(to_domain(row, LenderKind(rows[row.lender].kind), rows[row.lender].buffer_mib), now - row.changed_at)
+        for row in session.execute(select(BufferRow).order_by(*order)).scalars()
+    )
+    loans = session.execute(select(RemoteAllocationRow).order_by(RemoteAllocationRow.uuid)).scalars()
+    return LentMemory(
+        {host: lender_of(row) for host, row in rows.items()},
+        buffers,
+        {row.uuid: _aged(row, now) for row in loans},
+    )
+
+
+def _aged(row: RemoteAllocationRow, now: float) -> AgedLoan:
+    unclaimed = None if row.unclaimed_since is None else now - row.unclaimed_since
+    return AgedLoan(allocation_of(row), now - row.created_at, unclaimed)
 
 
 def lenders(session: Session, host: str | None, limit: int | None, marker: str | None) -> list[LenderRecord]:

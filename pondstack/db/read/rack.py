@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, PoolRow, SliceRow
 from pondstack.db.store.slices import to_domain
+from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState
 from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
 from pondstack.domain.units import DEFAULT_SLICE_MIB
@@ -46,6 +47,7 @@ def _pool(row: PoolRow, reach: list[tuple[str, str]]) -> PoolDetail:
         row.address,
         tuple(sorted(host for host, uuid in reach if uuid == row.uuid)),
         row.generation,
+        FreeBuffer.from_record(row.free_buffer),
     )
 
 
@@ -78,4 +80,6 @@ def _host(row: HostRow, reach: list[tuple[str, str]], now: float) -> HostReport:
         None if row.fenced_at is None else row.fenced_reason,
         row.stuck or {},
         row.sequence,
+        row.lending,
+        row.borrowed,
     )

@@ -1,5 +1,6 @@
 """Read side of the ledger in SQL: pondstack.ledger.reader.Reader for the API and for audits."""
 
+from dataclasses import replace
 from typing import Any
 
 from oslo_config import cfg
@@ -17,6 +18,7 @@ from pondstack.db.store import controllers, splits, telemetry
 from pondstack.db.store.leadership import ROW
 from pondstack.domain.causes import stored
 from pondstack.domain.errors import NotFound
+from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from pondstack.ledger.records import (
@@ -53,9 +55,11 @@ class SqlReader:
         ha_options.register_opts(conf)
         return cls(Database.from_conf(conf), conf.controller.agent_down_seconds, conf.ha.node_down_seconds)
 
-    def rack(self) -> RackView:
-        """Return the whole ledger at one moment."""
-        return self._database.read(read_rack)
+    def rack(self, *, lent: bool = False) -> RackView:
+        """Return the whole ledger at one moment; with `lent` what hosts lend, too."""
+        if not lent:
+            return self._database.read(read_rack)
+        return self._database.read(lambda session: replace(read_rack(session), lent=lending.read_lent(session)))
 
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer."""
@@ -161,7 +165,7 @@ class SqlReader:
         """List allocations by uuid; raises NotFound for an unknown marker."""
 
         def work(session: Session) -> list[AllocationRecord]:
-            _need(session, AllocationRow, marker, "allocation")
+            _need_allocation(session, marker, project_id)
             query = select(AllocationRow, PoolRow).join(PoolRow, PoolRow.uuid == AllocationRow.pool_uuid)
             wanted = {
                 AllocationRow.project_id: project_id,
@@ -231,6 +235,13 @@ def _need(session: Session, model: Any, key: Any, noun: str) -> None:
         raise NotFound(f"there is no {noun} {key}; start again without a marker")
 
 
+def _need_allocation(session: Session, marker: str | None, project_id: str | None) -> None:
+    """As _need. To one project, another's allocation is as unknown as one that does not exist."""
+    row = None if marker is None else session.get(AllocationRow, marker)
+    if marker is not None and (row is None or project_id not in (None, row.project_id)):
+        raise NotFound(f"there is no allocation {marker}; start again without a marker")
+
+
 def _page(query: Select[Any], key: Any, marker: Any, limit: int | None) -> Select[Any]:
     query = query.order_by(key)
     if marker is not None:
@@ -268,6 +279,7 @@ def _pool_records(session: Session, rows: list[PoolRow]) -> list[PoolRecord]:
             created_at=row.created_at,
             hosts=tuple(hosts[row.uuid]),
             slices=counts[row.uuid],
+            free_buffer=FreeBuffer.from_record(row.free_buffer),
         )
         for row in rows
     ]

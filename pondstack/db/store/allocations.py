@@ -62,6 +62,13 @@ def facts(session: Session, uuid: str) -> dict[str, Any] | None:
     return None if row is None else dict(row)
 
 
+def unclaimed_seconds(session: Session, uuid: str) -> float | None:
+    """Return since when an allocation has been unclaimed, None: it is claimed, or unknown."""
+    query = select(now_seconds() - AllocationRow.unclaimed_since).where(AllocationRow.uuid == uuid)
+    found: float | None = session.execute(query).scalar_one_or_none()
+    return found
+
+
 def mark_claims(session: Session, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
     """Note which allocations Placement backs with a claim; an unclaimed one keeps the moment of its first note."""
     changes = (

@@ -147,6 +147,18 @@ def unguaranteed(session: Session) -> set[str]:
     return set(session.execute(query).scalars())
 
 
+def mark_claims(session: Session, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
+    """Note which allocations Placement backs with a claim; an unclaimed one keeps the moment of its first note."""
+    rows = table(RemoteAllocationRow)
+    changes = (
+        (rows.c.unclaimed_since.is_not(None), claimed, None),
+        (rows.c.unclaimed_since.is_(None), unclaimed, now_seconds()),
+    )
+    for condition, uuids, value in changes:
+        if uuids:
+            session.execute(update(rows).where(rows.c.uuid.in_(uuids), condition).values(unclaimed_since=value))
+
+
 def drop_empty(session: Session, uuids: Iterable[str]) -> None:
     """Delete those of the allocations that no buffer points at any more."""
     rows = table(RemoteAllocationRow)

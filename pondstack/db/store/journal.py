@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session, aliased
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import OperationRow, table
 from pondstack.ledger.moves import REMOVE_POOL
+from pondstack.ledger.store import Entry, Recent
 
 
 def recall(session: Session, operation_id: str, kind: str) -> tuple[str, dict[str, Any]] | None:
@@ -63,6 +64,16 @@ def after(session: Session, sequence: int, limit: int) -> list[OperationRow]:
     """Return the operations that follow a sequence, at most `limit` of them, in order."""
     query = select(OperationRow).where(OperationRow.sequence > sequence).order_by(OperationRow.sequence).limit(limit)
     return list(session.execute(query).scalars())
+
+
+def recent(session: Session, sequence: int | None, seconds: float) -> Recent:
+    """Return the operations that follow a sequence, None: those of the last `seconds`, in order."""
+    now = session.execute(select(now_seconds())).scalar_one()
+    follows = OperationRow.created_at >= now - seconds if sequence is None else OperationRow.sequence > sequence
+    rows = list(session.execute(select(OperationRow).where(follows).order_by(OperationRow.sequence)).scalars())
+    entries = [Entry(row.operation_id, row.kind, dict(row.effect), row.created_at) for row in rows]
+    last = rows[-1].sequence if rows else newest(session) if sequence is None else sequence
+    return Recent(entries, last, now)
 
 
 def newest(session: Session) -> int:

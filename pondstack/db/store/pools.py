@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import HostPoolRow, HostRow, PoolRow, SliceRow, table
 from pondstack.db.store import hosts
+from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.model import PoolState
 from pondstack.ledger.store import PoolEntry, Reach
 
@@ -37,6 +38,12 @@ def add(session: Session, uuid: str, serial: str, slice_mib: int, values: Mappin
             **values,
         )
     )
+
+
+def free_buffer(session: Session, uuid: str) -> FreeBuffer | None:
+    """Return the free buffer of a pool, None when there is no such pool."""
+    found = session.execute(select(PoolRow.free_buffer).where(PoolRow.uuid == uuid)).one_or_none()
+    return None if found is None else FreeBuffer.from_record(found.free_buffer)
 
 
 def change(session: Session, uuid: str, values: Mapping[str, Any]) -> None:

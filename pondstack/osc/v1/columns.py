@@ -51,6 +51,21 @@ class YesNo(FormattableColumn[bool | None]):
         return "-" if self._value is None else "yes" if self._value else "no"
 
 
+class FreeBuffer(FormattableColumn[dict[str, Any] | None]):
+    """A free buffer as `2 slices (4 needed by 31 starts in the 12.5 s in which slices come back), 3 misses`."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        if not self._value:
+            return "-"
+        value = self._value
+        why = "no slice came back lately"
+        if value["give_back_seconds"] is not None:
+            within = f"in the {value['give_back_seconds']} s in which slices come back"
+            why = f"{value['needed_slices']} needed by {value['starts']} starts {within}"
+        return f"{value['slices']} slices ({why}), {value['misses']} misses"
+
+
 class Names(FormattableColumn[Iterable[str]]):
     """A list of names: `host-1, host-2`."""
 

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from pondstack.osc.v1 import base, removal
-from pondstack.osc.v1.columns import Counts, Names
+from pondstack.osc.v1.columns import Counts, FreeBuffer, Names
 
 _LIST: base.Fields = {
     "UUID": ("uuid", None),
@@ -17,6 +17,7 @@ _LIST: base.Fields = {
 }
 _SHOW: base.Fields = {
     **_LIST,
+    "Free Buffer": ("free_buffer", FreeBuffer),
     "Serial": ("serial", None),
     "Driver": ("driver", None),
     "Generation": ("generation", None),

@@ -128,6 +128,8 @@ def test_allocations_by_consumer(placement, placement_http, pool):
     assert answer.status_code == 204
     assert placement.allocations_of(pool) == {consumer: {RESOURCE_CLASS: 2048}}
     assert placement.allocations_of(str(uuid4())) is None
+    assert placement.held_by(consumer) == {pool: {RESOURCE_CLASS: 2048}}
+    assert placement.held_by(str(uuid4())) == {}
 
 
 def test_a_refusal_and_silence_are_unavailable(placement, pool):

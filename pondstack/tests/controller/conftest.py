@@ -3,10 +3,11 @@
 Nothing runs by itself: a test calls the sanitiser, the reconciler and the writer of Placement when it wants them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 from uuid import uuid4
 
 import futurist
@@ -17,10 +18,13 @@ from pondstack.clients.placement import Placement
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.split_endpoint import SplitEndpoint
+from pondstack.controller.lending.claims import RemoteClaims
+from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.sanitizer import Sanitizer
+from pondstack.controller.pool.shortages import Shortages
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Limits
@@ -54,6 +58,10 @@ class FakeAgent:
         self.attached: dict[str, Attached] = {}
         self.released: list[str] = []
         self.stuck: dict[str, str] = {}
+        self.lending: dict[str, Any] | None = None
+        self.borrowed: dict[str, Any] | None = None
+        self.commands: list[tuple[str, dict[str, Any]]] = []
+        """What it was told of lent memory."""
         self.offlines: list[str] = []
         self.epoch = 0
         self.online_at: dict[str, int] = {}
@@ -66,7 +74,9 @@ class FakeAgent:
     def report(self) -> Report:
         self.sequence += 1
         held = tuple(self.attached.values())
-        return Report(self.host, self.sequence, 1, "0.1.0", self.pools, held, tuple(self.released), dict(self.stuck))
+        released, stuck = tuple(self.released), dict(self.stuck)
+        lent = {"lending": self.lending, "borrowed": self.borrowed}
+        return Report(self.host, self.sequence, 1, "0.1.0", self.pools, held, released, stuck, **lent)
 
     def hold(self, grant: Grant, in_use: bool = True) -> None:
         self.attached[grant.allocation_uuid] = Attached(
@@ -97,7 +107,9 @@ class FakeAgent:
 
 
 class FakeAgents(dict[str, FakeAgent]):
-    """The agents by host, as the controller calls them."""
+    """The agents by host, as the controller calls them. `refuse`: those that obey no command about lent memory."""
+
+    refuse: Collection[str] = ()
 
     def _get(self, host: str) -> FakeAgent:
         if not self[host].up:
@@ -111,6 +123,20 @@ class FakeAgents(dict[str, FakeAgent]):
         agent = self._get(host)
         agent.check(epoch)
         return agent.offline(allocation_uuid, report_sequence)
+
+    def revoke(self, host: str, *, epoch: int, **about: Any) -> list[int]:
+        return self._lent(host, "revoke", epoch, about)
+
+    def give_back(self, host: str, *, epoch: int, **about: Any) -> list[int]:
+        return self._lent(host, "give_back", epoch, about)
+
+    def _lent(self, host: str, verb: str, epoch: int, about: dict[str, Any]) -> list[int]:
+        if host in self.refuse:
+            raise oslo_messaging.MessagingTimeout("no answer")
+        agent = self._get(host)
+        agent.check(epoch)
+        agent.commands.append((verb, about))
+        return list(about["indexes"])
 
     def report(self, host: str, *, epoch: int) -> Report:
         agent = self._get(host)
@@ -218,7 +244,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         claims={},
     )
     rack.sanitizer = Sanitizer(ledger, reader, devices, lambda: rack.published.append("sanitizer"))
-    rack.sync = InventorySync(placement, ledger, lambda: 1) if placement else None
+    rack.sync = InventorySync(placement, ledger) if placement else None
     rack.told = []
     rack.notifier = FailureNotifier(ledger, rack.told.append)
     rack.splits = SplitService(
@@ -226,7 +252,6 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         ledger=ledger,
         view=reader.rack,
         predictor=StaticShare,
-        buffer_slices=lambda: 1,
         down_seconds=down_seconds,
         claims=lambda _view: rack.claims,
     )
@@ -245,6 +270,8 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         executor=futurist.SynchronousExecutor(),
         settled=lambda: None,
         remover=rack.remover,
+        lent_inventory=LendingInventory(placement, ledger) if placement else None,
+        remote_claims=RemoteClaims(placement) if placement else None,
         notify=rack.notifier.wake,
     )
     rack.endpoint = LeaderEndpoint(
@@ -254,7 +281,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         intake=rack.intake,
         reconciler=rack.reconciler,
         splits=rack.splits,
-        buffer_slices=lambda: 1,
+        shortages=Shortages(ledger, reader.rack, lambda _view: rack.claims, down_seconds),
         down_seconds=down_seconds,
         publish=publish,
         store_samples=Telemetry(database, lambda: Retention(7200, 300, 7200)).write,

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pondstack.domain.errors import GenerationConflict, NotLeader, Unavailable
+from pondstack.osc.v1.columns import FreeBuffer
 from tests.fixtures import sample_rack
 
 COLUMNS = {
@@ -52,6 +53,19 @@ def test_pool(json_of, openstack):
     assert json_of("memory pool show pool0")["slices"]["free"] == 3
     assert json_of(f"memory pool show {sample_rack.POOL}")["name"] == "pool0"
     assert "free 3, assigning 1, online 3, quarantined 1" in openstack("memory pool list")[1]
+
+
+def test_a_pool_says_how_much_it_keeps_back_and_why(json_of, openstack):
+    assert json_of("memory pool show pool0")["free_buffer"]["give_back_seconds"] == 12.5
+    text = openstack("memory pool show pool0")[1]
+    assert "1 slices (1 needed by 3 starts in the 12.5 s in which slices come back), 0 misses" in text
+    assert json_of("--os-memory-api-version 1.7 memory pool show pool0")["free_buffer"] is None
+
+
+def test_a_buffer_is_told_to_people():
+    value = {"slices": 2, "needed_slices": 0, "give_back_seconds": None, "starts": 4, "misses": 1}
+    assert FreeBuffer(value).human_readable() == "2 slices (no slice came back lately), 1 misses"
+    assert FreeBuffer(None).human_readable() == "-"
 
 
 def test_a_quarantine_has_a_cause_and_an_older_api_none(json_of):

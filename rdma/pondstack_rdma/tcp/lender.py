@@ -48,7 +48,7 @@ class TcpLender(SoftwareLender[PrivateMemory]):
 
     def _greet(self, link: socket.socket) -> str:
         ends = time.monotonic() + _ANSWER_SECONDS
-        header, _ = messages.receive(link, ends, 0)
+        header, _ = messages.receive(link, ends, 0, messages.MAX_TICKET_BYTES)
         try:
             ticket = Ticket.from_dict(header)
             self._check_borrower(ticket.borrower, ticket.secret)

@@ -8,6 +8,8 @@ from typing import Any
 
 MAX_HEADER_BYTES = 2**20
 MAX_BODY_BYTES = 64 * 2**20
+MAX_TICKET_BYTES = 4096
+"""Of the header of the first message: nobody may make a lender keep more before the ticket was checked."""
 _LENGTHS = struct.Struct("!II")
 
 
@@ -19,11 +21,14 @@ def send(link: socket.socket, header: dict[str, Any], body: bytes, ends: float |
 
 
 def receive(
-    link: socket.socket, ends: float | None = None, max_body_bytes: int = MAX_BODY_BYTES
+    link: socket.socket,
+    ends: float | None = None,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    max_header_bytes: int = MAX_HEADER_BYTES,
 ) -> tuple[dict[str, Any], bytes]:
     """Receive one message by the monotonic time `ends`; raises OSError, ValueError when it is none."""
     header_bytes, body_bytes = _LENGTHS.unpack(_exactly(link, _LENGTHS.size, ends))
-    if header_bytes > MAX_HEADER_BYTES or body_bytes > max_body_bytes:
+    if header_bytes > max_header_bytes or body_bytes > max_body_bytes:
         raise ValueError(f"a message of {header_bytes} and {body_bytes} bytes is too large")
     try:
         header = json.loads(_exactly(link, header_bytes, ends))

@@ -31,7 +31,9 @@ from pondstack_rdma.verbs.qp import QueuePair
 
 DRIVER = "verbs"
 _ANSWER_SECONDS = 10.0
-"""How long a borrower that does not read its answer occupies a thread."""
+"""How long a borrower that does not show its ticket, or does not read its answer, occupies a thread."""
+_KEY_BYTES = 4096
+"""Of the header of a request on the key channel: it names one key."""
 _LENT = Access.LOCAL_WRITE | Access.REMOTE_READ | Access.REMOTE_WRITE
 
 
@@ -128,10 +130,11 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
         link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         qpn: int | None = None
         try:
-            header, _ = messages.receive(link, max_body_bytes=0)
+            ends = time.monotonic() + _ANSWER_SECONDS
+            header, _ = messages.receive(link, ends, 0, messages.MAX_TICKET_BYTES)
             borrower, qpn = self._authenticate(link, header)
             while qpn is not None:
-                header, _ = messages.receive(link, max_body_bytes=0)
+                header, _ = messages.receive(link, None, 0, _KEY_BYTES)
                 self._answer(link, self._locate(borrower, header))
         except (OSError, ValueError):
             return  # the borrower is gone, or is not ours; its own side reports why

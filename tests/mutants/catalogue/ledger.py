@@ -173,4 +173,47 @@ MUTANTS = (
         ),
         "the same, a week later",
     ),
+    Mutant(
+        "resize_forgets_misses",
+        "pondstack/ledger/free_buffers.py",
+        "self._put(tx, pool_uuid, replace(size, misses=before.misses))",
+        "self._put(tx, pool_uuid, size)",
+        ("pondstack/tests/ledger/test_free_buffers.py::test_a_start_that_asks_again_is_one_miss[sqlite]",),
+        "misses of the buffer are lost as soon as it is sized",
+    ),
+    Mutant(
+        "miss_counts_twice_as_demand",
+        "pondstack/ledger/churn.py",
+        "self._taken.setdefault(entry.operation_id, (",
+        "self._taken.setdefault(entry.operation_id + entry.kind, (",
+        (
+            "pondstack/tests/ledger/test_free_buffers.py"
+            "::test_a_start_that_missed_and_got_its_slices_later_asked_once[sqlite]",
+        ),
+        "starts that waited count twice, and the buffer grows without a reason",
+    ),
+    Mutant(
+        "offline_time_not_measured",
+        "pondstack/ledger/churn.py",
+        "began = entry.at - (entry.effect.get(UNCLAIMED_SECONDS) or 0.0)",
+        "began = entry.at",
+        ("pondstack/tests/ledger/test_free_buffers.py",),
+        "the time that hosts need to take memory offline does not count, and the buffer stays too small",
+    ),
+    Mutant(
+        "claim_used_twice",
+        "pondstack/domain/lending.py",
+        "    if held_mib + request.remote_mib > claimed_mib:",
+        "    if request.remote_mib > claimed_mib:",
+        ("pondstack/tests/ledger/test_loans.py::test_what_is_guaranteed_is_never_more_than_the_claim",),
+        "one claim admits any number of loans",
+    ),
+    Mutant(
+        "whole_loan_asked_back_for_a_part",
+        "pondstack/ledger/loans.py",
+        "if only is None or (item.incarnation, item.index) in set(only)]",
+        "]",
+        ("pondstack/tests/ledger/test_loans.py::test_a_loan_is_asked_back_whole_or_in_part",),
+        "a guest loses all of its remote memory for one buffer",
+    ),
 )

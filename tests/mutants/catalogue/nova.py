@@ -71,6 +71,22 @@ MUTANTS = (
         "a guest that moves cold keeps a split that is not its own",
     ),
     Mutant(
+        "shortage_without_its_budget",
+        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        "            return self._clock() >= self._waited_enough_at(error)\n",
+        "            return self._clock() >= self._give_up_at\n",
+        ("nova_plugins/tests/compute/test_agent_client.py",),
+        "a start waits for slices for another time than the operator has set",
+    ),
+    Mutant(
+        "owner_reads_the_operators_text",
+        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        'reason=f"{told}{code}", details=details)',
+        "reason=details, details=details)",
+        ("nova_plugins/tests/compute/test_agent_client.py::test_a_verdict_is_final_and_says_what_to_do",),
+        "the fault of an instance tells its owner hosts, pools and allocations of others",
+    ),
+    Mutant(
         "resize_taken_for_a_move",
         "nova_plugins/pondstack_nova/migrations.py",
         "    return _key(old) != _key(new)",

@@ -101,4 +101,20 @@ MUTANTS = (
         ("rdma/tests/test_keyring.py::test_what_is_refused_says_why",),
         "a borrower reads and writes with another one's key",
     ),
+    Mutant(
+        "no_deadline_before_the_ticket",
+        "rdma/pondstack_rdma/verbs/lender.py",
+        "messages.receive(link, ends, 0, messages.MAX_TICKET_BYTES)",
+        "messages.receive(link, ends + 3600.0, 0, messages.MAX_TICKET_BYTES)",
+        ("rdma/tests/test_verbs_lender.py::test_who_is_silent_is_hung_up_on",),
+        "silent connections keep the borrowers of a lender out",
+    ),
+    Mutant(
+        "one_address_takes_all",
+        "rdma/pondstack_rdma/acceptor.py",
+        "full or crowded:",
+        "full:",
+        ("rdma/tests/test_acceptor.py::test_one_address_does_not_keep_others_out",),
+        "one machine keeps the borrowers of a lender out",
+    ),
 )

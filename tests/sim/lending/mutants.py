@@ -8,6 +8,11 @@ from unittest import mock
 import oslo_messaging
 
 from pondstack.controller.lending.lenders import BufferSettler
+from pondstack.controller.reconcile.holders import Claims
+from pondstack.controller.reconcile.observation import Observation
+from pondstack.controller.reconcile.reconciler import Reconciler
+from pondstack.controller.reconcile.rules import loans
+from pondstack.ledger import buffers as ledger_buffers
 from pondstack.ledger import transactions
 from pondstack.ledger.buffers import Buffers
 from pondstack_agent.lending.buffer_table import BufferTable
@@ -121,4 +126,61 @@ def failed_attempt_gives_all_back() -> Iterator[None]:
         return 0
 
     with mock.patch.object(Buffers, "release_unacknowledged", give_back):
+        yield
+
+
+@mutant()
+def admitted_without_a_claim() -> Iterator[None]:
+    """A guaranteed loan is given to whoever asks, whatever it claims in Placement."""
+    with mock.patch.object(ledger_buffers, "check_claim", return_value=None):
+        yield
+
+
+@mutant()
+def unclaimed_loan_stays() -> Iterator[None]:
+    """A loan whose claim is gone stays with its borrower."""
+    with mock.patch.object(loans, "_is_overdue", return_value=False):
+        yield
+
+
+@mutant()
+def loan_without_grace() -> Iterator[None]:
+    """A loan is asked back as soon as its claim is gone, which may be back in a moment."""
+
+    def overdue(observation: Any, aged: Any) -> bool:
+        return not observation.loan_claimed[aged.item.uuid]
+
+    with mock.patch.object(loans, "_is_overdue", overdue):
+        yield
+
+
+@mutant()
+def claims_of_others_count() -> Iterator[None]:
+    """A loan counts as claimed as long as anybody claims anything of lent memory."""
+
+    def claimed(self: Any, _host: str, _consumer: str) -> int:
+        return sum((self.remote or {}).values())
+
+    with mock.patch.object(Claims, "claimed_remote_mib", claimed):
+        yield
+
+
+@mutant()
+def lost_loan_stays() -> Iterator[None]:
+    """A loan that its borrower knows nothing of, by its own report, stays its own."""
+    with mock.patch.object(loans, "_is_listed", return_value=True):
+        yield
+
+
+@mutant()
+def any_report_tells_of_a_loss() -> Iterator[None]:
+    """A report from before a loan was acknowledged counts as the borrower's word that it does not have it."""
+
+    def report_after(self: Any, name: str, _age: float) -> Any:
+        return self.rack.hosts.get(name) if self.host_up(name) else None
+
+    with (
+        mock.patch.object(Observation, "report_after", report_after),
+        mock.patch.object(Reconciler, "_confirmed", staticmethod(lambda find, _refresh: find())),
+    ):
         yield

@@ -1,5 +1,6 @@
 """Histories in which hosts lend each other memory. Their seeds are a stream of their own: no other history moves."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -32,6 +33,10 @@ REVOKE_PARTLY = "revoke_partly"
 By the stream's name the seeds that regressions and issues name (3371, 3563, 901954, 904699, 20262026) draw none.
 """
 PARTLY_SHARE = 0.4
+CLAIMS_SHARE = 0.4
+"""So many histories have claims, of which the same holds."""
+BACK_SECONDS = 1.0
+"""A claim that comes back does so within half of [controller] unclaimed_grace_seconds."""
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
@@ -43,7 +48,8 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     faults = tuple(_faults(rng, controllers, hosts, only))
     if not only:
         faults = _with_half_answers(seed, hosts, faults)
-    return History(seed, controllers, hosts, {"pool0": 3}, 0, True, operations, faults, lending=True)
+    history = History(seed, controllers, hosts, {"pool0": 3}, 0, True, operations, faults, lending=True)
+    return _with_claims(history)
 
 
 def _operations(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...]) -> list[Step]:
@@ -85,6 +91,28 @@ def _with_half_answers(seed: int, hosts: tuple[str, ...], faults: tuple[Step, ..
         return faults
     more = (_revoke_partly(rng, rng.uniform(2.0, SECONDS), hosts) for _ in range(2))
     return tuple(sorted((*faults, *more), key=lambda step: step.at))
+
+
+def _with_claims(history: History) -> History:
+    """Return the history, in some with Placement's claims: some are missing, too small, or go; and books are lost."""
+    rng, hosts = Random(f"loans have claims {history.seed}"), history.hosts
+    if rng.random() >= CLAIMS_SHARE:
+        return history
+    operations, faults = list(history.operations), list(history.faults)
+    for _ in range(4):
+        wanted = rng.randint(1, 3)
+        claimed = rng.choice((wanted, wanted, wanted - 1, 0)) * BUFFER_MIB
+        values = {"buffers": wanted, "guaranteed": True, "forgets": False, "claimed_mib": claimed}
+        operations.append(Step(rng.uniform(3.0, SECONDS), "borrow", rng.choice(hosts), values))
+    for _ in range(5):
+        # Back before the grace has passed, as after a migration that fails, or gone for good.
+        values = {"which": rng.randrange(4), "seconds": rng.choice((0.0, rng.uniform(0.1, BACK_SECONDS)))}
+        operations.append(Step(rng.uniform(6.0, SECONDS), "unclaim", rng.choice(hosts), values))
+    if rng.random() < 0.5:
+        values = {"seconds": rng.uniform(0.1, 3.0)}
+        faults.append(Step(rng.uniform(6.0, SECONDS), "lose_books", rng.choice(hosts), values))
+    steps = (tuple(sorted(all_, key=lambda step: step.at)) for all_ in (operations, faults))
+    return replace(history, operations=next(steps), faults=next(steps), claims=True)
 
 
 def _revoke_partly(rng: Random, at: float, hosts: tuple[str, ...]) -> Step:

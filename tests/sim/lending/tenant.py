@@ -1,7 +1,7 @@
 """Who borrows on a host, and owns the pages there: what it knows of its loans is on the host's disk."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..host import SimHost
     from ..kernel import Process
     from ..plan import Step
+    from .claims import LoanClaims
 
 FAILED = (PondError, oslo_messaging.MessagingTimeout)
 """What a call of the controller may end with."""
@@ -32,7 +33,10 @@ FAILED = (PondError, oslo_messaging.MessagingTimeout)
 
 @dataclass(slots=True)
 class Loan:
-    """An allocation. `leaving`: it is not wanted any more. `forgotten`: whoever asked died before it knew."""
+    """An allocation. `leaving`: it is not wanted any more. `forgotten`: whoever asked died before it knew.
+
+    `consumer`: who claims it in Placement, "" when it needs no claim.
+    """
 
     operation_id: str
     uuid: str = ""
@@ -40,6 +44,7 @@ class Loan:
     acknowledged: bool = False
     leaving: bool = False
     forgotten: bool = False
+    consumer: str = ""
 
 
 class Tenant:
@@ -56,6 +61,11 @@ class Tenant:
         assert self.agent
         assert self.agent.borrower
         return self.agent.borrower
+
+    @property
+    def _claims(self) -> "LoanClaims | None":
+        assert self._rack.lent
+        return self._rack.lent.claims
 
     # Pages
 
@@ -74,7 +84,9 @@ class Tenant:
 
     def _drop(self, place: Place) -> None:
         assert self._rack.lent
-        self._rack.lent.watch.users.pop(place, None)
+        users = self._rack.lent.watch.users
+        if place in users and users[place][0] == self._host.name:  # it may have had a dead key of another's
+            del users[place]
         for loan in self.loans:
             loan.places.discard(place)
         self.loans = [loan for loan in self.loans if loan.places or not loan.uuid]
@@ -87,8 +99,19 @@ class Tenant:
         mib = step.values["buffers"] * BUFFER_MIB
         request = BorrowRequest(f"vm-{self._host.name}", self._host.name, mib, guaranteed=step.values["guaranteed"])
         self.loans.append(loan)
+        claims = self._claims if request.guaranteed else None
+        claimed_mib = step.values.get("claimed_mib", mib)
         try:
+            if claims is not None:
+                loan.consumer = f"vm-{loan.operation_id}"
+                request = replace(request, consumer_uuid=loan.consumer)
+                if claimed_mib:
+                    claims.claim(loan.consumer, self._host.name, claimed_mib)
             answer = controller.borrow(loan.operation_id, request)
+            if claims is not None:
+                if claimed_mib < mib:
+                    raise Violation("admitted_unclaimed", f"{mib} MiB for {self._host.name}, {claimed_mib} are claimed")
+                claims.consumer_of[answer["allocation_uuid"]] = loan.consumer
             if answer["buffers"] and not loan.forgotten:
                 self._take(controller, loan, answer)
         except FAILED as error:
@@ -97,6 +120,8 @@ class Tenant:
         if not loan.uuid:
             # Not known here: the controller takes back what nobody acknowledges.
             self.loans = [other for other in self.loans if other is not loan]
+            if claims is not None and not loan.forgotten:
+                claims.drop(loan.consumer)
         elif loan.leaving:
             self.give_back(controller, loan)
 
@@ -168,6 +193,8 @@ class Tenant:
     def give_back(self, controller: "SimControllerAPI", loan: Loan) -> None:
         """Want a loan no more; what is not done is tried again by `tidy`."""
         loan.leaving = True
+        if self._claims is not None and loan.consumer:
+            self._claims.drop(loan.consumer)
         if not loan.uuid:
             return  # it is being asked for
         try:
@@ -200,6 +227,28 @@ class Tenant:
                 self.loans.remove(loan)
             elif not loan.acknowledged:
                 loan.leaving = True
+
+    def unclaim(self, step: "Step") -> None:
+        """Have the claim of a loan go, and come back if the step says so; who uses the loan does not know."""
+        mine = [loan for loan in self.loans if loan.acknowledged and loan.consumer and not loan.leaving]
+        if not mine or self._claims is None:
+            return
+        claims, loan = self._claims, mine[step.values["which"] % len(mine)]
+        mib = claims.present.get(loan.consumer)
+        if mib is None:
+            return
+        claims.drop(loan.consumer)
+        self._rack.scheduler.faults["claims gone"] += 1
+        if step.values["seconds"]:
+            self._rack.scheduler.sleep(step.values["seconds"])
+            if not loan.leaving:
+                claims.claim(loan.consumer, self._host.name, mib)
+
+    def lose_books(self) -> None:
+        """The host was installed anew: nobody knows there what it has borrowed, and its guests are gone."""
+        self.died()
+        self._host.memory.folder("borrowing").clear()
+        self.loans = []
 
     def died(self) -> None:
         """The host lost power, and its guests with it."""

@@ -28,6 +28,19 @@ def test_what_was_taken_back_before_it_was_acknowledged_is_not_used(seed: int) -
     assert not run(draw(seed)).code
 
 
+LATE_LENDS = (901954, 904699, 20262026)
+"""An agent was paused when it was told to lend, and did so after the operator had given up and looked at its host.
+
+Here it was the simulated operator that was wrong: "no answer" does not mean that nothing will be lent.
+"""
+
+
+@pytest.mark.parametrize("seed", LATE_LENDS)
+def test_a_lend_that_was_not_answered_is_taken_back_too(seed: int) -> None:
+    outcome = run(draw(seed))
+    assert not outcome.code, outcome.detail
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)

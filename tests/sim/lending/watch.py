@@ -42,6 +42,10 @@ class LendWatch:
                 raise Violation("owner_of_buffer", f"{item.name} is {item.state} and {item.host} has it")
             if item.host == place.lender:
                 raise Violation("borrows_of_itself", item.name)
+            if item.state is SliceState.RELEASING and item.reason.startswith("lost") and place in self.users:
+                raise Violation("loan_taken", f"{item.host} uses {item.name} and was not heard: {item.reason}")
+        if self._world.claims is not None:
+            self._world.claims.look(self.buffers)
         self.look()
 
     def look(self) -> None:

@@ -14,6 +14,7 @@ from tests.fixtures.memory.store import Transaction
 from .. import settings
 from ..api import SimControllerAPI
 from ..kernel import Process
+from .claims import LoanClaims
 from .lender import DRIVER, Life, SimClient, SimTransport
 from .plan import BUFFER_MIB
 from .tenant import FAILED
@@ -51,6 +52,8 @@ class LendingWorld:
         self.births = rack.scheduler.process("births").rng
         self._at_work = 0
         self._draining = False
+        self._unanswered: set[str] = set()
+        self.claims = LoanClaims(rack) if rack.history.claims else None
 
     def lives(self) -> list[Life]:
         """Return the present lives of all hosts' lent memory."""
@@ -115,7 +118,7 @@ class LendingWorld:
     def operate(self, step: "Step") -> None:
         """Begin an operation."""
         host = self._rack.hosts[step.target]
-        if step.kind in ("borrow", "give_back"):
+        if step.kind in ("borrow", "give_back", "unclaim"):
             if host.agent_up and host.process is not None and host.tenant.agent is not None:
                 self._rack.scheduler.spawn(host.process, self._tenant, step, host)
             return
@@ -131,6 +134,8 @@ class LendingWorld:
         controller = self._client(host.process)
         if step.kind == "borrow":
             host.tenant.borrow(host.process, controller, step)
+        elif step.kind == "unclaim":
+            host.tenant.unclaim(step)
         elif host.tenant.loans:
             host.tenant.give_back(controller, host.tenant.loans[step.values["which"] % len(host.tenant.loans)])
 
@@ -155,7 +160,11 @@ class LendingWorld:
 
     def _lend(self, controller: SimControllerAPI, host: "SimHost", buffers: int, kind: LenderKind) -> None:
         mib = buffers * BUFFER_MIB
-        controller.delegate_host(name=host.name, mib=mib, kind=str(kind), operation_id=self._new_id())
+        try:
+            controller.delegate_host(name=host.name, mib=mib, kind=str(kind), operation_id=self._new_id())
+        except FAILED:
+            self._unanswered.add(host.name)
+            raise
 
     def _sleep(self, controller: SimControllerAPI, host: "SimHost", seconds: float) -> None:
         """Have a host lend as a zombie, freeze it, and wake it."""
@@ -205,21 +214,39 @@ class LendingWorld:
         self._rack.scheduler.spawn(self.process, self._take_all_back)
 
     def _take_all_back(self) -> None:
-        """Wake every lender and have it take back what it lends, without any force."""
-        controller = self._client(self.process)
+        """Wake every lender and have it take back what it lends, without any force.
+
+        An agent that was paused when it was told to lend carries that out once it goes on, although the operator has
+        long given up: such a host is looked at again. Whatever else a host lends from then on is left over.
+        """
+        controller, hosts = self._client(self.process), self._rack.hosts.values()
         try:
-            for host in self._rack.hosts.values():
-                while host.life is not None:
-                    try:
-                        if host.life.kind is LenderKind.ZOMBIE:
-                            self._lend(controller, host, len(host.life.book.buffers()), LenderKind.ACTIVE)
-                        operation_id = self._new_id()
-                        controller.reclaim_host(name=host.name, mib=1 << 20, seconds=3600.0, operation_id=operation_id)
-                    except FAILED as error:
-                        self._rack.scheduler.note(f"{host.name} lends on: {error}")
-                    self._rack.scheduler.sleep(1.0)
+            for host in hosts:
+                self._empty(controller, host)
         finally:
             self._at_work -= 1
+        while True:
+            for host in hosts:
+                if host.name in self._unanswered or self._is_about_to_lend(host):
+                    self._empty(controller, host)
+            self._rack.scheduler.sleep(1.0)
+
+    def _empty(self, controller: SimControllerAPI, host: "SimHost") -> None:
+        while host.life is not None or self._is_about_to_lend(host):
+            try:
+                if host.life is not None and host.life.kind is LenderKind.ZOMBIE:
+                    self._lend(controller, host, len(host.life.book.buffers()), LenderKind.ACTIVE)
+                operation_id = self._new_id()
+                controller.reclaim_host(name=host.name, mib=1 << 20, seconds=3600.0, operation_id=operation_id)
+            except FAILED as error:
+                self._rack.scheduler.note(f"{host.name} lends on: {error}")
+            self._rack.scheduler.sleep(1.0)
+
+    @staticmethod
+    def _is_about_to_lend(host: "SimHost") -> bool:
+        """Return whether a host has a lend on its disk that it has not ended, as an operator is shown."""
+        entries = host.memory.folder("lending").values()
+        return any(entry["verb"] == "lend" and entry["state"] != "done" for entry in entries)
 
     def disagreements(self) -> list[str]:
         """Return what is not yet consistent."""
@@ -237,6 +264,8 @@ class LendingWorld:
                 found.append(f"buffer {place.index} of {place.lender} is {item.state} ({item.reason})")
             elif item.state is SliceState.ONLINE and place not in self.watch.users:
                 found.append(f"buffer {place.index} of {place.lender} is lent to {item.host}, which does not use it")
+        if self.claims is not None:
+            found += self.claims.missing(self.watch.buffers)
         if self._draining and (self.watch.buffers or self.lives()):
             found.append(f"{len(self.watch.buffers)} buffers and {len(self.lives())} lenders are left")
         return found

@@ -10,6 +10,8 @@ from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.controller.reconcile.rules.devices import device_rules
 from pondstack.controller.reconcile.rules.failures import failure_rules
+from pondstack.controller.reconcile.rules.lenders import buffer_rules, lender_rules
+from pondstack.controller.reconcile.rules.loans import loan_rules
 from pondstack.controller.reconcile.rules.reinstate import reinstate
 from pondstack.controller.reconcile.rules.reports import report_rules
 from pondstack.domain import transitions
@@ -34,6 +36,9 @@ def decide(observation: Observation) -> list[Finding]:
         *report_rules(observation),
         *device_rules(observation),
         *_claim_rules(observation),
+        *buffer_rules(observation),
+        *lender_rules(observation),
+        *loan_rules(observation),
     ]
     unique: dict[tuple[str, str], Finding] = {}
     for finding in found:

@@ -123,7 +123,7 @@ def test_a_write_that_waited_for_a_removal_sees_the_rack_after_it(placed):
 
 def test_a_former_leader_does_not_join_a_host_that_was_removed(placed, endpoint):
     """It was paused between its look at the ledger and its write."""
-    former = InventorySync(placed.placement, placed.ledger, lambda: 1)
+    former = InventorySync(placed.placement, placed.ledger)
     seen = placed.reader.rack()
     former.write(seen)
     former.forget()

@@ -2,8 +2,11 @@
 
 from uuid import uuid4
 
+import pytest
+
 from pondstack.clients.placement import Inventory
 from pondstack.domain.causes import Cause
+from pondstack.domain.errors import Conflict
 from pondstack.domain.model import Extent
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack.rpc.wire import Attached
@@ -67,3 +70,19 @@ def test_without_placement_the_audit_says_so(rack):
     assert [item["code"] for item in answer["findings"]] == ["placement_disabled"]
     assert answer["clean"]
     assert answer["totals"]["claimed_mib"] is None
+
+
+def test_one_audit_at_a_time(placed, monkeypatch):
+    """Each keeps a thread of the API; whoever may audit could take all of them."""
+    seen = []
+
+    def another_meanwhile(*_):
+        with pytest.raises(Conflict, match="an audit is under way"):
+            audit(placed)
+        seen.append(True)
+        return []
+
+    monkeypatch.setattr(placed.reconciler, "_placement_findings", another_meanwhile)
+    audit(placed)
+    audit(placed)
+    assert len(seen) == 2

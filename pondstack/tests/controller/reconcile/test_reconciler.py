@@ -76,7 +76,7 @@ def test_a_destroyed_guest_whose_detach_was_lost_gives_its_slices_back(placed, n
     placed.agents["h1"].idle()
     placed.beat()
     assert placed.reconcile() == []
-    assert reserved(placed) == (1 + 2) * 1024
+    assert reserved(placed) == 2 * 1024
     assert placed.reconcile(**NOW) == ["unclaimed"]
     assert placed.agents["h1"].attached == {}
     assert placed.count("free") == 8

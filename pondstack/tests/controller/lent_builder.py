@@ -1,0 +1,95 @@
+"""A small world for tests of the rules of lent memory: h1 lends four buffers, h2 borrows two of them, guaranteed."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pondstack.controller.reconcile.holders import Claims
+from pondstack.controller.reconcile.observation import Limits, Observation
+from pondstack.domain.lending import Buffer, Lender, LenderKind, RemoteAllocation
+from pondstack.domain.lent_memory import AgedBuffer, AgedLoan, LentMemory
+from pondstack.domain.rack import HostReport, RackView
+from pondstack.domain.states import SliceState
+from pondstack.tests.controller.builders import DOWN, OLD, REPORT_AGE
+
+LIFE, SIZE, LOAN, VM = "life-1", 64, "loan-1", "vm1"
+SEQUENCE = 7
+"""Of the reports; the lender's last word is older."""
+
+
+@dataclass
+class LentBuilder:
+    """An observation in which everything agrees; a test breaks one thing. `told`: runs of h1's report."""
+
+    buffers: dict[int, AgedBuffer] = field(default_factory=dict)
+    lender: Lender = field(default_factory=lambda: Lender("h1", LIFE, LenderKind.ACTIVE, SIZE, SEQUENCE - 1))
+    loans: dict[str, AgedLoan] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
+    books: dict[str, Any] = field(default_factory=dict)
+    claims: dict[str, int] | None = field(default_factory=lambda: {VM: 2 * SIZE})
+    claimed_on: str = "h2"
+    ages: dict[str, float] = field(default_factory=lambda: {"h1": REPORT_AGE, "h2": REPORT_AGE})
+    fenced: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for index in range(4):
+            mine = {"state": SliceState.ONLINE, "host": "h2", "allocation_uuid": LOAN} if index < 2 else {}
+            self.put(index, generation=3, **mine)
+        self.loans[LOAN] = AgedLoan(RemoteAllocation(LOAN, VM, "h2", guaranteed=True), OLD)
+        self.told = {
+            "incarnation": LIFE,
+            "kind": "active",
+            "buffer_mib": SIZE,
+            "answers": True,
+            "operations": [{"operation_id": "op", "verb": "lend", "state": "done"}],
+            "buffers": [[0, 2, "h2", 3], [2, 2, "", 3]],
+        }
+        self.books = {
+            "lender": "h1",
+            "incarnation": LIFE,
+            "allocations": {LOAN: [0, 1]},
+            "leaving": {},
+            "released": [],
+        }
+
+    def put(self, index: int, *, age: float = OLD, **values: Any) -> "LentBuilder":
+        """Set one buffer; what is not said stays."""
+        old = self.buffers.get(index)
+        item = old.item if old else Buffer("h1", LIFE, index, index * SIZE, SIZE)
+        self.buffers[index] = AgedBuffer(replace(item, **values), age)
+        return self
+
+    def release(self, index: int, state: SliceState = SliceState.FREE, **values: Any) -> "LentBuilder":
+        """Have nobody own one buffer."""
+        return self.put(index, state=state, host=None, allocation_uuid=None, **values)
+
+    def age_loan(self, unclaimed: float | None, **values: Any) -> "LentBuilder":
+        """Have nobody claim the loan for so long."""
+        self.loans[LOAN] = AgedLoan(replace(self.loans[LOAN].item, **values), OLD, unclaimed)
+        self.claims = {} if unclaimed is not None else self.claims
+        return self
+
+    def observation(self, **limits: float) -> Observation:
+        """Return it."""
+
+        def report(name: str) -> HostReport:
+            return HostReport(
+                name,
+                True,
+                "",
+                f"provider-{name}",
+                self.ages[name],
+                fenced=self.fenced.get(name),
+                sequence=SEQUENCE,
+                lending=self.told if name == "h1" else None,
+                borrowed={"lenders": [self.books]} if name == "h2" else None,
+            )
+
+        claims = Claims({}, {self.claimed_on: dict.fromkeys(self.claims or (), 0)}, self.claims)
+        lent = LentMemory({"h1": self.lender}, tuple(aged for _, aged in sorted(self.buffers.items())), self.loans)
+        view = RackView(hosts={name: report(name) for name in self.ages}, lent=lent)
+        return Observation(view, claims, limits=Limits(**limits))
+
+    def silence(self, host: str) -> "LentBuilder":
+        """Have a host's agent go down."""
+        self.ages[host] = DOWN
+        return self

@@ -1,0 +1,165 @@
+"""What borrowers report, and what Placement claims, against the ledger's loans, rule by rule."""
+
+import pytest
+
+from pondstack.controller.reconcile import actions
+from pondstack.controller.reconcile.findings import Severity
+from pondstack.controller.reconcile.rules.rules import decide
+from pondstack.domain.causes import Cause
+from pondstack.domain.lending import LenderKind
+from pondstack.domain.states import SliceState
+from pondstack.tests.controller.builders import REPORT_AGE
+from pondstack.tests.controller.lent_builder import LIFE, LOAN, SIZE, VM, LentBuilder
+
+
+def found(built, **limits):
+    return {finding.code: finding for finding in decide(built.observation(**limits))}
+
+
+# Claims
+
+
+def test_a_guaranteed_loan_that_nobody_claims_is_asked_back():
+    finding = found(LentBuilder().age_loan(31.0))["loan_unclaimed"]
+    assert finding.action == actions.AskBack(LOAN, "unclaimed: nobody claims it for 31 s")
+    assert finding.host is None, "Placement is the evidence, no report"
+
+
+def test_not_before_the_grace_is_over():
+    assert "loan_unclaimed" not in found(LentBuilder().age_loan(29.0))
+    assert "loan_unclaimed" in found(LentBuilder().age_loan(29.0), unclaimed_grace_seconds=20.0)
+
+
+def test_swap_needs_no_claim():
+    assert "loan_unclaimed" not in found(LentBuilder().age_loan(31.0, guaranteed=False))
+
+
+@pytest.mark.parametrize("state", [SliceState.ASSIGNING, SliceState.ONLINE])
+def test_in_whatever_state_it_is_used(state):
+    built = LentBuilder().age_loan(31.0)
+    for index in (0, 1):
+        built.put(index, state=state)
+    assert "loan_unclaimed" in found(built)
+
+
+def test_what_is_asked_back_already_is_not_asked_back_again():
+    built = LentBuilder().age_loan(31.0)
+    for index in (0, 1):
+        built.put(index, state=SliceState.RELEASING, reason="unclaimed: for the test")
+    assert {"loan_releasing"} == set(found(built))
+    assert found(built)["loan_releasing"].action is None, "the settler asks at each round"
+
+
+def test_its_borrower_may_be_silent():
+    assert "loan_unclaimed" in found(LentBuilder().age_loan(31.0).silence("h2"))
+
+
+def test_a_claim_on_another_host_is_none():
+    built = LentBuilder(claimed_on="h1")
+    assert built.observation().loan_claimed == {LOAN: False}
+    assert LentBuilder().observation().loan_claimed == {LOAN: True}
+
+
+def test_nothing_is_unclaimed_while_placement_does_not_say():
+    built = LentBuilder().age_loan(31.0)
+    built.claims = None
+    assert found(built) == {}
+
+
+def test_amounts_are_compared():
+    built = LentBuilder(claims={VM: SIZE})
+    assert found(built)["claim_differs"].subject == f"lent memory of consumer {VM}"
+    assert found(LentBuilder(claims={VM: 2 * SIZE, "vm2": SIZE}))["claim_without_loan"].severity is Severity.INFO
+
+
+# Books
+
+
+def test_what_a_borrower_uses_and_the_ledger_does_not_have_is_let_go():
+    built = LentBuilder()
+    built.books["allocations"]["loan-9"] = [8, 9]
+    finding = found(built)["unknown_loan"]
+    assert finding.action == actions.LetGo("h2", "loan-9", "h1", LIFE, (8, 9))
+    assert (finding.severity, finding.host) == (Severity.CRITICAL, "h2")
+
+
+@pytest.mark.parametrize("state", [SliceState.FREE, SliceState.SANITIZING])
+def test_what_is_nobodys_is_let_go(state):
+    built = LentBuilder().release(2, state, age=100.0)
+    built.books["allocations"][LOAN] = [0, 1, 2]
+    assert found(built)["conflicting_loan"].action == actions.LetGo("h2", LOAN, "h1", LIFE, (2,))
+
+
+def test_what_is_anothers_is_let_go():
+    built = LentBuilder().put(0, host="h3", allocation_uuid="loan-3")
+    assert found(built)["conflicting_loan"].action == actions.LetGo("h2", LOAN, "h1", LIFE, (0,))
+
+
+def test_a_report_that_may_be_older_than_a_change_proves_nothing():
+    built = LentBuilder().release(2, SliceState.SANITIZING, age=REPORT_AGE + 1.0)
+    built.books["allocations"][LOAN] = [0, 1, 2]
+    assert "conflicting_loan" not in found(built)
+
+
+def test_what_a_lender_lost_stays_on_the_books_until_it_is_let_go():
+    built = LentBuilder()
+    for index in (0, 1):
+        built.put(index, state=SliceState.QUARANTINED, cause=Cause.LENDER_LOST)
+    built.told["buffers"] = [[2, 2, "", 3]]
+    assert set(found(built)) == {"lender_lost", "claim_without_loan"}
+
+
+@pytest.mark.parametrize(
+    ("buffer", "is_left"),
+    [
+        ({}, True),
+        ({"promised_to": "h2"}, False),
+        ({"promised_to": "h3"}, True),
+        ({"kind": LenderKind.ZOMBIE}, False),
+        ({"kind": LenderKind.ZOMBIE, "promised_to": "h3"}, True),
+        ({"host": "h2", "allocation_uuid": LOAN, "state": SliceState.ASSIGNING}, False),
+    ],
+    ids=["awake", "promised", "promised to another", "in the making", "sleeping, of another", "taken"],
+)
+def test_keys_of_promises_that_are_over_are_let_go(buffer, is_left):
+    built = LentBuilder().put(2, **buffer)
+    built.books["allocations"][""] = [2]
+    finding = found(built).get("promise_left")
+    assert (finding.action if finding else None) == (actions.LetGo("h2", "", "h1", LIFE, (2,)) if is_left else None)
+
+
+def test_keys_of_a_lender_that_is_gone_are_let_go():
+    built = LentBuilder()
+    built.books["allocations"][""] = [7]
+    assert found(built)["promise_left"].action == actions.LetGo("h2", "", "h1", LIFE, (7,))
+
+
+def test_a_loan_that_its_borrower_does_not_report_is_asked_back():
+    built = LentBuilder()
+    built.books["allocations"][LOAN] = [1]
+    finding = found(built)["loan_lost"]
+    assert finding.action == actions.AskBack(LOAN, "lost: h2 does not report 1 of its buffers any more", ((LIFE, 0),))
+    assert (finding.severity, finding.host) == (Severity.CRITICAL, "h2")
+
+
+@pytest.mark.parametrize(
+    "books",
+    [
+        {"leaving": {LOAN: [0]}},
+        {"released": [{"allocation_uuid": LOAN, "indexes": [0]}]},
+    ],
+    ids=["it is leaving", "it was given back and not told"],
+)
+def test_what_is_on_its_way_is_not_lost(books):
+    built = LentBuilder()
+    built.books |= {"allocations": {LOAN: [1]}, **books}
+    assert found(built) == {}
+
+
+def test_an_older_report_and_a_silent_borrower_lose_nothing():
+    built = LentBuilder().put(0, age=REPORT_AGE + 1.0)
+    built.books["allocations"][LOAN] = [1]
+    assert found(built) == {}
+    built = LentBuilder().silence("h2")
+    built.books["allocations"] = {}
+    assert set(found(built)) == {"agent_down"}

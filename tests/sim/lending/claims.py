@@ -1,0 +1,64 @@
+"""Placement's claims of guaranteed loans in a history, and what must hold of them."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pondstack.controller.lending.inventory import PROVIDER
+from pondstack.domain.lending import Buffer
+from pondstack.domain.states import SliceState
+
+from .. import settings
+from ..invariants import Violation
+from .watch import Place
+
+if TYPE_CHECKING:
+    from ..rack import Rack
+
+EARLY = 0.9
+"""A loan is asked back after this part of the grace at the earliest: the database's clock is read at other moments."""
+
+
+class LoanClaims:
+    """`consumer_of`: by allocation, of the guaranteed loans that somebody was answered with."""
+
+    def __init__(self, rack: "Rack") -> None:
+        self._rack = rack
+        self.consumer_of: dict[str, str] = {}
+        self._gone_at: dict[str, float] = {}
+
+    @property
+    def present(self) -> Mapping[str, int]:
+        """What each consumer claims now, in MiB."""
+        return self._rack.placement.providers[PROVIDER].claims
+
+    def claim(self, consumer: str, host: str, mib: int) -> None:
+        """Claim lent memory for a consumer on a host."""
+        self._rack.placement.claim_lent(consumer, host, PROVIDER, mib)
+        self._gone_at.pop(consumer, None)
+
+    def drop(self, consumer: str) -> None:
+        """Claim nothing any more."""
+        if consumer in self.present:
+            self._rack.placement.drop(consumer)
+            self._gone_at[consumer] = self._rack.scheduler.now
+
+    def look(self, buffers: Mapping[Place, Buffer]) -> None:
+        """No loan is asked back for want of a claim that is there, or has gone a moment ago."""
+        for item in buffers.values():
+            if item.state is not SliceState.RELEASING or not item.reason.startswith("unclaimed"):
+                continue
+            consumer = self.consumer_of.get(item.allocation_uuid or "")
+            if consumer is None:
+                continue
+            gone_at, grace = self._gone_at.get(consumer), settings.LIMITS.unclaimed_grace_seconds
+            if gone_at is None or self._rack.scheduler.now - gone_at < EARLY * grace:
+                raise Violation("claimed_loan_taken", f"{item.name} is asked back from {item.host}: {item.reason}")
+
+    def missing(self, buffers: Mapping[Place, Buffer]) -> list[str]:
+        """Return the guaranteed loans that nobody claims."""
+        found = []
+        for place, item in buffers.items():
+            consumer = self.consumer_of.get(item.allocation_uuid or "")
+            if item.state is SliceState.ONLINE and consumer is not None and consumer not in self.present:
+                found.append(f"buffer {place.index} of {place.lender} is lent to {item.host} without a claim")
+        return found
