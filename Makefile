@@ -51,8 +51,8 @@ rack-status: ## Show which services of the rack run
 rack-down: ## Stop the rack and remove all that it made
 	@if [ -x $(PYTHON) ]; then $(RACK) down; else echo "no rack: nothing was set up"; fi
 
-tempest: ## Run our Tempest plugin and stock tests of compute on the running rack (PASSES, REGEX, CONCURRENCY, COMPARE=1: with our plugins and without)
-	@$(RACK) tempest $(call option,passes,PASSES) $(call option,regex,REGEX) $(call option,concurrency,CONCURRENCY) $(if $(filter-out 0,$(COMPARE)),--compare)
+tempest: ## Run our Tempest plugin and stock tests of compute on the running rack (PASSES, REGEX, CONCURRENCY, FLAVORS=pool: stock tests with pool memory, COMPARE=1: with our plugins and without)
+	@$(RACK) tempest $(call option,passes,PASSES) $(call option,regex,REGEX) $(call option,concurrency,CONCURRENCY) $(call option,flavors,FLAVORS) $(if $(filter-out 0,$(COMPARE)),--compare)
 
 test: $(if $(filter unit,$(TIER)),setup,hardware) ## Run all tests, side by side (WORKERS), or some (TIER: unit, tree, db, functional, robustness, rack, hardware; PYTEST_ARGS)
 	@WORKERS=$(WORKERS) $(PYTHON) -m $(if $(TIER)$(PYTEST_ARGS),pytest -n $(WORKERS) $(if $(TIER),-m $(TIER)) $(PYTEST_ARGS),tests.ci)

@@ -12,6 +12,7 @@ VERSIONS: dict[str, str] = {
     "1.6": "the cause of a quarantine, of slices and buffers",
     "1.7": "hosts and pools can be removed",
     "1.8": "the free buffer of a pool: its size, what it was sized by, and its misses",
+    "1.9": "what an instance was placed with, and why",
 }
 
 MINIMUM = next(iter(VERSIONS))

@@ -17,6 +17,7 @@ from pondstack_api.handlers import (
     pool,
     root,
     slice,
+    split,
     telemetry,
 )
 from pondstack_api.route import Route
@@ -235,6 +236,15 @@ ROUTES: dict[str, dict[str, Route]] = {
             schemas.telemetry.TELEMETRY,
             query=schemas.telemetry.QUERY,
             since=(1, 3),
+        )
+    },
+    "/splits/{consumer}": {
+        "GET": Route(
+            split.show_split,
+            "Show what an instance was placed with",
+            policies.split.SHOW,
+            schemas.split.SPLIT,
+            since=(1, 9),
         )
     },
 }

@@ -56,6 +56,7 @@ ALLOWED = {
     ("GET", "/controllers/{name}"): RACK,
     ("POST", "/controllers/failover"): {"admin"},
     ("GET", "/telemetry/{consumer}"): RACK,
+    ("GET", "/splits/{consumer}"): RACK,
 }
 REFUSED = {("DELETE", "/hosts/{name}"): 409, ("DELETE", "/pools/{pool}"): 409}
 """What is allowed and not done: something is still there."""

@@ -5,6 +5,7 @@ import pytest
 from oslo_policy import policy
 
 from pondstack_api import openapi, policies
+from pondstack_api.microversion import VERSIONS
 from pondstack_api.routes import PUBLIC_PATHS, ROUTES
 from tests.fixtures import sample_rack
 
@@ -82,7 +83,8 @@ def test_an_answer_without_a_schema_has_no_body(api, call, method, path, route):
 def test_before_its_microversion_a_route_does_not_exist(api, call, method, path, route):
     body = {} if route.body else None
     concrete = path.format(name="controller-1", pool="pool0", consumer=sample_rack.CONSUMERS[0], host="host-1", index=0)
-    for header in ("1.0", f"{route.since[0]}.{route.since[1] - 1}"):
+    versions = list(VERSIONS)
+    for header in ("1.0", versions[versions.index(f"{route.since[0]}.{route.since[1]}") - 1]):
         response = call(method, concrete, version=header, json=body)
         assert response.status_code == 404
         assert error_of(response)["code"] == "pondstack.route_not_found"

@@ -16,6 +16,7 @@ import oslo_messaging
 
 from pondstack.conf import scheduler as conf
 from pondstack.domain.errors import PondError, Unavailable
+from pondstack.domain.sizing import Fallback
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.bounded import BoundedCalls, CallOverdue, TooManyCalls
 from pondstack.rpc.controller_api import ControllerAPI
@@ -29,9 +30,9 @@ CALLS_AT_ONCE = 32
 
 
 class NoAnswer(Exception):
-    """The controller did not answer; `reason` is a short stable word for the counter."""
+    """The controller did not answer; `reason` is a short stable word for the counter and the record."""
 
-    def __init__(self, reason: str, detail: str) -> None:
+    def __init__(self, reason: Fallback, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
 
@@ -58,7 +59,9 @@ class BudgetedController:
         BadRequest and other PondError.
         """
         if not self._breaker.admit():
-            raise NoAnswer("breaker_open", "the controller failed several times in a row and is left alone for a while")
+            raise NoAnswer(
+                Fallback.BREAKER_OPEN, "the controller failed several times in a row and is left alone for a while"
+            )
         try:
             answer = self._call(features, timeout_seconds)
         except NoAnswer:
@@ -77,18 +80,18 @@ class BudgetedController:
         try:
             return self._calls.call(timeout_seconds, get_split)
         except TooManyCalls as error:
-            raise NoAnswer("busy", "too many calls of the controller hang already") from error
+            raise NoAnswer(Fallback.BUSY, "too many calls of the controller hang already") from error
         except (CallOverdue, TimeoutError, oslo_messaging.MessagingTimeout) as error:
-            raise NoAnswer("timeout", f"no answer within {timeout_seconds:.3f} s") from error
+            raise NoAnswer(Fallback.TIMEOUT, f"no answer within {timeout_seconds:.3f} s") from error
         except Unavailable as error:
-            raise NoAnswer("unavailable", error.message) from error
+            raise NoAnswer(Fallback.UNAVAILABLE, error.message) from error
         except PondError:
             raise
         except oslo_messaging.RemoteError as error:
-            raise NoAnswer("remote_error", f"{error.exc_type}: {error.value}") from error
+            raise NoAnswer(Fallback.REMOTE_ERROR, f"{error.exc_type}: {error.value}") from error
         except Exception as error:
             # Any failure of the bus or of the answer means: place it all local.
-            raise NoAnswer("transport", f"{type(error).__name__}: {error}") from error
+            raise NoAnswer(Fallback.TRANSPORT, f"{type(error).__name__}: {error}") from error
 
 
 _lock = threading.Lock()

@@ -11,8 +11,9 @@ from nova.scheduler import filters
 from oslo_log import log as logging
 
 from pondstack.domain.units import RESOURCE_CLASS
+from pondstack_nova import stats
 from pondstack_nova.counters import HOST_REJECTS
-from pondstack_nova.scheduler import hooks, request_filter, snapshot
+from pondstack_nova.scheduler import groups, hooks, request_filter, snapshot, used_splits
 from pondstack_nova.scheduler.rack import Rack
 
 CONF = nova.conf.CONF
@@ -32,16 +33,22 @@ class PondFilter(filters.BaseHostFilter):
 
     def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any]:
         """Return the hosts that pass; the reason of each reject is logged."""
+        # Once for each instance of a request, which the request filter sees but once.
+        decision = used_splits.of(spec_obj)
+        if decision is not None:
+            used_splits.used_splits().note(spec_obj.instance_uuid, decision)
         need_mib = request_filter.pool_mib_of(spec_obj)
         if need_mib == 0:
             return filter_obj_list
         hosts = list(filter_obj_list)
+        able = [host for host in hosts if stats.refusal(host) is None]
+        spread = groups.look(spec_obj)
         rack = snapshot.cache().current()
-        passed = _passing(hosts, rack, need_mib) if rack is not None else {}
-        if not passed and hosts:
+        passed = _passing(able, rack, need_mib, spread) if rack is not None else {}
+        if not passed and able:
             # The view may be one interval old: wait for a newer one, once, before nobody is left.
             rack = snapshot.cache().newer(CONF.pondstack.split_timeout_ms / 1000)
-            passed = _passing(hosts, rack, need_mib) if rack is not None else {}
+            passed = _passing(able, rack, need_mib, spread) if rack is not None else {}
         return self._settle(hosts, passed, rack, need_mib, spec_obj)
 
     def _settle(
@@ -53,18 +60,32 @@ class PondFilter(filters.BaseHostFilter):
                 host.allocation_candidates = passed[id(host)]
                 kept.append(host)
                 continue
-            reason = STALE if rack is None else rack.refusal(host.nodename, need_mib)
-            HOST_REJECTS.add("stale_snapshot" if rack is None else "no_room")
+            word, reason = _refusal(host, rack, need_mib)
+            HOST_REJECTS.add(word)
             log = LOG.info if rack is None else LOG.debug
             log("Host %s fails for instance %s: %s", host.nodename, spec_obj.instance_uuid, reason)
         return kept
 
 
-def _passing(hosts: Iterable[Any], rack: Rack, need_mib: int) -> dict[int, list[Any]]:
-    """Return, by id of each passing host, its allocation candidates: fitting pools only, the most comfortable first."""
+def _refusal(host: Any, rack: Rack | None, need_mib: int) -> tuple[str, str]:
+    """Return why a host fails: the word of the counter, and the text."""
+    told = stats.refusal(host)
+    if told is not None:
+        return "host_refuses", told
+    if rack is None:
+        return "stale_snapshot", STALE
+    return "no_room", rack.refusal(host.nodename, need_mib)
+
+
+def _passing(hosts: Iterable[Any], rack: Rack, need_mib: int, spread: groups.Spread) -> dict[int, list[Any]]:
+    """Return, by id of each passing host, its allocation candidates: fitting pools only, the best first.
+
+    That is the one with fewest members of an anti-affinity group, then the most comfortable one.
+    """
     passed = {}
     for host in hosts:
-        fitting = [pool.uuid for pool in rack.fitting(host.nodename, need_mib)]
+        fitting = [pool.uuid for pool in rack.fitting(host.nodename, need_mib) if not spread.refuses(pool.uuid)]
+        fitting.sort(key=lambda uuid: spread.members.get(uuid, 0))
         if not fitting:
             continue
         if not host.allocation_candidates:  # Placement was not asked (a legacy caller): the pool alone decides

@@ -1,10 +1,12 @@
-"""Live migrations keep the split that the guest runs with: its NUMA nodes cannot change while it runs.
+"""What binds the split of an instance that is moved: what it runs with, and whether it gets another flavor.
 
-What it runs with is what Placement holds for it, under the migration's UUID while the migration lasts. That needs no
-answer of the service, so that a guest which fell back to all local, or a day without controller, is no obstacle.
+A live migration keeps the split that the guest runs with: its NUMA nodes cannot change while it runs. What it runs with
+is what Placement holds for it, under the migration's UUID while the migration lasts. That needs no answer of the
+service, so that a guest which fell back to all local, or a day without controller, is no obstacle.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import nova.context
@@ -13,11 +15,24 @@ from nova.compute import task_states
 from nova.scheduler.client import report
 from oslo_log import log as logging
 
+from pondstack.domain.sizing import NAMESPACE
+
 LOG = logging.getLogger(__name__)
 
 
-def running_local_mib(ctxt: Any, spec: Any) -> int | None:
-    """Return the local memory in MiB of the running guest that this request moves; None when it moves none."""
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A move. `running_local_mib`: local memory of a guest that goes on running, None for one that starts anew.
+
+    `resized`: it gets another flavor, so that the split which it has says nothing.
+    """
+
+    running_local_mib: int | None = None
+    resized: bool = False
+
+
+def find(ctxt: Any, spec: Any) -> Move | None:
+    """Return the move that a request is for; None when it is for none."""
     destination = spec.requested_destination if "requested_destination" in spec else None
     # Moves are bound to the instance's cell; boots are not, which spares them the look into the database.
     if destination is None or "cell" not in destination or destination.cell is None:
@@ -25,12 +40,19 @@ def running_local_mib(ctxt: Any, spec: Any) -> int | None:
     elevated = ctxt.elevated()
     try:
         with nova.context.target_cell(elevated, destination.cell) as cell_context:
-            consumer = _holder(cell_context, spec.instance_uuid)
+            instance = objects.Instance.get_by_uuid(cell_context, spec.instance_uuid, expected_attrs=["flavor"])
+            holder, resized = _holder(cell_context, instance), is_resized(instance.flavor, spec.flavor)
     except exception.InstanceNotFound:
         return None
-    if consumer is None:
-        return None
-    return local_mib(report.report_client_singleton().get_allocs_for_consumer(elevated, consumer)["allocations"])
+    if holder is None:
+        return Move(resized=resized)
+    held = report.report_client_singleton().get_allocs_for_consumer(elevated, holder)["allocations"]
+    return Move(running_local_mib=local_mib(held))
+
+
+def is_resized(old: Any, new: Any) -> bool:
+    """Say whether two flavors differ in what splits follow: size and `pond:` specs."""
+    return _key(old) != _key(new)
 
 
 def local_mib(allocations: Mapping[str, Any]) -> int | None:
@@ -39,14 +61,18 @@ def local_mib(allocations: Mapping[str, Any]) -> int | None:
     return int(sum(amounts)) if amounts else None
 
 
-def _holder(cell_context: Any, instance_uuid: str) -> str | None:
+def _key(flavor: Any) -> tuple[int, int, dict[str, str]]:
+    specs = (flavor.extra_specs if "extra_specs" in flavor else None) or {}
+    return flavor.memory_mb, flavor.vcpus, {key: value for key, value in specs.items() if key.startswith(NAMESPACE)}
+
+
+def _holder(cell_context: Any, instance: Any) -> str | None:
     """Return the consumer that holds a live-migrating instance's allocations at the source; None when it is no such."""
-    instance = objects.Instance.get_by_uuid(cell_context, instance_uuid)
     if instance.task_state != task_states.MIGRATING:
         return None
     found = objects.MigrationList.get_by_filters(
         cell_context,
-        {"instance_uuid": instance_uuid, "migration_type": "live-migration", "status": ["accepted", "preparing"]},
+        {"instance_uuid": instance.uuid, "migration_type": "live-migration", "status": ["accepted", "preparing"]},
     )
     newest = max(found, key=lambda migration: migration.id, default=None)
     return newest.uuid if newest is not None else None

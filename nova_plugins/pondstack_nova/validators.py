@@ -19,7 +19,7 @@ from nova.virt import hardware
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.sizing import LEGAL, NAMESPACE, Policy, parse_specs
 from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack_nova import flavors, quota
+from pondstack_nova import flavors, pins, quota
 from pondstack_nova.api import hooks
 
 _MARK = "_pondstack_wrapped"
@@ -81,7 +81,8 @@ def _save_extra_specs(original: Any, flavor: Any, to_add: Any = None, to_delete:
     before = flavor._orig_extra_specs
     if any(before.get(key) != value for key, value in (to_add or {}).items()):
         try:
-            flavors.check(to_add, flavor.memory_mb if "memory_mb" in flavor else None)
+            specs = flavors.check(to_add, flavor.memory_mb if "memory_mb" in flavor else None)
+            pins.check(specs, pins.of_flavor(to_add))
         except BadSpec as error:
             raise exception.ValidationError(detail=error.message) from error
     return original(flavor, to_add, to_delete)
@@ -90,8 +91,10 @@ def _save_extra_specs(original: Any, flavor: Any, to_add: Any = None, to_delete:
 def _numa_get_constraints(original: Any, flavor: Any, image_meta: Any) -> Any:
     topology = original(flavor, image_meta)
     try:
-        specs = flavors.check(flavor.extra_specs if "extra_specs" in flavor else {}, flavor.memory_mb)
+        extra_specs = flavor.extra_specs if "extra_specs" in flavor else {}
+        specs = flavors.check(extra_specs, flavor.memory_mb)
         flavors.check_numa(specs, topology)
+        pins.check(specs, pins.of_flavor(extra_specs) or pins.of_image(image_meta))
     except BadSpec as error:
         # Of the exceptions that create, resize and rebuild turn into a 400 with their own text.
         raise exception.InvalidRequest(error.message) from error

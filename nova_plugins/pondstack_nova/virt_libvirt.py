@@ -12,6 +12,7 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Attachment
+from pondstack_nova import pins, stats
 from pondstack_nova.compute import host_nodes, libvirt_checks, znuma
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle, concerns_us
@@ -60,6 +61,13 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
     def _hard_reboot(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
         with self._pond_guest(context, instance, None), self._pond_kept(instance):
             return super()._hard_reboot(context, instance, *args, **kwargs)
+
+    def attach_interface(self, context: Any, instance: Any, image_meta: Any, vif: Any) -> Any:
+        """Refuse a port that would pin the memory of a guest with pool memory; raises InterfaceAttachFailed."""
+        if vif.get("vnic_type") in pins.VNIC_TYPES and self._pond_attachment(instance) is not None:
+            LOG.error("A port of type %s would pin pool memory; %s", vif["vnic_type"], pins.LEGAL, instance=instance)
+            raise exception.InterfaceAttachFailed(instance_uuid=instance.uuid)
+        return super().attach_interface(context, instance, image_meta, vif)
 
     # Live migration, at the source.
 
@@ -123,8 +131,11 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
             self.provider_tree = copy.deepcopy(provider_tree)
 
     def get_available_resource(self, nodename: str) -> Any:
-        """Keep the memory of CPU-less host nodes out of the hypervisor's figures."""
+        """Keep the memory of CPU-less host nodes out of the hypervisor's figures; tell what PondFilter must know."""
         data = super().get_available_resource(nodename)
+        if CONF.libvirt.file_backed_memory > 0:
+            refusal = "[libvirt] file_backed_memory is set on this host"
+            data["stats"] = {**(data.get("stats") or {}), stats.NO_POOL_MEMORY: refusal}
         foreign_mib = self._pond_foreign_mib()
         if foreign_mib:
             data["memory_mb"] = max(1, data["memory_mb"] - foreign_mib)

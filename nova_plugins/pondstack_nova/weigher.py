@@ -1,12 +1,13 @@
 """Weighers, for [filter_scheduler] weight_classes = pondstack_nova.weigher.all_weighers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import nova.conf
 from nova.scheduler import utils, weights
 from nova.scheduler.weights.ram import RAMWeigher
 
-from pondstack_nova.scheduler import request_filter, snapshot
+from pondstack_nova.scheduler import groups, request_filter, snapshot
 from pondstack_nova.scheduler.rack import Rack, comfort
 
 CONF = nova.conf.CONF
@@ -53,6 +54,33 @@ class PondWeigher(weights.BaseHostWeigher):
         return max((comfort(pool, need_mib) for pool in rack.fitting(host, need_mib)), default=0.0)
 
 
+class PondAntiAffinityWeigher(weights.BaseHostWeigher):
+    """Prefer hosts with a pool that no, or fewer, members of the VM's anti-affinity group have memory of."""
+
+    minval = -1.0
+    maxval = 0.0
+
+    def weight_multiplier(self, host_state: Any) -> float:
+        """Return [pondstack] pool_anti_affinity_weight_multiplier, or the aggregate's."""
+        name = "pool_anti_affinity_weight_multiplier"
+        return float(utils.get_weight_multiplier(host_state, name, getattr(CONF.pondstack, name)))
+
+    def weigh_objects(self, weighed_obj_list: Any, weight_properties: Any) -> list[float]:
+        """Weigh all hosts with what PondFilter has found of the group."""
+        return [self._weigh_object(weighed.obj, weight_properties) for weighed in weighed_obj_list]
+
+    def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
+        rack, members = snapshot.cache().current(), groups.of(weight_properties).members
+        need_mib = request_filter.pool_mib_of(weight_properties)
+        if rack is None or not members or need_mib == 0:
+            return 0.0
+        return -self._fewest(rack, host_state.nodename, need_mib, members) / max(members.values())
+
+    @staticmethod
+    def _fewest(rack: Rack, host: str, need_mib: int, members: Mapping[str, int]) -> int:
+        return min((members.get(pool.uuid, 0) for pool in rack.fitting(host, need_mib)), default=0)
+
+
 class LocalRAMWeigher(RAMWeigher):
     """Nova's RAMWeigher by local RAM: HostState.free_ram_mb has each guest's whole memory off, pool memory included.
 
@@ -67,5 +95,11 @@ class LocalRAMWeigher(RAMWeigher):
 
 
 def all_weighers() -> list[type]:
-    """Return Nova's weighers with RAMWeigher superseded by LocalRAMWeigher, and PondWeigher."""
-    return [cls for cls in weights.all_weighers() if cls is not RAMWeigher] + [LocalRAMWeigher, PondWeigher]
+    """Return Nova's weighers with RAMWeigher superseded by LocalRAMWeigher, and ours.
+
+    Those that weight_classes names itself are left to it: nova-conductor lets soft server groups pass only where it
+    names their weighers, or Nova's own list.
+    """
+    named = set(CONF.filter_scheduler.weight_classes)
+    stock = [cls for cls in weights.all_weighers() if f"{cls.__module__}.{cls.__qualname__}" not in named]
+    return [cls for cls in stock if cls is not RAMWeigher] + [LocalRAMWeigher, PondWeigher, PondAntiAffinityWeigher]

@@ -11,6 +11,7 @@ from pondstack.rpc.wire import Snapshot
 from pondstack_nova.counters import HOST_REJECTS
 from pondstack_nova.filter import PondFilter
 from pondstack_nova.flavors import POOL_KEY
+from pondstack_nova.stats import NO_POOL_MEMORY
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +29,19 @@ def host(name: str, *pools: str) -> Any:
         for pool in pools
     ]
     return SimpleNamespace(host=name, nodename=name, allocation_candidates=candidates)
+
+
+def test_a_host_that_refuses_by_its_own_word(use_rack, make_pool, make_spec) -> None:
+    """Its nova-compute says so in its statistics; guests without pool memory go there all the same."""
+    use_rack(Snapshot(1, (make_pool("p", 4, "h1", "h2"),), ("h1", "h2")))
+    hosts = [host("h1", "uuid-p"), host("h2", "uuid-p")]
+    hosts[0].stats = {NO_POOL_MEMORY: "[libvirt] file_backed_memory is set on this host"}
+    before = HOST_REJECTS.counts().get("host_refuses", 0)
+    spec = make_spec()
+    assert names(PondFilter().filter_all(hosts, spec)) == ["h1", "h2"]
+    spec.flavor.extra_specs = {POOL_KEY: "1024"}
+    assert names(PondFilter().filter_all(hosts, spec)) == ["h2"]
+    assert HOST_REJECTS.counts()["host_refuses"] == before + 1
 
 
 def pools_of(state: Any) -> list[str]:

@@ -46,7 +46,6 @@ def test_contradictions(key: str, value: str) -> None:
         ("hw:mem_encryption", "False"),
         ("hw:cpu_sockets", "1"),
         ("hw:numa_nodes_hint", "1"),
-        ("resources:VGPU", "1"),
         ("trait:HW_CPU_X86_AVX2", "required"),
     ],
 )

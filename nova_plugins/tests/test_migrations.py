@@ -1,4 +1,4 @@
-"""Whose allocations bind a guest's split when it is scheduled: those of a live migration that is under way."""
+"""What binds the split of an instance that is moved: the claim of a live migration, and whether its flavor stays."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -15,20 +15,19 @@ GUEST = "5f0c2c5e-9b1f-4c6d-8f57-1f1c1f0a3b77"
 @pytest.fixture
 def instance(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """The guest, with live migrations on record: an old one first, in the order of nobody."""
-    made = SimpleNamespace(task_state=task_states.MIGRATING, asked=[])
+    made = SimpleNamespace(uuid=GUEST, task_state=task_states.MIGRATING, asked=[])
     records = [SimpleNamespace(id=7, uuid="newest"), SimpleNamespace(id=3, uuid="old")]
 
     def found(_context: Any, filters: dict[str, Any]) -> list[SimpleNamespace]:
         made.asked.append(filters)
         return records
 
-    monkeypatch.setattr(objects.Instance, "get_by_uuid", lambda _context, uuid: made if uuid == GUEST else None)
     monkeypatch.setattr(objects.MigrationList, "get_by_filters", found)
     return made
 
 
 def test_the_newest_live_migration_holds_the_allocations(instance: SimpleNamespace) -> None:
-    assert migrations._holder(None, GUEST) == "newest"
+    assert migrations._holder(None, instance) == "newest"
     [filters] = instance.asked
     assert (filters["instance_uuid"], filters["migration_type"]) == (GUEST, "live-migration")
 
@@ -37,4 +36,27 @@ def test_the_newest_live_migration_holds_the_allocations(instance: SimpleNamespa
 def test_an_old_record_binds_no_guest_that_does_not_move_live(instance: SimpleNamespace, state: str | None) -> None:
     """A cold move or an evacuation of one that was migrated before."""
     instance.task_state = state
-    assert migrations._holder(None, GUEST) is None
+    assert migrations._holder(None, instance) is None
+
+
+def flavor(memory_mib: int = 8192, vcpus: int = 2, **specs: str) -> objects.Flavor:
+    """Return a flavor; keywords with __ for a colon are extra specs."""
+    extra_specs = {key.replace("__", ":"): value for key, value in specs.items()}
+    return objects.Flavor(memory_mb=memory_mib, vcpus=vcpus, extra_specs=extra_specs)
+
+
+@pytest.mark.parametrize(
+    ("new", "resized"),
+    [
+        (flavor(pond__policy="auto"), False),
+        (flavor(pond__policy="auto", resources__MEMORY_MB="7168"), False),
+        (flavor(pond__policy="auto", pond__max_pool_percent="0"), True),
+        (flavor(pond__policy="fixed", pond__pool_mb="1024"), True),
+        (flavor(16384, pond__policy="auto"), True),
+        (flavor(8192, 4, pond__policy="auto"), True),
+        (flavor(), True),
+    ],
+)
+def test_a_resize_is_told_by_what_splits_follow(new: objects.Flavor, resized: bool) -> None:
+    """Size and pond: specs; not what the request filter wrote into the request itself."""
+    assert migrations.is_resized(flavor(pond__policy="auto"), new) is resized

@@ -71,7 +71,7 @@ SCHEDULER: list[tuple[str, Patch]] = [
     ("nova.scheduler.weights.ram.RAMWeigher", (weights, "all_weighers", lambda: [])),
     ("nova.scheduler.weights.ram.RAMWeigher", (ram.RAMWeigher, "_weigh_object", lambda *_: 0)),
     (
-        "nova.objects.Destination, Instance, Migration of a live migration",
+        "nova.objects.Destination, Instance, Migration of a move",
         (task_states, "MIGRATING", "moving"),
     ),
     ("nova.scheduler.utils.get_weight_multiplier", (utils, "get_weight_multiplier", lambda *_: 1.0)),

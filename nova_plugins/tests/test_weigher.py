@@ -75,7 +75,7 @@ def test_all_weighers_supersedes_nova_s(cls: type) -> None:
     """Nova's list, RAMWeigher replaced."""
     assert cls in all_weighers()
     assert RAMWeigher not in all_weighers()
-    assert len(all_weighers()) == len(weights.all_weighers()) + 1
+    assert len(all_weighers()) == len(weights.all_weighers()) + 2
 
 
 def test_nova_loads_the_list_by_its_path() -> None:

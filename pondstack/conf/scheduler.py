@@ -48,6 +48,28 @@ OPTS = [
             "for all others."
         ),
     ),
+    cfg.StrOpt(
+        "pool_anti_affinity",
+        default="strict",
+        choices=[
+            ("strict", "anti-affinity: no host is chosen otherwise; soft-anti-affinity: preferred"),
+            ("prefer", "preferred for both"),
+            ("off", "pools are not looked at"),
+        ],
+        help=(
+            "Whether the members of an anti-affinity server group get their pool memory from different pool devices, "
+            "so that a device that fails affects one of them. With strict, a rack of one pool has room for one such "
+            "member with a fixed share, and further ones of policy auto are all local."
+        ),
+    ),
+    cfg.FloatOpt(
+        "pool_anti_affinity_weight_multiplier",
+        default=1.0,
+        help=(
+            "Multiplier (no unit) of PondAntiAffinityWeigher, which prefers hosts with a pool that fewer members of "
+            "the anti-affinity group use. 0: off. An aggregate's metadata of the same name overrides it."
+        ),
+    ),
     cfg.FloatOpt(
         "pool_weight_multiplier",
         default=1.0,

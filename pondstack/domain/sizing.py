@@ -16,6 +16,32 @@ STATIC_AUTO_PERCENT = 15
 """Pool share of the static `auto` policy (Pond section 6.5 compares with a static share of 15 % of every VM)."""
 
 
+PRESENT = "present"
+"""Source of a split that the instance has already: it is moved."""
+
+
+class Fallback(StrEnum):
+    """Why a VM is all local although its flavor says otherwise; the source of such a split.
+
+    BREAKER_OPEN to MALFORMED: the controller gave no answer in time, or none that may be used. PINNED: a device or an
+    encryption of the VM pins its memory, and the controller is not asked. ANTI_AFFINITY: members of its group are on
+    all pools.
+    """
+
+    BREAKER_OPEN = "breaker_open"
+    BUSY = "busy"
+    TIMEOUT = "timeout"
+    UNAVAILABLE = "unavailable"
+    REMOTE_ERROR = "remote_error"
+    TRANSPORT = "transport"
+    REFUSED = "refused"
+    MALFORMED = "malformed"
+    OVER_QUOTA = "over_quota"
+    QUOTA_UNKNOWN = "quota_unknown"
+    PINNED = "pinned"
+    ANTI_AFFINITY = "anti_affinity"
+
+
 class Policy(StrEnum):
     """Who decides the split: the service, the flavor, or nobody (all local, guaranteed)."""
 
@@ -36,7 +62,10 @@ class PondSpecs:
 
 @dataclass(frozen=True, slots=True)
 class Features:
-    """What is known of a VM before it starts. `history` fields come with prediction."""
+    """What is known of a VM before it starts. `history` fields come with prediction.
+
+    `resized`: it has another flavor so far, and the split that it has says nothing.
+    """
 
     instance_uuid: str
     memory_mib: int
@@ -46,6 +75,7 @@ class Features:
     flavor_name: str = ""
     image_uuid: str = ""
     specs: PondSpecs = PondSpecs()
+    resized: bool = False
 
 
 @dataclass(frozen=True, slots=True)

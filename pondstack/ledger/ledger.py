@@ -1,9 +1,8 @@
 """The ledger: who holds which slice and which buffer, in which state. One writer, the leader, under its epoch."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from pondstack.domain.sizing import Split
 from pondstack.ha.lease import Terms
 from pondstack.ledger.buffers import Buffers
 from pondstack.ledger.failures import Failures
@@ -13,7 +12,7 @@ from pondstack.ledger.loans import Loans
 from pondstack.ledger.pools import Pools
 from pondstack.ledger.removal import Removal
 from pondstack.ledger.slices import Slices
-from pondstack.ledger.store import Store, Transaction
+from pondstack.ledger.store import RememberedSplit, Store, Transaction
 from pondstack.ledger.transactions import Database, Transactions
 
 
@@ -54,9 +53,14 @@ class Ledger:
         """Show that this writer lives, and notice when it no longer leads; raises NotLeader."""
         self._transactions.write(lambda _tx: None)
 
-    def remember_split(self, instance_uuid: str, flavor_key: str, split: Split) -> None:
-        """Keep the split of an instance for its moves, in place of an older one."""
-        self._transactions.write(lambda tx: self._store.splits.remember(tx, instance_uuid, flavor_key, split))
+    def remember_splits(self, items: Sequence[RememberedSplit]) -> None:
+        """Keep what instances were placed with for their moves, each in place of an older one."""
+
+        def work(tx: Transaction) -> None:
+            for item in items:
+                self._store.splits.remember(tx, item)
+
+        self._transactions.write(work)
 
     def prune(self, keep_seconds: float) -> int:
         """Forget operations and splits that are older than `keep_seconds`; returns how many operations."""

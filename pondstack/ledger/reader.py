@@ -11,6 +11,7 @@ from pondstack.ledger.records import (
     LenderRecord,
     PoolRecord,
     SliceRecord,
+    SplitRecord,
     TelemetryRecord,
 )
 
@@ -98,3 +99,6 @@ class Reader(Protocol):
 
         `history`: `samples` or `periods`. A guest that nobody measured, or that does not exist, has nothing.
         """
+
+    def split(self, instance_uuid: str) -> SplitRecord:
+        """Return what an instance was placed with; raises NotFound."""

@@ -151,6 +151,19 @@ class ControllerView:
 
 
 @dataclass(frozen=True, slots=True)
+class SplitRecord:
+    """What an instance was placed with, and why: `source` is the rule or model, or why it fell back to all local."""
+
+    instance_uuid: str
+    local_mib: int
+    pool_mib: int
+    source: str
+    confidence: float
+    reason: str
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class TelemetryRecord:
     """Readings of one metric of a guest. `node` None: of the guest as a whole; `period_seconds` 0: as they came.
 

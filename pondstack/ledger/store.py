@@ -177,10 +177,20 @@ class Buffers(Protocol):
     def drop_empty(self, tx: Transaction, uuids: Iterable[str], /) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class RememberedSplit:
+    """What an instance of a flavor was placed with, `age_seconds` ago."""
+
+    instance_uuid: str
+    flavor_key: str
+    split: Split
+    age_seconds: float = 0.0
+
+
 class Splits(Protocol):
     """As pondstack.db.store.splits."""
 
-    def remember(self, tx: Transaction, instance_uuid: str, flavor_key: str, split: Split, /) -> None: ...
+    def remember(self, tx: Transaction, item: RememberedSplit, /) -> None: ...
     def prune(self, tx: Transaction, keep_seconds: float, /) -> None: ...
 
 

@@ -13,7 +13,7 @@ import oslo_messaging
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
-from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitAnswer, to_arguments
+from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitAnswer, UsedSplit, to_arguments
 
 AUDIT_SECONDS = 120.0
 MONITOR_SECONDS = 4
@@ -25,6 +25,8 @@ LENDING_VERSION = "1.2"
 
 REMOVAL_VERSION = "1.5"
 """The version that remove_host() and remove_pool() came with."""
+SPLITS_VERSION = "1.8"
+"""The version that record_splits() came with."""
 
 
 class ControllerAPI:
@@ -189,8 +191,20 @@ class ControllerAPI:
         return self._retrying.call(attempt, self._timeout)
 
     def get_split(self, *, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
-        """Ask how to split a VM (pondstack.domain.sizing.Features as a dict); remembered by instance."""
+        """Ask how to split a VM (pondstack.domain.sizing.Features as a dict); record_splits() says what was used."""
         return SplitAnswer.from_wire(self._call("get_split", timeout_seconds=timeout_seconds, features=features))
+
+    def record_splits(self, *, splits: Sequence[UsedSplit], timeout_seconds: float) -> None:
+        """Have the controller remember what instances were placed with; what is older than what it has changes nothing.
+
+        Raises BadRequest, and oslo.messaging's UnsupportedVersion from a controller of the former release.
+        """
+
+        def attempt(seconds: float) -> Any:
+            context = self._leader.prepare(timeout=seconds, version=SPLITS_VERSION)
+            return context.call({}, "record_splits", splits=[item.to_wire() for item in splits])
+
+        self._retrying.call(attempt, timeout_seconds)
 
     def snapshot(self, *, timeout_seconds: float) -> Snapshot:
         """Return the scheduler's view of all pools and hosts; any controller answers, a stand-by a moment behind."""

@@ -189,6 +189,22 @@ class SplitAnswer(Wire):
 
 
 @dataclass(frozen=True, slots=True)
+class UsedSplit(Wire):
+    """The split that nova-scheduler placed an instance with (pondstack.domain.sizing.Split), and of what features.
+
+    `age_seconds`: since it was used, when this was sent; no two machines' clocks are compared.
+    """
+
+    features: dict[str, Any]
+    local_mib: int
+    pool_mib: int
+    source: str
+    confidence: float
+    reason: str
+    age_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class PoolView(Wire):
     """One pool in the scheduler's snapshot. `free_slices` counts FREE ones; `buffer_slices` of them are kept back."""
 

@@ -107,7 +107,7 @@ def _tempest(options: argparse.Namespace) -> int:
     from pondstack_rack.tempest import compare, run
 
     rack = Rack.open(options.directory)
-    choice = run.Choice(options.passes, options.regex, options.concurrency)
+    choice = run.Choice(options.passes, options.regex, options.concurrency, options.flavors)
     with rack.locked():
         if options.compare:
             comparison = compare.compare(rack, choice, rack.progress.say)
@@ -167,6 +167,9 @@ def _parser() -> argparse.ArgumentParser:
     tempest.add_argument("--passes", type=_words, default=(), help="only these, by name, with commas (PASSES)")
     tempest.add_argument("--regex", default="", help="only tests that match (REGEX)")
     tempest.add_argument("--concurrency", type=_at_least_one, default=2, help="so many at a time (CONCURRENCY)")
+    tempest.add_argument(
+        "--flavors", choices=("plain", "pool"), default="plain", help="flavors of the stock tests (FLAVORS)"
+    )
     tempest.add_argument(
         "--compare", action="store_true", help="the stock tests with our plugins in Nova and without (COMPARE)"
     )

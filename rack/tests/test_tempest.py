@@ -1,13 +1,17 @@
 """Tempest's results as they are read and told; Nova's configuration without us."""
 
 import io
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import subunit
 
+from pondstack.domain.sizing import parse_specs
 from pondstack_rack import config
-from pondstack_rack.layout import RackError
-from pondstack_rack.tempest import compare, conf, results
+from pondstack_rack.layout import Layout, RackError, Sizes
+from pondstack_rack.tempest import compare, conf, results, run
 from pondstack_rack.tempest.results import Comparison, Results
 
 
@@ -69,6 +73,47 @@ def test_each_exclusion_has_a_reason_and_is_of_a_pass() -> None:
     found.leave_out(chosen, "\n".join(lines))
     assert len(found.outcomes) == len(lines)
     assert all(found.reasons.values())
+
+
+class Compute:
+    """Stands for openstacksdk's compute proxy without flavors."""
+
+    def __init__(self) -> None:
+        self.made: dict[str, int] = {}
+        self.specs: dict[str, dict[str, str]] = {}
+
+    def find_flavor(self, _name: str) -> None:
+        return None
+
+    def create_flavor(self, *, name: str, ram: int, vcpus: int, disk: int, flavorid: str) -> SimpleNamespace:
+        del vcpus, disk
+        self.made[name] = ram
+        return SimpleNamespace(id=flavorid)
+
+    def create_flavor_extra_specs(self, flavor: SimpleNamespace, specs: dict[str, str]) -> None:
+        self.specs[flavor.id] = specs
+
+
+@pytest.mark.parametrize("flavors", conf.FLAVORS)
+def test_flavors_of_stock_tests(flavors: str) -> None:
+    """Both kinds leave as much local memory, and pool flavors are ones that nova-api takes."""
+    compute = Compute()
+    for name, sizes in conf.FLAVORS[flavors].items():
+        assert conf._flavor(SimpleNamespace(compute=compute), name, *sizes) == name
+    specs = {name: parse_specs(compute.specs.get(name, {})) for name in compute.made}
+    local = [ram - (found.pool_mib if (found := specs[name]) else 0) for name, ram in compute.made.items()]
+    assert local == [256, 320]
+    assert all(found is not None for found in specs.values()) is (flavors == "pool")
+
+
+def test_pool_flavors_are_for_stock_passes_without_a_comparison() -> None:
+    rack: Any = SimpleNamespace(layout=Layout(Path("/rack"), Sizes(), "secret"))
+    stock = [one.name for one in conf.passes(rack.layout) if one.stock]
+    assert stock == ["stock-libvirt", "stock-fake"]
+    with pytest.raises(RackError, match="there are: stock-libvirt, stock-fake"):
+        run.run(rack, run.Choice(("pondstack",), flavors="pool"), print)
+    with pytest.raises(RackError, match="compare with plain flavors"):
+        compare.compare(rack, run.Choice(flavors="pool"), print)
 
 
 def test_regressions_are_what_passes_without_us_only() -> None:

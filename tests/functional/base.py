@@ -15,7 +15,7 @@ from nova.tests.functional import integrated_helpers
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.rpc.wire import PoolView
 from pondstack_nova import controller_client
-from pondstack_nova.scheduler import snapshot
+from pondstack_nova.scheduler import snapshot, used_splits
 from tests.functional.stand_in import Serving, StandInController
 
 CONF = nova.conf.CONF
@@ -63,12 +63,7 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
     def setUp(self) -> None:
         """Configure, start Nova, the stand-in and the computes."""
         self.flags(api_paste_config=f"{sys.prefix}/etc/nova/api-paste.ini", group="wsgi")
-        self.flags(
-            available_filters=["nova.scheduler.filters.all_filters", "pondstack_nova.filter.PondFilter"],
-            enabled_filters=["ComputeFilter", "PondFilter"],
-            weight_classes=["pondstack_nova.weigher.all_weighers"],
-            group="filter_scheduler",
-        )
+        self.configure_scheduler()
         self.useFixture(OpenDatabases())
         super().setUp()
         pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
@@ -78,9 +73,19 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
         self.start_controller()
         self.addCleanup(controller_client.reset)
         self.addCleanup(snapshot.reset)
+        self.addCleanup(used_splits.reset)
         for host in self.hosts:
             self.start_service("compute", host=host)
         self.pool = self.start_pool()
+
+    def configure_scheduler(self) -> None:
+        """Enable pondstack's filter and weighers."""
+        self.flags(
+            available_filters=["nova.scheduler.filters.all_filters", "pondstack_nova.filter.PondFilter"],
+            enabled_filters=["ComputeFilter", "PondFilter"],
+            weight_classes=["pondstack_nova.weigher.all_weighers"],
+            group="filter_scheduler",
+        )
 
     def start_pool(self) -> str:
         """Make the pool that all hosts reach; returns its UUID."""

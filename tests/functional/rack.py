@@ -35,7 +35,7 @@ free_buffer_slices = 1
 agent_down_seconds = {agent_down_seconds}
 device_failed_seconds = {device_failed_seconds}
 reconcile_interval_seconds = 2
-unclaimed_grace_seconds = 5
+unclaimed_grace_seconds = {unclaimed_grace_seconds}
 report_settle_seconds = 0.2
 [placement]
 auth_type = admin_token
@@ -63,6 +63,7 @@ class NovaWithRack(NovaWithFakes):
 
     agent_down_seconds = 20
     device_failed_seconds = 30.0
+    unclaimed_grace_seconds = 5
 
     def install_agents(self) -> None:
         """Leave the virt driver's calls as they are: the agents are real."""
@@ -79,6 +80,7 @@ class NovaWithRack(NovaWithFakes):
                 placement=self.placement.fixture.endpoint,
                 agent_down_seconds=self.agent_down_seconds,
                 device_failed_seconds=self.device_failed_seconds,
+                unclaimed_grace_seconds=self.unclaimed_grace_seconds,
             ),
         )
         controller_service.register_opts(self.controller_conf)

@@ -10,18 +10,20 @@ from pondstack.domain import sizing
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.prediction.serving import PoolRoom, features_from_wire, fit
 from pondstack.rpc import transport as rpc
-from pondstack.rpc.wire import PoolView, Snapshot, SplitAnswer
+from pondstack.rpc.controller_api import SPLITS_VERSION
+from pondstack.rpc.wire import PoolView, Snapshot, SplitAnswer, UsedSplit
 
 
 @dataclass
 class StandInController:
     """RPC endpoint. `hold` blocks get_split while it is cleared; `fault` is raised by get_split when set."""
 
-    target = oslo_messaging.Target(version=rpc.RPC_VERSION)
+    target = oslo_messaging.Target(version=SPLITS_VERSION)
 
     pools: list[PoolView] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     splits: list[dict[str, Any]] = field(default_factory=list)
+    used: dict[str, UsedSplit] = field(default_factory=dict)
     snapshots: int = 0
     fault: Exception | None = None
     hold: threading.Event = field(default_factory=threading.Event)
@@ -40,6 +42,11 @@ class StandInController:
         return SplitAnswer(
             split.local_mib, split.pool_mib, split.source, split.confidence, split.reason, DEFAULT_SLICE_MIB
         ).to_wire()
+
+    def record_splits(self, _context: dict[str, Any], splits: list[dict[str, Any]]) -> None:
+        """Keep what instances were placed with."""
+        for item in splits:
+            self.used[item["features"]["instance_uuid"]] = UsedSplit.from_wire(item)
 
     def snapshot(self, _context: dict[str, Any]) -> dict[str, Any]:
         """Return the pools and hosts that the test has set."""

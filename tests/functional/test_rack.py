@@ -1,8 +1,11 @@
 """Nova with all of pondstack behind it: Placement, ledger, agents and device tell the same story after each move."""
 
+import threading
 from typing import Any
 
+from pondstack_nova import virt_fake
 from pondstack_nova.counters import SPLIT_FALLBACKS
+from pondstack_rack.wait import Deadline
 from tests.functional.rack import NovaWithRack
 
 POOL = "CUSTOM_POND_MEMORY_MB"
@@ -51,6 +54,21 @@ class TestRack(NovaWithRack):
         self.eventually(lambda: self._is_online(auto, 1024))
         self._delete_server(server)
         self._delete_server(auto)
+        self.all_free()
+
+    def test_resize_of_the_same_size(self) -> None:
+        """The new flavor's specs decide, not what the server has; a cold migration keeps what it has."""
+        server = self.boot(self.flavor(7168, policy="fixed", pool_mb="3072"))
+        self.same_everywhere(server, 3072)
+        server = self._resize_server(server, self.flavor(7168, policy="auto"))
+        self._confirm_resize(server)
+        self.same_everywhere(server)
+        server = self._migrate_server(server)
+        self._confirm_resize(server)
+        self.same_everywhere(server)
+        server = self._resize_server(server, self.flavor(7168, policy="auto", max_pool_percent="0"))
+        self._confirm_resize(server)
+        assert self.claim(server["id"]) == {self.host_of(server): {"MEMORY_MB": 7168}}
         self.all_free()
 
     def test_cold_migration(self) -> None:
@@ -122,6 +140,59 @@ class TestRack(NovaWithRack):
 
     def _is_online(self, server: dict[str, Any], pool_mib: int) -> None:
         assert self.ledger_of(server) == {self.host_of(server): pool_mib}
+
+
+class TestLongMigration(NovaWithRack):
+    """A live migration that outlasts the grace of a missing claim, which is as short as can be here."""
+
+    unclaimed_grace_seconds = 1
+
+    def migrate(self, fails: bool) -> dict[str, Any]:
+        """Migrate a guest live; meanwhile the controller looks, repairs, and takes nothing from the source."""
+        server = self.boot_pond(2048)
+        source, arrived, go_on = self.host_of(server), threading.Event(), threading.Event()
+        self.addCleanup(go_on.set)
+        original = virt_fake.PondFakeDriver.live_migration
+
+        def wait(driver: Any, context: Any, instance: Any, dest: Any, post: Any, recover: Any, *more: Any) -> None:
+            arrived.set()
+            assert go_on.wait(120)
+            if fails:
+                recover(context, instance, dest, migrate_data=more[-1])
+            else:
+                original(driver, context, instance, dest, post, recover, *more)
+
+        self.stub_out("pondstack_nova.virt_fake.PondFakeDriver.live_migration", wait)
+        self.api.post_server_action(server["id"], {"os-migrateLive": {"host": None, "block_migration": "auto"}})
+        assert arrived.wait(60)
+        (target,) = set(self.ledger_of(server)) - {source}
+        overdue = Deadline(3 * self.unclaimed_grace_seconds)
+        while not overdue.over:
+            audit = self.api_of_controller.audit(repair=True)
+            assert audit["clean"], audit["findings"]
+            assert self.ledger_of(server) == {source: 2048, target: 2048}
+            overdue.pause()
+        go_on.set()
+        self._wait_for_migration_status(server, ["error", "failed"] if fails else ["completed"])
+        server = self._wait_for_state_change(server, "ACTIVE")
+        host = source if fails else target
+        assert self.host_of(server) == host
+        self.eventually(lambda: self.has_exactly(server, host))
+        self.settled()
+        return server
+
+    def has_exactly(self, server: dict[str, Any], host: str) -> None:
+        """Assert that the guest's host, and only it, has the slices."""
+        assert self.ledger_of(server) == {host: 2048}
+        assert self.slices_by_state() == {"online": 2, "free": self.slices - 2}
+
+    def test_it_completes(self) -> None:
+        """The source's slices come back after its end."""
+        self.migrate(fails=False)
+
+    def test_it_fails(self) -> None:
+        """The guest still has its slices."""
+        self.migrate(fails=True)
 
 
 class TestSilentAgents(NovaWithRack):

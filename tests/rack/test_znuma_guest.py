@@ -7,13 +7,13 @@ import pytest
 
 from pondstack_rack.demo import demo
 from pondstack_rack.rack import Rack
-from pondstack_rack.services import image, keystone
+from pondstack_rack.services import keystone
 from pondstack_rack.wait import wait_until
+from tests.rack.beats import beat
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 
 MIGRATION_SECONDS = 300.0
-GUEST_SECONDS = 240.0
 SETTLE_SECONDS = 60.0
 SLOTS = 16
 """Parts of the guest's buffer: after that many beats each was written before and is checked after the migration."""
@@ -44,7 +44,7 @@ def test_the_guest_sees_a_node_without_cpus_and_all_books_agree(guest: demo.Fact
 def test_the_guest_goes_on_over_a_live_migration(rack: Rack, guest: demo.Facts) -> None:
     admin = rack.connection()
     online_before = guest.pool_after["slices"].get("online", 0)
-    _beat(admin, guest.server, count=SLOTS + 2)
+    beat(admin, guest.server, count=SLOTS + 2)
     target = next(host for host in rack.layout.libvirt_hosts if host != guest.host)
     admin.compute.live_migrate_server(guest.server, host=target, block_migration="auto")
     assert wait_until(lambda: _settled(admin, guest.server), MIGRATION_SECONDS, 1.0)
@@ -52,8 +52,8 @@ def test_the_guest_goes_on_over_a_live_migration(rack: Rack, guest: demo.Facts) 
     # Nova writes the migration's own end down last, after the server's.
     assert wait_until(lambda: _migrations(admin, guest.server) == ["completed"], SETTLE_SECONDS, 1.0)
 
-    first = _beat(admin, guest.server, count=SLOTS + 3)
-    after = _beat(admin, guest.server, count=first["count"] + SLOTS)
+    first = beat(admin, guest.server, count=SLOTS + 3)
+    after = beat(admin, guest.server, count=first["count"] + SLOTS)
     assert after["errors"] == 0, "the guest read something else from its pool memory than it had written"
 
     def right() -> bool:
@@ -61,20 +61,6 @@ def test_the_guest_goes_on_over_a_live_migration(rack: Rack, guest: demo.Facts) 
         return demo.check(facts) == [] and facts.pool_after["slices"].get("online", 0) == online_before
 
     assert wait_until(right, SETTLE_SECONDS, 1.0), "the source's slices did not come back"
-
-
-def _beat(connection: Any, server: str, count: int) -> dict[str, Any]:
-    """Wait for a beat with at least this number and return it."""
-    found: list[dict[str, Any]] = []
-
-    def beaten() -> bool:
-        nonlocal found
-        text = connection.compute.get_server_console_output(server)["output"] or ""
-        found = [beat for beat in image.console_lines(text, "beat") if beat["count"] >= count]
-        return bool(found)
-
-    assert wait_until(beaten, GUEST_SECONDS, 1.0), f"no beat {count} on the console"
-    return found[-1]
 
 
 def _migrations(connection: Any, server: str) -> list[str]:

@@ -219,15 +219,11 @@ class Nova:
             return
         instance.moves += 1
         aside = f"move-{instance.name}-{instance.moves}"
-        # From here on the source's allocation has no claim under its consumer's name; only its guest keeps it.
-        before = self._rack.watch.promised.pop((source, instance.name), None)
         try:
             moved = self._rack.placement.move(instance.name, aside, target, instance.pool, instance.mib)
         except Unavailable:
             moved = False
         if not moved:
-            if before is not None:
-                self._rack.watch.promised[source, instance.name] = before
             return
         shape = tuple(_runs(instance.held))
         attached = self._attach(instance, target, shape)
@@ -235,6 +231,7 @@ class Nova:
         if attached is not None and self._rack.hosts[source].up and self._run(instance, target, attached):
             self._rack.scheduler.sleep(step.values["seconds"])
             if self._rack.hosts[target].up:
+                self._rack.watch.forget(source, instance.name)
                 self._stop(instance, source)
                 self._detach(instance, source)
                 self._drop(aside)

@@ -45,7 +45,9 @@ class Placement:
     def __init__(self, scheduler: Scheduler, moments: Moments, hosts: tuple[str, ...]) -> None:
         self._scheduler = scheduler
         self._moments = moments
-        self.providers: dict[str, Provider] = {f"provider-{name}": Provider(name) for name in hosts}
+        self.providers: dict[str, Provider] = {
+            f"provider-{name}": Provider(name, resource_class="MEMORY_MB") for name in hosts
+        }
         self.down_until = 0.0
         self.fences_aggregates = False
         self.changed: Callable[[], None] = lambda: None
@@ -196,7 +198,7 @@ class Placement:
             return False
         provider.claims[consumer] = mib
         provider.generation += 1
-        self.providers[f"provider-{host}"].claims[consumer] = 1
+        self.providers[f"provider-{host}"].claims[consumer] = mib  # a guest has as much local memory
         self.changed()
         return True
 

@@ -14,11 +14,12 @@ from pondstack_api.policies import (
     lender,
     pool,
     slice,
+    split,
     telemetry,
 )
 
 
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
-    modules = (base, pool, slice, host, agent, allocation, audit, leader, controller, telemetry, lender, buffer)
+    modules = (base, pool, slice, host, agent, allocation, audit, leader, controller, telemetry, lender, buffer, split)
     return [rule for module in modules for rule in module.RULES]

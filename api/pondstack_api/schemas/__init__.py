@@ -13,6 +13,7 @@ from pondstack_api.schemas import (
     pool,
     root,
     slice,
+    split,
     telemetry,
 )
 
@@ -29,5 +30,6 @@ __all__ = [
     "pool",
     "root",
     "slice",
+    "split",
     "telemetry",
 ]

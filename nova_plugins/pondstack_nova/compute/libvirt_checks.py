@@ -89,6 +89,7 @@ def host_capabilities() -> None:
 LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
     "_get_guest_config": ("instance",),
     "_hard_reboot": ("context", "instance"),
+    "attach_interface": ("context", "instance", "image_meta", "vif"),
     "check_can_live_migrate_source": ("context", "instance"),
     "_live_migration_operation": ("context", "instance", "dest", "block_migration", "migrate_data", "guest"),
     "update_provider_tree": ("provider_tree", "nodename", "allocations"),

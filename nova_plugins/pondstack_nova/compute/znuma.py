@@ -13,10 +13,12 @@ from nova.virt.libvirt import config as vconfig
 
 from pondstack.domain.errors import BadRequest, Conflict
 from pondstack.rpc.wire import Attachment, Backing
+from pondstack_nova.pins import LEGAL
 
 LOCAL_DISTANCE = 10
 KIB_PER_MIB = 1024
 FILE, NODE = "file", "node"
+PINNING_INTERFACES = frozenset({"hostdev", "vdpa"})
 
 
 class ZNumaCell(vconfig.LibvirtConfigGuestCPUNUMACell):
@@ -94,9 +96,12 @@ def memnodes(backings: Sequence[Backing], local_nodes: Collection[int]) -> list[
 def apply(guest: Any, attachment: Attachment, memory_mib: int, emulator: str, local_nodes: Collection[int]) -> None:
     """Give a LibvirtConfigGuest its zNUMA nodes.
 
-    Raises Conflict when the guest has NUMA nodes or file-backed memory already, BadRequest when the host's
-    configuration lacks the emulator that file backings need, or the sizes do not add up.
+    Raises Conflict when the guest has NUMA nodes or file-backed memory already, or its memory is pinned or encrypted;
+    BadRequest when the host's configuration lacks the emulator that file backings need, or the sizes do not add up.
     """
+    pin = pinned_by(guest)
+    if pin:
+        raise Conflict(f"the guest has {pin}, which pins or encrypts its memory; {LEGAL}")
     if guest.numatune is not None or (guest.cpu is not None and guest.cpu.numa is not None):
         raise Conflict("the guest has NUMA nodes of Nova's already; pond: specs go with none")
     if guest.membacking is not None and guest.membacking.filesource:
@@ -142,6 +147,18 @@ def unbind(xml: str) -> str:
         if not len(numatune):
             document.remove(numatune)
     return str(etree.tostring(document, encoding="unicode"))
+
+
+def pinned_by(guest: Any) -> str | None:
+    """Return what of a LibvirtConfigGuest pins or encrypts its memory; None when nothing does."""
+    if guest.launch_security is not None:
+        return "encrypted memory"
+    for device in guest.devices:
+        if isinstance(device, vconfig.LibvirtConfigGuestHostdev):
+            return f"a host device ({device.type})"
+        if isinstance(device, vconfig.LibvirtConfigGuestInterface) and device.net_type in PINNING_INTERFACES:
+            return f"an interface of type {device.net_type}"
+    return None
 
 
 def pool_cells_mib(xml: str) -> tuple[int, ...]:

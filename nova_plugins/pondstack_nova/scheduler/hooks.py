@@ -19,7 +19,15 @@ from pondstack_nova.flavors import GROUP_SUFFIX, LOCAL_KEY, POOL_KEY
 from pondstack_nova.self_check import Check, expect, swapped
 
 UUID = "00000000-0000-0000-0000-000000000001"
-HOST_STATE_FIELDS = ("host", "nodename", "uuid", "free_ram_mb", "aggregates", "allocation_candidates", "instances")
+HOST_STATE_FIELDS = (
+    "host",
+    "nodename",
+    "uuid",
+    "free_ram_mb",
+    "aggregates",
+    "allocation_candidates",
+    "instances",
+)
 
 
 def request_filter_list() -> None:
@@ -124,10 +132,10 @@ def weight_multiplier_helper() -> None:
     expect(utils.get_weight_multiplier(state, "pool_weight_multiplier", 1.5) == 1.5, "it gave something else")
 
 
-def live_migration_is_recognised() -> None:
-    """What tells a live migration: the destination's cell, the instance's task, the holder of its claim."""
+def move_is_recognised() -> None:
+    """What tells a move: the destination's cell, the instance's task and flavor, the holder of its claim."""
     expect("cell" in objects.Destination.fields, "a Destination has no cell")
-    expect({"task_state", "uuid"} <= set(objects.Instance.fields), "an Instance has no task_state")
+    expect({"task_state", "uuid", "flavor"} <= set(objects.Instance.fields), "an Instance has no task_state or flavor")
     expect({"id", "uuid", "status", "migration_type"} <= set(objects.Migration.fields), "a Migration lacks fields")
     expect(task_states.MIGRATING == "migrating", f"the task is called {task_states.MIGRATING}")
     parameters = list(inspect.signature(report.SchedulerReportClient.get_allocs_for_consumer).parameters)
@@ -156,7 +164,7 @@ CHECKS: list[Check] = [
     ("nova.weights.BaseWeigher.weigh_objects", weigh_objects_call),
     ("nova.scheduler.weights.ram.RAMWeigher", ram_weigher),
     ("nova.scheduler.utils.get_weight_multiplier", weight_multiplier_helper),
-    ("nova.objects.Destination, Instance, Migration of a live migration", live_migration_is_recognised),
+    ("nova.objects.Destination, Instance, Migration of a move", move_is_recognised),
     ("nova.limit.placement, usage of a project", quota_enforcer),
 ]
 

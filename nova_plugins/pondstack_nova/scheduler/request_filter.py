@@ -1,9 +1,9 @@
 """Sizes the Placement request of a VM with `pond:` specs: MEMORY_MB = local, a suffixed group = pool.
 
 Appended to Nova's request filters when PondFilter's module loads. It edits the in-memory copy of the flavor only, which
-neither the database nor the API ever sees. It runs again on each move; the service remembers the split by instance, and
-a live migration keeps the one that the guest runs with. The group is always suffixed: Nova adds `in_tree` of a forced
-host to the un-numbered group, where a sharing provider fails.
+neither the database nor the API ever sees. It runs again on each move; the service remembers what it is told that each
+instance was placed with (used_splits.py), and a live migration keeps the split that the guest runs with. The group is
+always suffixed: Nova adds `in_tree` of a forced host to the un-numbered group, where a sharing provider fails.
 """
 
 from dataclasses import asdict
@@ -15,17 +15,13 @@ from nova.scheduler import request_filter as nova_request_filter
 from oslo_log import log as logging
 
 from pondstack.domain.errors import BadRequest, BadSpec, PondError, PoolShortage
-from pondstack.domain.sizing import Features, Policy, PondSpecs
-from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack.rpc.wire import SplitAnswer
-from pondstack_nova import controller_client, flavors, migrations, quota
+from pondstack.domain.sizing import PRESENT, Fallback, Features, Policy, PondSpecs, Split
+from pondstack_nova import controller_client, flavors, migrations, pins, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
+from pondstack_nova.scheduler import groups, snapshot, used_splits
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
-
-PRESENT = "present"
-"""Source of a split that the instance has already: it is moved."""
 
 
 def pond_split(ctxt: Any, spec: Any) -> bool:
@@ -38,6 +34,7 @@ def pond_split(ctxt: Any, spec: Any) -> bool:
         return False
     # A second pass over the same spec starts from the flavor's own specs again.
     original = {key: value for key, value in extra_specs.items() if not _is_ours(key, extra_specs)}
+    used_splits.put_on(spec, None)
     try:
         specs = flavors.check(original, spec.flavor.memory_mb)
         flavors.check_numa(specs, spec.numa_topology if "numa_topology" in spec else None)
@@ -46,21 +43,20 @@ def pond_split(ctxt: Any, spec: Any) -> bool:
     spec.flavor.extra_specs = original
     if specs is None or specs.policy is Policy.LOCAL:
         return False
-    running = migrations.running_local_mib(ctxt, spec)
-    answer = _ask(ctxt, spec, specs) if running is None else _keep(spec, running)
-    if answer is None or answer.pool_mib == 0:
+    split = _split(ctxt, spec, specs)
+    if split.pool_mib == 0:
         return False
     spec.flavor.extra_specs = original | {
-        flavors.LOCAL_KEY: str(answer.local_mib),
-        flavors.POOL_KEY: str(answer.pool_mib),
+        flavors.LOCAL_KEY: str(split.local_mib),
+        flavors.POOL_KEY: str(split.pool_mib),
     }
     LOG.debug(
         "Instance %s: %d MiB local, %d MiB pool (%s: %s)",
         spec.instance_uuid,
-        answer.local_mib,
-        answer.pool_mib,
-        answer.source,
-        answer.reason,
+        split.local_mib,
+        split.pool_mib,
+        split.source,
+        split.reason,
     )
     return True
 
@@ -81,7 +77,25 @@ def _is_ours(key: str, extra_specs: dict[str, str]) -> bool:
     return flavors.POOL_KEY in extra_specs and key in (flavors.POOL_KEY, flavors.LOCAL_KEY)
 
 
-def _features(spec: Any, specs: PondSpecs) -> Features:
+def _split(ctxt: Any, spec: Any, specs: PondSpecs) -> Split:
+    """Return the split to place a request with, and leave it on the request."""
+    move = migrations.find(ctxt, spec)
+    if move is not None and move.running_local_mib is not None:
+        return _keep(spec, move.running_local_mib)  # nothing new: what is remembered says why
+    features = _features(spec, specs, resized=move is not None and move.resized)
+    pin = pins.of_request(spec)
+    try:
+        pins.check(specs, pin)
+    except BadSpec as error:
+        raise exception.RequestFilterFailed(error.message) from error
+    split = _ask(ctxt, spec, features) if pin is None else _all_local(spec, pin)
+    if split.pool_mib:
+        split = _apart(spec, specs, split)
+    used_splits.put_on(spec, used_splits.Decision(features, split))
+    return split
+
+
+def _features(spec: Any, specs: PondSpecs, resized: bool) -> Features:
     image = spec.image if "image" in spec else None
     return Features(
         instance_uuid=spec.instance_uuid,
@@ -92,49 +106,70 @@ def _features(spec: Any, specs: PondSpecs) -> Features:
         flavor_name=spec.flavor.name,
         image_uuid=(image.id if image is not None and "id" in image else None) or "",
         specs=specs,
+        resized=resized,
     )
 
 
-def _ask(ctxt: Any, spec: Any, specs: PondSpecs) -> SplitAnswer | None:
-    """Return the service's split; None (logged and counted) without one that may be used: the VM is all local then."""
+def _ask(ctxt: Any, spec: Any, features: Features) -> Split:
+    """Return the service's split; all local (logged and counted) without one that may be used."""
     budget_seconds = CONF.pondstack.split_timeout_ms / 1000
     try:
-        answer = controller_client.controller().get_split(asdict(_features(spec, specs)), budget_seconds)
+        answer = controller_client.controller().get_split(asdict(features), budget_seconds)
     except controller_client.NoAnswer as error:
         return _fall_back(spec, error.reason, error)
     except (PoolShortage, BadRequest) as error:
         raise exception.RequestFilterFailed(error.message) from error
     except PondError as error:
-        return _fall_back(spec, "refused", error)
+        return _fall_back(spec, Fallback.REFUSED, error)
     memory_mib = spec.flavor.memory_mb
     if answer.pool_mib < 0 or answer.local_mib < 1 or answer.local_mib + answer.pool_mib != memory_mib:
-        return _fall_back(spec, "malformed", f"{answer} does not split {memory_mib} MiB")
+        return _fall_back(spec, Fallback.MALFORMED, f"{answer} does not split {memory_mib} MiB")
+    split = Split(answer.local_mib, answer.pool_mib, answer.source, answer.confidence, answer.reason)
     # nova-api has counted a fixed share, and what a server holds already is in its project's usage.
-    if specs.policy is Policy.AUTO and answer.pool_mib and answer.source != PRESENT:
-        return _within_quota(ctxt, spec, answer)
-    return answer
+    if features.specs.policy is Policy.AUTO and split.pool_mib and split.source != PRESENT:
+        return _within_quota(ctxt, spec, split)
+    return split
 
 
-def _within_quota(ctxt: Any, spec: Any, answer: SplitAnswer) -> SplitAnswer | None:
-    """Return the split where the project's quota has room for it, for all instances of the request; else None."""
+def _within_quota(ctxt: Any, spec: Any, split: Split) -> Split:
+    """Return the split where the project's quota has room for it, for all instances of the request; else all local."""
     instances = spec.num_instances if "num_instances" in spec else 1
     try:
-        quota.check(ctxt, spec.project_id, answer.pool_mib * instances)
+        quota.check(ctxt, spec.project_id, split.pool_mib * instances)
     except quota.OverQuota as error:
-        return _fall_back(spec, "over_quota", error)
+        return _fall_back(spec, Fallback.OVER_QUOTA, error)
     except quota.Unknown as error:
-        return _fall_back(spec, "quota_unknown", error)
-    return answer
+        return _fall_back(spec, Fallback.QUOTA_UNKNOWN, error)
+    return split
 
 
-def _keep(spec: Any, local_mib: int) -> SplitAnswer:
+def _keep(spec: Any, local_mib: int) -> Split:
     """Return the split that a running guest has."""
     pool_mib = spec.flavor.memory_mb - local_mib
-    return SplitAnswer(local_mib, pool_mib, "running", 1.0, "a running guest keeps its split", DEFAULT_SLICE_MIB)
+    return Split(local_mib, pool_mib, "running", 1.0, "a running guest keeps its split")
 
 
-def _fall_back(spec: Any, reason: str, detail: object) -> SplitAnswer | None:
-    """Count and log that a VM is all local for want of a split that may be used."""
+def _apart(spec: Any, specs: PondSpecs, split: Split) -> Split:
+    """Return the split where a pool without members of the VM's anti-affinity group has room; else all local.
+
+    Raises RequestFilterFailed where the flavor fixes the pool memory.
+    """
+    spread = groups.look(spec)
+    if not spread.hard or groups.room_outside(snapshot.cache().current(), spread, split.pool_mib):
+        return split
+    reason = "each pool with room has memory of another member of the anti-affinity group"
+    if specs.policy is Policy.FIXED:
+        raise exception.RequestFilterFailed(f"{reason}, and {split.pool_mib} MiB of pool memory are wanted")
+    return Split(spec.flavor.memory_mb, 0, Fallback.ANTI_AFFINITY, 1.0, f"all local: {reason}")
+
+
+def _all_local(spec: Any, pin: str) -> Split:
+    """Return the split of a VM with policy auto whose memory is pinned: as it must be, so nothing is counted."""
+    return Split(spec.flavor.memory_mb, 0, Fallback.PINNED, 1.0, f"all local: {pin} pins or encrypts the memory")
+
+
+def _fall_back(spec: Any, reason: Fallback, detail: object) -> Split:
+    """Count and log that a VM is all local for want of a split that may be used; return that."""
     SPLIT_FALLBACKS.add(reason)
     LOG.warning("Instance %s is placed all local (%s): %s", spec.instance_uuid, reason, detail)
-    return None
+    return Split(spec.flavor.memory_mb, 0, reason, 1.0, f"all local: {detail}")

@@ -105,6 +105,24 @@ def test_file_backed_memory_of_the_whole_host_is_refused() -> None:
         znuma.apply(guest, _attachment(FILE), 4096, "/bin/head", ())
 
 
+def test_a_guest_whose_memory_is_pinned_or_encrypted_is_refused() -> None:
+    """The net below API and scheduler: a port or a mediated device that they could not see."""
+    interface = vconfig.LibvirtConfigGuestInterface()
+    guests = []
+    for device in (vconfig.LibvirtConfigGuestHostdevPCI(), vconfig.LibvirtConfigGuestHostdevMDEV(), interface):
+        guests.append(_guest())
+        guests[-1].add_device(device)
+    guests.append(_guest())
+    guests[-1].launch_security = vconfig.LibvirtConfigGuestSEVLaunchSecurity()
+    for net_type in ("hostdev", "vdpa"):
+        interface.net_type = net_type
+        for guest in guests:
+            with pytest.raises(Conflict, match="pins or encrypts"):
+                znuma.apply(guest, _attachment(FILE), 4096, "/bin/head", ())
+    interface.net_type = "bridge"
+    znuma.apply(guests[2], _attachment(FILE), 4096, "/bin/head", ())
+
+
 def test_some_memory_must_stay_local() -> None:
     with pytest.raises(BadRequest, match="0 MiB of local memory"):
         znuma.apply(_guest(), _attachment(FILE), 1024, "/bin/head", ())

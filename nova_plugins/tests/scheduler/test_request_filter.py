@@ -9,11 +9,12 @@ from nova.scheduler import request_filter as nova_request_filter
 from nova.scheduler import utils
 
 from pondstack.domain import errors
+from pondstack.domain.sizing import Split
 from pondstack.rpc.wire import SplitAnswer
 from pondstack_nova import controller_client, migrations, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
 from pondstack_nova.flavors import LOCAL_KEY, POOL_KEY
-from pondstack_nova.scheduler import request_filter
+from pondstack_nova.scheduler import request_filter, used_splits
 
 
 class FakeController:
@@ -64,6 +65,7 @@ def test_sizes_the_placement_request(make_spec, answer) -> None:
     assert features["memory_mib"] == 4096
     assert features["specs"]["pool_mib"] == 1024
     assert features["project_id"] == "project"
+    assert used_splits.of(spec).split == Split(3072, 1024, "fixed", 1.0, "")
 
 
 def test_a_second_pass_starts_anew(make_spec, answer) -> None:
@@ -111,6 +113,8 @@ def test_falls_back_to_all_local(make_spec, answer, caplog, failure: Any, reason
     assert POOL_KEY not in spec.flavor.extra_specs
     assert SPLIT_FALLBACKS.counts()[reason] == before + 1
     assert spec.instance_uuid in caplog.text
+    used = used_splits.of(spec)
+    assert (used.split.local_mib, used.split.pool_mib, used.split.source) == (4096, 0, reason)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +136,7 @@ def test_an_automatic_share_over_quota_is_all_local(make_spec, answer, monkeypat
     assert not request_filter.pond_split(None, spec)
     assert (request_filter.pool_mib_of(spec), asked) == (0, [3072])
     assert SPLIT_FALLBACKS.counts()[reason] == before + 1
+    assert (used_splits.of(spec).split.pool_mib, used_splits.of(spec).split.source) == (0, reason)
 
 
 @pytest.mark.parametrize(("policy", "source"), [("fixed", "fixed"), ("auto", "present")])
@@ -184,11 +189,21 @@ def test_a_running_guest_keeps_its_split(make_spec, answer, monkeypatch: pytest.
     """Whatever flavor and service say: what it has is what the destination must give, all local or not."""
     controller = answer(AssertionError("asked"))
     for local_mib, pool_mib in ((2048, 2048), (4096, 0)):
-        monkeypatch.setattr(migrations, "running_local_mib", lambda *_, mib=local_mib: mib)
+        monkeypatch.setattr(migrations, "find", lambda *_, mib=local_mib: migrations.Move(running_local_mib=mib))
         spec = make_spec(**FIXED)
         request_filter.pond_split(None, spec)
         assert request_filter.pool_mib_of(spec) == pool_mib
+        assert used_splits.of(spec) is None
     assert controller.asked == []
+
+
+@pytest.mark.parametrize("resized", [True, False])
+def test_a_resize_is_told_to_the_controller(make_spec, answer, monkeypatch, resized: bool) -> None:
+    """So that it does not take the split under the former flavor for an answer."""
+    controller = answer(split(3072, 1024))
+    monkeypatch.setattr(migrations, "find", lambda *_: migrations.Move(resized=resized))
+    request_filter.pond_split(None, make_spec(**FIXED))
+    assert controller.asked[0][0]["resized"] is resized
 
 
 def test_local_share_of_a_claim() -> None:

@@ -19,6 +19,7 @@ from pondstack.controller.gate import Gate
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
+from pondstack.controller.leader.split_endpoint import SplitEndpoint
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
@@ -94,7 +95,13 @@ class Leader:
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
         )
         self.reconciler = self._make_reconciler(intake)
-        self._endpoints = [self._make_endpoint(intake), self._make_lending_endpoint(), self._make_removal_endpoint()]
+        splits = self._make_splits()
+        self._endpoints = [
+            self._make_endpoint(intake, splits),
+            SplitEndpoint(splits=splits, gate=self.gate),
+            self._make_lending_endpoint(),
+            self._make_removal_endpoint(),
+        ]
 
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -165,16 +172,18 @@ class Leader:
             notify=self._failures.wake,
         )
 
-    def _make_endpoint(self, intake: ReportIntake) -> LeaderEndpoint:
-        resources, down_seconds = self._resources, self._conf.controller.agent_down_seconds
-        splits = SplitService(
-            database=resources.database,
+    def _make_splits(self) -> SplitService:
+        return SplitService(
+            database=self._resources.database,
             ledger=self.ledger,
             view=self.reader.rack,
             predictor=lambda: StaticShare(self._conf.sizing.static_pool_percent),
-            down_seconds=down_seconds,
+            down_seconds=self._conf.controller.agent_down_seconds,
             claims=self._claims,
         )
+
+    def _make_endpoint(self, intake: ReportIntake, splits: SplitService) -> LeaderEndpoint:
+        resources, down_seconds = self._resources, self._conf.controller.agent_down_seconds
         return LeaderEndpoint(
             ledger=self.ledger,
             reader=self.reader,

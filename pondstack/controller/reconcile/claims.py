@@ -1,10 +1,10 @@
 """Reading Placement's claims on our pools, for the reconciler."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pondstack.clients.placement import Placement
 from pondstack.controller.lending.claims import RemoteClaims
-from pondstack.controller.reconcile.observation import Claims
+from pondstack.controller.reconcile.holders import Claims
 from pondstack.domain.rack import RackView
 from pondstack.domain.units import RESOURCE_CLASS
 
@@ -26,7 +26,7 @@ def read_claims(
     return Claims(pools, {host: _consumers(placement, view, host) for host in hosts}, lent)
 
 
-def _consumers(placement: Placement, view: RackView, host: str) -> frozenset[str]:
+def _consumers(placement: Placement, view: RackView, host: str) -> Mapping[str, int]:
     report = view.hosts.get(host)
     provider = report.provider_uuid if report else None
     held = placement.allocations_of(provider) if provider else None
@@ -34,4 +34,4 @@ def _consumers(placement: Placement, view: RackView, host: str) -> frozenset[str
         # Not looked up yet, or Nova made the host's provider anew.
         provider = placement.provider_by_name(host)
         held = placement.allocations_of(provider) if provider else None
-    return frozenset(held or ())
+    return {consumer: amounts.get("MEMORY_MB", 0) for consumer, amounts in (held or {}).items()}

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from pondstack.controller.reconcile.holders import Claims, holders
 from pondstack.devices.base import Permission
 from pondstack.domain.lent_memory import AgedBuffer
-from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, RackView
+from pondstack.domain.rack import AgedSlice, HostReport, RackView
 from pondstack.rpc.wire import Attached
 
 
@@ -20,30 +21,6 @@ class Limits:
     settle_seconds: float = 2.0
     stuck_seconds: float = 120.0
     device_failed_seconds: float = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Claims:
-    """What Placement holds. `pools`: MiB by pool and consumer; `hosts`: the consumers of each host's provider.
-
-    `remote`: MiB of lent memory by consumer; None: nobody looked, or Placement does not have that provider.
-    """
-
-    pools: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    hosts: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    remote: Mapping[str, int] | None = None
-
-    def claimed_mib(self, pool_uuid: str, host: str, consumer_uuid: str) -> int:
-        """Return what a consumer claims of a pool from a host, in MiB; 0 when it claims nothing on that host."""
-        if consumer_uuid not in self.hosts.get(host, frozenset()):
-            return 0
-        return self.pools.get(pool_uuid, {}).get(consumer_uuid, 0)
-
-    def claimed_remote_mib(self, host: str, consumer_uuid: str) -> int:
-        """Return what a consumer claims of lent memory from a host, in MiB; 0 when it claims nothing on that host."""
-        if consumer_uuid not in self.hosts.get(host, frozenset()):
-            return 0
-        return (self.remote or {}).get(consumer_uuid, 0)
 
 
 @dataclass(frozen=True)
@@ -85,20 +62,15 @@ class Observation:
 
     @cached_property
     def claimed(self) -> Mapping[str, bool]:
-        """Whether each allocation is backed by a claim; of several on one host for one consumer only the newest is."""
+        """Whether each allocation is backed by a claim, its consumer's or that of the migration which moves it."""
         if self.claims is None:
             return dict.fromkeys(self.rack.allocations, True)
-        newest: dict[tuple[str, str], AgedAllocation] = {}
-        for aged in self.rack.allocations.values():
-            key = aged.item.consumer_uuid, aged.item.host
-            if key not in newest or aged.age_seconds < newest[key].age_seconds:
-                newest[key] = aged
-        answer = {}
-        for uuid, aged in self.rack.allocations.items():
-            item = aged.item
-            backed = bool(self.claims.claimed_mib(item.pool_uuid, item.host, item.consumer_uuid))
-            answer[uuid] = backed and newest[item.consumer_uuid, item.host].item.uuid == uuid
-        return answer
+        return {uuid: uuid in self.holders for uuid in self.rack.allocations}
+
+    @cached_property
+    def holders(self) -> Mapping[str, str]:
+        """Which consumer claims each allocation that is claimed; none while Placement is not known."""
+        return {} if self.claims is None else holders(self.rack.allocations, self.claims)
 
     @cached_property
     def loan_claimed(self) -> Mapping[str, bool]:

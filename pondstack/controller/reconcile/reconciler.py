@@ -20,9 +20,10 @@ from pondstack.controller.reconcile.actions import COMMANDS
 from pondstack.controller.reconcile.applier import Applier
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.findings import Finding, Severity
+from pondstack.controller.reconcile.holders import Claims
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.leftovers import find_leftovers
-from pondstack.controller.reconcile.observation import Claims, Limits, Observation
+from pondstack.controller.reconcile.observation import Limits, Observation
 from pondstack.controller.reconcile.rules.failures import fence_rules
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.db.read.reader import SqlReader

@@ -14,7 +14,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
 from pondstack.db.read import lending
 from pondstack.db.read.rack import read_rack
-from pondstack.db.store import controllers, telemetry
+from pondstack.db.store import controllers, splits, telemetry
 from pondstack.db.store.leadership import ROW
 from pondstack.domain.causes import stored
 from pondstack.domain.errors import NotFound
@@ -30,6 +30,7 @@ from pondstack.ledger.records import (
     LenderRecord,
     PoolRecord,
     SliceRecord,
+    SplitRecord,
     TelemetryRecord,
 )
 
@@ -223,6 +224,10 @@ class SqlReader:
         return self._database.read(
             lambda session: telemetry.records(session, consumer_uuid, history=history, metric=metric, limit=limit)
         )
+
+    def split(self, instance_uuid: str) -> SplitRecord:
+        """Return what an instance was placed with; raises NotFound."""
+        return self._database.read(lambda session: splits.record(session, instance_uuid))
 
 
 def _need(session: Session, model: Any, key: Any, noun: str) -> None:

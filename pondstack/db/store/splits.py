@@ -1,17 +1,20 @@
 """The remembered splits in SQL."""
 
-from sqlalchemy import delete, exists, insert, select
+from sqlalchemy import and_, delete, exists, insert, or_, select
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, SplitRow
-from pondstack.domain.sizing import Split
+from pondstack.domain.errors import NotFound
+from pondstack.domain.sizing import PRESENT, Fallback, Split
+from pondstack.ledger.records import SplitRecord
+from pondstack.ledger.store import RememberedSplit
 
 
 def recall(session: Session, instance_uuid: str, flavor_key: str) -> Split | None:
-    """Return the split that was decided for this instance with this flavor."""
+    """Return the split that this instance was placed with under this flavor; none for one that fell back."""
     row = session.get(SplitRow, instance_uuid)
-    if row is None or row.flavor_key != flavor_key:
+    if row is None or row.flavor_key != flavor_key or row.source in list(Fallback):
         return None
     return Split(row.local_mib, row.pool_mib, row.source, row.confidence, row.reason)
 
@@ -25,22 +28,34 @@ def present(session: Session, instance_uuid: str, guest_mib: int) -> Split | Non
     if row is None or row.pool_mib >= guest_mib:
         return None
     reason = f"the instance runs with {row.pool_mib} MiB of pool memory and keeps it"
-    return Split(guest_mib - row.pool_mib, row.pool_mib, source="present", confidence=1.0, reason=reason)
+    return Split(guest_mib - row.pool_mib, row.pool_mib, source=PRESENT, confidence=1.0, reason=reason)
 
 
-def remember(session: Session, instance_uuid: str, flavor_key: str, split: Split) -> None:
-    """Keep the split, in place of an older one."""
-    session.execute(delete(SplitRow).where(SplitRow.instance_uuid == instance_uuid))
+def remember(session: Session, item: RememberedSplit) -> None:
+    """Keep a split in place of an older one. One that only says what the instance has takes no reason away."""
+    split, mine = item.split, SplitRow.instance_uuid == item.instance_uuid
+    moment = now_seconds() - item.age_seconds
+    kept = SplitRow.created_at > moment
+    if split.source == PRESENT:
+        same = and_(
+            SplitRow.flavor_key == item.flavor_key,
+            SplitRow.local_mib == split.local_mib,
+            SplitRow.pool_mib == split.pool_mib,
+        )
+        kept = or_(kept, same)
+    if session.execute(select(SplitRow.instance_uuid).where(mine, kept)).first() is not None:
+        return
+    session.execute(delete(SplitRow).where(mine))
     session.execute(
         insert(SplitRow).values(
-            instance_uuid=instance_uuid,
-            flavor_key=flavor_key,
+            instance_uuid=item.instance_uuid,
+            flavor_key=item.flavor_key,
             local_mib=split.local_mib,
             pool_mib=split.pool_mib,
             source=split.source,
             confidence=split.confidence,
             reason=split.reason,
-            created_at=now_seconds(),
+            created_at=moment,
         )
     )
 
@@ -53,4 +68,17 @@ def prune(session: Session, keep_seconds: float) -> None:
             ~exists().where(AllocationRow.consumer_uuid == SplitRow.instance_uuid),
         ),
         execution_options={"synchronize_session": False},
+    )
+
+
+def record(session: Session, instance_uuid: str) -> SplitRecord:
+    """Return what an instance was placed with; raises NotFound."""
+    row = session.get(SplitRow, instance_uuid)
+    if row is None:
+        raise NotFound(
+            f"no split of instance {instance_uuid} is remembered: it was not placed with pond: specs that may give it "
+            "pool memory, or long ago and holds none"
+        )
+    return SplitRecord(
+        row.instance_uuid, row.local_mib, row.pool_mib, row.source, row.confidence, row.reason, row.created_at
     )

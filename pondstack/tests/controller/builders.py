@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field, replace
 
-from pondstack.controller.reconcile.observation import Claims, Limits, Observation
+from pondstack.controller.reconcile.holders import Claims
+from pondstack.controller.reconcile.observation import Limits, Observation
 from pondstack.devices.base import Permission
 from pondstack.domain.causes import Cause
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice, indexes_of
@@ -30,6 +31,7 @@ class Builder:
     attached: dict[str, list[dict]] = field(default_factory=lambda: {"h1": [], "h2": []})
     permissions: dict[int, Permission] = field(default_factory=dict)
     claims: dict[str, tuple[str, int]] = field(default_factory=dict)
+    local_mib: int = IDLE.guest_mib - IDLE.pool_mib
     placement: bool = True
     pool_state: PoolState = PoolState.UP
     failures: int = 1
@@ -103,7 +105,8 @@ class Builder:
         detail = PoolDetail(pool, "fake", "S1", {}, tuple(hosts), self.failures)
         view = RackView({POOL: detail}, tuple(self.slices.values()), self.allocations, hosts)
         consumers = {
-            name: frozenset(consumer for consumer, (host, _) in self.claims.items() if host == name) for name in hosts
+            name: {consumer: self.local_mib for consumer, (host, _) in self.claims.items() if host == name}
+            for name in hosts
         }
         pools = {POOL: {consumer: mib for consumer, (_, mib) in self.claims.items()}}
         claims = Claims(pools, consumers) if self.placement else None

@@ -17,6 +17,7 @@ import pytest
 from pondstack.clients.placement import Placement
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
+from pondstack.controller.leader.split_endpoint import SplitEndpoint
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec
@@ -285,5 +286,6 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         publish=publish,
         store_samples=Telemetry(database, lambda: Retention(7200, 300, 7200)).write,
     )
+    rack.split_endpoint = SplitEndpoint(splits=rack.splits, gate=rack.endpoint.gate)
     rack.beat()
     return rack

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pondstack.controller.reconcile.observation import Claims, Limits, Observation
+from pondstack.controller.reconcile.holders import Claims
+from pondstack.controller.reconcile.observation import Limits, Observation
 from pondstack.domain.lending import Buffer, Lender, LenderKind, RemoteAllocation
 from pondstack.domain.lent_memory import AgedBuffer, AgedLoan, LentMemory
 from pondstack.domain.rack import HostReport, RackView
@@ -83,7 +84,7 @@ class LentBuilder:
                 borrowed={"lenders": [self.books]} if name == "h2" else None,
             )
 
-        claims = Claims({}, {self.claimed_on: frozenset(self.claims or ())}, self.claims)
+        claims = Claims({}, {self.claimed_on: dict.fromkeys(self.claims or (), 0)}, self.claims)
         lent = LentMemory({"h1": self.lender}, tuple(aged for _, aged in sorted(self.buffers.items())), self.loans)
         view = RackView(hosts={name: report(name) for name in self.ages}, lent=lent)
         return Observation(view, claims, limits=Limits(**limits))

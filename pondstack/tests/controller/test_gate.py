@@ -73,3 +73,5 @@ def test_every_method_of_the_leader_is_behind_the_gate(rack) -> None:
     for name, arguments in requests.items():
         with pytest.raises(NotLeader):
             call(getattr(rack.endpoint, name), **arguments)
+    with pytest.raises(NotLeader):
+        call(rack.split_endpoint.record_splits, splits=[])

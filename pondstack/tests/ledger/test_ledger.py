@@ -18,6 +18,7 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.domain.sizing import Split
 from pondstack.ledger.hosts import Receipt
 from pondstack.ledger.ledger import Ledger
+from pondstack.ledger.store import RememberedSplit
 from pondstack.ledger.transactions import AT_A_TIME
 from tests.fixtures import lead
 from tests.fixtures.ledgers import POOL, report
@@ -248,7 +249,7 @@ def test_old_operations_are_forgotten_but_for_the_newest(ledger):
     wanted = request(1)
     ledger.slices.assign("op-1", wanted)
     ledger.slices.assign("op-2", request(1))
-    ledger.remember_split("i-1", "flavor", Split(1, 2, "static", 1.0, "because"))
+    ledger.remember_splits([RememberedSplit("i-1", "flavor", Split(1, 2, "static", 1.0, "because"))])
     assert ledger.prune(3600) == 0
     assert ledger.prune(-1) == 2  # the pool's registration is an operation too
     with pytest.raises(errors.Conflict):

@@ -105,6 +105,14 @@ def test_telemetry(json_of, openstack):
     assert "| untouched_mib | 1    | 2048.00 |" in openstack(TELEMETRY)[1]
 
 
+def test_split(json_of, openstack):
+    split = json_of(f"memory split show {sample_rack.CONSUMERS[0]}")
+    assert (split["local_mib"], split["pool_mib"], split["source"]) == (2048, 2048, "fixed")
+    status, _, err = openstack("memory split show 0635cccd-1e78-5473-b66a-bacffc430000")
+    assert status == 1
+    assert "pondstack.not_found" in err
+
+
 def test_host_set(json_of, openstack):
     status, out, _ = openstack(["memory", "host", "set", "host-1", "--disable", "--reason", "new memory", "-f", "json"])
     assert status == 0

@@ -28,9 +28,11 @@ def compare(rack: Rack, choice: Choice, say: Callable[[str], None]) -> Compariso
 
     RackError for a pass that is not stock, or that ran no test.
     """
-    stock = [one.name for one in conf.passes(rack.layout) if one.name.startswith("stock")]
+    stock = [one.name for one in conf.passes(rack.layout) if one.stock]
     if others := set(choice.passes) - set(stock):
         raise RackError(f"{', '.join(sorted(others))}: only stock passes can be compared: {', '.join(stock)}")
+    if choice.flavors != "plain":
+        raise RackError("a Nova without our plugins has no pool memory: compare with plain flavors")
     choice = replace(choice, passes=choice.passes or stock)
     # First without: what stands in the way of that is said before minutes have passed.
     with without_plugins(rack, say):

@@ -10,8 +10,11 @@ from pondstack_rack import config
 from pondstack_rack.layout import Layout, RackError, program
 from pondstack_rack.services import image
 
-FLAVORS = {"tempest.small": 256, "tempest.alt": 320}
-"""Flavors of the tests that bring none of their own: name and RAM in MiB; one vCPU each."""
+FLAVORS = {
+    "plain": {"tempest.small": (256, 0), "tempest.alt": (320, 0)},
+    "pool": {"tempest.pool.small": (1280, 1024), "tempest.pool.alt": (1344, 1024)},
+}
+"""Flavors of the tests that bring none of their own: name, RAM and pool memory of it in MiB; one vCPU each."""
 
 FAKE_IMAGE = "blank-fake"
 """Goes to the fake computes and nowhere else: disks cannot be copied between the libvirt hosts of one machine."""
@@ -31,6 +34,11 @@ class Pass:
     networks: bool = False
     """Tenants have networks and servers have ports, which nothing wires."""
 
+    @property
+    def stock(self) -> bool:
+        """Whether its tests are Tempest's own."""
+        return self.tests != OURS
+
 
 def passes(layout: Layout) -> tuple[Pass, ...]:
     """Return what this rack can run: our plugin, then stock tests on each kind of hosts that it has."""
@@ -42,20 +50,22 @@ def passes(layout: Layout) -> tuple[Pass, ...]:
     return tuple(found)
 
 
-def workspace(layout: Layout, connection: Any, one: Pass) -> Path:
+def workspace(layout: Layout, connection: Any, one: Pass, flavors: str = "plain") -> Path:
     """Write the workspace of a pass, and make the image and the flavors that it names; return its folder."""
     folder = layout.root / "tempest" / one.name
     (folder / "lock").mkdir(parents=True, exist_ok=True)
-    config.write(folder / "tempest.conf", config.render("tempest.conf", _values(layout, connection, one, folder)))
+    config.write(
+        folder / "tempest.conf", config.render("tempest.conf", _values(layout, connection, one, folder, flavors))
+    )
     config.write(folder / ".stestr.conf", _stestr())
     return folder
 
 
-def _values(layout: Layout, connection: Any, one: Pass, folder: Path) -> dict[str, object]:
+def _values(layout: Layout, connection: Any, one: Pass, folder: Path, flavors: str) -> dict[str, object]:
     guest = _image(connection, image.IMAGE) if layout.libvirt_hosts else ""
     hosts = layout.libvirt_hosts if one.libvirt else layout.fake_hosts
     used = guest if one.libvirt else _fake_image(layout, connection)
-    small, alt = (_flavor(connection, name, mib) for name, mib in FLAVORS.items())
+    small, alt = (_flavor(connection, name, *sizes) for name, sizes in FLAVORS[flavors].items())
     return {
         "root": layout.root,
         "directory": folder,
@@ -112,8 +122,11 @@ def _fake_image(layout: Layout, connection: Any) -> str:
     return str(found.id)
 
 
-def _flavor(connection: Any, name: str, ram_mib: int) -> str:
+def _flavor(connection: Any, name: str, ram_mib: int, pool_mib: int) -> str:
     found = connection.compute.find_flavor(name)
     if found is None:
         found = connection.compute.create_flavor(name=name, ram=ram_mib, vcpus=1, disk=1, flavorid=name)
+        if pool_mib:
+            specs = {"pond:policy": "fixed", "pond:pool_mb": str(pool_mib)}
+            connection.compute.create_flavor_extra_specs(found, specs)
     return str(found.id)

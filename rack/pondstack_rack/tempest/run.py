@@ -20,16 +20,20 @@ EXCLUDED = "tempest-exclude.txt"
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What of it runs: passes by name (empty: all), tests by a regular expression, how many at a time."""
+    """What of it runs: passes by name (empty: all), tests by a regular expression, how many at a time.
+
+    `flavors`: of the stock tests, a key of conf.FLAVORS; our own plugin brings its flavors, and runs with plain ones.
+    """
 
     passes: Sequence[str] = ()
     regex: str = ""
     concurrency: int = 2
+    flavors: str = "plain"
 
 
 def run(rack: Rack, choice: Choice, say: Callable[[str], None]) -> Results:
     """Run the chosen passes one after the other; RackError when one of them ran no test."""
-    known = {one.name: one for one in conf.passes(rack.layout)}
+    known = {one.name: one for one in conf.passes(rack.layout) if choice.flavors == "plain" or one.stock}
     if unknown := set(choice.passes) - known.keys():
         raise RackError(f"this rack has no pass {', '.join(sorted(unknown))}; there are: {', '.join(known)}")
     results = Results()
@@ -42,7 +46,7 @@ def run(rack: Rack, choice: Choice, say: Callable[[str], None]) -> Results:
 
 
 def _run_one(rack: Rack, one: Pass, choice: Choice) -> Results:
-    folder = conf.workspace(rack.layout, rack.connection(), one)
+    folder = conf.workspace(rack.layout, rack.connection(), one, choice.flavors)
     tests = folder / "tests.txt"
     tests.write_text(one.tests.rstrip("\n") + "\n")
     argv = [program("tempest"), "run", "--config-file", str(folder / "tempest.conf"), "--include-list", str(tests)]

@@ -50,6 +50,7 @@ ROUTES = (
     Route("POST", "/controllers/failover", frozenset((ADMIN,)), {}),
     Route("GET", "/controllers/{name}", RACK),
     Route("GET", "/telemetry/{consumer}", RACK),
+    Route("GET", "/splits/{consumer}", RACK),
 )
 
 

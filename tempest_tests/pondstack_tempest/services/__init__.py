@@ -11,6 +11,7 @@ from pondstack_tempest.services.lender import LendersClient
 from pondstack_tempest.services.pool import PoolsClient
 from pondstack_tempest.services.root import RootClient
 from pondstack_tempest.services.slice import SlicesClient
+from pondstack_tempest.services.split import SplitsClient
 from pondstack_tempest.services.telemetry import TelemetryClient
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "PoolsClient",
     "RootClient",
     "SlicesClient",
+    "SplitsClient",
     "TelemetryClient",
 ]

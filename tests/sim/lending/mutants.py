@@ -8,7 +8,8 @@ from unittest import mock
 import oslo_messaging
 
 from pondstack.controller.lending.lenders import BufferSettler
-from pondstack.controller.reconcile.observation import Claims, Observation
+from pondstack.controller.reconcile.holders import Claims
+from pondstack.controller.reconcile.observation import Observation
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.controller.reconcile.rules import loans
 from pondstack.ledger import buffers as ledger_buffers

@@ -126,7 +126,7 @@ def _claim_rules(observation: Observation) -> Iterable[Finding]:
     ledger_mib: dict[tuple[str, str], int] = {}
     for uuid, aged in observation.rack.allocations.items():
         if observation.claimed[uuid]:
-            key = aged.item.pool_uuid, aged.item.consumer_uuid
+            key = aged.item.pool_uuid, observation.holders[uuid]
             ledger_mib[key] = ledger_mib.get(key, 0) + aged.item.pool_mib
     for pool_uuid, consumers in observation.claims.pools.items():
         for consumer, claimed_mib in consumers.items():

@@ -6,7 +6,7 @@ import pytest
 
 from pondstack.domain import errors
 from pondstack.domain.model import Extent
-from pondstack.rpc.wire import Report, Snapshot, SplitAnswer
+from pondstack.rpc.wire import Report, Snapshot, SplitAnswer, UsedSplit
 from pondstack.tests.controller.conftest import POOL, call
 
 
@@ -190,13 +190,65 @@ def test_fixed_and_local_follow_the_flavor(rack):
     assert split(rack, "local").pool_mib == 0
 
 
+def record(rack, answer, policy="auto", pool_mib=0, instance="i1", age_seconds=0.0):
+    """Tell the controller, as a scheduler does, what an instance was placed with."""
+    memory_mib = answer.local_mib + answer.pool_mib
+    specs = {"policy": policy, "pool_mib": pool_mib}
+    features = {"instance_uuid": instance, "memory_mib": memory_mib, "vcpus": 2, "specs": specs}
+    values = {key: value for key, value in answer.to_wire().items() if key != "slice_mib"}
+    call(rack.split_endpoint.record_splits, splits=[{"features": features, "age_seconds": age_seconds, **values}])
+
+
 def test_auto_is_remembered_until_the_flavor_changes(rack):
     first = split(rack, "auto", memory_mib=16384)
     assert first.pool_mib == 2048
+    record(rack, first)
     rack.splits._predictor = lambda: None
     assert split(rack, "auto", memory_mib=16384) == first
     with pytest.raises(AttributeError):
         split(rack, "auto", memory_mib=8192)
+
+
+def test_an_answer_is_not_what_an_instance_was_placed_with(rack):
+    """It may have come too late; only the scheduler knows."""
+    split(rack, "auto", memory_mib=16384)
+    with pytest.raises(errors.NotFound, match="no split of instance i1"):
+        rack.reader.split("i1")
+
+
+@pytest.mark.parametrize("policy", ["auto", "fixed"])
+def test_a_fallback_is_recorded_and_given_to_no_later_start(rack, policy):
+    pool_mib = 2048 if policy == "fixed" else 0
+    asked = split(rack, policy, pool_mib, memory_mib=16384)
+    used = SplitAnswer(16384, 0, "timeout", 1.0, "all local: no answer within 0.5 s", 1024)
+    record(rack, used, policy, pool_mib)
+    known = rack.reader.split("i1")
+    assert (known.local_mib, known.pool_mib, known.source) == (16384, 0, "timeout")
+    assert "0.5 s" in known.reason
+    assert split(rack, policy, pool_mib, memory_mib=16384) == asked
+
+
+def test_a_record_that_was_long_under_way_replaces_no_younger_one(rack):
+    record(rack, SplitAnswer(7168, 1024, "static", 1.0, "new", 1024), age_seconds=10)
+    record(rack, SplitAnswer(8192, 0, "timeout", 1.0, "old", 1024), age_seconds=60)
+    assert rack.reader.split("i1").reason == "new"
+    record(rack, SplitAnswer(8192, 0, "over_quota", 1.0, "newest", 1024))
+    assert rack.reader.split("i1").reason == "newest"
+
+
+def test_what_an_instance_has_takes_no_reason_away(rack):
+    """A cold migration keeps the share, and why it is so; a share that is none of the remembered is told as it is."""
+    record(rack, SplitAnswer(7168, 1024, "static", 1.0, "15 %", 1024), age_seconds=60)
+    record(rack, SplitAnswer(7168, 1024, "present", 1.0, "it has it", 1024))
+    assert rack.reader.split("i1").reason == "15 %"
+    record(rack, SplitAnswer(6144, 2048, "present", 1.0, "it has it", 1024))
+    assert (rack.reader.split("i1").pool_mib, rack.reader.split("i1").source) == (2048, "present")
+
+
+def test_a_record_that_splits_something_else_is_refused(rack):
+    used = UsedSplit({"instance_uuid": "i1", "memory_mib": 8192, "vcpus": 1}, 4096, 1024, "static", 1.0, "")
+    with pytest.raises(errors.BadRequest, match="do not split the 8192 MiB"):
+        call(rack.split_endpoint.record_splits, splits=[used.to_wire()])
 
 
 def test_a_running_instance_keeps_what_it_has(rack):
@@ -220,6 +272,16 @@ def test_a_pool_that_only_unusable_hosts_reach_counts_for_nothing(rack):
         call(rack.endpoint.set_host, name=host, enabled=False, reason="r", generation=None)
     with pytest.raises(errors.PoolShortage, match="no usable host"):
         split(rack, "fixed", 1024)
+
+
+def test_a_resize_asks_for_the_new_flavors_split(rack):
+    """Of the same size, too: what the instance has came with other specs."""
+    consumer = str(uuid4())
+    rack.online(consumer=consumer, pool_mib=3072, guest_mib=8192)
+    assert split(rack, "auto", instance=consumer).pool_mib == 3072
+    answer = split(rack, "auto", instance=consumer, resized=True)
+    assert (answer.pool_mib, answer.source) == (1024, "static")
+    assert split(rack, "auto", instance=consumer).source == "present"
 
 
 def test_auto_is_all_local_when_the_pool_is_short(rack):

@@ -13,6 +13,7 @@ from pondstack.domain.causes import Cause
 from pondstack.domain.errors import NotLeader, StaleEpoch
 from pondstack.domain.sizing import Split
 from pondstack.domain.states import SliceState
+from pondstack.ledger.store import RememberedSplit
 from pondstack.tests.controller.conftest import POOL, call, make_rack
 
 MIB = 2**20
@@ -72,7 +73,7 @@ def test_it_writes_nothing_into_the_ledger(rack, succeed):
         lambda: rack.ledger.slices.audit(POOL, [0], "free"),
         lambda: rack.ledger.slices.sanitized(POOL, [0]),
         lambda: rack.ledger.slices.mark_claims([], [uuid]),
-        lambda: rack.ledger.remember_split(str(uuid4()), "f", Split(1, 2, "static", 1.0, "r")),
+        lambda: rack.ledger.remember_splits([RememberedSplit(str(uuid4()), "f", Split(1, 2, "static", 1.0, "r"))]),
         lambda: rack.ledger.hosts.set_provider("h1", str(uuid4())),
         lambda: rack.ledger.prune(-1),
         lambda: rack.reconcile(),

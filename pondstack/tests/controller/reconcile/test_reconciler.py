@@ -16,6 +16,7 @@ from pondstack.tests.controller.conftest import POOL, audit, make_rack
 from tests.fixtures import lead
 
 NOW = {"unclaimed_grace_seconds": 0.0}
+LOCAL_MIB = 4096
 VERSION = {"OpenStack-API-Version": "placement 1.36"}
 
 
@@ -29,7 +30,7 @@ def nova(placed, placement_http):
             body = {
                 "allocations": {
                     POOL: {"resources": {RESOURCE_CLASS: slices * 1024}},
-                    provider: {"resources": {"MEMORY_MB": 4096}},
+                    provider: {"resources": {"MEMORY_MB": LOCAL_MIB}},
                 },
                 "consumer_generation": self._generation(consumer),
                 "project_id": "p",
@@ -54,7 +55,7 @@ def nova(placed, placement_http):
 def boot(placed, nova, host="h1", slices=2):
     consumer = str(uuid4())
     nova.claim(consumer, host, slices)
-    return placed.online(host, slices, consumer=consumer)
+    return placed.online(host, slices, consumer=consumer, guest_mib=slices * 1024 + LOCAL_MIB)
 
 
 def reserved(placed):
@@ -104,6 +105,42 @@ def test_a_running_guest_is_not_cut_off_by_its_missing_claim(placed, nova):
     placed.beat()
     assert placed.reconcile(**NOW) == ["unclaimed_in_use"]
     assert placed.count("online") == 2
+
+
+def move(nova, consumer, source="h1", target="h2"):
+    """Have Nova move a claim as a live migration does; returns the migration's UUID."""
+    migration = str(uuid4())
+    nova.drop(consumer)
+    nova.claim(migration, source)
+    nova.claim(consumer, target)
+    return migration
+
+
+@pytest.mark.parametrize("in_use", [True, False], ids=["running", "not seen to run"])
+def test_a_migration_may_outlast_the_grace(placed, nova, in_use):
+    """The claim under its UUID counts; its end makes the source's memory unclaimed, and its failure changes nothing."""
+    grant = boot(placed, nova)
+    migration = move(nova, grant.consumer_uuid)
+    if not in_use:
+        placed.agents["h1"].idle()
+    placed.beat()
+    for _ in range(2):
+        assert placed.reconcile(**NOW) == ["claim_without_slices"]
+    assert (placed.count("online"), placed.agents["h1"].offlines) == (2, [])
+    assert reserved(placed) == 1024
+    nova.drop(grant.consumer_uuid)
+    nova.drop(migration)
+    nova.claim(grant.consumer_uuid)
+    assert placed.reconcile(**NOW) == []
+    migration = move(nova, grant.consumer_uuid)
+    placed.online("h2", consumer=grant.consumer_uuid, guest_mib=2048 + LOCAL_MIB)
+    placed.beat()
+    assert placed.reconcile(**NOW) == []
+    nova.drop(migration)
+    placed.agents["h1"].idle()
+    placed.beat()
+    assert placed.reconcile(**NOW) == ["unclaimed"]
+    assert placed.agents["h1"].attached == {}
 
 
 def test_the_agents_own_refusal_counts_more_than_its_last_report(placed, nova):

@@ -65,6 +65,57 @@ def test_of_two_allocations_of_one_consumer_on_a_host_the_newer_is_claimed():
     assert dict(observation.claimed) == {"a1": False, "a2": True}
 
 
+def moving(**changes):
+    """Return a world in which vm1 moves from h1: the migration has its claim there, and it claims on h2."""
+    built = Builder().allocate(unclaimed=OVERDUE, in_use=False)
+    built.claims["vm1"] = ("h2", 2048)
+    built.claims["migration"] = ("h1", 2048)
+    for name, value in changes.items():
+        setattr(built, name, value)
+    return built
+
+
+def test_the_claim_of_a_migration_counts_at_the_source():
+    """However long it lasts, and whether its guest runs there or is off for a moment."""
+    built = moving()
+    assert built.observation().holders == {"a1": "migration"}
+    assert set(found(built)) == {"claim_without_slices"}
+    assert set(found(moving().silence())) == {"claim_without_slices", "agent_down"}
+
+
+def test_both_allocations_of_a_move_are_claimed_and_the_amounts_agree():
+    built = moving().allocate(replace(IDLE, uuid="a2", host="h2", extents=(Extent(4, 2),)))
+    assert dict(built.observation().claimed) == {"a1": True, "a2": True}
+    assert found(built) == {}
+
+
+@pytest.mark.parametrize(
+    ("host", "mib", "local_mib"), [("h2", 2048, 2048), ("h1", 1024, 2048), ("h1", 2048, 4096)], ids=str
+)
+def test_a_claim_of_something_else_is_no_migrations(host, mib, local_mib):
+    built = moving(local_mib=local_mib)
+    built.claims["migration"] = (host, mib)
+    assert "unclaimed" in found(built)
+
+
+def test_a_claim_of_a_guest_with_slices_is_no_migrations():
+    other = replace(IDLE, uuid="a2", consumer_uuid="migration", extents=(Extent(4, 2),))
+    assert "unclaimed" in found(moving().allocate(other))
+
+
+def test_an_instance_that_is_gone_has_no_migration():
+    """A claim like its own is that of a guest that starts."""
+    built = moving()
+    del built.claims["vm1"]
+    assert "unclaimed" in found(built)
+
+
+def test_two_like_instances_may_move_from_one_host():
+    built = moving().allocate(replace(IDLE, uuid="a2", consumer_uuid="vm2", extents=(Extent(4, 2),)), unclaimed=OVERDUE)
+    built.claims |= {"vm2": ("h2", 2048), "other": ("h1", 2048)}
+    assert built.observation().holders == {"a1": "migration", "a2": "other"}
+
+
 def test_amounts_that_differ_and_claims_without_slices_are_told():
     built = Builder().allocate()
     built.claims["vm1"] = ("h1", 1024)

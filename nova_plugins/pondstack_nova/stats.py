@@ -1,0 +1,12 @@
+"""What nova-compute tells nova-scheduler of a host, in the statistics of its compute node."""
+
+from typing import Any
+
+NO_POOL_MEMORY = "pondstack_no_pool_memory"
+"""Why no guest with pool memory can start there; not told where it can."""
+
+
+def refusal(host_state: Any) -> str | None:
+    """Return why a host (HostState) can have no guest with pool memory, by its own word; None when it can."""
+    told: str | None = (getattr(host_state, "stats", None) or {}).get(NO_POOL_MEMORY)
+    return told

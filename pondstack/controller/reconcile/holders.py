@@ -1,0 +1,67 @@
+"""Under whose UUID Placement holds the claim of each allocation. Pure; part of the reconciler's observation.
+
+While Nova moves an instance, its claim at the source is the migration's, and the instance's own is at the destination.
+Placement does not say which migration is of which instance, so the migration is known by what it holds: exactly the
+memory of the allocation, of its pool and of its host, for a consumer that has no slices of its own.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pondstack.domain.model import Allocation
+from pondstack.domain.rack import AgedAllocation
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What Placement holds, in MiB. `pools`: by pool and consumer; `hosts`: local memory by host and consumer.
+
+    `remote`: lent memory by consumer; None: nobody looked, or Placement does not have that provider.
+    """
+
+    pools: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    hosts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    remote: Mapping[str, int] | None = None
+
+    def of_consumer(self, item: Allocation) -> bool:
+        """Whether an allocation's consumer claims memory of its pool, and of its host."""
+        here = item.consumer_uuid in self.hosts.get(item.host, {})
+        return here and self.pools.get(item.pool_uuid, {}).get(item.consumer_uuid, 0) > 0
+
+    def claimed_remote_mib(self, host: str, consumer_uuid: str) -> int:
+        """Return what a consumer claims of lent memory from a host, in MiB; 0 when it claims nothing on that host."""
+        return (self.remote or {}).get(consumer_uuid, 0) if consumer_uuid in self.hosts.get(host, {}) else 0
+
+    def elsewhere(self, item: Allocation) -> bool:
+        """Whether an allocation's consumer claims pool memory, but not of this host: it is being moved, or was."""
+        here = item.consumer_uuid in self.hosts.get(item.host, {})
+        return not here and any(held.get(item.consumer_uuid) for held in self.pools.values())
+
+    def like(self, item: Allocation) -> Iterable[str]:
+        """Yield the consumers that hold exactly an allocation's guest memory, of its host and of its pool."""
+        local_mib, here = item.guest_mib - item.pool_mib, self.hosts.get(item.host, {})
+        for consumer, mib in self.pools.get(item.pool_uuid, {}).items():
+            if mib == item.pool_mib and here.get(consumer) == local_mib:
+                yield consumer
+
+
+def holders(allocations: Mapping[str, AgedAllocation], claims: Claims) -> dict[str, str]:
+    """Return the claiming consumer by allocation; one that nobody claims is missing.
+
+    Of several allocations on one host for one consumer only the newest is claimed.
+    """
+    newest: dict[tuple[str, str], Allocation] = {}
+    for aged in sorted(allocations.values(), key=lambda aged: aged.age_seconds, reverse=True):
+        newest[aged.item.consumer_uuid, aged.item.host] = aged.item
+    mine = {item.uuid: item.consumer_uuid for item in newest.values() if claims.of_consumer(item)}
+    known = {aged.item.consumer_uuid for aged in allocations.values()}
+    taken: set[str] = set()
+    for item in sorted(newest.values(), key=lambda item: item.uuid):
+        if item.uuid in mine or not claims.elsewhere(item):
+            continue
+        found = sorted(consumer for consumer in claims.like(item) if consumer not in known)
+        if found:
+            # Two moves of like instances from one host: which is whose does not matter, as long as both count.
+            mine[item.uuid] = next((consumer for consumer in found if consumer not in taken), found[0])
+            taken.add(mine[item.uuid])
+    return mine

@@ -1,0 +1,31 @@
+"""openstack memory split ..."""
+
+import argparse
+from typing import Any
+
+from pondstack.osc.v1 import base
+from pondstack.osc.v1.columns import Maybe
+
+_FIELDS: base.Fields = {
+    "Consumer": ("consumer_uuid", None),
+    "Local MiB": ("local_mib", None),
+    "Pool MiB": ("pool_mib", None),
+    "Source": ("source", None),
+    "Confidence": ("confidence", None),
+    "Reason": ("reason", Maybe),
+    "Created At": ("created_at", None),
+}
+
+
+class ShowSplit(base.ShowCommand):
+    """Show what an instance was placed with, local and pool memory, and why"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the instance."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("instance", metavar="<instance>", help="UUID of an instance")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the fields."""
+        return base.record(self.client.get("splits", parsed_args.instance), _FIELDS)

@@ -1,0 +1,13 @@
+"""Client of splits."""
+
+from typing import Any
+
+from pondstack_tempest.services.base import MemoryClient
+
+
+class SplitsClient(MemoryClient):
+    """What instances were placed with."""
+
+    def show_split(self, consumer: str) -> Any:
+        """Show the one of an instance."""
+        return self.read(f"/splits/{consumer}")

@@ -1,0 +1,74 @@
+"""What the controller remembers of a split is what the server was placed with, and why."""
+
+from typing import Any
+
+from oslo_limit import fixture
+
+from pondstack.domain import errors
+from pondstack.ledger.records import SplitRecord
+from tests.functional.rack import NovaWithRack
+
+POOL = "CUSTOM_POND_MEMORY_MB"
+
+
+class TestSplits(NovaWithRack):
+    """Real nova-scheduler, controller and ledger."""
+
+    def remembered(self, server: dict[str, Any], source: str) -> SplitRecord:
+        """Return what the controller remembers of a server, once that has this source."""
+        reader = self.real_controller.resources.reader
+
+        def told() -> SplitRecord:
+            try:
+                found: SplitRecord = reader.split(server["id"])
+            except errors.NotFound as error:
+                raise AssertionError(str(error)) from error
+            assert found.source == source, found
+            return found
+
+        found: SplitRecord = self.eventually(told)
+        return found
+
+    def as_placed(self, server: dict[str, Any], source: str) -> SplitRecord:
+        """Assert that it is what Placement has for the server; return it."""
+        found = self.remembered(server, source)
+        claim = self.claim(server["id"])
+        assert found.local_mib == claim[self.host_of(server)]["MEMORY_MB"]
+        assert found.pool_mib == sum(amounts.get(POOL, 0) for amounts in claim.values())
+        return found
+
+    def test_each_server_of_a_request_and_its_moves(self) -> None:
+        """Two at once are remembered both; a cold migration keeps the reason, a resize has a new one."""
+        flavor = self.flavor(7168, policy="auto")
+        body = self._build_server(flavor_id=flavor, networks="none")
+        self.api.post_server({"server": body | {"min_count": 2, "max_count": 2}})
+        servers = [self._wait_for_state_change(server, "ACTIVE") for server in self.api.get_servers()]
+        for server in servers:
+            assert "15 %" in self.as_placed(server, "static").reason
+        server = self._migrate_server(servers[0])
+        self._confirm_resize(server)
+        assert "15 %" in self.as_placed(server, "static").reason
+        server = self._resize_server(server, self.flavor(7168, policy="fixed", pool_mb="2048"))
+        self._confirm_resize(server)
+        assert self.as_placed(server, "fixed").pool_mib == 2048
+
+    def test_no_controller(self) -> None:
+        """It is told once it is back; the next start is not bound by it."""
+        self.flags(split_timeout_ms=300, split_retry_seconds=0.5, group="pondstack")
+        self.stop_controller()
+        server = self.boot_pond()
+        self.run_controller()
+        assert "no answer within 0.300 s" in self.as_placed(server, "timeout").reason
+        self.flags(split_timeout_ms=5000, group="pondstack")
+        server = self._migrate_server(server)
+        assert self.as_placed(server, "fixed").pool_mib == 1024
+
+    def test_over_quota(self) -> None:
+        """The controller had said 1024 MiB; the project has no room for them."""
+        self.flags(driver="nova.quota.UnifiedLimitsDriver", group="quota")
+        limits = {"servers": 10, "class:VCPU": 10, "class:DISK_GB": 10, "class:MEMORY_MB": 32768, f"class:{POOL}": 512}
+        self.useFixture(fixture.LimitFixture(limits, {}))
+        server = self.boot(self.flavor(7168, policy="auto"))
+        found = self.as_placed(server, "over_quota")
+        assert (found.local_mib, found.pool_mib) == (7168, 0)
+        assert f"class:{POOL} is over limit of 512" in found.reason
