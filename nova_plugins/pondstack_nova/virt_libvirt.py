@@ -120,13 +120,14 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         return 0 if CONF.libvirt.file_backed_memory > 0 else self._pond_host_nodes().pool_mib
 
     def update_provider_tree(self, provider_tree: Any, nodename: str, allocations: Any = None) -> None:
-        """Keep the memory of CPU-less host nodes out of MEMORY_MB."""
+        """Keep the memory of CPU-less host nodes out of MEMORY_MB, too."""
         super().update_provider_tree(provider_tree, nodename, allocations=allocations)
         foreign_mib = self._pond_foreign_mib()
         inventory = copy.deepcopy(provider_tree.data(nodename).inventory)
         if foreign_mib and "MEMORY_MB" in inventory:
             own_mib = max(1, inventory["MEMORY_MB"]["total"] - foreign_mib)
-            inventory["MEMORY_MB"].update(total=own_mib, max_unit=own_mib)
+            reserved_mib = min(inventory["MEMORY_MB"]["reserved"], own_mib)
+            inventory["MEMORY_MB"].update(total=own_mib, max_unit=own_mib, reserved=reserved_mib)
             provider_tree.update_inventory(nodename, inventory)
             self.provider_tree = copy.deepcopy(provider_tree)
 

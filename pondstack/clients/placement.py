@@ -20,11 +20,17 @@ from pondstack.domain.units import COMPUTE_TRAIT
 
 LOG = log.getLogger(__name__)
 MICROVERSION = "1.36"
+OWNER = "pondstack"
+"""Project and user of what the service itself claims; no quota counts it."""
 T = TypeVar("T")
 
 
 class _InUse(Exception):
     """Consumers hold something of a provider that was to be deleted."""
+
+
+class _NoRoom(Exception):
+    """What was to be claimed is not there."""
 
 
 class _Conflict(Exception):
@@ -149,6 +155,11 @@ class Placement:
         present = self._call("GET", f"/resource_providers/{uuid}/inventories", allowed=(404,))
         return _inventory(present["inventories"].get(resource_class)) if present else None
 
+    def inventories(self, uuid: str) -> dict[str, Inventory]:
+        """Return all inventory records of a provider at one moment, by resource class; {} without the provider."""
+        present = self._call("GET", f"/resource_providers/{uuid}/inventories", allowed=(404,))
+        return {name: _made(record) for name, record in present["inventories"].items()} if present else {}
+
     def set_inventory(
         self,
         uuid: str,
@@ -193,6 +204,45 @@ class Placement:
         """Return what one consumer holds, {provider: {class: amount}}; {} for one that Placement does not know."""
         present = self._get(f"/allocations/{consumer}")["allocations"]
         return {provider: dict(held["resources"]) for provider, held in present.items()}
+
+    def claim(
+        self,
+        uuid: str,
+        resource_class: str,
+        amounts: Mapping[str, int],
+        *,
+        still: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """Have consumers of ours hold these amounts of a provider, all or none, in place of what each held before.
+
+        False: there is not so much. `still`: as with set_inventory. They are consumers that Nova does not know:
+        `nova-manage placement audit --delete` may drop what they hold at any time.
+        """
+
+        def change() -> bool:
+            body = {consumer: self._claimed(consumer, uuid, resource_class, mib) for consumer, mib in amounts.items()}
+            still()
+            try:
+                self._call("POST", "/allocations", body)
+            except _NoRoom as error:
+                LOG.debug("Placement refuses a claim of %d of %s: %s", sum(amounts.values()), resource_class, error)
+                return False
+            return True
+
+        return self._again(change)
+
+    def _claimed(self, consumer_uuid: str, uuid: str, resource_class: str, amount: int) -> dict[str, Any]:
+        present = self._get(f"/allocations/{consumer_uuid}")
+        return {
+            "allocations": {uuid: {"resources": {resource_class: amount}}},
+            "project_id": OWNER,
+            "user_id": OWNER,
+            "consumer_generation": present.get("consumer_generation"),
+        }
+
+    def drop_claim(self, consumer_uuid: str) -> None:
+        """Have a consumer of ours hold nothing; idempotent."""
+        self._call("DELETE", f"/allocations/{consumer_uuid}", allowed=(404,))
 
     def _again(self, change: Callable[[], T]) -> T:
         retrying = tenacity.Retrying(
@@ -240,6 +290,8 @@ class Placement:
             return None
         if answer.status_code == 409 and "placement.concurrent_update" in answer.text:
             raise _Conflict(f"{method} {path} met a newer generation")
+        if answer.status_code == 409 and path == "/allocations":
+            raise _NoRoom(answer.text[:300])
         if answer.status_code == 409 and method == "DELETE":
             raise _InUse(answer.text[:300])
         if answer.status_code >= 400:
@@ -248,8 +300,10 @@ class Placement:
 
 
 def _inventory(record: Mapping[str, Any] | None) -> Inventory | None:
-    if record is None:
-        return None
+    return None if record is None else _made(record)
+
+
+def _made(record: Mapping[str, Any]) -> Inventory:
     return Inventory(
         record["total"],
         record["reserved"],

@@ -5,7 +5,7 @@ Only pondstack.db knows SQL. Every change of the ledger is one transaction that 
 
 from typing import Any, cast
 
-from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Integer, String, Table, Text, false
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 UUID = String(36)
@@ -176,6 +176,7 @@ class BufferRow(Base):
     epoch: Mapped[int] = mapped_column(BigInteger, default=0)
     reason: Mapped[str] = mapped_column(Text, default="")
     cause: Mapped[str | None] = mapped_column(String(32))
+    admitted: Mapped[bool] = mapped_column(Boolean, server_default=false())
     changed_at: Mapped[float] = mapped_column(Float(53))
     __table_args__ = (
         Index("ix_buffers_lender", "lender", "state"),
@@ -183,6 +184,19 @@ class BufferRow(Base):
         Index("ix_buffers_allocation", "allocation_uuid"),
         Index("ix_buffers_host", "host"),
     )
+
+
+class LendRow(Base):
+    """What an operator has a host lend, until that has ended; see pondstack.domain.admission.Lend."""
+
+    __tablename__ = "lends"
+    host: Mapped[str] = mapped_column(NAME, primary_key=True)
+    operation_id: Mapped[str] = mapped_column(UUID)
+    mib: Mapped[int] = mapped_column(BigInteger)
+    kind: Mapped[str] = mapped_column(String(16))
+    stage: Mapped[str] = mapped_column(String(16))
+    reason: Mapped[str] = mapped_column(Text, default="")
+    created_at: Mapped[float] = mapped_column(Float(53))
 
 
 class RemoteAllocationRow(Base):

@@ -16,6 +16,8 @@ _PREFERRED = (LenderKind.ZOMBIE, LenderKind.ACTIVE)
 def usable(free: Iterable[Buffer], borrower: str, down: Collection[str] = ()) -> list[Buffer]:
     """Return the buffers that a borrower may have: free ones of other hosts which live and want none of it back.
 
+    What Nova might still place guests on is not admitted, and nobody's.
+
     Of a zombie only what was promised to it: there is no key of anything else.
     """
     return [
@@ -24,6 +26,7 @@ def usable(free: Iterable[Buffer], borrower: str, down: Collection[str] = ()) ->
         if item.state is SliceState.FREE
         and item.lender != borrower
         and item.lender not in down
+        and item.admitted
         and not item.leaving
         and (item.promised_to == borrower or (item.promised_to is None and item.kind is LenderKind.ACTIVE))
     ]
@@ -50,8 +53,9 @@ def choose(free: Sequence[Buffer], count: int, *, guaranteed: bool) -> tuple[Buf
 def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[str]) -> tuple[Buffer, ...]:
     """Return `count` buffers of one lender that go back to it (GS_reclaim): those first that harm least.
 
-    What an earlier reclaim wanted and did not take; unallocated ones; then those of allocations that promise nothing
-    (`unguaranteed`, by uuid); then the rest, of as few allocations as possible. All of them when `count` is more.
+    What an earlier reclaim wanted and did not take; unallocated ones, first those that are not admitted; then those of
+    allocations that promise nothing (`unguaranteed`, by uuid); then the rest, of as few allocations as possible. All of
+    them when `count` is more.
     """
     candidates = list(buffers)
     sizes = Counter(item.allocation_uuid for item in candidates)
@@ -60,7 +64,7 @@ def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[s
         if item.leaving:
             return (-1, 0, "", item.index)
         if item.state not in OWNED:
-            return (0, int(item.state is not SliceState.FREE), "", item.index)
+            return (0, item.admitted + (item.state is not SliceState.FREE), "", item.index)
         owner = item.allocation_uuid or ""
         return (1 if owner in unguaranteed else 2, -sizes[owner], owner, item.index)
 
@@ -73,7 +77,9 @@ def promise(buffers: Sequence[Buffer], borrowers: Sequence[str]) -> dict[int, st
     A sleeping lender makes no keys, so that each buffer has its one borrower beforehand.
     """
     others = sorted({host for host in borrowers if all(item.lender != host for item in buffers)})
-    free = sorted(item.index for item in buffers if item.state is SliceState.FREE and not item.leaving)
+    free = sorted(
+        item.index for item in buffers if item.state is SliceState.FREE and item.admitted and not item.leaving
+    )
     return {index: others[place % len(others)] for place, index in enumerate(free)} if others else {}
 
 

@@ -55,7 +55,8 @@ class Buffer:
     `lender` is the host that serves it, `host` the one that uses it. `generation` counts its owners and promises, and
     with them the keys: what is said of an older one is late. `promised_to`: the only host that can have it, because the
     lender was to sleep and exported it beforehand; None for whoever asks. `leaving`: the lender wants it back, so
-    nobody gets it. `cause`: why it is QUARANTINED.
+    nobody gets it. `admitted`: it has left what Nova may place on its lender (pondstack.domain.admission); nobody gets
+    it before. `cause`: why it is QUARANTINED.
     """
 
     lender: str
@@ -73,6 +74,7 @@ class Buffer:
     epoch: int = 0
     reason: str = ""
     cause: Cause | None = None
+    admitted: bool = True
 
     @property
     def name(self) -> str:

@@ -68,12 +68,15 @@ class Buffers:
 
     # Lenders
 
-    def delegate(self, lender: Lender, sequence: int, offsets_mib: Mapping[int, int]) -> Delegated:
+    def delegate(
+        self, lender: Lender, sequence: int, offsets_mib: Mapping[int, int], *, admitted: bool = True
+    ) -> Delegated:
         """Write down all that a host lends, by index (GS_goto_zombie, before it sleeps): what is not told is not lent.
 
         A lower `sequence` than before is late and changes nothing. What was lent and is lent no more, as everything of
         a former incarnation, is forgotten; what of that has an owner is set aside until he has let go of it. An
-        incarnation '' lends nothing. Raises BadRequest for buffers of two sizes, HostUnusable.
+        incarnation '' lends nothing. New buffers may be borrowed at once if they are `admitted`, else after `admit`.
+        Raises BadRequest for buffers of two sizes, HostUnusable.
         """
 
         def work(tx: Transaction) -> Delegated:
@@ -98,7 +101,15 @@ class Buffers:
             size = lender.buffer_mib or (known.buffer_mib if known else 0)
             buffers.put_lender(tx, replace(lender, sequence=sequence, buffer_mib=size))
             new = [
-                Buffer(lender.host, lender.incarnation, index, offset, lender.buffer_mib, lender.kind)
+                Buffer(
+                    lender.host,
+                    lender.incarnation,
+                    index,
+                    offset,
+                    lender.buffer_mib,
+                    lender.kind,
+                    admitted=admitted,
+                )
                 for index, offset in sorted(offsets_mib.items())
                 if index not in there
             ]
@@ -106,6 +117,18 @@ class Buffers:
             return Delegated(len(new), lost)
 
         return self._transactions.write(work)
+
+    def admit(self, host: str, incarnation: str, indexes: Iterable[int]) -> list[int]:
+        """Let these buffers be borrowed: they have left what Nova may place. Returns which were not admitted before."""
+        wanted = set(indexes)
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            mine = self._store.buffers.of_lender(tx, host)
+            new = [i for i in mine if i.incarnation == incarnation and i.index in wanted and not i.admitted]
+            self._store.buffers.mark(tx, new, {"admitted": True})
+            return {"buffers": [item.index for item in new], BUFFER_MOVES: [], MOVES: []}
+
+        return list(self._transactions.journal("admit_buffers", {"host": host}, work)["buffers"])
 
     def next_generation(self, host: str, incarnation: str, indexes: Iterable[int]) -> dict[int, int]:
         """Begin a generation of keys of free buffers, for a promise; returns it by index, of those that are free."""
@@ -361,6 +384,7 @@ class Buffers:
         mine = [item for item in self._store.buffers.of_borrower(tx, name) if item.state in OWNED]
         moves = self._move(tx, mine, SliceEvent.QUARANTINE, reason=why, cause=Cause.HOST_FENCED)
         self._lose(tx, self._store.buffers.of_lender(tx, name))
+        self._store.lends.remove(tx, name)
         known = self._store.buffers.lender(tx, name)
         if known is not None:
             # Its last word may come once more: it is of before, and late from now on.

@@ -9,6 +9,7 @@ from pondstack.ledger.failures import Failures
 from pondstack.ledger.free_buffers import FreeBuffers
 from pondstack.ledger.hosts import Hosts
 from pondstack.ledger.loans import Loans
+from pondstack.ledger.lends import Lends
 from pondstack.ledger.pools import Pools
 from pondstack.ledger.removal import Removal
 from pondstack.ledger.slices import Slices
@@ -46,6 +47,7 @@ class Ledger:
         self.hosts = Hosts(transactions, down_seconds)
         self.buffers = Buffers(transactions, down_seconds)
         self.loans = Loans(transactions)
+        self.lends = Lends(transactions)
         self.failures = Failures(transactions, self.buffers, down_seconds)
         self.removal = Removal(transactions, down_seconds)
 

@@ -46,7 +46,8 @@ class SliceRecord:
 class HostRecord:
     """A host and its agent. `up`: it was heard of within the time limit, judged by the database's clock.
 
-    `tiering`: as pondstack.rpc.wire.Report has it.
+    `tiering`: as pondstack.rpc.wire.Report has it. `lent_mib`: size of the buffers that it lends, `admitted_mib` of
+    those that may be borrowed. `lend`: what it is to lend, as agents tell of their operations, None: nothing.
     """
 
     name: str
@@ -65,6 +66,9 @@ class HostRecord:
     fenced: bool = False
     fenced_reason: str = ""
     tiering: dict[str, Any] = field(default_factory=dict)
+    lent_mib: int = 0
+    admitted_mib: int = 0
+    lend: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ class Removal:
         def work(tx: Transaction) -> dict[str, Any]:
             self._refuse_host(tx, name)
             self._store.buffers.remove_lender(tx, name)
+            self._store.lends.remove(tx, name)
             self._store.hosts.remove(tx, name)
             return {"name": name, MOVES: []}
 

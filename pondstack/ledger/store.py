@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+from pondstack.domain.admission import Lend
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
 from pondstack.domain.model import PoolState, Slice
@@ -187,6 +188,15 @@ class RememberedSplit:
     age_seconds: float = 0.0
 
 
+class Lends(Protocol):
+    """As pondstack.db.store.lends."""
+
+    def get(self, tx: Transaction, host: str, /) -> Lend | None: ...
+    def find(self, tx: Transaction, /) -> list[Lend]: ...
+    def put(self, tx: Transaction, item: Lend, /) -> None: ...
+    def remove(self, tx: Transaction, host: str, /) -> None: ...
+
+
 class Splits(Protocol):
     """As pondstack.db.store.splits."""
 
@@ -203,6 +213,7 @@ class Store:
     check_epoch: Callable[[Transaction, int, float], None]
     hosts: Hosts
     journal: Journal
+    lends: Lends
     pools: Pools
     slices: Slices
     splits: Splits

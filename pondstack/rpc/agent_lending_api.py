@@ -9,8 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pondstack.domain.admission import LentMemory
+
 LENDING_VERSION = "1.1"
 """The version of the agent's endpoint that these calls came with; an older agent refuses them."""
+LENT_VERSION = "1.3"
+"""The version that get_lent() came with."""
 
 
 class AgentLendingAPI(ABC):
@@ -90,6 +94,11 @@ class AgentLendingAPI(ABC):
     def get_lending(self, host: str) -> dict[str, Any]:
         """Return what a host lends: see doc/source/admin/lending.md."""
         return self._lent(host, "get_lending")
+
+    def get_lent(self, host: str) -> LentMemory:
+        """Return all that a host lends now, for its virt driver; raises Unavailable when nobody knows."""
+        answer = self._call(host, "get_lent", version=LENT_VERSION)
+        return LentMemory(int(answer["mib"]), int(answer["mark"]))
 
     def prepare(
         self,

@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 from keystoneauth1.adapter import Adapter
 
+from pondstack.domain.admission import LENT_CLASS
 from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
@@ -31,7 +32,8 @@ class Memory:
 
     def __init__(self, rack: Rack) -> None:
         session = keystone.session(rack.layout)
-        self._api = Adapter(session, "memory", region_name="RegionOne", default_microversion="1.5", raise_exc=False)
+        self._api = Adapter(session, "memory", region_name="RegionOne", default_microversion="1.9", raise_exc=False)
+        self._placement = Adapter(session, "placement", region_name="RegionOne", default_microversion="1.36")
 
     def post(self, action: str, **body: Any) -> dict[str, Any]:
         """Have the lender do something."""
@@ -48,6 +50,18 @@ class Memory:
     def epoch(self) -> int:
         """Return the leader's."""
         return int(self._api.get("/leader").json()["epoch"])
+
+    def admitted_mib(self) -> int:
+        """Return what of it may be borrowed."""
+        return int(self._api.get(f"/hosts/{LENDER}").json()["lending"]["admitted_mib"])
+
+    def reserved_mib(self) -> int:
+        """Return what Placement has of it as lent, no part of what may be placed there."""
+        (provider,) = self._placement.get(f"/resource_providers?name={LENDER}").json()["resource_providers"]
+        records = self._placement.get(f"/resource_providers/{provider['uuid']}/inventories").json()["inventories"]
+        lent: int = records.get(LENT_CLASS, {}).get("total", 0)
+        assert records["MEMORY_MB"]["reserved"] == lent, "the rack's hosts reserve nothing else"
+        return lent
 
     def states(self) -> list[str]:
         """Return the states of its buffers by index."""
@@ -67,7 +81,8 @@ def memory(rack: Rack) -> Iterator[Memory]:
 def test_memory_is_lent_used_and_taken_back(rack: Rack, memory: Memory) -> None:
     begun = memory.post("delegate", mib=BUFFERS * BUFFER, kind="active")
     assert begun["verb"] == "lend"
-    assert wait_until(lambda: memory.lender().get("lent_mib") == BUFFERS * BUFFER, SECONDS), memory.lender()
+    assert wait_until(lambda: memory.admitted_mib() == BUFFERS * BUFFER, SECONDS), memory.lender()
+    assert memory.reserved_mib() == memory.lender()["lent_mib"] == BUFFERS * BUFFER
     assert memory.states() == ["free"] * BUFFERS
     assert len(pondstack_services.lender_processes(rack.layout)) == 1
     with Days(rack) as days:
@@ -111,3 +126,4 @@ def _use(rack: Rack, memory: Memory, controller: ControllerAPI, agents: AgentAPI
             with pytest.raises((AccessRefused, TransportGone)):
                 link.read(key, 4096, 4096)
     assert wait_until(lambda: pondstack_services.lender_processes(rack.layout) == [], SECONDS)
+    assert wait_until(lambda: memory.reserved_mib() == 0, SECONDS)

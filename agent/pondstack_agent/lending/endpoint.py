@@ -7,7 +7,7 @@ import oslo_messaging
 
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.lending import LenderKind
-from pondstack.rpc.agent_lending_api import LENDING_VERSION
+from pondstack.rpc.agent_lending_api import LENT_VERSION
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.model import numbered
@@ -17,7 +17,7 @@ from pondstack_agent.rpc_errors import answered, need
 class LendingEndpoint:
     """The controller's commands to a lender. All raise StaleEpoch, and HostUnusable where nothing is lent (None)."""
 
-    target = oslo_messaging.Target(version=LENDING_VERSION)
+    target = oslo_messaging.Target(version=LENT_VERSION)
 
     def __init__(self, lending: Lending | None, epoch: EpochGuard) -> None:
         self._lending, self._epoch = lending, epoch
@@ -78,6 +78,11 @@ class LendingEndpoint:
     def get_lending(self, _context: Any) -> dict[str, Any]:
         """Return what is lent, how much more could be, and how far operations are (doc/source/admin/lending.md)."""
         return need(self._lending).get_lending()
+
+    @answered
+    def get_lent(self, _context: Any) -> dict[str, int]:
+        """Return how much is lent now, and which buffers; the virt driver asks. Answers {"mib", "mark"}."""
+        return need(self._lending).get_lent()._asdict()
 
     def _commanded(self, epoch: int) -> Lending:
         lending = need(self._lending)

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from oslo_log import log
 
+from pondstack.domain.admission import LentMemory
 from pondstack.domain.errors import NotAligned, NotFound, PondError, Unavailable
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.executor import Executor, RecurringWork
@@ -117,6 +118,13 @@ class Lending:
         """Return what is lent, how much more could be, and how far operations are (doc/source/admin/lending.md)."""
         holding, answers = self._look()
         return {**holding.to_wire(), **self._state(holding, answers)}
+
+    def get_lent(self) -> LentMemory:
+        """Return what is lent now, for Placement.
+
+        Raises HelperSilent when the lender does not say: what it held before may be less.
+        """
+        return self._client.hold(_LOOK_SECONDS).lent()
 
     def report(self) -> dict[str, Any]:
         """Return the same for a report, with equal buffers next to each other as one run."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
+from pondstack.domain.admission import LentMemory, mark
 from pondstack.domain.lending import LenderKind
 
 
@@ -61,6 +62,10 @@ class Holding:
     def failed(self) -> dict[str, str]:
         """Return the buffers whose keys a device did not end, as JSON carries them: index to reason."""
         return {str(buffer.index): buffer.failed for buffer in self.buffers if buffer.failed}
+
+    def lent(self) -> LentMemory:
+        """Return all of it in short, whoever has it."""
+        return LentMemory(self.mib, mark((self.incarnation, item.index) for item in self.buffers))
 
     def offered(self) -> list[dict[str, int]]:
         """Return the buffers as `delegate` tells them."""

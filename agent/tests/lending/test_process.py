@@ -46,6 +46,8 @@ def test_a_frozen_lender_serves_what_was_opened(rack) -> None:
             host.lending.revoke([0])
         with pytest.raises(Unavailable, match="frozen"):
             host.calls.revoke(epoch=1, indexes=[0])
+        with pytest.raises(Unavailable):
+            host.calls.get_lent()
         seen = host.lending.get_lending()
         assert (seen["answers"], seen["incarnation"]) == (False, incarnation)
         host.beat()

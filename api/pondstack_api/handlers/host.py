@@ -11,12 +11,14 @@ from pondstack_api.request import Reply, Request
 
 FENCES_SINCE = (1, 1)
 TIERING_SINCE = (1, 3)
+LENDING_SINCE = (1, 9)
 
 
 def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
     """Return a host as the API shows it in a microversion. `pool_mib` is what the host holds now."""
     fence = {"fenced": host.fenced, "fenced_reason": host.fenced_reason} if version >= FENCES_SINCE else {}
     tiering = {"tiering": host.tiering} if version >= TIERING_SINCE else {}
+    lending = {"lending": _lending(host)} if version >= LENDING_SINCE else {}
     return {
         "name": host.name,
         "enabled": host.enabled,
@@ -27,9 +29,15 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
         "pools": list(host.pools),
         "pool_mib": host.pool_mib,
         **tiering,
+        **lending,
         "generation": host.generation,
         "created_at": render.time(host.created_at),
     }
+
+
+def _lending(host: HostRecord) -> dict[str, Any]:
+    operation = lender.operation(host.lend) if host.lend else None
+    return {"lent_mib": host.lent_mib, "admitted_mib": host.admitted_mib, "operation": operation}
 
 
 def list_hosts(request: Request) -> Reply:

@@ -1,6 +1,6 @@
 """Schemas of hosts."""
 
-from pondstack_api.schemas import base
+from pondstack_api.schemas import base, lender
 
 TIERING: base.Schema = {
     "type": "object",
@@ -20,6 +20,20 @@ TIERING: base.Schema = {
     },
     "additionalProperties": False,
 }
+LENDING: base.Schema = {
+    **base.closed(
+        {
+            "lent_mib": base.described(base.COUNT, "size of all buffers that it lends, in MiB"),
+            "admitted_mib": base.described(
+                base.COUNT, "what of them may be borrowed, in MiB: Nova places nothing there any more"
+            ),
+            "operation": base.nullable(
+                base.described(lender.OPERATION, "what it is to lend, with what it waits for; null: nothing")
+            ),
+        }
+    ),
+    "description": "the DRAM that it lends to others; since 1.9",
+}
 HOST = base.closed(
     {
         "name": base.described(base.NAME, "name of the host: Nova's hypervisor hostname"),
@@ -32,10 +46,11 @@ HOST = base.closed(
         "pools": {"type": "array", "items": base.UUID, "description": "UUIDs of the pools that the host reaches"},
         "pool_mib": base.described(base.COUNT, "pool memory that the host holds now, in MiB"),
         "tiering": TIERING,
+        "lending": LENDING,
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
     },
-    optional=("fenced", "fenced_reason", "tiering"),
+    optional=("fenced", "fenced_reason", "tiering", "lending"),
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))

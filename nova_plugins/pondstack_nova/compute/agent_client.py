@@ -115,12 +115,13 @@ def unavailable(error: Exception, where: str) -> PoolMemoryUnavailable:
     return PoolMemoryUnavailable(reason=f"{told}{code}", details=details)
 
 
-def make_api() -> AgentAPI:
-    """Return a client of the agents as nova.conf says."""
+def make_api(timeout_seconds: int | None = None) -> AgentAPI:
+    """Return a client of the agents as nova.conf says; `timeout_seconds`: with less patience."""
+    monitor_seconds = max(1, CONF.pondstack.agent_monitor_seconds // SILENT_TRIES)
     return AgentAPI(
         rpc.get_transport(CONF, CONF.pondstack.transport_url),
-        timeout_seconds=float(CONF.pondstack.attach_timeout_seconds),
-        monitor_seconds=max(1, CONF.pondstack.agent_monitor_seconds // SILENT_TRIES),
+        timeout_seconds=float(timeout_seconds or CONF.pondstack.attach_timeout_seconds),
+        monitor_seconds=min(monitor_seconds, timeout_seconds or monitor_seconds),
     )
 
 

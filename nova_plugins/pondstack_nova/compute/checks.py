@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 from nova import exception, objects
-from nova.compute import manager, task_states
+from nova.compute import manager, resource_tracker, task_states
 from nova.scheduler.client import report
 
 from pondstack_nova import self_check
@@ -35,6 +35,7 @@ DRIVER_HOOKS: dict[str, tuple[str, ...]] = {
     "post_live_migration": ("context", "instance"),
     "rollback_live_migration_at_destination": ("context", "instance"),
     "get_nodenames_by_uuid": (),
+    "update_provider_tree": ("provider_tree", "nodename", "allocations"),
 }
 
 
@@ -76,6 +77,12 @@ def allocations_of_a_consumer() -> None:
     expect(got == body, f"it answered {got}")
 
 
+def reports_classes_of_ours() -> None:
+    """The whole inventory of a provider is written at once, and resource classes that are new are made."""
+    uses(report.SchedulerReportClient.set_inventory_for_provider, "_ensure_resource_classes")
+    uses(resource_tracker.ResourceTracker._update_to_placement, "update_provider_tree")
+
+
 def virtapi_has_a_report_client() -> None:
     """virtapi.reportclient is the compute manager's."""
     compute = SimpleNamespace(reportclient=object())
@@ -108,6 +115,7 @@ def cleans_up_a_failed_move() -> None:
 
 COMPUTE_CHECKS: list[Check] = [
     ("nova.scheduler.client.report.SchedulerReportClient.get_allocs_for_consumer", allocations_of_a_consumer),
+    ("nova.scheduler.client.report.SchedulerReportClient.set_inventory_for_provider", reports_classes_of_ours),
     ("nova.compute.manager.ComputeVirtAPI.reportclient", virtapi_has_a_report_client),
     ("nova.compute.manager.ComputeManager._build_and_run_instance", reschedules_when_resources_are_missing),
     ("nova.compute.manager.ComputeManager._rebuild_default_impl", rebuild_announces_itself),

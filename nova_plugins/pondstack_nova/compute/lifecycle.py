@@ -28,7 +28,7 @@ from oslo_log import log as logging
 from pondstack.domain.errors import BadSpec, Conflict
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import flavors
-from pondstack_nova.compute import claims
+from pondstack_nova.compute import claims, lent_inventory, lent_memory
 from pondstack_nova.compute.agent_client import PoolAttachments, PoolMemoryUnavailable, unavailable
 from pondstack_nova.compute.claims import PoolClaim
 
@@ -52,6 +52,7 @@ class PoolMemoryLifecycle:
     def __init__(self, virtapi: Any, read_only: bool = False) -> None:
         super().__init__(virtapi, read_only)  # type: ignore[call-arg]
         self.pool_memory = PoolAttachments()
+        self.lent_memory = lent_memory.LentMemoryReader()
         self._pond_lock = threading.Lock()
         self._pond_building: dict[str, Attachment] = {}
         self._pond_rebooting: set[str] = set()
@@ -141,6 +142,16 @@ class PoolMemoryLifecycle:
         if not kept:
             self._pond_release(instance)
         return result
+
+    # The host's memory.
+
+    def update_provider_tree(self, provider_tree: Any, nodename: str, allocations: Any = None) -> None:
+        """Keep what the host lends to other hosts out of MEMORY_MB."""
+        before = provider_tree.data(nodename).inventory
+        super().update_provider_tree(provider_tree, nodename, allocations=allocations)  # type: ignore[misc]
+        lent = self.lent_memory.read(nodename)
+        inventory = provider_tree.data(nodename).inventory
+        provider_tree.update_inventory(nodename, lent_inventory.reserve(inventory, before, lent))
 
     # Live migration.
 

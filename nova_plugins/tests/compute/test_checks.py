@@ -40,6 +40,10 @@ COMPUTE: list[tuple[str, Change]] = [
         "nova.scheduler.client.report.SchedulerReportClient.get_allocs_for_consumer",
         (report.SchedulerReportClient, "get_allocs_for_consumer", nothing),
     ),
+    (
+        "nova.scheduler.client.report.SchedulerReportClient.set_inventory_for_provider",
+        (report.SchedulerReportClient, "set_inventory_for_provider", nothing),
+    ),
     ("nova.compute.manager.ComputeVirtAPI.reportclient", (manager.ComputeVirtAPI, "__init__", nothing)),
     (
         "nova.compute.manager.ComputeManager._build_and_run_instance",

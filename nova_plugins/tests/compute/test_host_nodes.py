@@ -9,6 +9,7 @@ from nova.compute import provider_tree
 from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import driver
 
+from pondstack.domain.admission import LentMemory
 from pondstack_nova.compute import host_nodes
 from pondstack_nova.virt_libvirt import PondLibvirtDriver
 
@@ -46,6 +47,8 @@ def pond() -> Any:
     driver_object.capabilities_xml = WITH_POOL
     connection = SimpleNamespace(getCapabilities=lambda: driver_object.capabilities_xml)
     driver_object._host = SimpleNamespace(get_connection=lambda: connection)
+    driver_object.lent_memory = SimpleNamespace(read=lambda _host: driver_object.lent)
+    driver_object.lent = LentMemory(0, 1)
     return driver_object
 
 
@@ -73,6 +76,13 @@ def test_pool_nodes_are_kept_out_of_memory_mb(pond: Any) -> None:
     assert inventory["MEMORY_MB"] == {"total": 8192, "max_unit": 8192, "min_unit": 1, "reserved": 512, "step_size": 1}
     assert inventory["VCPU"] == {"total": 2}
     assert pond.provider_tree.data("h1").inventory["MEMORY_MB"]["total"] == 8192
+
+
+def test_what_is_lent_of_the_rest_is_reserved(pond: Any) -> None:
+    pond.lent = LentMemory(1024, 7)
+    assert _update(pond, 8192 + 3072)["MEMORY_MB"]["reserved"] == 1536
+    pond.lent = LentMemory(9000, 7)
+    assert _update(pond, 8192 + 3072)["MEMORY_MB"]["reserved"] == 8192
 
 
 def test_a_host_without_pool_nodes_is_left_as_nova_says(pond: Any) -> None:

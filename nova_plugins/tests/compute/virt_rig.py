@@ -51,6 +51,11 @@ class NovaDriver:
     def check_source_migrate_data_at_dest(self, *arguments: Any) -> Any:
         return arguments[2]
 
+    def update_provider_tree(self, provider_tree: Any, nodename: str, allocations: Any = None) -> None:
+        del allocations
+        record = {"total": 8192, "reserved": 512, "max_unit": 8192, "min_unit": 1, "step_size": 1}
+        provider_tree.update_inventory(nodename, {"MEMORY_MB": record})
+
     def get_nodenames_by_uuid(self) -> dict[str, str]:
         return {f"{self.host}-rp": self.host}
 

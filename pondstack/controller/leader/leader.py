@@ -1,8 +1,8 @@
 """A controller that leads: everything that one epoch's leader has and does, made at the promotion, torn down after it.
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
-of lent memory, one writer of Placement, one notifier of failed guests, [controller] agent_calls for commands to
-agents, one for Nova's notifications.
+of lent memory, one that admits it, one writer of Placement, one notifier of failed guests, [controller] agent_calls for
+commands to agents, one for Nova's notifications.
 """
 
 import threading
@@ -21,6 +21,7 @@ from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.leader.split_endpoint import SplitEndpoint
 from pondstack.controller.lending.claims import RemoteClaims
+from pondstack.controller.lending.admission import Admission
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
@@ -79,6 +80,7 @@ class Leader:
         self._executor = futurist.ThreadPoolExecutor(max_workers=conf.controller.agent_calls)
         self._agents = self._make_agents(conf.controller.agent_timeout_seconds)
 
+        self._closing = threading.Event()
         self._inventory = self._make_inventory()
         placement = resources.placement
         self._lent_inventory = None if placement is None else LendingInventory(placement, self.ledger)
@@ -88,6 +90,8 @@ class Leader:
         self._sanitizer = self._make_sanitizer()
         self._sizer = BufferSizer(self.ledger, self.reader.rack, conf.controller, self._publish)
         self._settler = self._make_settler()
+        self._admission = self._make_admission()
+        self._admitter = None if self._admission is None else WakeableWorker("admission", self._admission.run)
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._publisher = self._make_publisher()
 
@@ -103,7 +107,6 @@ class Leader:
             self._make_removal_endpoint(),
         ]
 
-        self._closing = threading.Event()
         self._lock = threading.Lock()
         self._servers: list[Any] = []
         self._periodic: Any = None
@@ -153,6 +156,19 @@ class Leader:
             abandoned_seconds=lambda: float(self._conf.controller.assign_timeout_seconds),
         )
         return WakeableWorker("settler", settler.run)
+
+    def _make_admission(self) -> Admission | None:
+        placement = self._resources.placement
+        if placement is None:
+            return None
+        return Admission(
+            self.ledger,
+            self._agents,
+            placement,
+            self.reader.rack,
+            self._settler.wake,
+            stopping=self._closing.is_set,
+        )
 
     def _make_reconciler(self, intake: ReportIntake) -> Reconciler:
         return Reconciler(
@@ -206,6 +222,7 @@ class Leader:
             agents=self._agents,
             gate=self.gate,
             claims=self._remote_claims,
+            admit=None if self._admitter is None else self._admitter.wake,
         )
 
     def _make_removal_endpoint(self) -> RemovalEndpoint:
@@ -233,6 +250,8 @@ class Leader:
     def _settled(self) -> None:
         self._sanitizer.wake()
         self._settler.wake()
+        if self._admitter is not None:
+            self._admitter.wake()
         self._notifier.wake()
         self._publish()
 
@@ -278,6 +297,8 @@ class Leader:
             return
         self._sanitizer.start()
         self._settler.start()
+        if self._admitter is not None:
+            self._admitter.start()
         self._notifier.start()
         if self._publisher is not None:
             self._publisher.start()
@@ -309,6 +330,8 @@ class Leader:
             if self._lent_inventory is not None:
                 self._lent_inventory.forget()
                 self._settler.wake()
+            if self._admission is not None:
+                self._admission.forget()
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
@@ -344,6 +367,8 @@ class Leader:
             self._periodic.wait()
         self._sanitizer.stop()
         self._settler.stop()
+        if self._admitter is not None:
+            self._admitter.stop()
         self._notifier.stop(NOTIFY_SECONDS)
         if self._publisher is not None:
             self._publisher.stop()

@@ -1,6 +1,6 @@
 """RPC endpoint of the leading controller for memory that hosts lend (since 1.2); see ControllerAPI."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import oslo_messaging
@@ -9,7 +9,8 @@ from pondstack.controller.gate import Gate, gated
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.lenders import Lenders, call_agent
 from pondstack.db.read.reader import SqlReader
-from pondstack.domain.errors import BadRequest, BufferShortage
+from pondstack.domain.admission import LendStage, told
+from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, NotAligned
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
@@ -21,6 +22,8 @@ class LendingEndpoint:
     """What the leader answers to lenders, borrowers and operators. Errors are of pondstack.domain.errors.
 
     `claims` None: Placement is off, and guaranteed loans need no claim.
+
+    `admit` wakes whoever admits lent memory (Admission). None: Placement is not used, and nobody else sells it.
     """
 
     target = oslo_messaging.Target(version=LENDING_VERSION)
@@ -34,9 +37,10 @@ class LendingEndpoint:
         agents: AgentLendingAPI,
         gate: Gate,
         claims: RemoteClaims | None = None,
+        admit: Callable[[], object] | None = None,
     ) -> None:
         self.gate = gate
-        self._claims = claims
+        self._claims, self._admit = claims, admit
         self._ledger, self._reader, self._lenders, self._agents = ledger, reader, lenders, agents
 
     # Calls of agents
@@ -55,8 +59,11 @@ class LendingEndpoint:
     ) -> None:
         """Write down all that a host lends."""
         lender = Lender(host, incarnation, _kind(kind), buffer_mib)
-        self._ledger.buffers.delegate(lender, sequence, {item["index"]: item["offset_mib"] for item in buffers})
+        offsets_mib = {item["index"]: item["offset_mib"] for item in buffers}
+        self._ledger.buffers.delegate(lender, sequence, offsets_mib, admitted=self._admit is None)
         self._lenders.settle()
+        if self._admit is not None:
+            self._admit()
 
     @gated
     def reclaim(self, _context: Any, *, operation_id: str, host: str, mib: int) -> dict[str, Any]:
@@ -116,24 +123,52 @@ class LendingEndpoint:
 
     @gated
     def delegate_host(self, _context: Any, *, name: str, mib: int, kind: str, operation_id: str) -> dict[str, Any]:
-        """Have a host lend so many MiB in all."""
+        """Have a host lend so many MiB in all, once they have left what Nova may place there."""
         self._reader.host(name)
-        epoch, wanted = self._ledger.epoch, str(_kind(kind))
-        return call_agent(
-            name, lambda: self._agents.lend(name, epoch=epoch, operation_id=operation_id, mib=mib, kind=wanted)
-        )
+        epoch, wanted = self._ledger.epoch, _kind(kind)
+        if self._admit is None:
+            return call_agent(
+                name, lambda: self._agents.lend(name, epoch=epoch, operation_id=operation_id, mib=mib, kind=str(wanted))
+            )
+        present = self._ledger.lends.of_host(name)
+        ended = self._ledger.lends.ended(operation_id)
+        if ended is None and (present is None or present.operation_id != operation_id):
+            self._check_lender(name, operation_id, mib)
+        lend = self._ledger.lends.begin(operation_id, name, mib, wanted)
+        self._admit()
+        if lend is not None:
+            admitted = [item.size_mib for item in self._ledger.buffers.find(name) if item.admitted]
+            return lend.progress(sum(admitted))
+        ended = self._ledger.lends.ended(operation_id) or (0, "its host was fenced or removed meanwhile")
+        return told(operation_id, mib, *ended)
 
     @gated
     def reclaim_host(
         self, _context: Any, *, name: str, mib: int, seconds: float | None, operation_id: str
     ) -> dict[str, Any]:
-        """Have a host take so many MiB back."""
+        """Have a host take so many MiB back; one that still waits for memory to lend waits no more."""
         self._reader.host(name)
-        epoch = self._ledger.epoch
+        epoch, lend = self._ledger.epoch, self._ledger.lends.of_host(name)
+        if lend is not None and lend.reason and lend.stage is LendStage.WAITING:
+            under_way = not self._ledger.lends.end(lend, 0, f"reclaim {operation_id} came first")
+        else:
+            under_way = lend is not None and not lend.reason
+        if lend is not None and under_way:
+            raise Conflict(f"lend {lend.operation_id} is under way on host {name}; wait for its end")
         return call_agent(
             name,
             lambda: self._agents.reclaim(name, epoch=epoch, operation_id=operation_id, mib=mib, seconds=seconds),
         )
+
+    def _check_lender(self, name: str, operation_id: str, mib: int) -> None:
+        """Refuse at once what the host would refuse; raises HostUnusable, NotAligned, Conflict, AgentUnavailable."""
+        lending = call_agent(name, lambda: self._agents.get_lending(name))
+        size = lending["buffer_mib"]
+        if mib % size:
+            raise NotAligned(f"{mib} MiB is no whole number of buffers of {size} MiB ([lending] buffer_mib)")
+        for other in lending["operations"]:
+            if other["state"] != "done" and other["operation_id"] != operation_id:
+                raise Conflict(f"{other['verb']} {other['operation_id']} is under way on host {name}; wait for its end")
 
 
 def _kind(text: str) -> LenderKind:

@@ -1,7 +1,8 @@
 """What Placement should say of lent memory: one provider for all lenders of a rack, shared with its borrowers.
 
-`reserved` is what a guaranteed allocation cannot have: buffers on their way back, those that lenders want back, and
-those that swap has without a claim. A claim is the admission of a guaranteed allocation (Zombieland, section 4.4).
+`reserved` is what a guaranteed allocation cannot have: buffers that are not admitted yet, those on their way back,
+those that lenders want back, and those that swap has without a claim. A claim is the admission of a guaranteed
+allocation (Zombieland, section 4.4).
 """
 
 from collections.abc import Iterable, Sequence
@@ -44,7 +45,7 @@ def wanted(buffers: Iterable[Buffer], unguaranteed: Iterable[str]) -> Inventory 
 def _reserved(item: Buffer, swap: set[str]) -> bool:
     if item.state in (SliceState.ASSIGNING, SliceState.ONLINE):
         return item.allocation_uuid in swap
-    return item.state is not SliceState.FREE or item.leaving
+    return item.state is not SliceState.FREE or item.leaving or not item.admitted
 
 
 class LendingInventory:

@@ -271,7 +271,7 @@ def _awake(item: Buffer) -> bool:
 
 
 def _wants_promise(item: Buffer) -> bool:
-    return _free(item) and not _awake(item) and not item.leaving and item.promised_to is None
+    return _free(item) and not _awake(item) and item.admitted and not item.leaving and item.promised_to is None
 
 
 def _groups(items: Iterable[Buffer], wanted: Callable[[Buffer], bool]) -> list[list[Buffer]]:

@@ -16,6 +16,7 @@ from pondstack.controller.lending import inventory as lending
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync, aggregate_uuid
 from pondstack.domain import remains
+from pondstack.domain.admission import consumers
 from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.rack import RackView
 from pondstack.domain.units import RESOURCE_CLASS
@@ -87,7 +88,10 @@ class Remover:
         return self._inventory.removal() if self._inventory else self._lock
 
     def _leave(self, host: str) -> None:
-        """Take a host's provider out of our aggregates; raises NotEmpty while instances there claim our memory."""
+        """Take a host's provider out of our aggregates, and our claim out of it.
+
+        Raises NotEmpty while instances there claim our memory.
+        """
         placement = self._placement
         provider = None if placement is None else placement.provider_by_name(host)
         if placement is None or provider is None:
@@ -101,6 +105,8 @@ class Remover:
             if amounts.get(RESOURCE_CLASS) or amounts.get(REMOTE_CLASS)
         }
         remains.refuse(f"host {host}", _named("claims in Placement of instances", here & held))
+        for consumer in sorted(here & set(consumers(host))):
+            placement.drop_claim(consumer)
         self._take_out(placement, provider, [lending.AGGREGATE, *map(aggregate_uuid, pools)])
 
     def _dissolve(self, uuid: str, name: str) -> None:

@@ -1,13 +1,14 @@
 """Reads of memory that hosts lend, in SQL: what pondstack.db.read.reader.SqlReader answers of it."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, case, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
-from pondstack.db.models import BufferRow, HostRow, LenderRow, RemoteAllocationRow
+from pondstack.db.models import BufferRow, HostRow, LenderRow, LendRow, RemoteAllocationRow
 from pondstack.db.store.buffers import allocation_of, lender_of, to_domain
+from pondstack.db.store.lends import lend_of
 from pondstack.domain.causes import stored
 from pondstack.domain.errors import BadRequest, NotFound
 from pondstack.domain.lending import LenderKind
@@ -49,8 +50,9 @@ def lenders(session: Session, host: str | None, limit: int | None, marker: str |
     if marker is not None:
         query = query.where(LenderRow.host > marker)
     rows = [tuple(row) for row in session.execute(query if limit is None else query.limit(limit))]
-    counts = _counts(session, [row.host for row, _ in rows])
-    return [_lender(row, reported or {}, counts[row.host]) for row, reported in rows]
+    names = [row.host for row, _ in rows]
+    counts, under_way = _counts(session, names), lends(session, names)
+    return [_lender(row, reported or {}, counts[row.host], under_way[row.host].lend) for row, reported in rows]
 
 
 def lender(session: Session, host: str) -> LenderRecord:
@@ -88,6 +90,28 @@ def buffer(session: Session, host: str, index: int) -> BufferRecord:
     return _buffer(*found)
 
 
+class Lending(NamedTuple):
+    """What a host lends in all, what of that may be borrowed, and what it is to lend (None: nothing)."""
+
+    lent_mib: int
+    admitted_mib: int
+    lend: dict[str, Any] | None
+
+
+def lends(session: Session, hosts: list[str]) -> dict[str, Lending]:
+    """Return what hosts lend, by host."""
+    admitted = func.sum(case((BufferRow.admitted, LenderRow.buffer_mib), else_=0))
+    sums = select(BufferRow.lender, func.sum(LenderRow.buffer_mib), admitted).join(
+        LenderRow, LenderRow.host == BufferRow.lender
+    )
+    found = {host: (0, 0) for host in hosts}
+    for host, *sizes in session.execute(sums.where(BufferRow.lender.in_(hosts)).group_by(BufferRow.lender)):
+        found[host] = (int(sizes[0]), int(sizes[1]))
+    rows = session.execute(select(LendRow).where(LendRow.host.in_(hosts))).scalars()
+    under_way = {row.host: lend_of(row).progress(found[row.host][1]) for row in rows}
+    return {host: Lending(*sizes, under_way.get(host)) for host, sizes in found.items()}
+
+
 def _lends() -> ColumnElement[bool]:
     """Return whether a host lends something, or has not got all back that it lent; the row of a lender stays."""
     return or_(LenderRow.incarnation != "", exists().where(BufferRow.lender == LenderRow.host))
@@ -122,7 +146,10 @@ def _counts(session: Session, hosts: list[str]) -> dict[str, dict[str, int]]:
     return counts
 
 
-def _lender(row: LenderRow, reported: dict[str, Any], counts: dict[str, int]) -> LenderRecord:
+def _lender(
+    row: LenderRow, reported: dict[str, Any], counts: dict[str, int], lend: dict[str, Any] | None
+) -> LenderRecord:
+    told = [item for item in reported.get("operations", ()) if lend is None or not _same(item, lend)]
     return LenderRecord(
         host=row.host,
         incarnation=row.incarnation,
@@ -131,9 +158,14 @@ def _lender(row: LenderRow, reported: dict[str, Any], counts: dict[str, int]) ->
         lent_mib=sum(counts.values()) * row.buffer_mib,
         lendable_mib=reported.get("lendable_mib"),
         buffers=counts,
-        operations=tuple(reported.get("operations", ())),
+        operations=(*told, *([lend] if lend else ())),
         created_at=row.created_at,
     )
+
+
+def _same(operation: dict[str, Any], lend: dict[str, Any]) -> bool:
+    """Return whether a host tells of its part of what it is to lend: that has not ended before it is admitted."""
+    return bool(operation["operation_id"] == lend["operation_id"])
 
 
 def _buffer(row: BufferRow, of: LenderRow, borrowed: RemoteAllocationRow | None) -> BufferRecord:

@@ -317,6 +317,7 @@ def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: f
         pools[link.host].append(link.pool_uuid)
     totals = select(AllocationRow.host, func.sum(AllocationRow.pool_mib)).where(AllocationRow.host.in_(names))
     pool_mib = {host: int(total) for host, total in session.execute(totals.group_by(AllocationRow.host))}
+    lent = lending.lends(session, names)
     return [
         HostRecord(
             name=row.name,
@@ -335,6 +336,7 @@ def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: f
             fenced=row.fenced_at is not None,
             fenced_reason=row.fenced_reason,
             tiering=row.tiering or {},
+            **lent[row.name]._asdict(),
         )
         for row, now in rows
     ]

@@ -1,6 +1,6 @@
 """The ledger's store in SQL (pondstack.ledger.store): one module of functions for each kind of row."""
 
-from pondstack.db.store import allocations, buffers, hosts, journal, pools, slices, splits
+from pondstack.db.store import allocations, buffers, hosts, journal, lends, pools, slices, splits
 from pondstack.db.store.leadership import check_epoch
 from pondstack.ledger.store import Store
 
@@ -10,6 +10,7 @@ SQL = Store(
     check_epoch=check_epoch,
     hosts=hosts,
     journal=journal,
+    lends=lends,
     pools=pools,
     slices=slices,
     splits=splits,

@@ -208,6 +208,7 @@ def to_domain(row: BufferRow, kind: str, size_mib: int) -> Buffer:
         epoch=row.epoch,
         reason=row.reason,
         cause=stored(state, row.cause, None, row.reason).cause,
+        admitted=row.admitted,
     )
 
 

@@ -90,6 +90,18 @@ class Operations(FormattableColumn[list[dict[str, Any]]]):
         return "\n".join(operation_text(item) for item in self._value) or "-"
 
 
+class Lending(FormattableColumn[dict[str, Any] | None]):
+    """What a host lends, and what it is to lend: `512 MiB, 256 of them to be borrowed`; `-` for nothing."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        if not self._value:
+            return "-"
+        lent, admitted, operation = (self._value[name] for name in ("lent_mib", "admitted_mib", "operation"))
+        lines = [f"{lent} MiB, {admitted} of them to be borrowed"] if lent else []
+        return "\n".join([*lines, *([operation_text(operation)] if operation else [])]) or "-"
+
+
 class Tiering(FormattableColumn[dict[str, Any] | None]):
     """Settings of tiering, a line each, then the nodes of each memory tier and what is wrong; `-` for none."""
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 from osc_lib import exceptions
 
 from pondstack.osc.v1 import base, operation, removal
-from pondstack.osc.v1.columns import Maybe, Names, Tiering
+from pondstack.osc.v1.columns import Lending, Maybe, Names, Tiering
 
 _LIST: base.Fields = {
     "Name": ("name", None),
@@ -25,6 +25,7 @@ _SHOW: base.Fields = {
     "Generation": ("generation", None),
     "Created At": ("created_at", None),
     "Tiering": ("tiering", Tiering),
+    "Lending": ("lending", Lending),
 }
 
 

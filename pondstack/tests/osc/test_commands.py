@@ -132,6 +132,14 @@ def test_host_show_tells_how_the_kernel_tiers(json_of, openstack):
     assert json_of("--os-memory-api-version 1.2 memory host show host-1")["tiering"] is None
 
 
+def test_what_a_host_lends_and_waits_for(openstack, json_of):
+    assert json_of("memory host show host-1")["lending"] == {"lent_mib": 512, "admitted_mib": 512, "operation": None}
+    assert "512 MiB, 512 of them to be borrowed" in openstack("memory host show host-1 -c lending")[1]
+    waits = "lend 0 of 2048 MiB, pending: 2048 MiB are to leave the host, and instances leave 512 MiB: move some away"
+    assert waits in openstack("memory host show host-2 -c lending")[1]
+    assert json_of("--os-memory-api-version 1.8 memory host show host-1")["lending"] is None
+
+
 def test_host_set_wants_one_direction(openstack):
     for wrong in ("", "--enable --disable"):
         with pytest.raises(SystemExit):
@@ -313,7 +321,7 @@ def test_audit_tells_by_its_exit_status(api, openstack):
 
 def test_the_version_can_be_chosen(openstack):
     assert openstack("--os-memory-api-version 1 memory pool list")[0] == 0
-    status, _, err = openstack("--os-memory-api-version 1.9 memory pool list")
+    status, _, err = openstack("--os-memory-api-version 1.99 memory pool list")
     assert status == 1
     assert "pondstack.version_not_supported" in err
 

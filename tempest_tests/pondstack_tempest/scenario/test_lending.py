@@ -94,9 +94,15 @@ class LendingTest(ScenarioTest):
         return {one["promised_to"] for one in free}
 
     def _lend(self, **body: Any) -> None:
+        """Have the host lend, and wait until it may be borrowed; a repeated request answers the progress."""
+        asked = {"operation_id": str(uuid4()), **body}
         self.addCleanup(self._take_back)
-        self.memory("Hosts").delegate_host(self.host, **body)
-        self.until(lambda: self._lent_mib() >= body["mib"], f"{self.host} does not lend {body['mib']} MiB")
+        self.memory("Hosts").delegate_host(self.host, **asked)
+        self.until(
+            lambda: self.memory("Hosts").delegate_host(self.host, **asked)["state"] == "done",
+            f"{self.host} does not lend {body['mib']} MiB",
+        )
+        self.assertGreaterEqual(self._lent_mib(), body["mib"])
 
     def _take_back(self) -> None:
         if lent := self._lent_mib():

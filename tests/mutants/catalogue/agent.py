@@ -262,4 +262,12 @@ MUTANTS = (
         (f"{_AGENT}/host/test_numa.py",),
         "no mitigation ends: the policy of a guest that prefers the pool's node outlives its pages there",
     ),
+    Mutant(
+        "remembered_is_told_as_lent",
+        "agent/pondstack_agent/lending/lending.py",
+        "return self._client.hold(_LOOK_SECONDS).lent()",
+        "return self._look()[0].lent()",
+        ("agent/tests/lending/test_process.py::test_a_frozen_lender_serves_what_was_opened",),
+        "an agent that has just started tells of a frozen lender that it lends nothing",
+    ),
 )

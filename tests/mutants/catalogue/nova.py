@@ -192,4 +192,34 @@ MUTANTS = (
         ("nova_plugins/tests/scheduler/test_groups.py",),
         "a member of an anti-affinity group cannot be moved",
     ),
+    Mutant(
+        "silent_agent_lends_nothing",
+        "nova_plugins/pondstack_nova/compute/lent_inventory.py",
+        '        return LentMemory(former["total"], former["max_unit"])\n',
+        "        return LentMemory(0, 1)\n",
+        ("nova_plugins/tests/compute/test_lent_inventory.py::test_who_does_not_say_leaves_what_placement_has",),
+        "while an agent restarts, Nova places instances on what its host lends",
+    ),
+    Mutant(
+        "new_provider_offers_all",
+        "nova_plugins/pondstack_nova/compute/lent_inventory.py",
+        "        return LentMemory(total_mib, NOBODY_SAYS)\n",
+        "        return LentMemory(0, 1)\n",
+        (
+            "nova_plugins/tests/compute/test_lent_inventory.py"
+            "::test_a_provider_that_is_new_offers_nothing_while_nobody_says_what_is_lent",
+        ),
+        "a compute service that was deleted and comes back offers what its host still lends",
+    ),
+    Mutant(
+        "lent_is_not_reserved",
+        "nova_plugins/pondstack_nova/compute/lent_inventory.py",
+        'min(dram["reserved"] + known.mib, dram["total"])',
+        'dram["reserved"]',
+        (
+            "nova_plugins/tests/compute/test_lent_inventory.py"
+            "::test_what_is_lent_is_reserved_and_named_in_one_inventory",
+        ),
+        "Nova places instances on what its host lends",
+    ),
 )

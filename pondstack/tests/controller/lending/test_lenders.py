@@ -276,6 +276,13 @@ def test_what_a_fenced_host_lent_is_lost(rack):
     assert [item.uuid for item in rack.ledger.buffers.allocations()] == [given["allocation_uuid"]]
 
 
+def test_what_is_not_admitted_is_promised_to_nobody(rack):
+    lender = Lender("h1", rack.lives["h1"], LenderKind.ZOMBIE, SIZE)
+    rack.ledger.buffers.delegate(lender, 1, {index: index * SIZE for index in range(5)}, admitted=False)
+    rack.settler.run()
+    assert [item.promised_to is None for item in rack.ledger.buffers.find("h1")] == [False] * 4 + [True]
+
+
 def test_before_it_sleeps_each_buffer_of_a_zombie_gets_its_borrower(rack):
     rack.lend("h1", kind=LenderKind.ZOMBIE)
     rack.settler.run()
