@@ -8,8 +8,8 @@ from pondstack.ledger.buffers import Buffers
 from pondstack.ledger.failures import Failures
 from pondstack.ledger.free_buffers import FreeBuffers
 from pondstack.ledger.hosts import Hosts
-from pondstack.ledger.loans import Loans
 from pondstack.ledger.lends import Lends
+from pondstack.ledger.loans import Loans
 from pondstack.ledger.pools import Pools
 from pondstack.ledger.removal import Removal
 from pondstack.ledger.slices import Slices

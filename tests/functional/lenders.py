@@ -146,9 +146,8 @@ class NovaWithLenders(rack.NovaWithRack):
         self.computes[host].manager.update_available_resource(context.get_admin_context())
 
     def admitted_mib(self, host: str = "host1") -> int:
-        """Return what may be borrowed of a host."""
-        buffers = self.real_controller.leader.ledger.buffers.find(host)
-        return sum(item.size_mib for item in buffers if item.admitted)
+        """Return what may be borrowed of a host, whoever leads."""
+        return int(self.real_controller.resources.reader.host(host).admitted_mib)
 
     def memory(self, host: str = "host1") -> dict[str, Any]:
         """Return the inventory of a host's MEMORY_MB."""

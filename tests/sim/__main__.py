@@ -11,9 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("agent", "")]
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / name) for name in ("agent", "nova_plugins", "")]
 
 import conftest  # noqa: E402, F401 (no eventlet, oslo.service's threading backend first, as for all tests)
+from tests.sim.guests import plan as guests  # noqa: E402
 from tests.sim.lending import plan as lending  # noqa: E402
 from tests.sim.plan import History, draw  # noqa: E402
 from tests.sim.removal import plan as removal  # noqa: E402
@@ -22,9 +23,9 @@ from tests.sim.run import run  # noqa: E402
 from tests.sim.shrink import shrink  # noqa: E402
 
 CHUNK = 20
-KINDS = ("slices", "lending", "removal")
+KINDS = ("slices", "lending", "removal", "guests")
 SHARE = 4
-"""Of so many histories of slices there is one of lent memory, and one of removals besides."""
+"""Of so many histories of slices there is one of each other kind besides."""
 MOST_STORIES = 3
 
 
@@ -36,7 +37,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         "--kind",
         choices=(*KINDS, "all"),
         default="all",
-        help="what moves: slices, lent memory, or hosts and pools that go",
+        help="what moves: slices, lent memory, hosts and pools that go, or guests on hosts that lend",
     )
     parser.add_argument("--sql", action="store_true", help="with the real SQL ledger, on SQLite in memory; slow")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many at the same time")
@@ -44,7 +45,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 
 
 def _draw(kind: str, seed: int) -> History:
-    return {"slices": draw, "lending": lending.draw, "removal": removal.draw}[kind](seed)
+    return {"slices": draw, "lending": lending.draw, "removal": removal.draw, "guests": guests.draw}[kind](seed)
 
 
 def _chunk(job: tuple[str, range, bool]) -> tuple[str, Figures]:
@@ -60,7 +61,7 @@ def _counts(arguments: argparse.Namespace) -> dict[str, int]:
     if arguments.kind != "all":
         return {arguments.kind: arguments.histories}
     part = arguments.histories // SHARE
-    return {"slices": arguments.histories} | ({"lending": part, "removal": part} if part else {})
+    return {"slices": arguments.histories} | (dict.fromkeys(KINDS[1:], part) if part else {})
 
 
 def _jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, range, bool]]:

@@ -27,6 +27,8 @@ def disagreements(rack: "Rack") -> list[str]:
         found += traces(rack, view)
     if rack.lent is not None:
         found += rack.lent.disagreements()
+    if rack.guests is not None:
+        found += rack.guests.disagreements()
     for name, host in rack.hosts.items():
         expected = {i.held.allocation_uuid for i in rack.nova.instances.values() if i.held and i.host == name}
         present = set(host.memory.folder(ATTACHMENTS))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 
+from pondstack.controller.lending.admission import Admission
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.pool.devices import DeviceSpec
 from pondstack.controller.pool.inventory import InventorySync
@@ -236,6 +237,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "WakeableWorker": lambda name, task: (
             Idle() if name == "settler" and rack.lent is None else WakeableWorker(name, task)
         ),
+        "Admission": Admission if rack.guests is not None else lambda *_arguments, **_named: None,
         **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),
         "LendingInventory": lambda _placement, _ledger: None,
         "RemoteClaims": lambda placement: RemoteClaims(placement) if rack.history.claims else None,

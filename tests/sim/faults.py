@@ -119,6 +119,16 @@ class Faults:
         assert self._rack.lent
         self._rack.lent.freeze(self._rack.hosts[step.target], step.values["seconds"])
 
+    def _compute_crash(self, step: "Step") -> None:
+        assert self._rack.guests
+        self._rack.guests.computes[step.target].restart(step.values["seconds"])
+        self._count("nova-compute killed")
+
+    def _compute_pause(self, step: "Step") -> None:
+        assert self._rack.guests
+        self._rack.guests.computes[step.target].pause(step.values["seconds"])
+        self._count("nova-compute paused")
+
     def _revoke_partly(self, step: "Step") -> None:
         assert self._rack.lent
         self._rack.lent.end_keys_partly(self._rack.hosts[step.target], step.values["seconds"])

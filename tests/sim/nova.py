@@ -77,7 +77,7 @@ class Nova:
         self.instances[instance.name] = instance
         self._rack.scheduler.note(f"NOVA {step}")
         try:
-            claimed = self._rack.placement.claim(instance.name, instance.host, instance.pool, mib)
+            claimed = self._rack.placement.claim_pool(instance.name, instance.host, instance.pool, mib)
         except Unavailable:
             claimed = False
         attached = self._attach(instance, instance.host, None) if claimed else None
@@ -179,7 +179,7 @@ class Nova:
         self._rack.watch.forget(source, instance.name)
         self._drop(instance.name)
         try:
-            claimed = self._rack.placement.claim(instance.name, target, instance.pool, instance.mib)
+            claimed = self._rack.placement.claim_pool(instance.name, target, instance.pool, instance.mib)
         except Unavailable:
             claimed = False
         attached = self._attach(instance, target, None) if claimed else None

@@ -3,11 +3,12 @@
 The calls are those of pondstack.clients.placement.Placement that the controller makes, and Nova's claims.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from pondstack.clients.placement import Inventory
+from pondstack.domain.admission import MEMORY_CLASS
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.units import RESOURCE_CLASS
 
@@ -19,7 +20,10 @@ TRIES = 8
 
 @dataclass(slots=True)
 class Provider:
-    """One resource provider. `claims`: amounts by consumer."""
+    """One resource provider. `claims`: amounts by consumer.
+
+    `records`: the inventories of a host, where Nova places guests on it; `memory`: what is claimed of its MEMORY_MB.
+    """
 
     name: str
     generation: int = 0
@@ -28,6 +32,8 @@ class Provider:
     aggregates: set[str] = field(default_factory=set)
     claims: dict[str, int] = field(default_factory=dict)
     resource_class: str = RESOURCE_CLASS
+    records: dict[str, Inventory] = field(default_factory=dict)
+    memory: dict[str, int] = field(default_factory=dict)
 
     @property
     def used(self) -> int:
@@ -166,7 +172,8 @@ class Placement:
         provider = self.providers.get(uuid)
         if provider is None:
             return None
-        return {consumer: {provider.resource_class: amount} for consumer, amount in provider.claims.items()}
+        held = {consumer: {provider.resource_class: amount} for consumer, amount in provider.claims.items()}
+        return held | {consumer: {MEMORY_CLASS: amount} for consumer, amount in provider.memory.items()}
 
     def held_by(self, consumer: str) -> dict[str, dict[str, int]]:
         """Return what one consumer holds."""
@@ -177,6 +184,52 @@ class Placement:
             if consumer in provider.claims
         }
 
+    def inventories(self, uuid: str) -> dict[str, Inventory]:
+        """Return all inventory records of a host."""
+        self._answer()
+        return dict(self.providers[uuid].records)
+
+    def claim(
+        self,
+        uuid: str,
+        resource_class: str,
+        amounts: Mapping[str, int],
+        *,
+        still: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """Have consumers claim memory of a host, all or none."""
+        assert resource_class == MEMORY_CLASS
+        for _ in range(TRIES):
+            self._answer()
+            provider = self.providers[uuid]
+            before = {consumer: provider.memory.get(consumer) for consumer in amounts}
+            still()
+            self._answer()
+            if before == {consumer: provider.memory.get(consumer) for consumer in amounts}:
+                return self.claim_memory(provider, amounts)
+        raise Unavailable("Placement: somebody else keeps changing it")
+
+    def claim_memory(self, provider: Provider, amounts: Mapping[str, int]) -> bool:
+        """Put claims in the place of those that the same consumers had, all or none."""
+        dram = provider.records.get(MEMORY_CLASS)
+        others = sum(amount for consumer, amount in provider.memory.items() if consumer not in amounts)
+        if dram is None or max(amounts.values()) > dram.max_unit:
+            return False
+        if others + sum(amounts.values()) > (dram.total - dram.reserved) * dram.allocation_ratio:
+            return False
+        provider.memory.update(amounts)
+        provider.generation += 1
+        self.changed()
+        return True
+
+    def drop_claim(self, consumer: str) -> None:
+        """Drop what a consumer claims of hosts' memory."""
+        self._answer()
+        for provider in self.providers.values():
+            if provider.memory.pop(consumer, None) is not None:
+                provider.generation += 1
+        self.changed()
+
     # Nova's
 
     def claim_lent(self, consumer: str, host: str, provider: str, mib: int) -> None:
@@ -185,7 +238,7 @@ class Placement:
         self.providers[provider].claims[consumer] = mib
         self.providers[f"provider-{host}"].claims[consumer] = 1
 
-    def claim(self, consumer: str, host: str, pool: str, mib: int) -> bool:
+    def claim_pool(self, consumer: str, host: str, pool: str, mib: int) -> bool:
         """Claim pool memory for a consumer on a host; False when the inventory has no room. Raises Unavailable."""
         self._answer()
         return self._put(consumer, host, pool, mib)

@@ -40,7 +40,8 @@ class History:
 
     `lending`: hosts lend each other memory (see the folder lending), and no guest uses a pool.
     `claims`: guaranteed loans need a claim in Placement. `removal`: an operator removes hosts and pools (see the folder
-    removal). `sized`: the leader sizes the free buffers, from `buffer_slices` up; else they are `buffer_slices`.
+    removal). `guests`: Nova places guests on the hosts that lend (see the folder guests). `sized`: the leader sizes the
+    free buffers, from `buffer_slices` up; else they are `buffer_slices`.
     """
 
     seed: int
@@ -53,6 +54,7 @@ class History:
     faults: tuple[Step, ...]
     lending: bool = False
     removal: bool = False
+    guests: bool = False
     sized: bool = False
     claims: bool = False
 

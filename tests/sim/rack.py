@@ -6,8 +6,10 @@ from typing import Any
 from pondstack.controller.lending.inventory import NAME, PROVIDER
 from pondstack.devices import pool_uuid
 from pondstack.devices.base import Permission
+from pondstack.domain.admission import Lend
 from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.rack import RackView
+from tests.fixtures.memory import lends as memory_lends
 from tests.fixtures.memory.lease import MemoryLease
 from tests.fixtures.memory.ledger import MemoryLedger
 from tests.fixtures.memory.reader import MemoryReader, read_rack
@@ -17,6 +19,8 @@ from tests.fixtures.memory_device import MemoryDevice
 from . import settings
 from .fault_links import DatabaseLink, Moments
 from .faults import Faults
+from .guests.plan import KINDS as GUESTS
+from .guests.world import GuestsOnLenders
 from .host import SimHost
 from .invariants import Violation, Watch
 from .kernel import Process, Scheduler
@@ -73,6 +77,7 @@ class WatchedStore(MemoryStore):
         self._watch, self._lent = watch, lent
 
     reading = staticmethod(read_rack)
+    lends = memory_lends
 
     @property
     def leading(self) -> int:
@@ -97,6 +102,7 @@ class Rack:
         self.scheduler = Scheduler(history.seed)
         self.watch = Watch()
         self.lent = LendingWorld(self) if history.lending else None
+        self.guests: GuestsOnLenders | None = None
         self.moments = Moments(self.scheduler)
         self.network = Network(self.scheduler, history.seed)
         self.database_skew_seconds = 0.0
@@ -120,6 +126,8 @@ class Rack:
         self.nova = Nova(self)
         self.faults = Faults(self)
         self.operator = Operator(self)
+        if history.guests:
+            self.guests = GuestsOnLenders(self)
         self.configured: dict[str, set[str]] = {}
 
     def _make_store(self) -> Any:
@@ -128,6 +136,12 @@ class Rack:
 
             return WatchedDatabase(self.database_clock, self.watch, self.lent)
         return WatchedStore(self.database_clock, self.watch, self.lent)
+
+    def lend_of(self, host: str) -> Lend | None:
+        """Return what a host is to lend, for whoever watches."""
+        lends = self.store.lends
+        found: Lend | None = self.store.read(lambda tx: lends.get(tx, host))
+        return found
 
     def database_clock(self) -> float:
         """Return the database's seconds."""
@@ -210,6 +224,8 @@ class Rack:
         return MemoryLedger(link, epoch, down_seconds, **named)  # type: ignore[arg-type]
 
     def _claims_changed(self) -> None:
+        if self.guests is not None:
+            self.guests.look()
         for name, uuid in self.pool_uuids.items():
             provider = self.placement.providers.get(uuid)
             if provider is not None:
@@ -224,6 +240,8 @@ class Rack:
         for host in self.hosts.values():
             host.start_agent()
         LeadWatch(self).start()
+        if self.guests is not None:
+            self.guests.start()
         for step in self.history.operations:
             self.scheduler.call_at(step.at, lambda step=step: self._operate(step))
         for step in self.history.faults:
@@ -245,6 +263,8 @@ class Rack:
             self.faults.command(step)
         elif step.kind in REMOVALS:
             self.operator.start(step)
+        elif self.guests is not None and step.kind in GUESTS:
+            self.guests.operate(step)
         elif self.lent is not None:
             self.lent.operate(step)
         else:

@@ -33,6 +33,8 @@ def story(outcome: Outcome, shrunken: Outcome) -> str:
 
 
 def _kind(history: History) -> str:
+    if history.guests:
+        return "guests"
     return "lending" if history.lending else "removal" if history.removal else "slices"
 
 
@@ -79,7 +81,7 @@ class Figures:
             f"steps: {self.steps}",
             f"virtual time: {self.virtual_seconds / 3600:.1f} h, real time: {real_seconds:.1f} s",
             f"histories per minute: {self.histories / max(real_seconds, 1e-9) * 60:.0f}",
-            f"{'loans' if self.kind == 'lending' else 'attaches'} acknowledged: {self.acknowledged}",
+            f"{'loans' if self.kind in ('lending', 'guests') else 'attaches'} acknowledged: {self.acknowledged}",
             f"violations: {sum(self.violations.values())}"
             + "".join(f"\n  {count:>9} {code}" for code, count in self.violations.most_common()),
         ]

@@ -20,7 +20,7 @@ from pondstack.db.connection import migration, retry
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, PoolRow, SliceRow
 from pondstack.db.read.rack import read_rack
-from pondstack.db.store import buffers
+from pondstack.db.store import buffers, lends
 from pondstack.domain.causes import stored
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice
@@ -44,6 +44,7 @@ class WatchedDatabase(Database):
     """A database in this process that shows each commit to the watch, and to that of lent memory."""
 
     reading = staticmethod(read_rack)
+    lends = lends
 
     def __init__(self, clock: Callable[[], float], watch: Watch, lent: "LendingWorld | None" = None) -> None:
         super().__init__(_engine(), retry_seconds=0.0)

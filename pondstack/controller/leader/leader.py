@@ -20,8 +20,8 @@ from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.leader.split_endpoint import SplitEndpoint
-from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.admission import Admission
+from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders

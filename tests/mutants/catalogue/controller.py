@@ -413,7 +413,7 @@ MUTANTS = (
         "pondstack/controller/lending/admission.py",
         " if consumer not in ours)",
         ")",
-        (f"{_CONTROLLER}/lending/test_admission.py::test_claimed_lent_reserved_read_back_admitted",),
+        (f"{_CONTROLLER}/lending/test_admission.py::test_more_than_half_of_a_host_is_lent",),
         "a host that is more than half full can never lend the rest",
     ),
     Mutant(

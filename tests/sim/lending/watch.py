@@ -50,6 +50,7 @@ class LendWatch:
 
     def look(self) -> None:
         """Compare what borrowers use, the ledger, and the keys that live."""
+        self._world.looked()
         for place, user in self.users.items():
             self._check_user(place, user)
         for life in self._world.lives():

@@ -59,6 +59,11 @@ class LendingWorld:
         """Return the present lives of all hosts' lent memory."""
         return [host.life for host in self._rack.hosts.values() if host.life is not None]
 
+    def looked(self) -> None:
+        """Have what guests claim compared, too, where there are guests."""
+        if self._rack.guests is not None:
+            self._rack.guests.look()
+
     def committed(self, transaction: Transaction) -> None:
         """Show the watch what a commit did to buffers."""
         tables = transaction.tables
@@ -232,10 +237,11 @@ class LendingWorld:
             self._rack.scheduler.sleep(1.0)
 
     def _empty(self, controller: SimControllerAPI, host: "SimHost") -> None:
-        while host.life is not None or self._is_about_to_lend(host):
+        while host.life is not None or self._is_about_to_lend(host) or self._is_to_lend(host):
             try:
                 if host.life is not None and host.life.kind is LenderKind.ZOMBIE:
                     self._lend(controller, host, len(host.life.book.buffers()), LenderKind.ACTIVE)
+                    self._lent(host)
                 operation_id = self._new_id()
                 controller.reclaim_host(name=host.name, mib=1 << 20, seconds=3600.0, operation_id=operation_id)
             except FAILED as error:
@@ -247,6 +253,14 @@ class LendingWorld:
         """Return whether a host has a lend on its disk that it has not ended, as an operator is shown."""
         entries = host.memory.folder("lending").values()
         return any(entry["verb"] == "lend" and entry["state"] != "done" for entry in entries)
+
+    def _lent(self, host: "SimHost") -> None:
+        """Wait until a host is awake: nothing comes back from one that sleeps."""
+        while self._is_to_lend(host):
+            self._rack.scheduler.sleep(0.5)
+
+    def _is_to_lend(self, host: "SimHost") -> bool:
+        return self._rack.guests is not None and self._rack.lend_of(host.name) is not None
 
     def disagreements(self) -> list[str]:
         """Return what is not yet consistent."""

@@ -134,6 +134,16 @@ def test_claimed_lent_reserved_read_back_admitted(world) -> None:
     assert world.delegate() == ended, "a repetition is told the same"
 
 
+def test_more_than_half_of_a_host_is_lent(world) -> None:
+    """While it is claimed and reserved, Placement has more claimed than can be: the claim is our own."""
+    world.known()
+    world.delegate(640)
+    world.round(640)
+    world.reports()
+    assert world.round(640)["done_mib"] == 640
+    assert world.reclaimed == []
+
+
 def test_what_instances_have_is_waited_for(world) -> None:
     world.known()
     assert world.guest(900)

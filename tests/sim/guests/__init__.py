@@ -1,0 +1,1 @@
+"""Histories in which Nova places guests on hosts that lend memory."""

@@ -1,0 +1,38 @@
+"""Histories of guests on hosts that lend, and broken variants that they catch."""
+
+import pytest
+
+from tests.sim.guests.mutants import MUTANTS
+from tests.sim.guests.plan import FAULTS, draw
+from tests.sim.histories import assert_caught, run_all
+from tests.sim.run import run
+
+HISTORIES = 24
+CHUNK = 12
+WITHIN = 200
+"""Histories in which each variant must be caught."""
+
+
+@pytest.mark.parametrize("first", range(0, HISTORIES, CHUNK))
+def test_no_history_violates_anything(first: int) -> None:
+    faults, acknowledged = run_all(draw, range(first, first + CHUNK))
+    assert acknowledged > CHUNK / 2
+    for met in ("guest placed", "guest refused", "claim deleted by an audit", "nova-compute killed"):
+        assert faults[met], met
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_broken_variant_is_caught(name: str) -> None:
+    assert_caught(MUTANTS[name], draw, WITHIN)
+
+
+def test_only_some_faults() -> None:
+    history = draw(3, only=("compute_pause",))
+    assert {step.kind for step in history.faults} == {"compute_pause"}
+    assert "compute_pause" in FAULTS
+
+
+def test_the_same_seed_takes_the_same_turns() -> None:
+    first, second = (run(draw(7), tracing=True).trace for _ in range(2))
+    assert first == second
+    assert len(first) > 20
