@@ -32,7 +32,7 @@ class Memory:
 
     def __init__(self, rack: Rack) -> None:
         session = keystone.session(rack.layout)
-        self._api = Adapter(session, "memory", region_name="RegionOne", default_microversion="1.9", raise_exc=False)
+        self._api = Adapter(session, "memory", region_name="RegionOne", default_microversion="1.10", raise_exc=False)
         self._placement = Adapter(session, "placement", region_name="RegionOne", default_microversion="1.36")
 
     def post(self, action: str, **body: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pondstack_api.request import Reply, Request
 
 FENCES_SINCE = (1, 1)
 TIERING_SINCE = (1, 3)
-LENDING_SINCE = (1, 9)
+LENDING_SINCE = (1, 10)
 
 
 def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:

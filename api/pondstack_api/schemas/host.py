@@ -32,7 +32,7 @@ LENDING: base.Schema = {
             ),
         }
     ),
-    "description": "the DRAM that it lends to others; since 1.9",
+    "description": "the DRAM that it lends to others; since 1.10",
 }
 HOST = base.closed(
     {
