@@ -79,7 +79,7 @@ class Kernel(Sysfs):
         """Be the kernel that the driver meets."""
         with patch.context() as now:
             now.setattr(allocations, "BOOT_ID", self._folder / "boot_id")
-            now.setattr(memory_users, "guests", lambda: {})
+            now.setattr(memory_users, "guests", lambda _proc=None: {})
             now.setattr(memory_users, "pages_on_node", lambda _node: {})
             now.setattr(region, "_root_decoder", lambda _sysfs, _memdev: "decoder0.0")
             for name in ("load_module", "create_region", "offline_blocks", "zero", "first_written_byte"):
@@ -120,7 +120,7 @@ class Kernel(Sysfs):
 
     def text(self, path: str) -> str:
         name = path.rpartition("/")[2]
-        if path.startswith(f"{MEMORY}/memory"):
+        if path.startswith((f"{MEMORY}/memory", f"{NODES}/node{NODE}/memory")):
             block = path.split("/")[-2]
             return {"state": "online" if block in self._online else "offline", "valid_zones": "Movable"}[name]
         if path == f"{DAX}/dax_region/create":
@@ -157,6 +157,8 @@ class Kernel(Sysfs):
     def names(self, path: str) -> list[str]:
         if path == DEVICES:
             return ["mem0"] * self.there + ["region0"] * (self._region and self.there)
+        if path == f"{NODES}/node{NODE}":
+            return sorted(self._online)
         assert path == DAX
         return sorted(self._dax)
 
