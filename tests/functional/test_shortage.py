@@ -109,7 +109,7 @@ class TestShortage(NovaWithSlowHosts):
         """None of the memory comes back by itself, for example because its host is silent: the reason says so."""
         self.flags(max_attempts=1, group="scheduler")
         self.delete_slowly(self.boot_pond(2048))
-        with mock.patch("pondstack.controller.pool.returning._moves", return_value=False):
+        with mock.patch("pondstack.controller.pool.returns._moves", return_value=False):
             servers = self.boot_two()
             states = sorted(self._settled_state(server) for server in servers)
         assert states == ["ACTIVE", "ERROR"]

@@ -29,7 +29,7 @@ from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
-from pondstack.controller.pool.returning import PoolClaims
+from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.sanitizer import Sanitizer
 from pondstack.controller.pool.shortages import Shortages
 from pondstack.controller.pool.split_service import SplitService

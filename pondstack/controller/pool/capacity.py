@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from pondstack.controller.pool.returning import PoolClaims, returning
+from pondstack.controller.pool.returns import PoolClaims, returning
 from pondstack.controller.pool.snapshot import unusable_hosts
 from pondstack.domain.model import PoolState
 from pondstack.domain.rack import RackView

@@ -13,7 +13,7 @@ from uuid import UUID, uuid5
 from oslo_log import log
 
 from pondstack.clients.placement import Inventory, Placement
-from pondstack.controller.pool.returning import returning
+from pondstack.controller.pool.returns import returning
 from pondstack.domain.errors import PondError
 from pondstack.domain.model import PoolState
 from pondstack.domain.rack import RackView

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from oslo_log import log
 
-from pondstack.controller.pool.returning import PoolClaims, returning_soon
+from pondstack.controller.pool.returns import PoolClaims, returning_soon
 from pondstack.domain.errors import PondError, PoolFragmented, PoolShortage, SlicesReturning, Unavailable
 from pondstack.domain.rack import RackView
 from pondstack.domain.requests import AssignRequest

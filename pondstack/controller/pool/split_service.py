@@ -12,7 +12,7 @@ from oslo_log import log
 from sqlalchemy.orm import Session
 
 from pondstack.controller.pool.capacity import PendingSplits, claimable
-from pondstack.controller.pool.returning import PoolClaims
+from pondstack.controller.pool.returns import PoolClaims
 from pondstack.db.connection.engine import Database
 from pondstack.db.store import splits
 from pondstack.domain.errors import BadRequest, Unavailable

@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "held_slices_offered",
-        "pondstack/controller/pool/returning.py",
+        "pondstack/controller/pool/returns.py",
         "return item.state is SliceState.RELEASING or item.allocation_uuid in unclaimed",
         "return item.state is SliceState.RELEASING",
         (
@@ -136,7 +136,7 @@ MUTANTS = (
     ),
     Mutant(
         "silent_host_is_waited_for",
-        "pondstack/controller/pool/returning.py",
+        "pondstack/controller/pool/returns.py",
         " or report.age_seconds > down_seconds:",
         ":",
         (f"{_CONTROLLER}/pool/test_shortages.py::test_memory_of_a_silent_host_does_not_come_back_by_itself",),
@@ -144,7 +144,7 @@ MUTANTS = (
     ),
     Mutant(
         "stuck_memory_is_waited_for",
-        "pondstack/controller/pool/returning.py",
+        "pondstack/controller/pool/returns.py",
         "return item.allocation_uuid not in report.stuck",
         "return True",
         (f"{_CONTROLLER}/pool/test_shortages.py::test_memory_that_is_stuck_does_not_come_back_by_itself",),
