@@ -12,6 +12,7 @@ from oslo_log import log  # noqa: E402
 from oslo_service import service  # noqa: E402
 
 from pondstack.conf import agent as agent_conf  # noqa: E402
+from pondstack_agent import readiness  # noqa: E402
 from pondstack_agent.service import AgentService  # noqa: E402
 
 LOG = log.getLogger(__name__)
@@ -35,4 +36,4 @@ def main() -> int:
     conf = configure(sys.argv[1:])
     if os.geteuid() != 0:
         LOG.warning("Not root: guests that run as another user are not seen on the slices")
-    return int(service.launch(conf, AgentService(conf)).wait() or 0)
+    return int(service.launch(conf, AgentService(conf, readiness.withheld())).wait() or 0)

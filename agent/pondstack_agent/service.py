@@ -1,6 +1,7 @@
 """pondstack-agent as a service: RPC server and heartbeat, both started in the process that oslo.service gives it."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,10 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
     four for lent memory, four for telemetry, and those in which calls of the controller wait.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, ready: Callable[[], None] = lambda: None) -> None:
+        """`ready` is called once it serves."""
         self._conf = conf
+        self._ready = ready
         self._done: threading.Event | None = None
         self._server: Any = None
         self._heartbeat: Any = None
@@ -80,6 +83,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             self._telemetry = Telemetry(conf, link)
             self._telemetry.start()
         LOG.info("Agent of host %s serves", conf.host)
+        self._ready()
 
     def stop(self, graceful: bool = True) -> None:
         """Take no new request, finish those under way, tell of the last releases, restore the kernel's settings."""

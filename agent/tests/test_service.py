@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -179,11 +180,22 @@ class AgentProcess:
             "[oslo_messaging_rabbit]\nrabbit_quorum_queue = true\nrabbit_transient_quorum_queue = true\n"
         )
         self.process: subprocess.Popen[bytes] | None = None
+        self.systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        self.systemd.bind(str(folder / "notify"))
 
     def start(self) -> None:
         code = "import sys; from pondstack_agent.cmd import main; sys.exit(main())"
         command = [sys.executable, "-c", code, "--config-file", str(self.config)]
-        self.process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+        environment = {**os.environ, "NOTIFY_SOCKET": str(self.systemd.getsockname())}
+        self.process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, env=environment)
+
+    def told(self) -> list[bytes]:
+        """Return what systemd was told since the last look."""
+        found = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                found.append(self.systemd.recv(512))
+        return found
 
     def kill(self) -> None:
         """kill -9, of the worker and its parent."""
@@ -209,6 +221,7 @@ def test_a_real_agent_killed_in_mid_attach_goes_on(tmp_path, device, rabbitmq) -
         try:
             agent.start()
             assert endpoint.heard.wait(60), agent.log.read_text()
+            eventually(lambda: agent.told() == [b"READY=1"])
             operation_id, mine = new_id(), request(3)
             # Killed when the controller has assigned and before the agent hears of it.
             fake.after["assign"] = [lambda **_: agent.kill()]
@@ -243,3 +256,4 @@ def test_a_real_agent_killed_in_mid_attach_goes_on(tmp_path, device, rabbitmq) -
             assert "Traceback" not in agent.log.read_text()
         finally:
             agent.kill()
+            agent.systemd.close()

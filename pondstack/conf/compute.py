@@ -37,6 +37,19 @@ OPTS = [
             "and the build fails on this host. Two tries of half this time each."
         ),
     ),
+    cfg.IntOpt(
+        "agent_start_timeout_seconds",
+        default=300,
+        min=0,
+        max=3600,
+        help=(
+            "How long, in seconds from the start of nova-compute, guests that it starts again wait for an agent or a "
+            "controller that does not answer: after a boot of the host with [DEFAULT] "
+            "resume_guests_state_on_host_boot, and for reboots and starts that the boot interrupted. All guests "
+            "together wait no longer, and nova-compute serves no request meanwhile. After that such a guest goes to "
+            "ERROR, with the reason as its fault. 0: they wait no longer than a build."
+        ),
+    ),
     cfg.StrOpt(
         "emulator",
         default="",

@@ -35,6 +35,8 @@ def _up(options: argparse.Namespace) -> int:
     if os.geteuid() != 0:
         raise RackError("the rack needs root (namespaces, libvirt): run as root")
     sizes = Sizes(options.hosts, options.fakes, options.slices, options.port_base)
+    if sizes.hosts + sizes.fakes == 0:
+        raise RackError("HOSTS=0 and FAKES=0: choose one host at least")
     rack = Rack(options.directory, sizes)
     if rack.up():
         rack.progress.say(f"the rack is up: {_summary(rack.layout)}")

@@ -233,7 +233,7 @@ class Rack:
             steps.append(self._start(compute, "nova-conductor", "placement", agent, *libvirtd))
         everything = ("cell", *controllers, "pondstack-api", "flavors", "images", "neutron", "nova-scheduler")
         steps.append(Step("pool in placement", lambda: pondstack_services.wait_for_pool(layout), everything))
-        steps.append(Step("cell", lambda: cloud.discover_hosts(layout), tuple(computes), once=True))
+        steps.append(Step("cell", lambda: cloud.discover_hosts(layout), ("nova schema", *computes), once=True))
         return steps
 
     def _start(self, name: str, *needs: str) -> Step:

@@ -51,7 +51,7 @@ def test_unusable_folders_are_refused_before_anything_is_made(path: Path, reason
     assert not path.exists()
 
 
-@pytest.mark.parametrize("sizes", [{"hosts": 0, "fakes": 0}, {"hosts": 6}, {"slices": 0}, {"port_base": 65500}])
+@pytest.mark.parametrize("sizes", [{"fakes": 65}, {"hosts": 6}, {"slices": 0}, {"port_base": 65500}])
 def test_impossible_sizes_are_refused(sizes: dict[str, int], folder: Path) -> None:
     with pytest.raises(RackError, match="choose"):
         Layout.make(folder, Sizes(**sizes))

@@ -139,3 +139,15 @@ def test_the_role_service_suffices_for_each_call_of_placement() -> None:
             assert enforcer.enforce(named[call], {"project_id": "service"}, creds) is allowed, (call, role)
     assert "--user pondstack service" in GUIDE
     assert "--user pondstack admin" not in GUIDE
+
+
+def test_a_boot_starts_the_agent_before_nova_compute() -> None:
+    agent = configparser.ConfigParser(strict=False, interpolation=None)
+    agent.read_string((DEPLOY / "pondstack-agent.service").read_text())
+    # libvirtd binds no guest to a node of the host that came after its own start.
+    assert {"nova-compute.service", "libvirtd.service", "virtqemud.service"} <= set(agent["Unit"]["Before"].split())
+    # With any other type it counts as started before it has brought memory online and serves.
+    assert (agent["Service"]["Type"], agent["Service"]["NotifyAccess"]) == ("notify", "all")
+    addition = _used("nova-compute-unit.conf")
+    assert addition == {("Unit", "wants"), ("Unit", "after")}
+    assert "nova-compute.service.d/pondstack.conf" in GUIDE

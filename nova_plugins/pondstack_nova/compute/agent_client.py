@@ -5,6 +5,9 @@ with the same operation id, until attach_timeout_seconds. One that answers that 
 again until shortage_wait_seconds: it waits here, in the thread that builds the guest, and nobody else is held up. An
 agent that is *silent* gets two tries of half of agent_monitor_seconds each: a lost answer (broker restarted) is
 covered, and a dead agent costs seconds, not minutes.
+
+When nova-compute starts, its host may be booting: a guest that is started again has no other host to go to, so it waits
+for a silent agent or controller until agent_start_timeout_seconds after that start.
 """
 
 import threading
@@ -44,6 +47,9 @@ conf.register_opts(CONF)
 LOG = logging.getLogger(__name__)
 
 SILENT_TRIES = 2
+TELL_SECONDS = 30.0
+"""How often the log says for what the guests of a host that boots wait."""
+
 IN_USE_SECONDS = 10.0
 """How long a release waits for the guest's last process to go: libvirt's migration ends before QEMU does."""
 
@@ -106,13 +112,13 @@ def explain(error: Exception) -> str:
     return f"{text}. Next: {step}"
 
 
-def unavailable(error: Exception, where: str) -> PoolMemoryUnavailable:
+def unavailable(error: Exception, where: str, waited: str = "") -> PoolMemoryUnavailable:
     """Return the error for Nova, which shows its text to the owner of the instance; the whole story is logged."""
-    details = f"{where}: {explain(error)}"
+    details = f"{where}: {explain(error)}{waited}"
     LOG.warning("Pool memory is not available: %s", details)
     told = next((text for kind, text in _FOR_TENANTS if isinstance(error, kind)), "it could not be attached")
     code = f" ({error.code})" if isinstance(error, PondError) else ""
-    return PoolMemoryUnavailable(reason=f"{told}{code}", details=details)
+    return PoolMemoryUnavailable(reason=f"{told}{code}{waited}", details=details)
 
 
 def make_api(timeout_seconds: int | None = None) -> AgentAPI:
@@ -128,8 +134,10 @@ def make_api(timeout_seconds: int | None = None) -> AgentAPI:
 class RetryBudget:
     """How long one call is repeated, by what its tries met; see the module."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], patient_until: float = 0.0) -> None:
+        """`patient_until`: until then, by the clock, silence does not end it."""
         self._clock = clock
+        self._patient_until = patient_until
         self._silent = 0
         self._give_up_at = clock() + CONF.pondstack.attach_timeout_seconds
         self._enough_at: float | None = None
@@ -142,6 +150,8 @@ class RetryBudget:
             return self._clock() >= self._waited_enough_at(error)
         if isinstance(error, Bus):
             self._silent += 1
+        if self._clock() < self._patient_until:
+            return False
         return self._silent >= SILENT_TRIES or self._clock() >= self._give_up_at
 
     def pause(self, state: tenacity.RetryCallState) -> float:
@@ -172,36 +182,47 @@ class PoolAttachments:
         self._lock = threading.Lock()
         self._clock = clock
         self._sleep = sleep or _sleep
+        self._patient_until = clock()
 
-    def find(self, host: str, consumer_uuid: str) -> Attachment | None:
-        """Return what a guest holds on a host; raises PoolMemoryUnavailable."""
+    def nova_compute_started(self) -> None:
+        """Count agent_start_timeout_seconds from now, for calls with `patient`."""
+        self._patient_until = self._clock() + CONF.pondstack.agent_start_timeout_seconds
+
+    def find(self, host: str, consumer_uuid: str, *, patient: bool = False) -> Attachment | None:
+        """Return what a guest holds on a host; raises PoolMemoryUnavailable.
+
+        `patient`: the guest is started again, and waits for an agent that may be about to start.
+        """
         try:
-            return self._insist(lambda api: api.get_attachment(host, consumer_uuid=consumer_uuid))
+            return self._insist(host, lambda api: api.get_attachment(host, consumer_uuid=consumer_uuid), patient)
         except (PondError, Bus) as error:
-            raise unavailable(error, f"host {host}, consumer {consumer_uuid}") from error
+            where = f"host {host}, consumer {consumer_uuid}"
+            raise unavailable(error, where, self._waited(error, patient)) from error
 
-    def attach(self, host: str, consumer_uuid: str, claim: PoolClaim, **wishes: Any) -> Attachment:
+    def attach(
+        self, host: str, consumer_uuid: str, claim: PoolClaim, *, patient: bool = False, **wishes: Any
+    ) -> Attachment:
         """Attach what is claimed, from the first of its pools that the host reaches; raises PoolMemoryUnavailable.
 
-        `wishes`: guest_mib, project_id, user_id, shape, as AssignRequest has them. A failure is undone as
-        far as the agent can be reached; what is left, the controller's reconciler releases.
+        `patient`: as for find. `wishes`: guest_mib, project_id, user_id, shape, as AssignRequest has them. A failure is
+        undone as far as the agent can be reached; what is left, the controller's reconciler releases.
         """
         for pool_uuid in claim.pools:
             try:
                 request = AssignRequest(consumer_uuid, host, pool_uuid, claim.pool_mib, **wishes)
-                attachment = self._attach_once(request)
+                attachment = self._attach_once(request, patient)
             except (HostUnusable, NotFound) as error:  # an evacuated guest may still claim its old host's pool, too
                 failure, failed_pool = error, pool_uuid
                 continue
             except (PondError, Bus) as error:
-                raise self._failed(host, consumer_uuid, pool_uuid, claim, error) from error
+                raise self._failed(host, consumer_uuid, pool_uuid, claim, error, patient) from error
             LOG.info("Attached %d MiB of %s to %s on %s", claim.pool_mib, attachment.pool_name, consumer_uuid, host)
             return attachment
-        raise self._failed(host, consumer_uuid, failed_pool, claim, failure) from failure
+        raise self._failed(host, consumer_uuid, failed_pool, claim, failure, patient) from failure
 
-    def _attach_once(self, request: AssignRequest) -> Attachment:
+    def _attach_once(self, request: AssignRequest, patient: bool) -> Attachment:
         operation_id = str(uuid.uuid4())
-        return self._insist(lambda api: api.attach(operation_id, request))
+        return self._insist(request.host, lambda api: api.attach(operation_id, request), patient)
 
     def release(self, host: str, consumer_uuid: str) -> bool:
         """Give back what a guest that is gone holds on a host; True when the agent did it or had nothing.
@@ -234,29 +255,57 @@ class PoolAttachments:
         return True
 
     def _failed(
-        self, host: str, consumer_uuid: str, pool_uuid: str, claim: PoolClaim, error: Exception
+        self, host: str, consumer_uuid: str, pool_uuid: str, claim: PoolClaim, error: Exception, patient: bool
     ) -> PoolMemoryUnavailable:
         if not isinstance(error, Bus):  # a silent agent stays silent; Nova's own cleanup and the reconciler ask again
             self.release(host, consumer_uuid)
         where = f"host {host}, pool {pool_uuid}, consumer {consumer_uuid}, {claim.pool_mib} MiB not attached"
-        return unavailable(error, where)
+        return unavailable(error, where, self._waited(error, patient))
 
-    def _insist(self, call: Callable[[AgentAPI], Answer]) -> Answer:
-        budget = RetryBudget(self._clock)
+    def _insist(self, host: str, call: Callable[[AgentAPI], Answer], patient: bool) -> Answer:
+        budget = RetryBudget(self._clock, self._patient_until if patient else 0.0)
         retry = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_worth_another_try),
             stop=budget.over,
             wait=budget.pause,
             sleep=self._sleep,
+            before_sleep=self._teller(host) if patient else None,
             reraise=True,
         )
         return retry(lambda: call(self._client()))
+
+    def _teller(self, host: str) -> Callable[[tenacity.RetryCallState], None]:
+        """Return what logs now and then, while a guest of a host that boots waits, for what and how long yet."""
+        tell_at = self._clock()
+
+        def tell(state: tenacity.RetryCallState) -> None:
+            nonlocal tell_at
+            now, error = self._clock(), _error_of(state)
+            if error is None or not tell_at <= now < self._patient_until:
+                return
+            tell_at = now + TELL_SECONDS
+            left = self._patient_until - now
+            LOG.warning("Guests with pool memory wait on %s, up to %.0f s more: %s", host, left, explain(error))
+
+        return tell
+
+    def _waited(self, error: Exception, patient: bool) -> str:
+        """Return, for the text of a failure, that a guest waited in vain since nova-compute started."""
+        seconds = CONF.pondstack.agent_start_timeout_seconds
+        if not patient or not seconds or not _worth_another_try(error) or self._clock() < self._patient_until:
+            return ""
+        return f"; given up {seconds} s after the start of nova-compute: hard reboot the server once that works"
 
     def _client(self) -> AgentAPI:
         with self._lock:
             if self._api is None:
                 self._api = self._make_api()
             return self._api
+
+
+def _error_of(state: tenacity.RetryCallState) -> Exception | None:
+    error = state.outcome.exception() if state.outcome else None
+    return error if isinstance(error, Exception) else None
 
 
 def _sleep(seconds: float) -> None:

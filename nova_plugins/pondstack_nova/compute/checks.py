@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 from nova import exception, objects
 from nova.compute import manager, resource_tracker, task_states
+from nova.compute import utils as compute_utils
 from nova.scheduler.client import report
 
 from pondstack_nova import self_check
@@ -36,6 +37,8 @@ DRIVER_HOOKS: dict[str, tuple[str, ...]] = {
     "rollback_live_migration_at_destination": ("context", "instance"),
     "get_nodenames_by_uuid": (),
     "update_provider_tree": ("provider_tree", "nodename", "allocations"),
+    "init_host": ("host",),
+    "resume_state_on_host_boot": ("context", "instance"),
 }
 
 
@@ -113,7 +116,22 @@ def cleans_up_a_failed_move() -> None:
     expect(flags == (True, False), f"it answered {flags}")
 
 
+def starts_guests_after_the_driver() -> None:
+    """init_host initialises the driver before it starts the guests of the host again."""
+    names = inspect.unwrap(manager.ComputeManager.init_host).__code__.co_names
+    found = [name for name in names if name in ("init_host", "_init_instance")]
+    expect(found == ["init_host", "_init_instance"], f"it uses {found}")
+
+
+def faults_are_added() -> None:
+    """add_instance_fault_from_exc(context, instance, fault, exc_info) shows the tenant why a server failed."""
+    parameters = tuple(inspect.signature(compute_utils.add_instance_fault_from_exc).parameters)[:4]
+    expect(parameters == ("context", "instance", "fault", "exc_info"), f"its first parameters are {parameters}")
+
+
 COMPUTE_CHECKS: list[Check] = [
+    ("nova.compute.manager.ComputeManager.init_host", starts_guests_after_the_driver),
+    ("nova.compute.utils.add_instance_fault_from_exc", faults_are_added),
     ("nova.scheduler.client.report.SchedulerReportClient.get_allocs_for_consumer", allocations_of_a_consumer),
     ("nova.scheduler.client.report.SchedulerReportClient.set_inventory_for_provider", reports_classes_of_ours),
     ("nova.compute.manager.ComputeVirtAPI.reportclient", virtapi_has_a_report_client),

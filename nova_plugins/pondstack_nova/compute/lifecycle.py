@@ -12,17 +12,20 @@
 | post_live_migration | released at the source |
 | rollback_live_migration_at_destination | released at the destination |
 
+While nova-compute starts, perhaps because its host does, guests that are started again wait for the agent.
 A release never fails its caller; an attach that fails raises PoolMemoryUnavailable (Nova reschedules a build). What is
 left behind either way, the controller's reconciler finds by comparing Placement, ledger and agents.
 """
 
 import contextlib
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nova import exception, objects
 from nova.compute import task_states
+from nova.compute import utils as compute_utils
 from oslo_log import log as logging
 
 from pondstack.domain.errors import BadSpec, Conflict
@@ -62,6 +65,21 @@ class PoolMemoryLifecycle:
         """Return the host nodes that the guest's cells are bound to on this host; none for slices that are files."""
         del attachment
         return {}
+
+    # Nova-compute starts.
+
+    def init_host(self, host: str) -> None:
+        """Have guests that are started again wait for the agent from now on, up to agent_start_timeout_seconds."""
+        super().init_host(host)  # type: ignore[misc]
+        self.pool_memory.nova_compute_started()
+
+    def resume_state_on_host_boot(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Have a guest that lacks its pool memory show why: Nova itself would only set it to ERROR."""
+        try:
+            return super().resume_state_on_host_boot(context, instance, *args, **kwargs)  # type: ignore[misc]
+        except PoolMemoryUnavailable as error:
+            compute_utils.add_instance_fault_from_exc(context, instance, error, sys.exc_info())
+            raise
 
     # Life of a guest.
 
@@ -247,7 +265,8 @@ class PoolMemoryLifecycle:
     ) -> tuple[Attachment | None, bool]:
         """Return the attachment that fits the claim, and whether it is new; raises PoolMemoryUnavailable."""
         self._pond_refuse_numa(instance)
-        present = self.pool_memory.find(self._pond_node()[1], instance.uuid)
+        again = not allocations  # a build has them, and another host to go to
+        present = self.pool_memory.find(self._pond_node()[1], instance.uuid, patient=again)
         try:
             claim = self._pond_claim(context, instance, allocations, migration)
         except PoolMemoryUnavailable as error:
@@ -262,13 +281,16 @@ class PoolMemoryLifecycle:
             LOG.info("It holds %d MiB that it no longer claims", present.pool_mib, instance=instance)
             if not self._pond_release(instance):
                 raise PoolMemoryUnavailable(reason="slices that it no longer claims are in use; stop the guest first")
-        return (self._pond_attach(instance, claim), True) if claim else (None, False)
+        return (self._pond_attach(instance, claim, patient=again), True) if claim else (None, False)
 
-    def _pond_attach(self, instance: Any, claim: PoolClaim, shape: tuple[int, ...] | None = None) -> Attachment:
+    def _pond_attach(
+        self, instance: Any, claim: PoolClaim, shape: tuple[int, ...] | None = None, *, patient: bool = False
+    ) -> Attachment:
         return self.pool_memory.attach(
             self._pond_node()[1],
             instance.uuid,
             claim,
+            patient=patient,
             guest_mib=instance.flavor.memory_mb,
             project_id=instance.project_id or "",
             user_id=instance.user_id or "",

@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import pytest
 from nova.compute import manager
+from nova.compute import utils as compute_utils
 from nova.scheduler.client import report
 from nova.virt import fake
 from nova.virt.libvirt import config as vconfig
@@ -44,6 +45,8 @@ COMPUTE: list[tuple[str, Change]] = [
         "nova.scheduler.client.report.SchedulerReportClient.set_inventory_for_provider",
         (report.SchedulerReportClient, "set_inventory_for_provider", nothing),
     ),
+    ("nova.compute.manager.ComputeManager.init_host", (manager.ComputeManager, "init_host", nothing)),
+    ("nova.compute.utils.add_instance_fault_from_exc", (compute_utils, "add_instance_fault_from_exc", nothing)),
     ("nova.compute.manager.ComputeVirtAPI.reportclient", (manager.ComputeVirtAPI, "__init__", nothing)),
     (
         "nova.compute.manager.ComputeManager._build_and_run_instance",

@@ -46,7 +46,11 @@ class NovaDriver:
     pre_live_migration = _noted("pre_live_migration")
     post_live_migration = _noted("post_live_migration")
     rollback_live_migration_at_destination = _noted("rollback")
+    init_host = _noted("init_host")
     made_anew = _noted("made anew")
+
+    def resume_state_on_host_boot(self, _context: Any, instance: Any, *_: Any) -> Any:
+        return self.reboot(instance)
 
     def check_source_migrate_data_at_dest(self, *arguments: Any) -> Any:
         return arguments[2]

@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+from collections.abc import Collection
 
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import HttpError
@@ -137,12 +138,15 @@ def end_lenders(layout: Layout) -> None:
         raise RackError(f"the lenders and page stores {left()} do not end; look at them by ps")
 
 
-def wait_for_pool(layout: Layout) -> None:
-    """Wait until the pool and its hosts are in Placement and every agent reports: only then can a guest be placed."""
+def wait_for_pool(layout: Layout, hosts: Collection[str] | None = None, timeout_seconds: float = POOL_SECONDS) -> None:
+    """Wait until the pool and its hosts are in Placement and every agent reports: only then can a guest be placed.
+
+    `hosts`: the rack's own by default.
+    """
     session = keystone.session(layout)
     placement = Adapter(session, service_type="placement", region_name="RegionOne", default_microversion="1.39")
     memory = Adapter(session, service_type="memory", region_name="RegionOne")
-    wanted = set(layout.all_hosts)
+    wanted = set(layout.all_hosts if hosts is None else hosts)
     missing = ""
 
     def complete() -> bool:
@@ -153,9 +157,9 @@ def wait_for_pool(layout: Layout) -> None:
             missing = str(error)
         return not missing
 
-    if not wait_until(complete, POOL_SECONDS, poll_seconds=0.5):
+    if not wait_until(complete, timeout_seconds, poll_seconds=0.5):
         logs = f"{layout.log}/pondstack-controller*.log, pondstack-agent-*.log"
-        raise RackError(f"after {POOL_SECONDS:.0f} s the pool is not ready: {missing}; logs: {logs}")
+        raise RackError(f"after {timeout_seconds:.0f} s the pool is not ready: {missing}; logs: {logs}")
 
 
 def _missing(placement: Adapter, memory: Adapter, wanted: set[str]) -> str:

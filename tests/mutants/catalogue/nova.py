@@ -59,10 +59,26 @@ MUTANTS = (
     Mutant(
         "retry_is_another_operation",
         "nova_plugins/pondstack_nova/compute/agent_client.py",
-        "operation_id = str(uuid.uuid4())\n        return self._insist(lambda api: api.attach(operation_id, request))",
-        "return self._insist(lambda api: api.attach(str(uuid.uuid4()), request))",
+        "return self._insist(request.host, lambda api: api.attach(operation_id, request), patient)",
+        "return self._insist(request.host, lambda api: api.attach(str(uuid.uuid4()), request), patient)",
         ("nova_plugins/tests/compute/test_agent_client.py::test_a_lost_answer_is_asked_for_again_by_the_same_id",),
         "each retry of an attach takes slices again",
+    ),
+    Mutant(
+        "host_boot_waits_for_nobody",
+        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        "        if self._clock() < self._patient_until:\n            return False\n",
+        "",
+        ("nova_plugins/tests/compute/test_host_boot.py",),
+        "a boot of the host loses the guests that were faster than the agent",
+    ),
+    Mutant(
+        "attach_at_host_boot_is_hasty",
+        "nova_plugins/pondstack_nova/compute/lifecycle.py",
+        "(self._pond_attach(instance, claim, patient=again), True)",
+        "(self._pond_attach(instance, claim), True)",
+        ("nova_plugins/tests/compute/test_host_boot.py::test_slices_that_the_boot_lost_wait_for_the_controller",),
+        "a boot of the rack loses the guests that were faster than the controller",
     ),
     Mutant(
         "old_migration_binds",
