@@ -99,7 +99,7 @@ MUTANTS = (
     Mutant(
         "owner_reads_the_operators_text",
         "nova_plugins/pondstack_nova/compute/agent_client.py",
-        'reason=f"{told}{code}", details=details)',
+        'reason=f"{told}{code}{waited}", details=details)',
         "reason=details, details=details)",
         ("nova_plugins/tests/compute/test_agent_client.py::test_a_verdict_is_final_and_says_what_to_do",),
         "the fault of an instance tells its owner hosts, pools and allocations of others",
