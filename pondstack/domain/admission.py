@@ -80,7 +80,7 @@ class Verdict(StrEnum):
     """They are reserved, and instances have claimed part of them."""
 
 
-class LentMemory(NamedTuple):
+class LentReport(NamedTuple):
     """All that a host lends, as its agent tells its virt driver: how much, and which buffers (`mark`)."""
 
     mib: int

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pondstack.domain.admission import LentMemory
+from pondstack.domain.admission import LentReport
 
 LENDING_VERSION = "1.1"
 """The version of the agent's endpoint that these calls came with; an older agent refuses them."""
@@ -95,10 +95,10 @@ class AgentLendingAPI(ABC):
         """Return what a host lends: see doc/source/admin/lending.md."""
         return self._lent(host, "get_lending")
 
-    def get_lent(self, host: str) -> LentMemory:
+    def get_lent(self, host: str) -> LentReport:
         """Return all that a host lends now, for its virt driver; raises Unavailable when nobody knows."""
         answer = self._call(host, "get_lent", version=LENT_VERSION)
-        return LentMemory(int(answer["mib"]), int(answer["mark"]))
+        return LentReport(int(answer["mib"]), int(answer["mark"]))
 
     def prepare(
         self,

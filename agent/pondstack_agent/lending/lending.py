@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from oslo_log import log
 
-from pondstack.domain.admission import LentMemory
+from pondstack.domain.admission import LentReport
 from pondstack.domain.errors import NotAligned, NotFound, PondError, Unavailable
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.executor import Executor, RecurringWork
@@ -119,7 +119,7 @@ class Lending:
         holding, answers = self._look()
         return {**holding.to_wire(), **self._state(holding, answers)}
 
-    def get_lent(self) -> LentMemory:
+    def get_lent(self) -> LentReport:
         """Return what is lent now, for Placement.
 
         Raises HelperSilent when the lender does not say: what it held before may be less.

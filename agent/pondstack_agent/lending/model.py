@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from pondstack.domain.admission import LentMemory, mark
+from pondstack.domain.admission import LentReport, mark
 from pondstack.domain.lending import LenderKind
 
 
@@ -63,9 +63,9 @@ class Holding:
         """Return the buffers whose keys a device did not end, as JSON carries them: index to reason."""
         return {str(buffer.index): buffer.failed for buffer in self.buffers if buffer.failed}
 
-    def lent(self) -> LentMemory:
+    def lent(self) -> LentReport:
         """Return all of it in short, whoever has it."""
-        return LentMemory(self.mib, mark((self.incarnation, item.index) for item in self.buffers))
+        return LentReport(self.mib, mark((self.incarnation, item.index) for item in self.buffers))
 
     def offered(self) -> list[dict[str, int]]:
         """Return the buffers as `delegate` tells them."""

@@ -7,7 +7,7 @@ import signal
 import oslo_messaging
 import pytest
 
-from pondstack.domain.admission import LentMemory, mark
+from pondstack.domain.admission import LentReport, mark
 from pondstack.domain.errors import Conflict, HostUnusable, InUse, NotFound, StaleEpoch
 from pondstack.domain.units import MIB
 from pondstack.rpc.agent_api import AgentAPI
@@ -57,7 +57,7 @@ def test_the_calls_cross_the_bus(lending_conf, device) -> None:
             lent = api.get_lending("host1")
             assert len(lent["buffers"]) == 2
             incarnation = lent["incarnation"]
-            assert api.get_lent("host1") == LentMemory(2, mark([(incarnation, 0), (incarnation, 1)]))
+            assert api.get_lent("host1") == LentReport(2, mark([(incarnation, 0), (incarnation, 1)]))
             answer = api.export("host1", epoch=1, indexes=[0], borrower="host1", incarnation=incarnation)
             with pytest.raises(InUse):
                 api.export("host1", epoch=1, indexes=[0], borrower="host2")

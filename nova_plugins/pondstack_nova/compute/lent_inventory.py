@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
-from pondstack.domain.admission import LENT_CLASS, MEMORY_CLASS, NOBODY_SAYS, LentMemory
+from pondstack.domain.admission import LENT_CLASS, MEMORY_CLASS, NOBODY_SAYS, LentReport
 
 Record = dict[str, Any]
 
@@ -22,7 +22,7 @@ class Unknown(Enum):
 
 
 def reserve(
-    inventory: Mapping[str, Record], before: Mapping[str, Record], lent: LentMemory | Unknown
+    inventory: Mapping[str, Record], before: Mapping[str, Record], lent: LentReport | Unknown
 ) -> dict[str, Record]:
     """Return a host's inventory without what it lends; `before`: what Placement had."""
     found = copy.deepcopy(dict(inventory))
@@ -30,7 +30,7 @@ def reserve(
     if MEMORY_CLASS not in found:
         return found
     dram = found[MEMORY_CLASS]
-    known = lent if isinstance(lent, LentMemory) else _last_known(before, lent, dram["total"])
+    known = lent if isinstance(lent, LentReport) else _last_known(before, lent, dram["total"])
     if known.mib:
         dram["reserved"] = min(dram["reserved"] + known.mib, dram["total"])
         found[LENT_CLASS] = {
@@ -44,11 +44,11 @@ def reserve(
     return found
 
 
-def _last_known(before: Mapping[str, Record], why: Unknown, total_mib: int) -> LentMemory:
+def _last_known(before: Mapping[str, Record], why: Unknown, total_mib: int) -> LentReport:
     """Return what was said last; all of a provider that is new, or has been so since, while its agent is silent."""
     former = before.get(LENT_CLASS)
     if former and (former["max_unit"] != NOBODY_SAYS or why is Unknown.SILENT):
-        return LentMemory(former["total"], former["max_unit"])
+        return LentReport(former["total"], former["max_unit"])
     if why is Unknown.SILENT and MEMORY_CLASS not in before:
-        return LentMemory(total_mib, NOBODY_SAYS)
-    return LentMemory(0, 1)
+        return LentReport(total_mib, NOBODY_SAYS)
+    return LentReport(0, 1)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import oslo_messaging
 from oslo_log import log as logging
 
-from pondstack.domain.admission import LentMemory
+from pondstack.domain.admission import LentReport
 from pondstack.domain.errors import HostUnusable, PondError
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack_nova.breaker import Breaker
@@ -31,14 +31,14 @@ class LentMemoryReader:
         self._api: AgentAPI | None = None
         self._breaker = Breaker(clock, lambda: AGAIN_SECONDS)
 
-    def read(self, host: str) -> LentMemory | Unknown:
+    def read(self, host: str) -> LentReport | Unknown:
         """Return what a host lends, or why that is not known."""
         if not self._breaker.admit():
             return Unknown.SILENT
         if self._api is None:
             self._api = self._make_api()
         try:
-            lent: LentMemory | Unknown = self._api.get_lent(host)
+            lent: LentReport | Unknown = self._api.get_lent(host)
         except HostUnusable as error:
             lent = _no_part(host, error)
         except PondError as error:

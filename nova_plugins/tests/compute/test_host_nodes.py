@@ -9,7 +9,7 @@ from nova.compute import provider_tree
 from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import driver
 
-from pondstack.domain.admission import LentMemory
+from pondstack.domain.admission import LentReport
 from pondstack_nova.compute import host_nodes
 from pondstack_nova.virt_libvirt import PondLibvirtDriver
 
@@ -48,7 +48,7 @@ def pond() -> Any:
     connection = SimpleNamespace(getCapabilities=lambda: driver_object.capabilities_xml)
     driver_object._host = SimpleNamespace(get_connection=lambda: connection)
     driver_object.lent_memory = SimpleNamespace(read=lambda _host: driver_object.lent)
-    driver_object.lent = LentMemory(0, 1)
+    driver_object.lent = LentReport(0, 1)
     return driver_object
 
 
@@ -79,9 +79,9 @@ def test_pool_nodes_are_kept_out_of_memory_mb(pond: Any) -> None:
 
 
 def test_what_is_lent_of_the_rest_is_reserved(pond: Any) -> None:
-    pond.lent = LentMemory(1024, 7)
+    pond.lent = LentReport(1024, 7)
     assert _update(pond, 8192 + 3072)["MEMORY_MB"]["reserved"] == 1536
-    pond.lent = LentMemory(9000, 7)
+    pond.lent = LentReport(9000, 7)
     assert _update(pond, 8192 + 3072)["MEMORY_MB"]["reserved"] == 8192
 
 

@@ -7,7 +7,7 @@ import oslo_messaging
 import pytest
 from nova.compute import provider_tree
 
-from pondstack.domain.admission import LENT_CLASS, LentMemory
+from pondstack.domain.admission import LENT_CLASS, LentReport
 from pondstack.domain.errors import HostUnusable, Unavailable
 from pondstack_nova.compute.lent_inventory import Unknown, reserve
 from pondstack_nova.compute.lent_memory import AGAIN_SECONDS, LentMemoryReader
@@ -17,7 +17,7 @@ from .virt_rig import Driver, NovaDriver
 
 MEMORY = {"total": 8192, "reserved": 512, "max_unit": 8192, "min_unit": 1, "step_size": 1, "allocation_ratio": 1.0}
 INVENTORY: dict[str, Any] = {"MEMORY_MB": MEMORY, "VCPU": {"total": 4}}
-LENT = LentMemory(1024, 77)
+LENT = LentReport(1024, 77)
 
 
 def reserved(found: dict[str, Any]) -> tuple[int, int]:
@@ -35,7 +35,7 @@ def test_what_is_lent_is_reserved_and_named_in_one_inventory() -> None:
 
 
 def test_nothing_is_lent_any_more() -> None:
-    assert reserved(reserve(INVENTORY, reserve(INVENTORY, {}, LENT), LentMemory(0, 1))) == (512, 0)
+    assert reserved(reserve(INVENTORY, reserve(INVENTORY, {}, LENT), LentReport(0, 1))) == (512, 0)
 
 
 @pytest.mark.parametrize("why", Unknown)
@@ -51,13 +51,13 @@ def test_a_provider_that_is_new_offers_nothing_while_nobody_says_what_is_lent() 
         found = reserve(INVENTORY, found, Unknown.SILENT)
         assert reserved(found) == (8192, 8192)
     assert reserved(reserve(INVENTORY, found, LENT)) == (1536, 1024)
-    assert reserved(reserve(INVENTORY, found, LentMemory(0, 1))) == (512, 0)
+    assert reserved(reserve(INVENTORY, found, LentReport(0, 1))) == (512, 0)
     assert reserved(reserve(INVENTORY, found, Unknown.NO_PART)) == (512, 0)
     assert reserved(reserve(INVENTORY, {}, Unknown.NO_PART)) == (512, 0)
 
 
 def test_no_more_is_reserved_than_there_is() -> None:
-    assert reserved(reserve(INVENTORY, INVENTORY, LentMemory(8192, 3))) == (8192, 8192)
+    assert reserved(reserve(INVENTORY, INVENTORY, LentReport(8192, 3))) == (8192, 8192)
 
 
 def test_a_host_without_memory_of_its_own_is_left_alone() -> None:
@@ -112,5 +112,5 @@ def test_a_silent_agent_does_not_hold_up_each_claim() -> None:
     assert len(asked) == 4
 
 
-def _silent() -> LentMemory:
+def _silent() -> LentReport:
     raise oslo_messaging.MessagingTimeout("h1")

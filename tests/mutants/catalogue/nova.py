@@ -211,16 +211,16 @@ MUTANTS = (
     Mutant(
         "silent_agent_lends_nothing",
         "nova_plugins/pondstack_nova/compute/lent_inventory.py",
-        '        return LentMemory(former["total"], former["max_unit"])\n',
-        "        return LentMemory(0, 1)\n",
+        '        return LentReport(former["total"], former["max_unit"])\n',
+        "        return LentReport(0, 1)\n",
         ("nova_plugins/tests/compute/test_lent_inventory.py::test_who_does_not_say_leaves_what_placement_has",),
         "while an agent restarts, Nova places instances on what its host lends",
     ),
     Mutant(
         "new_provider_offers_all",
         "nova_plugins/pondstack_nova/compute/lent_inventory.py",
-        "        return LentMemory(total_mib, NOBODY_SAYS)\n",
-        "        return LentMemory(0, 1)\n",
+        "        return LentReport(total_mib, NOBODY_SAYS)\n",
+        "        return LentReport(0, 1)\n",
         (
             "nova_plugins/tests/compute/test_lent_inventory.py"
             "::test_a_provider_that_is_new_offers_nothing_while_nobody_says_what_is_lent",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import oslo_messaging
 
 from pondstack.clients.placement import Inventory
-from pondstack.domain.admission import LENT_CLASS, MEMORY_CLASS, LentMemory
+from pondstack.domain.admission import LENT_CLASS, MEMORY_CLASS, LentReport
 from pondstack.domain.errors import PondError, Unavailable
 from pondstack_nova.compute import lent_inventory
 from pondstack_nova.compute.lent_inventory import Unknown
@@ -72,14 +72,14 @@ class SimCompute:
                 self._rack.placement.changed()
                 return
 
-    def _ask(self) -> LentMemory | Unknown:
+    def _ask(self) -> LentReport | Unknown:
         try:
             return self._agents.get_lent(self._host)
         except (PondError, Unavailable, oslo_messaging.MessagingTimeout) as error:
             self._rack.scheduler.note(f"nova-compute {self._host} hears nothing of what is lent: {error}")
             return Unknown.SILENT
 
-    def _inventory(self, before: dict[str, Inventory], lent: LentMemory | Unknown) -> dict[str, Inventory]:
+    def _inventory(self, before: dict[str, Inventory], lent: LentReport | Unknown) -> dict[str, Inventory]:
         plain: dict[str, Any] = {
             MEMORY_CLASS: {
                 "total": HOST_MIB,

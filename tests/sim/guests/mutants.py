@@ -7,7 +7,7 @@ from unittest import mock
 
 from pondstack.controller.lending import admission
 from pondstack.controller.lending.admission import Claims
-from pondstack.domain.admission import HostMemory, LentMemory, Verdict
+from pondstack.domain.admission import HostMemory, LentReport, Verdict
 from pondstack.ledger.buffers import Buffers
 from pondstack_agent.helper.client import HelperSilent
 from pondstack_agent.lending.lending import Lending
@@ -62,8 +62,8 @@ def a_silent_agent_lends_nothing() -> Iterator[None]:
     """nova-compute gives back what is lent while the agent does not say that it is."""
     plain = lent_inventory.reserve
 
-    def reserve(inventory: Any, before: Mapping[str, Any], lent: LentMemory | Unknown) -> Any:
-        return plain(inventory, before, LentMemory(0, 1) if lent is Unknown.SILENT else lent)
+    def reserve(inventory: Any, before: Mapping[str, Any], lent: LentReport | Unknown) -> Any:
+        return plain(inventory, before, LentReport(0, 1) if lent is Unknown.SILENT else lent)
 
     with mock.patch.object(lent_inventory, "reserve", reserve):
         yield
@@ -74,11 +74,11 @@ def a_frozen_lender_lends_nothing() -> Iterator[None]:
     """The agent tells nova-compute that nothing is lent while the lender's process does not answer."""
     plain = Lending.get_lent
 
-    def get_lent(self: Any) -> LentMemory:
+    def get_lent(self: Any) -> LentReport:
         try:
             return plain(self)
         except HelperSilent:
-            return LentMemory(0, 1)
+            return LentReport(0, 1)
 
     with mock.patch.object(Lending, "get_lent", get_lent):
         yield
