@@ -1,6 +1,7 @@
 """The contract of agent/tests/drivers/test_contract.py with real CXL memory: two hosts over one device."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,11 @@ from .cxl_rack import CxlRack, cxl_rack
 pytestmark = pytest.mark.hardware
 SLICE_MIB = 128
 """One memory block of the hosts."""
+
+
+def by_night(*steps: str) -> list[Any]:
+    """Return steps that a real kernel meets by night only; agent/tests/drivers/cxl/test_zeroing.py has them all."""
+    return [pytest.param(step, marks=pytest.mark.night) for step in steps]
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +73,7 @@ def _slice(rack: CxlRack, index: int) -> bytes:
         return memory.read(size)
 
 
-@pytest.mark.parametrize("step", ["unbind", "devdax", "zero", "verify", "shrink", "clean", "forget"])
+@pytest.mark.parametrize("step", [*by_night("unbind", "devdax", "verify", "shrink", "forget"), "zero", "clean"])
 def test_a_host_that_was_killed_while_it_gave_back_leaves_zeros(rack: CxlRack, harness: Harness, step: str) -> None:
     """[cxl] sanitize = host: nobody else zeroes, and the bytes are gone all the same."""
     driver, remote, text = rack.open("host1"), rack.remote("host1"), "what a guest left"
@@ -83,7 +89,7 @@ def test_a_host_that_was_killed_while_it_gave_back_leaves_zeros(rack: CxlRack, h
     harness.take_back(grant, sanitize=False)
 
 
-@pytest.mark.parametrize("step", ["look", "dirty", "kmem", "online", "state"])
+@pytest.mark.parametrize("step", [*by_night("look", "kmem", "online", "state"), "dirty"])
 def test_a_host_that_was_killed_while_it_attached_leaves_zeros(rack: CxlRack, harness: Harness, step: str) -> None:
     driver, remote = rack.open("host1"), rack.remote("host1")
     remote.zero_on_host()
