@@ -22,9 +22,11 @@ RERUNS = ROOT / "tests" / "reruns.json"
 FLOOR = 4200
 """Fewer tests than this are not all of them."""
 
-STAGES = {"unit": 0, "not unit": 1}
-"""The quick ones answer first; what they find wrong ends the run. Of the others one more runs at the same time: the
-worker that has the rack waits for servers most of its time."""
+STAGES = ("unit", "not unit")
+"""The quick ones answer first; what they find wrong ends the run."""
+
+WORKERS = "3"
+"""One more than the test machine has cores: tests wait, those of the rack most of their time."""
 
 NO_TESTS = 5
 """pytest's exit code when a selection is empty."""
@@ -52,15 +54,15 @@ def total(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Return the exit code."""
-    workers, began = int(os.environ.get("WORKERS") or "2"), time.monotonic()
+    workers, began = os.environ.get("WORKERS") or WORKERS, time.monotonic()
     stages = []
-    for stage, more in STAGES.items():
-        found = run(["-m", stage, *arguments], str(workers + more if workers else 0))
+    for stage in STAGES:
+        found = run(["-m", stage, *arguments], workers)
         if not found:
             return _say("pytest did not come to its end; see above", {"passed": 0, "failed": 1, "skipped": 0})
         print(f"{stage}: {time.monotonic() - began:.0f} s since the first test", flush=True)
         stages.append(found)
-        if found["failures"] and stage == "unit":
+        if found["failures"] and stage == STAGES[0]:
             break
     outcomes = total(stages)
     history = json.loads(RERUNS.read_text())
