@@ -3,6 +3,7 @@
 The next leader could not let the host in again, and took back what a guest was running on by then.
 """
 
+from collections.abc import Collection
 from unittest import mock
 
 from pondstack.ledger.slices import Slices
@@ -34,9 +35,9 @@ def test_a_late_assign_takes_nothing_from_a_running_guest() -> None:
 def test_without_the_mending_it_still_does() -> None:
     plain = Slices.release
 
-    def release(self: Slices, *arguments: str, unacknowledged: bool) -> str | None:
+    def release(self: Slices, *arguments: str, unacknowledged: bool, not_zero: Collection[int]) -> str | None:
         del unacknowledged
-        return plain(self, *arguments)
+        return plain(self, *arguments, not_zero=not_zero)
 
     with mock.patch.object(Slices, "release", release):
         assert run(LATE_ASSIGN).code == "running_memory_freed"

@@ -61,7 +61,7 @@ CAUSES = {
 
 
 def test_every_cause_is_filled_from_the_reason_of_a_former_release(empty):
-    assert {cause for cause, _ in CAUSES.values()} == set(Cause)
+    assert {cause for cause, _ in CAUSES.values()} == set(Cause) - {Cause.REVOKE_FAILED}, "that one came later"
     assert migration.sync(empty, "0008") == "0008"
     pool = text(
         "INSERT INTO pools (uuid, name, serial, driver, address, slice_mib, slices_total, state, generation,"
