@@ -25,9 +25,6 @@ FLOOR = 5000
 STAGES = ("unit", "not unit")
 """The quick ones answer first; what they find wrong ends the run."""
 
-WORKERS = "3"
-"""One more than the test machine has cores: tests wait, those of the rack most of their time."""
-
 NO_TESTS = 5
 """pytest's exit code when a selection is empty."""
 
@@ -54,7 +51,7 @@ def total(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Return the exit code."""
-    workers, began = os.environ.get("WORKERS") or WORKERS, time.monotonic()
+    workers, began = os.environ.get("WORKERS") or "2", time.monotonic()
     stages = []
     for stage in STAGES:
         found = run(["-m", stage, *arguments], workers)
