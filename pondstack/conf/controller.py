@@ -62,6 +62,15 @@ OPTIONS: list[cfg.Opt] = [
         help="Seconds between two comparisons of ledger, Placement, agents and devices.",
     ),
     cfg.FloatOpt(
+        "inventory_settle_seconds",
+        default=1.0,
+        min=0.0,
+        max=60.0,
+        help="Seconds between a change of a pool's slices and the write of its inventory to Placement; what changes "
+        "meanwhile makes one write. Nova writes a guest's claim in the moments around such a change, and Placement may "
+        "refuse it when the inventory is written in the same instant.",
+    ),
+    cfg.FloatOpt(
         "resync_interval_seconds",
         default=300.0,
         min=1.0,

@@ -15,10 +15,11 @@ STOP_SECONDS = 60.0
 
 
 class WakeableWorker:
-    """Runs `task` at the start and soon after each wake(); several wakes meanwhile make one run."""
+    """Runs `task` at the start and `settle_seconds` after a wake(); several wakes meanwhile make one run."""
 
-    def __init__(self, name: str, task: Callable[[], object]) -> None:
+    def __init__(self, name: str, task: Callable[[], object], settle_seconds: float = 0.0) -> None:
         self._task = task
+        self._settle_seconds = settle_seconds
         self._wanted = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -45,8 +46,11 @@ class WakeableWorker:
             self._thread.join(seconds)
 
     def _run(self) -> None:
+        settle = 0.0  # the first run is at once
         while True:
             self._wanted.wait()
+            self._stopping.wait(settle)
+            settle = self._settle_seconds
             self._wanted.clear()
             if self._stopping.is_set():
                 return

@@ -141,7 +141,8 @@ class Leader:
         inventory = self._inventory
         if inventory is None:
             return None
-        return WakeableWorker("inventory", lambda: inventory.refresh(self.reader.rack))
+        settle = self._conf.controller.inventory_settle_seconds
+        return WakeableWorker("inventory", lambda: inventory.refresh(self.reader.rack), settle)
 
     def _make_sanitizer(self) -> WakeableWorker:
         sanitizer = Sanitizer(self.ledger, self.reader, self.devices, self._publish, lambda: self._sanitizer.stopping)

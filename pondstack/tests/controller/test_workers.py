@@ -61,3 +61,34 @@ def test_wakes_during_a_run_are_one_more_run():
     assert started.wait(10)
     background.stop()
     assert len(runs) == 2
+
+
+def test_the_first_run_is_at_once_and_each_later_one_waits_for_more_wakes():
+    ran = threading.Event()
+    background = WakeableWorker("test", ran.set, settle_seconds=3600)
+    background.start()
+    assert ran.wait(10)
+    ran.clear()
+    background.wake()
+    assert not ran.wait(0.2)
+    background.stop(10)
+    assert not background._thread.is_alive()
+    assert not ran.is_set()
+
+
+def test_what_is_woken_while_it_settles_makes_one_run():
+    runs, ran = [], threading.Event()
+
+    def task():
+        runs.append(1)
+        ran.set()
+
+    background = WakeableWorker("test", task, settle_seconds=0.2)
+    background.start()
+    assert ran.wait(10)
+    ran.clear()
+    for _ in range(5):
+        background.wake()
+    assert ran.wait(10)
+    background.stop(10)
+    assert len(runs) == 2

@@ -451,4 +451,12 @@ MUTANTS = (
         (f"{_CONTROLLER}/lending/test_lenders.py::test_what_is_not_admitted_is_promised_to_nobody",),
         "a host that will sleep makes keys of memory on which Nova may place instances",
     ),
+    Mutant(
+        "inventory_written_at_once",
+        "pondstack/controller/workers.py",
+        "self._stopping.wait(settle)",
+        "self._stopping.wait(0.0)",
+        (f"{_CONTROLLER}/test_workers.py::test_the_first_run_is_at_once_and_each_later_one_waits_for_more_wakes",),
+        "a pool's inventory is written in the instant in which Nova deletes the claim of a confirmed resize",
+    ),
 )
