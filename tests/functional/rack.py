@@ -37,6 +37,8 @@ device_failed_seconds = {device_failed_seconds}
 reconcile_interval_seconds = 2
 unclaimed_grace_seconds = {unclaimed_grace_seconds}
 report_settle_seconds = 0.2
+[ha]
+lease_seconds = 10
 [placement]
 auth_type = admin_token
 token = admin
