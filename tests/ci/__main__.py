@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -44,9 +45,17 @@ def run(arguments: Sequence[str], workers: str) -> dict[str, Any]:
 
 
 def total(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the outcomes of several runs as one."""
+    """Return the outcomes of several runs as one; `seconds` are of all workers together."""
     counts = {name: sum(each[name] for each in outcomes) for name in ("passed", "failed", "skipped")}
-    return {**counts, "failures": [failure for each in outcomes for failure in each["failures"]]}
+    seconds: defaultdict[str, float] = defaultdict(float)
+    for each in outcomes:
+        for folder, took in each["seconds"].items():
+            seconds[folder] += took
+    return {
+        **counts,
+        "failures": [failure for each in outcomes for failure in each["failures"]],
+        "seconds": dict(seconds),
+    }
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -62,6 +71,8 @@ def main(arguments: Sequence[str]) -> int:
         if found["failures"] and stage == STAGES[0]:
             break
     outcomes = total(stages)
+    for folder, seconds in sorted(outcomes["seconds"].items(), key=lambda item: -item[1]):
+        print(f"{seconds:7.0f} s  {folder}")
     history = json.loads(RERUNS.read_text())
     verdict = judge(outcomes, history, FLOOR)
     if verdict.rerun:

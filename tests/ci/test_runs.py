@@ -128,3 +128,5 @@ def test_the_outcomes_come_from_workers_too(suite: Path) -> None:
     assert (found["passed"], found["failed"]) == (1, 1)
     assert found["failures"][0]["faults"] is True
     assert found["failures"][0]["stalled_seconds"] > 0
+    assert list(found["seconds"]) == ["."]
+    assert found["seconds"]["."] > 0
