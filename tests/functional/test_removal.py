@@ -94,3 +94,4 @@ class TestRemoval(NovaWithRack):
 
     def _usable(self, host: str) -> None:
         assert host in self.api_of_controller.snapshot(timeout_seconds=5).usable_hosts
+        assert self._get_provider_aggregates(self._get_provider_uuid_by_name(host)) != []

@@ -20,7 +20,6 @@ class NovaWithSlowHosts(NovaWithRack):
     def setUp(self) -> None:
         """Have the hosts' drivers be slow from the first agent on."""
         self.offline = threading.Event()
-        self.addCleanup(self.offline.set)
         detach = EmulatedHostPool.detach
 
         def slowly(driver: Any, allocation_uuid: str) -> bool:
@@ -43,6 +42,7 @@ class NovaWithSlowHosts(NovaWithRack):
             patcher.start()
             self.addCleanup(patcher.stop)
         super().setUp()
+        self.addCleanup(self.offline.set)  # before the agents end, which wait for it
         self.flags(shortage_wait_seconds=60, group="pondstack")
 
     def delete_slowly(self, server: dict[str, Any]) -> None:
