@@ -49,7 +49,8 @@ class WakeableWorker:
         settle = 0.0  # the first run is at once
         while True:
             self._wanted.wait()
-            self._stopping.wait(settle)
+            if settle:
+                self._stopping.wait(settle)
             settle = self._settle_seconds
             self._wanted.clear()
             if self._stopping.is_set():

@@ -234,8 +234,8 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "periodics": Periodics(scheduler),
         "oslo_messaging": messaging,
         "Ledger": rack.ledger,
-        "WakeableWorker": lambda name, task: (
-            Idle() if name == "settler" and rack.lent is None else WakeableWorker(name, task)
+        "WakeableWorker": lambda name, task, settle_seconds=0.0: (
+            Idle() if name == "settler" and rack.lent is None else WakeableWorker(name, task, settle_seconds)
         ),
         "Admission": Admission if rack.guests is not None else lambda *_arguments, **_named: None,
         **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),

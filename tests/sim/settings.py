@@ -51,6 +51,7 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
         free_buffer_window_seconds=30.0,
         free_buffer_hold_seconds=6.0,
         reconcile_interval_seconds=RECONCILE_SECONDS,
+        inventory_settle_seconds=0.0,
         resync_interval_seconds=RESYNC_SECONDS,
         operations_keep_seconds=7 * 24 * 3600.0,
         unclaimed_grace_seconds=LIMITS.unclaimed_grace_seconds,
