@@ -25,6 +25,7 @@ from pondstack_agent.lending.endpoint import LendingEndpoint
 from pondstack_agent.lending.guests import growth_mib
 from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.room import HostRoom
+from pondstack_agent.misplaced.build import build_misplaced
 from pondstack_agent.mitigation.build import build_mitigations, build_room
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.room import HostNodes
@@ -76,10 +77,10 @@ def build_agent(
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
     `executor` runs what nobody waits for, `calls` makes the calls of the controller (None: in the caller's thread).
-    `records` opens a folder of records. `mitigating` runs mitigations, which take long (None: `executor`); `step` is
-    told before each of their changes. `tiering`: the settings of another kernel than that of this machine. `remote`
-    runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available, `growth_mib`
-    what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores).
+    `records` opens a folder of records. `mitigating` moves guests' pages, which takes long (None: `executor`); `step`
+    is told before each change of a mitigation. `tiering`: the settings of another kernel than that of this machine.
+    `remote` runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available,
+    `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores).
     """
     marks = records(Path(conf.agent.state_dir) / "marks")
     context = AgentContext(
@@ -100,8 +101,10 @@ def build_agent(
         replace(context, executor=remote or executor), lambda: room.reserved_mib + growth_mib(), meminfo, pages
     )
     reporter = _reporter(context, pool, tiering, lending, borrower)
-    mitigations = build_mitigations(replace(context, executor=mitigating or executor), nodes, room, step)
-    housekeeper = build_housekeeper(context, pool, mitigations)
+    moving = replace(context, executor=mitigating or executor)
+    mitigations = build_mitigations(moving, nodes, room, step)
+    misplaced = build_misplaced(moving, nodes, mitigations.on_record, pool.consumers)
+    housekeeper = build_housekeeper(context, pool, mitigations, misplaced)
     endpoint = _endpoint(context, pool, reporter, mitigations, housekeeper)
     endpoints = (
         endpoint,

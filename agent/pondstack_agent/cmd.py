@@ -11,6 +11,7 @@ from oslo_config import cfg  # noqa: E402 (threading first)
 from oslo_log import log  # noqa: E402
 from oslo_service import service  # noqa: E402
 
+from pondstack import logs  # noqa: E402
 from pondstack.conf import agent as agent_conf  # noqa: E402
 from pondstack_agent import readiness  # noqa: E402
 from pondstack_agent.service import AgentService  # noqa: E402
@@ -27,7 +28,7 @@ def configure(arguments: list[str]) -> cfg.ConfigOpts:
     log.set_defaults(default_log_levels=log.get_default_log_levels() + QUIET)
     agent_conf.register_opts(conf)
     conf(arguments, project="pondstack", prog="pondstack-agent")
-    log.setup(conf, "pondstack-agent")
+    logs.setup(conf, "pondstack-agent")
     return conf
 
 

@@ -26,7 +26,7 @@ _BACKGROUND_THREADS = 2
 _REMOTE_THREADS = 4
 """Of these one may wait long for pages to leave a lender, and one for the controller."""
 _MITIGATIONS = 2
-"""At once; more wait. Two fill the memory bus of a host."""
+"""At once, moving back misplaced pages included; more wait. Two fill the memory bus of a host."""
 
 
 class AgentService(service.ServiceBase):  # type: ignore[misc]

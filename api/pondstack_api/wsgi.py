@@ -8,10 +8,9 @@ from oslo_service import backend
 
 backend.init_backend(backend.BackendType.THREADING)
 
-from oslo_log import log  # noqa: E402
-
+from pondstack import logs  # noqa: E402
 from pondstack_api import config, deploy  # noqa: E402
 
 conf = config.load()
-log.setup(conf, "pondstack-api")
+logs.setup(conf, "pondstack-api")
 application = deploy.deploy(conf)

@@ -11,6 +11,7 @@ from oslo_config import cfg  # noqa: E402 (threading first)
 from oslo_log import log  # noqa: E402
 from oslo_service import service  # noqa: E402
 
+from pondstack import logs  # noqa: E402
 from pondstack.controller.service import ControllerService, register_opts  # noqa: E402
 
 QUIET = ["oslo.messaging=INFO", "oslo_messaging=INFO", "amqp=WARNING", "futurist=WARNING", "oslo_service=WARNING"]
@@ -23,7 +24,7 @@ def configure(arguments: Sequence[str], program: str = "pondstack-controller") -
     log.set_defaults(default_log_levels=[*log.get_default_log_levels(), *QUIET])
     register_opts(conf)
     conf(list(arguments), project="pondstack", prog=program)
-    log.setup(conf, program)
+    logs.setup(conf, program)
     return conf
 
 

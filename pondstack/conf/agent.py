@@ -84,7 +84,10 @@ AGENT_OPTS = [
         default=64,
         min=1,
         max=65536,
-        help="Pages in MiB that a mitigation moves at once; it can be aborted between two such chunks.",
+        help=(
+            "Pages in MiB that a mitigation moves at once; it can be aborted between two such chunks. Also what moves "
+            "at once when pages of a guest that stays are moved back to the pool after slices went offline."
+        ),
     ),
     cfg.IntOpt(
         "rpc_threads",

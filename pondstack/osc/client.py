@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl, quote, urlsplit
 from keystoneauth1 import adapter
 from osc_lib import exceptions
 
+from pondstack.domain.printable import escaped
+
 Document = dict[str, Any]
 
 
@@ -14,7 +16,7 @@ class ApiError(exceptions.CommandError):
     """The service refused; `code` is the stable one of the documentation's list of errors."""
 
     def __init__(self, status: int, code: str, detail: str, request_id: str) -> None:
-        super().__init__(f"{detail} (HTTP {status}, {code}, request {request_id or 'unknown'})")
+        super().__init__(escaped(f"{detail} (HTTP {status}, {code}, request {request_id or 'unknown'})"))
         self.status = status
         self.code = code
         self.detail = detail

@@ -140,7 +140,7 @@ def grants(rack: CxlRack) -> Iterator[list[Grant]]:
 
 
 def test_pages_of_others_are_moved(rack: CxlRack, grants: list[Grant]) -> None:
-    """A process that is not the slice's guest has memory there: it goes on, in the node's other slice."""
+    """A process that is not the slice's guest has memory there: it goes on, wherever the kernel has moved that."""
     driver = rack.open(HOST)
     [backing] = driver.attach(grants[0])
     with rack.guest(grants[1], backing, "bytes in the first slice"):

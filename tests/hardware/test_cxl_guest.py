@@ -168,3 +168,39 @@ def test_killed_at_any_step(bed: Bed, step: str) -> None:
         assert agent.pages(name, node) == (0, False)
     finally:
         inner_guest.end(guest)
+
+
+def test_pages_of_a_guest_that_stays_come_back(bed: Bed, figures: Figures) -> None:
+    """Two guests leave; the kernel moves what the third has in their slices to local memory, and the agent back."""
+    agent, name = bed.agent, "stays"
+    first, second, stays = (bed.grant(consumer, index, 1) for index, consumer in enumerate(("first", "second", name)))
+    node = agent.attach(first).backings[0].host_node
+    argv = [PYTHON, "-m", "tests.hardware.guest.verifier", "-uuid", name, str(node), "16"]
+    guest = inner_guest.start_in_cgroup(bed.host, name, argv)
+    try:
+        guest.wait_for("filled")  # only the first slice is there
+        agent.attach(second)
+        agent.attach(stays)
+        agent.detach("first")
+        bed.until(lambda: first.allocation_uuid in agent.released())
+        moved_away = agent.elsewhere(name, node)
+        assert moved_away > 0
+        agent.tidy()
+        bed.until(lambda: agent.elsewhere(name, node) == 0)
+        pages, _ = agent.pages(name, node)
+        assert pages >= 16 << 8
+        agent.detach("second")
+        bed.until(lambda: second.allocation_uuid in agent.released())
+        agent.restart()  # as after a kill before anything was moved back
+        agent.tidy()
+        bed.until(lambda: agent.elsewhere(name, node) == 0)
+        assert agent.pages(name, node)[0] >= pages
+        guest.write(close=True)
+        assert "wrong 0 of" in guest.wait_for(" looks")
+        figures.add("pages of a guest that stays: moved away by the kernel, back by the agent", moved_away, "pages")
+    finally:
+        inner_guest.end(guest)
+    agent.detach(name)
+    bed.until(lambda: agent.attached() == {})
+    for grant in (first, second, stays):
+        bed.take_back(grant)

@@ -66,6 +66,10 @@ class HostPools:
                 return
         raise NotFound(f"allocation {allocation_uuid} is not attached to this host; attach it first")
 
+    def evacuations(self) -> dict[int, int | None]:
+        """Return by node of the host how often memory of it was taken offline, None while that goes on."""
+        return {node: count for driver in self._drivers for node, count in driver.evacuations().items()}
+
     def stuck(self) -> dict[str, str]:
         """Return the allocations that do not go offline: UUID to reason."""
         return {key: reason for driver in self._drivers for key, reason in driver.stuck().items()}

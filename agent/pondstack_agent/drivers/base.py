@@ -72,6 +72,14 @@ class HostPoolDriver(ABC):
         """
         raise BadRequest(f"the guest of allocation {allocation_uuid} cannot run on without it; live-migrate it instead")
 
+    def evacuations(self) -> Mapping[int, int | None]:
+        """Return by node of the host how often memory of it was taken offline, which moves pages of guests that stay.
+
+        None while that goes on. A new driver object counts one for each node with allocations: the former may have been
+        killed in the middle. Without entries of drivers whose memory is no node.
+        """
+        return {}
+
     def stuck(self) -> Mapping[str, str]:
         """Return the allocations that did not go offline within the driver's bound: UUID to reason."""
         return {}

@@ -19,6 +19,7 @@ class Region:
     policy_nodes: frozenset[int] = frozenset()
     page_kib: int = PAGE_KIB
     pages: Mapping[int, int] = field(default_factory=dict)
+    writable: bool = True
 
     def kib_on(self, node: int) -> int:
         """Return how much of it lies on a node."""
@@ -27,7 +28,8 @@ class Region:
 
 def parse(maps: str, numa_maps: str) -> list[Region]:
     """Return the mappings that both texts have; the process may map and unmap between the two looks."""
-    ends = {int(start, 16): int(end, 16) for start, end in re.findall(r"^([0-9a-f]+)-([0-9a-f]+) ", maps, re.M)}
+    heads = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .(\S)", maps, re.M)
+    ends = {int(start, 16): (int(end, 16), write == "w") for start, end, write in heads}
     found = []
     for line in numa_maps.splitlines():
         address, *words = line.split()
@@ -37,7 +39,8 @@ def parse(maps: str, numa_maps: str) -> list[Region]:
             size = next((int(match[1]) for word in words if (match := _SIZE.fullmatch(word))), PAGE_KIB)
             policy = _POLICY.match(line)
             nodes = frozenset(parse_list(policy[1])) if policy else frozenset()
-            found.append(Region(start, ends[start], nodes, size, pages))
+            end, writable = ends[start]
+            found.append(Region(start, end, nodes, size, pages, writable))
     return found
 
 

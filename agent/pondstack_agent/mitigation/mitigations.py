@@ -91,6 +91,10 @@ class Mitigations:
         entry = self._entries.latest(consumer_uuid)
         return self._now(entry) if entry else None
 
+    def on_record(self, allocation_uuid: str) -> bool:
+        """Tell whether the pages of an allocation's guest move, or some or all of them have moved and stay local."""
+        return self._entries.has(allocation_uuid)
+
     def abort(self, consumer_uuid: str) -> Mitigation:
         """Ask one to stop at the next chunk; pages stay where they are, slices with the guest. Raises NotFound."""
         entry = self._entries.latest(consumer_uuid)

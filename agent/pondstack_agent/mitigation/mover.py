@@ -1,6 +1,7 @@
-"""Moves a guest's pool pages: chunk by chunk, then for good by its cgroup, and reads back."""
+"""Moves a guest's pages: chunk by chunk; to local memory also for good, by its cgroup, and reads back."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from oslo_log import log
 
@@ -16,6 +17,14 @@ LOG = log.getLogger(__name__)
 
 class Aborted(Exception):
     """Somebody asked to stop."""
+
+
+class Moved(NamedTuple):
+    """What became of the pages of a chunk that were elsewhere; `trouble`: why some stayed."""
+
+    moved: int = 0
+    left: int = 0
+    trouble: str = ""
 
 
 class Mover:
@@ -60,9 +69,25 @@ class Mover:
                 f"(see /proc/{guest.pid}/numa_maps); pages that a device uses (VFIO) cannot move: migrate the guest"
             )
 
+    def pieces(self, regions: Iterable[Region]) -> Iterator[plan.Chunk]:
+        """Return the addresses of mappings in chunks."""
+        return plan.pieces(regions, self._chunk_mib)
+
+    def gather(self, guest: Guest, chunk: plan.Chunk, node: int, at_most: int) -> Moved:
+        """Move the few pages of a chunk that are elsewhere to a node, `at_most` so many."""
+        self._step("chunk")
+        moved = Moved(*privileged.gather_pages(guest.pid, _ranges(chunk), node, at_most))
+        if moved.trouble:
+            LOG.debug("Guest %s, pages to node %d: %s", guest.consumer_uuid, node, moved)
+        return moved
+
     def _chunk(self, guest: Guest, chunk: plan.Chunk, targets: tuple[int, ...]) -> None:
         target = targets[0] if len(targets) == 1 else plan.roomiest(targets, self._nodes.free_mib())
         self._step("chunk")
-        trouble = privileged.move_pages(guest.pid, [(item.start, item.stop, item.step) for item in chunk], target)
+        trouble = privileged.move_pages(guest.pid, _ranges(chunk), target)
         if trouble:
             LOG.debug("Guest %s, pages to node %d: %s", guest.consumer_uuid, target, trouble)
+
+
+def _ranges(chunk: plan.Chunk) -> list[tuple[int, int, int]]:
+    return [(item.start, item.stop, item.step) for item in chunk]

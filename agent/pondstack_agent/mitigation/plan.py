@@ -34,12 +34,15 @@ def check_room(need_mib: int, free_mib: Mapping[int, int], taken_mib: int, headr
 
 def chunks(regions: Iterable[Region], node: int, chunk_mib: int) -> Iterator[Chunk]:
     """Return the addresses of mappings with pages on a node, in pieces of at most `chunk_mib`, which move at once."""
+    return pieces((region for region in regions if region.pages.get(node)), chunk_mib)
+
+
+def pieces(regions: Iterable[Region], chunk_mib: int) -> Iterator[Chunk]:
+    """Return the addresses of mappings, in pieces of at most `chunk_mib`."""
     limit = chunk_mib << 20
     ranges: list[range] = []
     size = 0
     for region in regions:
-        if not region.pages.get(node):
-            continue
         step, start = region.page_kib << 10, region.start
         while start < region.end:
             end = min(region.end, start + max((limit - size) // step, 1) * step)

@@ -21,6 +21,8 @@ if os.geteuid() == 0:
 CGROUPS = "/sys/fs/cgroup"
 _MOVE_PAGES = 279  # asm/unistd_64.h
 _MOVE_ALL = 4  # linux/mempolicy.h: MPOL_MF_MOVE_ALL
+_PIECE = 512
+"""Addresses: a huge page."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -41,16 +43,66 @@ def move_pages(pid: int, ranges: Sequence[tuple[int, int, int]], node: int) -> s
     Addresses without a page are skipped. The kernel stops a call at pages that do not move now; a later call, or
     `bind_cgroup`, gets at what comes behind them.
     """
+    addresses = _addresses(ranges)
+    count = len(addresses)
+    left, trouble = _call(pid, addresses, array("i", [node]) * count, array("i", [0]) * count)
+    return trouble or (f"{left} addresses were left" if left else "")
+
+
+@context.entrypoint
+def gather_pages(pid: int, ranges: Sequence[tuple[int, int, int]], node: int, at_most: int) -> tuple[int, int, str]:
+    """Move the few pages at addresses (start, end, step) that are elsewhere to a node, `at_most` so many addresses.
+
+    Returns how many moved, how many of them stayed, and why. It looks first where pages are, which takes longer than
+    `move_pages` where most are to move. What the kernel leaves behind a page that does not move now is tried again in
+    pieces, so that one page keeps few others.
+    """
+    addresses = _addresses(ranges)
+    left, trouble = _elsewhere(pid, addresses, node)
+    left = left[:at_most]
+    asked = len(left)
+    for piece in (asked, _PIECE):
+        if not left:
+            break
+        said = [_move(pid, left[start : start + piece], node) for start in range(0, len(left), piece)]
+        trouble = next(filter(None, said), "")
+        if not trouble:
+            return asked, 0, ""
+        left, ended = _elsewhere(pid, left, node)
+        if ended:
+            return 0, 0, ended
+    return asked - len(left), len(left), trouble if left or not asked else ""
+
+
+def _addresses(ranges: Sequence[tuple[int, int, int]]) -> "array[int]":
     addresses = array("Q")
     for start, end, step in ranges:
         addresses.extend(range(start, end, step))
-    count = len(addresses)
-    nodes, status = array("i", [node]) * count, array("i", [0]) * count
-    pointers = (ctypes.c_void_p(item.buffer_info()[0]) for item in (addresses, nodes, status))
-    done = _LIBC.syscall(_MOVE_PAGES, ctypes.c_int(pid), ctypes.c_ulong(count), *pointers, ctypes.c_int(_MOVE_ALL))
-    if done < 0:
-        return os.strerror(ctypes.get_errno())
-    return f"{done} addresses were left" if done else ""
+    return addresses
+
+
+def _elsewhere(pid: int, addresses: "array[int]", node: int) -> tuple["array[int]", str]:
+    """Return the addresses of pages on other nodes, and what the kernel said when it does not tell."""
+    status = array("i", [0]) * len(addresses)
+    _, trouble = _call(pid, addresses, None, status)
+    if trouble:
+        return array("Q"), trouble
+    return array("Q", (address for address, at in zip(addresses, status, strict=True) if at >= 0 and at != node)), ""
+
+
+def _move(pid: int, addresses: "array[int]", node: int) -> str:
+    """Return '' when the kernel says that all are on the node. Of a huge page it says -EBUSY for all parts but one."""
+    status = array("i", [0]) * len(addresses)
+    left, trouble = _call(pid, addresses, array("i", [node]) * len(addresses), status)
+    return trouble or ("they are busy or pinned" if left or min(status) < 0 else "")
+
+
+def _call(pid: int, addresses: "array[int]", nodes: "array[int] | None", status: "array[int]") -> tuple[int, str]:
+    """Call move_pages(2). Without nodes it only writes where each page is, below zero where there is none."""
+    pointers = [None if item is None else ctypes.c_void_p(item.buffer_info()[0]) for item in (addresses, nodes, status)]
+    count, flags = ctypes.c_ulong(len(addresses)), ctypes.c_int(_MOVE_ALL)
+    done = _LIBC.syscall(_MOVE_PAGES, ctypes.c_int(pid), count, *pointers, flags)
+    return (0, os.strerror(ctypes.get_errno())) if done < 0 else (done, "")
 
 
 @context.entrypoint

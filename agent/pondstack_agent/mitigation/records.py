@@ -64,6 +64,10 @@ class Entries:
         """Return all, the newest last."""
         return sorted((Entry(**record) for record in self._records.all().values()), key=lambda item: item.at)
 
+    def has(self, allocation_uuid: str) -> bool:
+        """Tell whether there is one of an allocation."""
+        return self._records.get(allocation_uuid) is not None
+
     def latest(self, consumer_uuid: str) -> Entry | None:
         """Return the newest of a consumer."""
         return next((item for item in reversed(self.all()) if item.consumer_uuid == consumer_uuid), None)

@@ -1,4 +1,4 @@
-"""Local memory of the host: how much is free, and what mitigations in progress have reserved of it."""
+"""Memory of the host by node: how much is free, and what mitigations in progress have reserved of the local one."""
 
 import re
 import threading
@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from pondstack.domain.errors import HostUnusable
-from pondstack_agent.host.numa import parse_list
+from pondstack_agent.host.numa import PAGE_KIB, parse_list
+from pondstack_agent.host.watermarks import kept_pages
 from pondstack_agent.mitigation import plan
 
 NODES = Path("/sys/devices/system/node")
+ZONES = Path("/proc/zoneinfo")
 
 
 class HostNodes:
     """The nodes of the host as its kernel has them."""
 
-    def __init__(self, root: Path = NODES) -> None:
-        self._root = root
+    def __init__(self, root: Path = NODES, zones: Path = ZONES) -> None:
+        self._root, self._zones = root, zones
 
     def with_cpus(self) -> set[int]:
         """Return the nodes whose memory is local."""
@@ -26,9 +28,20 @@ class HostNodes:
         """Return by local node what can be had without waiting for a disk: free, and clean file pages long unused."""
         return {node: self._free_mib(node) for node in self.with_cpus()}
 
-    def _free_mib(self, node: int) -> int:
+    def kept_pages(self, node: int) -> int:
+        """Return how many pages of a node the kernel keeps for itself."""
+        return kept_pages(self._zones.read_text(), node)
+
+    def spare_pages(self, node: int) -> int:
+        """Return how many free pages of a node there are beside those that the kernel keeps; raises HostUnusable."""
+        return max(self._meminfo_kib(node)["MemFree"] // PAGE_KIB - self.kept_pages(node), 0)
+
+    def _meminfo_kib(self, node: int) -> dict[str, int]:
         found = re.findall(r"(\S+):\s+(\d+) kB", self._text(f"node{node}/meminfo"))
-        kib = {name: int(value) for name, value in found}
+        return {name: int(value) for name, value in found}
+
+    def _free_mib(self, node: int) -> int:
+        kib = self._meminfo_kib(node)
         dirty = kib.get("Dirty", 0) + kib.get("Writeback", 0)
         return (kib["MemFree"] + max(kib.get("Inactive(file)", 0) - dirty, 0)) >> 10
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from pondstack_agent.context import AgentContext
 from pondstack_agent.locks import NamedLocks
+from pondstack_agent.misplaced.pages import MisplacedPages
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.pool.attach import AttachFlow
 from pondstack_agent.pool.housekeeper import Housekeeper
@@ -47,7 +48,9 @@ def build_pool(context: AgentContext) -> PoolMemory:
     return PoolMemory(operations, releases, attach_flow, consumers, allocations)
 
 
-def build_housekeeper(context: AgentContext, pool: PoolMemory, mitigations: Mitigations) -> Housekeeper:
+def build_housekeeper(
+    context: AgentContext, pool: PoolMemory, mitigations: Mitigations, misplaced: MisplacedPages
+) -> Housekeeper:
     """Return what is done with pool memory when no request waits for it."""
     return Housekeeper(
         operations=pool.operations,
@@ -56,5 +59,6 @@ def build_housekeeper(context: AgentContext, pool: PoolMemory, mitigations: Miti
         pools=context.pools,
         executor=context.executor,
         mitigations=mitigations,
+        misplaced=misplaced,
         locks=pool.consumers,
     )

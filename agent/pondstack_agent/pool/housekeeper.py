@@ -1,4 +1,4 @@
-"""What the agent does with pool memory when no request waits for it: recover, undo, release, forget."""
+"""What the agent does with pool memory when no request waits for it: recover, undo, release, forget, move back."""
 
 from oslo_log import log
 
@@ -6,6 +6,7 @@ from pondstack.domain.errors import Conflict, PondError, Unavailable
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.executor import Executor
 from pondstack_agent.locks import NamedLocks
+from pondstack_agent.misplaced.pages import MisplacedPages
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.pool.attach import AttachFlow
 from pondstack_agent.pool.operations import UNFINISHED, Kind, Operation, Operations, Status
@@ -26,6 +27,7 @@ class Housekeeper:
         pools: HostPools,
         executor: Executor,
         mitigations: Mitigations,
+        misplaced: MisplacedPages,
         locks: NamedLocks,
     ) -> None:
         self._operations = operations
@@ -34,6 +36,7 @@ class Housekeeper:
         self._pools = pools
         self._executor = executor
         self._mitigations = mitigations
+        self._misplaced = misplaced
         self._locks = locks
 
     def recover(self) -> None:
@@ -42,11 +45,12 @@ class Housekeeper:
         self._mitigations.recover(self.release_unused)
 
     def stop(self) -> None:
-        """The agent ends: stop mitigations at their next chunk."""
+        """The agent ends: stop moving pages at the next chunk."""
         self._mitigations.stop()
+        self._misplaced.stop()
 
     def tidy(self, unanswered_seconds: float, keep_seconds: float) -> None:
-        """Undo what nobody came back for, forget what nobody can repeat."""
+        """Undo what nobody came back for, forget what nobody can repeat, move back pages that others' leaving moved."""
         attached = {item.allocation_uuid for item in self._pools.attached()}
         for operation in self._operations.all():
             age = self._operations.age_seconds(operation)
@@ -58,6 +62,7 @@ class Housekeeper:
         self._releases.retry(unanswered_seconds)
         self._releases.prune(keep_seconds)
         self._mitigations.tidy(keep_seconds, self.release_unused)
+        self._misplaced.maintain(unanswered_seconds)
 
     def undo_soon(self, operation: Operation) -> None:
         """Give back, in the background, what an unfinished attach may have got."""

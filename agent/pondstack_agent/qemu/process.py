@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from pondstack_agent.host.memory_users import PROC
@@ -11,6 +12,8 @@ NOT_ALLOWED = "the agent may not look into the guest's process: run it as root"
 
 _VCPU = re.compile(r"(CPU \d+|ALL CPUs)/(KVM|TCG|HVF)")
 """QEMU's names with debug-threads=on, which libvirt always sets."""
+_MIGRATION = re.compile(r"live_migration|mig/src/.*")
+"""Of a thread that sends a guest away: before QEMU 9.1, and since."""
 
 
 def under_kvm(pid: int, proc: Path = PROC) -> bool:
@@ -25,10 +28,16 @@ def under_kvm(pid: int, proc: Path = PROC) -> bool:
 
 def vcpu_threads(pid: int, proc: Path = PROC) -> tuple[int, ...]:
     """Return the threads that run a guest's vCPUs; raises OSError."""
-    found = []
+    return tuple(sorted(thread for thread, name in _threads(pid, proc) if _VCPU.fullmatch(name)))
+
+
+def is_migrating(pid: int, proc: Path = PROC) -> bool:
+    """Tell whether QEMU is sending a guest to another host; raises OSError."""
+    return any(_MIGRATION.fullmatch(name) for _, name in _threads(pid, proc))
+
+
+def _threads(pid: int, proc: Path) -> Iterator[tuple[int, str]]:
     folder = proc / str(pid) / "task"
     for name in os.listdir(folder):
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            if _VCPU.fullmatch((folder / name / "comm").read_text().strip()):
-                found.append(int(name))
-    return tuple(sorted(found))
+            yield int(name), (folder / name / "comm").read_text().strip()

@@ -169,6 +169,21 @@ def test_detach_twice(harness: Harness) -> None:
         driver.backings("a")
 
 
+def test_memory_that_goes_offline_counts_for_its_node(harness: Harness) -> None:
+    """Of drivers whose memory is a node of the host: pages of other guests may have been moved away from it."""
+    driver = harness.open("host1")
+    backings = driver.attach(harness.grant("host1", Extent(0, 1), tag="a"))
+    driver.attach(harness.grant("host1", Extent(1, 2), tag="b"))
+    nodes = {backing.host_node for backing in backings} - {None}
+    before = driver.evacuations()
+    assert driver.detach("a")
+    after = driver.evacuations()
+    assert nodes == after.keys()
+    assert all((after[node] or 0) > (before.get(node) or 0) for node in nodes)
+    assert driver.evacuations() == after
+    assert harness.open("host1").evacuations().keys() == nodes  # its former life may have been killed in the middle
+
+
 def test_detach_refuses_while_a_guest_maps_any_extent(harness: Harness) -> None:
     driver = harness.open("host1")
     grant = harness.grant("host1", Extent(0, 1), Extent(3, 2), tag="a")

@@ -27,6 +27,7 @@ def test_mappings() -> None:
     assert (memory.start, memory.end, memory.policy_nodes) == (0x7F0000000000, 0x7F0010000000, {1})
     assert (huge.page_kib, huge.policy_nodes, huge.kib_on(1)) == (2048, {1}, 4096)
     assert other.policy_nodes == {0, 2, 3}
+    assert [item.writable for item in (text, memory, huge, other)] == [False, True, True, True]
 
 
 def test_pages_count_in_4_kib() -> None:

@@ -34,6 +34,7 @@ class Kernel:
     running: bool = True
     free_mib: int = 100
     moves: int = 0
+    evacuations: int = 0
 
     consumer_uuid, pid = "vm1", 10
 
@@ -59,6 +60,13 @@ class Kernel:
         self.moves += 1
         self.shift(sum(len(range(*item)) for item in ranges), node)
         return ""
+
+    def gather_pages(self, _pid: int, _ranges: object, node: int, at_most: int) -> tuple[int, int, str]:
+        """As privileged.gather_pages, of all that is elsewhere."""
+        back = sum(count for other, count in self.pages.items() if other != node)
+        assert back <= at_most
+        self.pages = {node: self.pages[node] + back}
+        return back, 0, ""
 
     def shift(self, count: int, node: int) -> None:
         """Move pages that are not pinned."""
@@ -86,6 +94,10 @@ class NodePool(EmulatedHostPool):
         """On the node."""
         return tuple(Backing("node", item.size_mib, host_node=POOL) for item in super().backings(allocation_uuid))
 
+    def evacuations(self) -> dict[int, int | None]:
+        """What the test has of it."""
+        return {POOL: self.kernel.evacuations}
+
     def vacate(self, _allocation_uuid: str) -> None:
         """Check, as the CXL driver does."""
         self._check()
@@ -110,7 +122,10 @@ class Host:
         rig.conf.set_override("mitigation_chunk_mib", 1, group="agent")
         rig.conf.set_override("mitigation_headroom_mib", 10, group="agent")
         monkeypatch.setattr(mover.privileged, "move_pages", kernel.move_pages)
+        monkeypatch.setattr(mover.privileged, "gather_pages", kernel.gather_pages)
         monkeypatch.setattr(mitigations.HostNodes, "with_cpus", lambda _self: {0})
+        monkeypatch.setattr(mitigations.HostNodes, "kept_pages", lambda _self, _node: 0)
+        monkeypatch.setattr(mitigations.HostNodes, "spare_pages", lambda _self, _node: PAGES)
         monkeypatch.setattr("pondstack_agent.mitigation.room.HostNodes.free_mib", lambda _self: {0: kernel.free_mib})
         self.restart()
 
@@ -129,6 +144,8 @@ class Host:
         )
         found = built.endpoint._mitigations
         found._find, found._cgroup_of = self.kernel.find, lambda guest: guest
+        misplaced = built.housekeeper._misplaced
+        misplaced._find, misplaced._migrating = self.kernel.find, lambda _pid: False
         self.rig.agent = built
         built.housekeeper.recover()
         self.rig.later.run()
@@ -297,3 +314,25 @@ def test_old_ones_are_forgotten(host) -> None:
     host.rig.now += 3601
     host.rig.beat()
     assert host.now() is None
+
+
+def test_pages_that_the_kernel_moved_are_moved_back_by_the_heartbeat(host) -> None:
+    host.kernel.pages = {0: 100, POOL: PAGES - 100}
+    host.kernel.evacuations += 1
+    host.rig.beat()
+    assert host.kernel.pages == {POOL: PAGES}
+
+
+def test_pages_that_a_mitigation_moved_stay_local(host) -> None:
+    host.mitigate()
+    host.at["chunk"] = lambda: call(host.rig.agent.endpoint.abort_mitigation, epoch=EPOCH, consumer_uuid="vm1")
+    host.kernel.evacuations += 1
+    host.rig.beat()
+    local = {0: 256, POOL: PAGES - 256}
+    assert (host.now().state, host.kernel.pages) == ("aborted", local)
+    host.kernel.evacuations += 1
+    host.rig.beat()
+    assert host.kernel.pages == local
+    host.restart()
+    host.rig.beat()
+    assert host.kernel.pages == local

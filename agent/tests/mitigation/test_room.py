@@ -1,4 +1,4 @@
-"""Local memory: what is free, and reservations of it."""
+"""Memory by node: what is free, and reservations of the local one."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +25,20 @@ def test_free_memory_of_local_nodes(tmp_path: Path) -> None:
     nodes = HostNodes(tmp_path)
     assert nodes.with_cpus() == {0, 1}
     assert nodes.free_mib() == {0: 1280, 1: 1280}
+
+
+def test_spare_pages_of_a_node_are_those_that_the_kernel_does_not_keep(tmp_path: Path) -> None:
+    (tmp_path / "zoneinfo").write_text("Node 2, zone  Movable\n        high     1000\n")
+    (tmp_path / "node2").mkdir()
+    meminfo = tmp_path / "node2/meminfo"
+    meminfo.write_text(MEMINFO.format(node=2))
+    nodes = HostNodes(tmp_path, tmp_path / "zoneinfo")
+    assert nodes.kept_pages(2) == 1000
+    assert nodes.spare_pages(2) == (1 << 30) // 4096 - 1000
+    meminfo.write_text("Node 2 MemFree: 3996 kB\n")
+    assert nodes.spare_pages(2) == 0
+    with pytest.raises(HostUnusable, match="node3"):
+        nodes.spare_pages(3)
 
 
 def test_a_host_without_nodes_is_told(tmp_path: Path) -> None:

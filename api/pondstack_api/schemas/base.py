@@ -3,6 +3,7 @@
 from typing import Any
 
 from pondstack.domain.causes import Cause
+from pondstack.domain.printable import PRINTABLE
 
 Schema = dict[str, Any]
 
@@ -11,9 +12,6 @@ UUID: Schema = {
     "pattern": "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
     "description": "a UUID",
 }
-PRINTABLE = r"^[ -~\u00a0-\u2027\u202f-\u2065\u206a-\ud7ff\ue000-\ufffd]*$"
-"""Of text that others read in logs and on terminals, and that a database with three bytes a character keeps: no control
-characters, line separators, overrides of direction, surrogates, nor characters beyond the basic multilingual plane."""
 NAME: Schema = {
     "type": "string",
     "minLength": 1,

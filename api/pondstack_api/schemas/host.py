@@ -1,5 +1,6 @@
 """Schemas of hosts."""
 
+from pondstack.domain.printable import PRINTABLE
 from pondstack_api.schemas import base, lender
 
 TIERING: base.Schema = {
@@ -60,7 +61,7 @@ UPDATE = base.closed(
         "disabled_reason": {
             "type": "string",
             "maxLength": 255,
-            "pattern": base.PRINTABLE,
+            "pattern": PRINTABLE,
             "description": "why it may not, a text of at most 255 printable characters; only with enabled: false",
         },
         "generation": {
@@ -84,7 +85,7 @@ FENCE = base.closed(
             "type": "string",
             "minLength": 1,
             "maxLength": 255,
-            "pattern": base.PRINTABLE,
+            "pattern": PRINTABLE,
             "description": "how you know that the host is dead, a text of 1 to 255 printable characters",
         },
         "force": base.described(base.FLAG, "true: although its agent was heard of lately; by default false"),

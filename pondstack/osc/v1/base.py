@@ -7,7 +7,9 @@ from typing import Any
 from osc_lib.cli import parseractions
 from osc_lib.command import command
 
+from pondstack.domain.printable import escaped
 from pondstack.osc.client import MemoryClient
+from pondstack.osc.v1.columns import Text
 
 Fields = Mapping[str, tuple[str, Callable[[Any], Any] | None]]
 """Column title to (key of the API's document, column class or None)."""
@@ -52,7 +54,7 @@ class Command(WithClient, command.Command):
 
 def row(document: Mapping[str, Any], fields: Fields) -> tuple[Any, ...]:
     """Return an object as a row of `fields`; what the API left out is None."""
-    return tuple(column(document.get(key)) if column else document.get(key) for key, column in fields.values())
+    return tuple(_cell(document.get(key), column) for key, column in fields.values())
 
 
 def table(documents: Any, fields: Fields) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -63,3 +65,9 @@ def table(documents: Any, fields: Fields) -> tuple[tuple[str, ...], list[tuple[A
 def record(document: Mapping[str, Any], fields: Fields) -> tuple[tuple[str, ...], tuple[Any, ...]]:
     """Return what a ShowOne returns; the titles are the API's keys."""
     return tuple(key for key, _ in fields.values()), row(document, fields)
+
+
+def _cell(value: Any, column: Callable[[Any], Any] | None) -> Any:
+    if column is None:
+        return Text(value) if isinstance(value, str) and value != escaped(value) else value
+    return column(value)

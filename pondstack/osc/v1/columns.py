@@ -1,9 +1,13 @@
 """How values look to a person; -f json and the like get them as the API gave them."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from cliff.columns import FormattableColumn
+
+from pondstack.domain.printable import escaped_within
+
+T = TypeVar("T")
 
 
 def span(start: int, count: int) -> str:
@@ -17,7 +21,27 @@ def operation_text(item: dict[str, Any]) -> str:
     return f"{item['verb']} {item['done_mib']} of {item['mib']} MiB, {item['state']}{reason}"
 
 
-class Extents(FormattableColumn[Any]):
+class Column(FormattableColumn[T]):
+    """A value whose texts a terminal is shown escaped: names and reasons are others'."""
+
+    def __init__(self, value: T) -> None:
+        super().__init__(escaped_within(value))
+        self._given = value
+
+    def machine_readable(self) -> Any:
+        """Return the value for -f json and the like."""
+        return self._given
+
+
+class Text(Column[str]):
+    """A text."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return self._value
+
+
+class Extents(Column[Any]):
     """A list of {start, count} as `0-1, 7`; None, what the caller may not see, as `-`."""
 
     def human_readable(self) -> str:
@@ -27,7 +51,7 @@ class Extents(FormattableColumn[Any]):
         return ", ".join(span(extent["start"], extent["count"]) for extent in self._value)
 
 
-class Maybe(FormattableColumn[Any]):
+class Maybe(Column[Any]):
     """A value that may be absent: `-`."""
 
     def human_readable(self) -> str:
@@ -35,7 +59,7 @@ class Maybe(FormattableColumn[Any]):
         return "-" if self._value in (None, "") else str(self._value)
 
 
-class Rounded(FormattableColumn[float | None]):
+class Rounded(Column[float | None]):
     """A number with two decimals; `-` for none."""
 
     def human_readable(self) -> str:
@@ -43,7 +67,7 @@ class Rounded(FormattableColumn[float | None]):
         return "-" if self._value is None else f"{self._value:.2f}"
 
 
-class YesNo(FormattableColumn[bool | None]):
+class YesNo(Column[bool | None]):
     """A yes, a no, or `-` for what is not known."""
 
     def human_readable(self) -> str:
@@ -51,7 +75,7 @@ class YesNo(FormattableColumn[bool | None]):
         return "-" if self._value is None else "yes" if self._value else "no"
 
 
-class FreeBuffer(FormattableColumn[dict[str, Any] | None]):
+class FreeBuffer(Column[dict[str, Any] | None]):
     """A free buffer as `2 slices (4 needed by 31 starts in the 12.5 s in which slices come back), 3 misses`."""
 
     def human_readable(self) -> str:
@@ -66,7 +90,7 @@ class FreeBuffer(FormattableColumn[dict[str, Any] | None]):
         return f"{value['slices']} slices ({why}), {value['misses']} misses"
 
 
-class Names(FormattableColumn[Iterable[str]]):
+class Names(Column[Iterable[str]]):
     """A list of names: `host-1, host-2`."""
 
     def human_readable(self) -> str:
@@ -74,7 +98,7 @@ class Names(FormattableColumn[Iterable[str]]):
         return ", ".join(self._value) or "-"
 
 
-class Counts(FormattableColumn[dict[str, int]]):
+class Counts(Column[dict[str, int]]):
     """Counts by name, without those that are zero: `free 12, online 4`."""
 
     def human_readable(self) -> str:
@@ -82,7 +106,7 @@ class Counts(FormattableColumn[dict[str, int]]):
         return ", ".join(f"{name} {count}" for name, count in self._value.items() if count) or "-"
 
 
-class Operations(FormattableColumn[list[dict[str, Any]]]):
+class Operations(Column[list[dict[str, Any]]]):
     """What a lender was asked for, a line each: `lend 512 of 1024 MiB, done: why it is less`; `-` for nothing."""
 
     def human_readable(self) -> str:
@@ -90,7 +114,7 @@ class Operations(FormattableColumn[list[dict[str, Any]]]):
         return "\n".join(operation_text(item) for item in self._value) or "-"
 
 
-class Lending(FormattableColumn[dict[str, Any] | None]):
+class Lending(Column[dict[str, Any] | None]):
     """What a host lends, and what it is to lend: `512 MiB, 256 of them to be borrowed`; `-` for nothing."""
 
     def human_readable(self) -> str:
@@ -102,7 +126,7 @@ class Lending(FormattableColumn[dict[str, Any] | None]):
         return "\n".join([*lines, *([operation_text(operation)] if operation else [])]) or "-"
 
 
-class Tiering(FormattableColumn[dict[str, Any] | None]):
+class Tiering(Column[dict[str, Any] | None]):
     """Settings of tiering, a line each, then the nodes of each memory tier and what is wrong; `-` for none."""
 
     def human_readable(self) -> str:

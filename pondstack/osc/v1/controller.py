@@ -9,6 +9,7 @@ from typing import Any
 
 from osc_lib import exceptions
 
+from pondstack.domain.printable import escaped
 from pondstack.osc.client import ApiError, Document
 from pondstack.osc.v1 import base
 from pondstack.osc.v1.columns import Maybe, YesNo
@@ -84,10 +85,8 @@ class FailoverController(base.ShowCommand):
         leader = self._until(lambda: self._leader_after(begun["epoch"]), begun, started, parsed_args.timeout)
         self._until(self._changes_work, begun, started, parsed_args.timeout)
         away = round(time.monotonic() - started, 1)
-        print(
-            f"{leader['name']} leads with epoch {leader['epoch']}; changes had to wait for {away} s or less",
-            file=sys.stderr,
-        )
+        epoch, name = leader["epoch"], escaped(leader["name"])
+        print(f"{name} leads with epoch {epoch}; changes had to wait for {away} s or less", file=sys.stderr)
         return base.record({**begun, "leader": leader["name"], "away_seconds": away}, _DONE)
 
     def _until(self, look: Callable[[], Any], begun: Document, started: float, timeout_seconds: float) -> Any:
@@ -135,4 +134,4 @@ class FailoverController(base.ShowCommand):
     def _progress(text: str) -> None:
         """Show a line that the next one replaces, where somebody looks."""
         if sys.stderr.isatty():
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            print(f"\r\x1b[K{escaped(text)}", end="", file=sys.stderr, flush=True)

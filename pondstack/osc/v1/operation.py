@@ -7,6 +7,7 @@ import time
 
 from osc_lib import exceptions
 
+from pondstack.domain.printable import escaped
 from pondstack.osc.client import ApiError, Document, MemoryClient
 from pondstack.osc.v1 import base
 from pondstack.osc.v1.columns import Maybe, operation_text
@@ -101,7 +102,7 @@ class Asked:
 
     def _show(self, told: Document) -> None:
         """Show progress: a line that the next one replaces on a terminal, elsewhere a line for each change."""
-        text = f"{self._host}: {operation_text(told)}"
+        text = escaped(f"{self._host}: {operation_text(told)}")
         if text == self._shown:
             return
         if sys.stderr.isatty():

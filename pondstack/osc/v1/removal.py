@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from osc_lib import exceptions
 
+from pondstack.domain.printable import escaped
 from pondstack.osc.client import ApiError, MemoryClient
 from pondstack.osc.v1 import operation
 
@@ -62,7 +63,7 @@ def remove(
         # Seconds that grow are no progress.
         text = "".join(letter for letter in last.detail if not letter.isdigit())
         if text != shown:
-            print(last.detail, file=sys.stderr)
+            print(escaped(last.detail), file=sys.stderr)
         shown = text
         pause.wait(min(POLL_SECONDS, max(ends - time.monotonic(), 0.0)))
 

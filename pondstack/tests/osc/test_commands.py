@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from pondstack.domain.errors import GenerationConflict, NotLeader, Unavailable
-from pondstack.osc.v1.columns import FreeBuffer
+from pondstack.osc.client import ApiError, MemoryClient
+from pondstack.osc.v1.columns import FreeBuffer, Names, Tiering
 from tests.fixtures import sample_rack
 
 COLUMNS = {
@@ -407,3 +408,21 @@ def _empty(api, name):
         connection.exec_driver_sql("UPDATE buffers SET promised_to = NULL WHERE promised_to = ?", (name,))
         connection.exec_driver_sql("DELETE FROM buffers WHERE lender = ? OR host = ?", (name, name))
         connection.exec_driver_sql("UPDATE hosts SET last_heartbeat = 0 WHERE name = ?", (name,))
+
+
+def test_what_others_told_does_not_reach_the_terminal_raw(openstack, json_of, monkeypatch):
+    """A table has escapes; -f json has what the API gave."""
+    name, reason = "pool\x1b[2J", "found\rby\nan audit"
+    read = MemoryClient.get
+    monkeypatch.setattr(MemoryClient, "get", lambda self, *path, **query: {**read(self, *path, **query), "name": name})
+    status, out, err = openstack("memory pool show pool0")
+    assert (status, "\x1b" in out, r"pool\x1b[2J" in out) == (0, False, True), err
+    assert json_of("memory pool show pool0")["name"] == name
+    assert str(ApiError(409, "pondstack.conflict", reason, "")).startswith(r"found\rby\nan audit (HTTP 409")
+
+
+def test_texts_within_values_are_escaped():
+    tiering = Tiering({"settings": {}, "tiers": {}, "trouble": ["no\x1b[2J", "none"]})
+    assert tiering.human_readable() == "trouble: no\\x1b[2J\ntrouble: none"
+    assert tiering.machine_readable()["trouble"][0] == "no\x1b[2J"
+    assert Names(["h1\n", "h2"]).human_readable() == r"h1\n, h2"

@@ -87,8 +87,8 @@ class Agent:
         built = build_agent(
             conf, self.controller, self._background, pools=pools, mitigating=self._moving, step=self._step
         )
-        self._endpoint = built.endpoint
-        built.housekeeper.recover()
+        self._endpoint, self._housekeeper = built.endpoint, built.housekeeper
+        self._housekeeper.recover()
 
     def attach(self, grant: Grant) -> Attachment:
         """Attach a grant."""
@@ -152,6 +152,10 @@ class Agent:
             os._exit(0)
         return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
+    def tidy(self) -> None:
+        """Do what each heartbeat does with pool memory."""
+        self._housekeeper.tidy(60.0, 3600.0)
+
     def finish(self) -> None:
         """Wait until all is done that runs in the background, and end that."""
         self._moving.shutdown(wait=True)
@@ -170,6 +174,11 @@ class Agent:
         guest = guests.find(consumer_uuid)
         regions, allowed = guest.regions(), cpuset.allowed(guest.pid) or set()
         return numa.pages_on(regions, node), node in allowed and any(node in item.policy_nodes for item in regions)
+
+    def elsewhere(self, consumer_uuid: str, node: int) -> int:
+        """Return how many pages of the memory that a guest has bound to a node are on other nodes."""
+        mine = [item for item in guests.find(consumer_uuid).regions() if node in item.policy_nodes]
+        return sum(pages for item in mine for other, pages in item.pages.items() if other != node)
 
     def _step(self, name: str) -> None:
         if name == "chunk" and (self._hold or self._kill_at == "some moved"):

@@ -8,16 +8,17 @@ import mmap
 import sys
 
 _BIND = 2  # linux/mempolicy.h
-_SET_MEMPOLICY = 238  # asm/unistd_64.h
+_MBIND = 237  # asm/unistd_64.h
 
 
 def bound_memory(node: int, size_mib: int) -> mmap.mmap:
-    """Return private memory that can only lie on a node; raises OSError."""
+    """Return private memory that is bound to a node, as a backend of QEMU's is; raises OSError."""
     memory = mmap.mmap(-1, size_mib << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    mask = ctypes.c_ulong(1 << node)
+    address = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
+    size, mask = ctypes.c_ulong(len(memory)), ctypes.c_ulong(1 << node)
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.syscall(_SET_MEMPOLICY, _BIND, ctypes.byref(mask), ctypes.c_ulong(64)):
-        raise OSError(ctypes.get_errno(), "set_mempolicy")
+    if libc.syscall(_MBIND, address, size, _BIND, ctypes.byref(mask), ctypes.c_ulong(64), 0):
+        raise OSError(ctypes.get_errno(), "mbind")
     return memory
 
 

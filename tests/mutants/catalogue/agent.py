@@ -263,6 +263,40 @@ MUTANTS = (
         "no mitigation ends: the policy of a guest that prefers the pool's node outlives its pages there",
     ),
     Mutant(
+        "local_cells_are_moved_to_the_pool",
+        "agent/pondstack_agent/misplaced/plan.py",
+        "region.writable and region.policy_nodes == {node}",
+        "region.writable and region.policy_nodes",
+        (f"{_AGENT}/misplaced/test_plan.py", f"{_AGENT}/misplaced/test_pages.py"),
+        "local memory of guests is moved to the pool, where it takes what other guests were given",
+    ),
+    Mutant(
+        "mitigated_guest_is_moved_back",
+        "agent/pondstack_agent/misplaced/pages.py",
+        """                if self._mitigated(allocation_uuid):
+                    return Outcome(moved)
+""",
+        "",
+        (f"{_AGENT}/misplaced/test_pages.py::test_a_mitigation_that_begins_meanwhile_has_its_way",),
+        "pages move to the pool again while a mitigation moves them away, and it fails",
+    ),
+    Mutant(
+        "moved_back_into_what_goes_offline",
+        "agent/pondstack_agent/drivers/cxl/evacuations.py",
+        "None if self._running[node] > 0 else self._ended[node]",
+        "self._ended[node]",
+        (f"{_AGENT}/drivers/cxl/test_evacuations.py",),
+        "pages are moved back into blocks that go offline next, and moved away again",
+    ),
+    Mutant(
+        "killed_before_pages_moved_back",
+        "agent/pondstack_agent/drivers/cxl/driver.py",
+        "        self._giving_back.evacuations.ended(self._nodes())\n",
+        "",
+        (f"{_AGENT}/drivers/cxl/test_evacuations.py",),
+        "an agent that was killed after memory went offline leaves guests' pages in memory that nobody claimed",
+    ),
+    Mutant(
         "remembered_is_told_as_lent",
         "agent/pondstack_agent/lending/lending.py",
         "return self._client.hold(_LOOK_SECONDS).lent()",

@@ -99,4 +99,20 @@ MUTANTS = (
         ("api/tests/test_edge.py::test_links_name_the_public_address",),
         "links send clients and their tokens where the Host header says",
     ),
+    Mutant(
+        "names_forge_lines_of_logs",
+        "pondstack/logs.py",
+        "        handler.addFilter(OneLine())\n",
+        "        handler.flush()\n",
+        ("pondstack/tests/test_logs.py::test_a_name_writes_no_line_of_its_own",),
+        "a host whose name has a line break writes lines of its own into the controller's log",
+    ),
+    Mutant(
+        "names_control_terminals",
+        "pondstack/osc/v1/base.py",
+        "isinstance(value, str) and value != escaped(value) else value",
+        "isinstance(value, str) and value == escaped(value) else value",
+        ("pondstack/tests/osc/test_commands.py::test_what_others_told_does_not_reach_the_terminal_raw",),
+        "a host's name or reason sends control sequences to an operator's terminal",
+    ),
 )

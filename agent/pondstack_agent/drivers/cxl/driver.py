@@ -76,6 +76,7 @@ class CxlHostPool(HostPoolDriver):
         )
         region.load(region.DISCOVERY)
         self.recover()
+        self._giving_back.evacuations.ended(self._nodes())
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> Self:
@@ -196,6 +197,10 @@ class CxlHostPool(HostPoolDriver):
     def stuck(self) -> dict[str, str]:
         """Return the allocations whose memory did not go offline within its bound, with the reason."""
         return self._allocations.stuck()
+
+    def evacuations(self) -> dict[int, int | None]:
+        """Return how often memory of each node was taken offline; once more at the start, as a kill hides one."""
+        return self._giving_back.evacuations.by_node()
 
     def recover(self) -> None:
         """After a reboot: bring online what was, where the device still lets this host; drop the rest.
@@ -323,6 +328,12 @@ class CxlHostPool(HostPoolDriver):
         except DeviceFailed:
             return False
         return True
+
+    def _nodes(self) -> set[int]:
+        """Return the nodes of the allocations that are online."""
+        online = [record["allocation_uuid"] for record in self._allocations.all() if self._is_online(record)]
+        found = {backing.host_node for tag in online for backing in self.backings(tag)}
+        return {node for node in found if node is not None}
 
     def _check_permission(self, grant: Grant) -> None:
         if self._permissions.known(grant.pool_uuid):

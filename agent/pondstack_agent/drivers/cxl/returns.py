@@ -18,6 +18,7 @@ from pondstack_agent.drivers.cxl import region
 from pondstack_agent.drivers.cxl.allocations import Allocations
 from pondstack_agent.drivers.cxl.dax import KMEM, DaxDevice, Slices, Step
 from pondstack_agent.drivers.cxl.driver_lock import DriverLock
+from pondstack_agent.drivers.cxl.evacuations import Evacuations
 from pondstack_agent.drivers.cxl.memory import Blocks
 from pondstack_agent.drivers.cxl.permissions import Permissions
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
@@ -55,6 +56,7 @@ class SliceReturns:
         self._host, self._sysfs, self._blocks, self._settings = host, sysfs, blocks, settings
         self._allocations, self._permissions, self._memdevs = allocations, permissions, memdevs
         self._lock, self._step = lock, step
+        self.evacuations = Evacuations()
 
     def take_offline(self, record: Mapping[str, Any]) -> None:
         """Offline, zero and drop all slices of a record, in whatever state they are; raises DeviceFailed."""
@@ -118,14 +120,16 @@ class SliceReturns:
         return dirty & mine
 
     def _evacuate(self, slices: Slices, devices: Iterable[DaxDevice], what: str) -> None:
-        blocks = [block for item in devices if item.driver == KMEM for block in slices.blocks(item)]
-        self._step("offline")
-        self._blocks.offline(
-            blocks,
-            what,
-            attempts=self._settings.offline_attempts,
-            seconds=self._settings.offline_timeout_seconds,
-        )
+        memory = [item for item in devices if item.driver == KMEM]
+        blocks = [block for item in memory for block in slices.blocks(item)]
+        with self.evacuations.of({slices.node(item) for item in memory}):
+            self._step("offline")
+            self._blocks.offline(
+                blocks,
+                what,
+                attempts=self._settings.offline_attempts,
+                seconds=self._settings.offline_timeout_seconds,
+            )
 
     def _slices_to_zero(self, memdev: region.Memdev) -> Slices:
         """Return the slices of a region that is made if need be, as it is after a reboot; raises DeviceFailed."""
