@@ -120,6 +120,7 @@ def test_nothing_of_others_lands_on_a_guests_slices(rack: CxlRack, figures: Figu
     assert "oom-kill" not in shell(host, "dmesg")
 
 
+@pytest.mark.night
 def test_a_plain_guest_that_ran_before_is_bound(rack: CxlRack) -> None:
     """Of a cloud that is upgraded: its memory leaves the node, and an attach is refused while it cannot be bound."""
     host = rack.hosts[HOST]
@@ -142,6 +143,7 @@ def test_a_plain_guest_that_ran_before_is_bound(rack: CxlRack) -> None:
         inner_guest.end(bindable)
 
 
+@pytest.mark.night
 def test_memory_that_somebody_took_offline_is_missed(rack: CxlRack) -> None:
     """The amount is the promise: no further guest comes to a node that lacks what others were given."""
     driver = rack.open(HOST)

@@ -180,6 +180,7 @@ def test_the_profiler_finds_what_a_process_uses(host: EmulatedHost, figures: Fig
     assert anon["cold"] == pytest.approx((WATCHED_MIB - HOT_MIB) * 1024, rel=0.15)
 
 
+@pytest.mark.night
 def test_pool_memory_in_the_tier_of_local_memory_is_told(hardware: Hardware) -> None:
     machine = Machine("host2", memory_mib=1536, qemu_options=SAME_TIER)
     with hardware.hosts(machine) as [host]:

@@ -36,7 +36,9 @@ BACKENDS: list[dict[str, object]] = [
 ]
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["small-pages", "huge-pages"])
+@pytest.fixture(
+    scope="module", params=[False, pytest.param(True, marks=pytest.mark.night)], ids=["small-pages", "huge-pages"]
+)
 def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallGuest]:
     """A guest that has booted and was told nothing yet."""
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:

@@ -1,4 +1,7 @@
-"""A rack of its own: a second `up` checks, a later one mends, `down` leaves nothing, and the system stays as it was."""
+"""A rack of its own: a second `up` checks, a later one mends, `down` leaves nothing, and the system stays as it was.
+
+By night: by day the rack of the other tests here goes up and down, too.
+"""
 
 import shutil
 import socket
@@ -17,7 +20,7 @@ from pondstack_rack.services import keystone, libvirt
 from pondstack_rack.services.image import IMAGE
 from pondstack_rack.wait import wait_until
 
-pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.rack, pytest.mark.night, pytest.mark.timeout(900)]
 
 BOOT_SECONDS = 180.0
 
