@@ -118,6 +118,7 @@ class AllocationRow(Base):
     generation: Mapped[int] = mapped_column(Integer, default=0)
     created_at: Mapped[float] = mapped_column(Float(53))
     unclaimed_since: Mapped[float | None] = mapped_column(Float(53))
+    purpose: Mapped[str] = mapped_column(String(16), default="guest", server_default="guest")
     __table_args__ = (Index("ix_allocations_consumer", "consumer_uuid"), Index("ix_allocations_host", "host"))
 
 
@@ -184,6 +185,17 @@ class BufferRow(Base):
         Index("ix_buffers_allocation", "allocation_uuid"),
         Index("ix_buffers_host", "host"),
     )
+
+
+class HoldingRow(Base):
+    """What a host is to hold of a pool for itself; see pondstack.domain.host_slices.Holding."""
+
+    __tablename__ = "holdings"
+    host: Mapped[str] = mapped_column(NAME, primary_key=True)
+    pool_uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    purpose: Mapped[str] = mapped_column(String(16), primary_key=True)
+    wanted: Mapped[int] = mapped_column(Integer)
+    reason: Mapped[str] = mapped_column(Text, default="")
 
 
 class LendRow(Base):

@@ -18,6 +18,7 @@ PondError
 ├── BufferShortage          pondstack.buffer_shortage
 ├── Unclaimed               pondstack.unclaimed
 ├── HostUnusable            pondstack.host_unusable
+│   └── PurposeConflict     pondstack.purpose_conflict
 ├── NoLocalRoom             pondstack.no_local_room
 └── Unavailable             pondstack.unavailable
     ├── NotLeader           pondstack.not_leader
@@ -147,6 +148,12 @@ class HostUnusable(PondError):
 
     code = "pondstack.host_unusable"
     status = 409
+
+
+class PurposeConflict(HostUnusable):
+    """The host's node of that pool is taken for something else: guests, or tiering."""
+
+    code = "pondstack.purpose_conflict"
 
 
 class NoLocalRoom(PondError):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from pondstack.domain.causes import Cause
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.states import SliceState
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 
@@ -85,7 +86,9 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """Pool memory of one consumer (a Nova instance) on one host, from one pool device (no interleaving: Pond 4.2).
+    """Pool memory of one consumer (a Nova instance, or a host slice) on one host, from one pool device.
+
+    There is no interleaving (Pond 4.2).
 
     `guest_mib` is all the memory that the guest sees (local and pool).
     """
@@ -99,6 +102,7 @@ class Allocation:
     guest_mib: int = 0
     project_id: str = ""
     user_id: str = ""
+    purpose: Purpose = Purpose.GUEST
 
     @property
     def pool_mib(self) -> int:

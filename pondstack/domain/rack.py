@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pondstack.domain.free_buffer import UNSIZED, FreeBuffer
+from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lent_memory import LentMemory
 from pondstack.domain.model import Allocation, Pool, Slice
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.transitions import LedgerView
 
 
@@ -64,13 +66,28 @@ class HostReport:
 
 @dataclass(frozen=True, slots=True)
 class RackView:
-    """Pools, slices, allocations and hosts by key. `lent`: only where it was asked for."""
+    """Pools, slices, allocations, hosts and what they are to hold for themselves. `lent`: only where asked for."""
 
     pools: Mapping[str, PoolDetail] = field(default_factory=dict)
     slices: tuple[AgedSlice, ...] = ()
     allocations: Mapping[str, AgedAllocation] = field(default_factory=dict)
     hosts: Mapping[str, HostReport] = field(default_factory=dict)
     lent: LentMemory = field(default_factory=LentMemory)
+    holdings: Mapping[HoldingKey, Holding] = field(default_factory=dict)
+
+    def guest_pools(self, host: str) -> tuple[str, ...]:
+        """Return the pools that a host reaches and that guests may use there: of the others it holds, or wants, tiers.
+
+        What it wants counts, too: guests that come meanwhile would have it wait for ever.
+        """
+        tiers = {key.pool_uuid for key, item in self.holdings.items() if self._is_tier(key, host) and item.wanted}
+        mine = (aged.item for aged in self.allocations.values() if aged.item.host == host)
+        tiers.update(item.pool_uuid for item in mine if item.purpose is Purpose.TIER)
+        return tuple(uuid for uuid in self.hosts[host].pools if uuid not in tiers)
+
+    @staticmethod
+    def _is_tier(key: HoldingKey, host: str) -> bool:
+        return key.host == host and key.purpose is Purpose.TIER
 
     def ledger(self) -> LedgerView:
         """Return what pondstack.domain.transitions judges."""

@@ -3,7 +3,10 @@
 The operation id is not part of a request: it names it. The same id with another request is a mistake.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pondstack.domain.purpose import Purpose
 
 
 @dataclass(frozen=True, slots=True)
@@ -11,7 +14,7 @@ class AssignRequest:
     """Pool memory for one consumer on one host (Pond 4.2: Add_capacity).
 
     `shape`: slices per extent that the answer must have (a live migration's destination); None lets the allocator
-    choose.
+    choose. `purpose`: of a host slice, what the host itself wants it for (pondstack.domain.host_slices).
     """
 
     consumer_uuid: str
@@ -22,6 +25,17 @@ class AssignRequest:
     project_id: str = ""
     user_id: str = ""
     shape: tuple[int, ...] | None = None
+    purpose: Purpose = Purpose.GUEST
+
+    def fields(self) -> dict[str, Any]:
+        """Return what it says, by field.
+
+        A guest's has no purpose: the former release knows no other, and neither do operations that it has on record.
+        """
+        found = {**asdict(self), "purpose": str(self.purpose)}
+        if self.purpose is Purpose.GUEST:
+            del found["purpose"]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

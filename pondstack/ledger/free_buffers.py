@@ -4,7 +4,7 @@ The sizes are in the pools' rows, so that a new leader, a stand-by and the API h
 from is in the journal, and is read back from there.
 """
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.requests import AssignRequest
@@ -49,7 +49,7 @@ class FreeBuffers:
                 self._put(tx, request.pool_uuid, replace(before, misses=before.misses + 1))
             return {"pool_uuid": request.pool_uuid, "slices": slices}
 
-        self._transactions.once(operation_id, MISS, asdict(request), work)
+        self._transactions.once(operation_id, MISS, request.fields(), work)
 
     def _put(self, tx: Transaction, pool_uuid: str, size: FreeBuffer) -> None:
         self._store.pools.change(tx, pool_uuid, {"free_buffer": size.to_record()})

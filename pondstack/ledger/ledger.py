@@ -7,6 +7,7 @@ from pondstack.ha.lease import Terms
 from pondstack.ledger.buffers import Buffers
 from pondstack.ledger.failures import Failures
 from pondstack.ledger.free_buffers import FreeBuffers
+from pondstack.ledger.holdings import Holdings
 from pondstack.ledger.hosts import Hosts
 from pondstack.ledger.lends import Lends
 from pondstack.ledger.loans import Loans
@@ -45,6 +46,7 @@ class Ledger:
         self.pools = Pools(transactions)
         self.free_buffers = FreeBuffers(transactions)
         self.hosts = Hosts(transactions, down_seconds)
+        self.holdings = Holdings(transactions)
         self.buffers = Buffers(transactions, down_seconds)
         self.loans = Loans(transactions)
         self.lends = Lends(transactions)

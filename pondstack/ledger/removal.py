@@ -7,6 +7,7 @@ from typing import Any
 
 from pondstack.domain import remains
 from pondstack.domain.errors import NotFound
+from pondstack.domain.host_slices import Holding
 from pondstack.domain.states import SliceState
 from pondstack.ledger.hosts import known_host
 from pondstack.ledger.moves import DIRTY, MOVES, REMOVE_POOL
@@ -42,6 +43,8 @@ class Removal:
             self._refuse_host(tx, name)
             self._store.buffers.remove_lender(tx, name)
             self._store.lends.remove(tx, name)
+            for item in self._holdings(tx, host=name):
+                self._store.holdings.remove(tx, item.key)
             self._store.hosts.remove(tx, name)
             return {"name": name, MOVES: []}
 
@@ -61,6 +64,8 @@ class Removal:
         def work(tx: Transaction) -> dict[str, Any]:
             pool = self._refuse_pool(tx, uuid)
             aside = [item.index for item in self._store.slices.of_pool(tx, uuid) if item.state is not SliceState.FREE]
+            for item in self._holdings(tx, pool_uuid=uuid):
+                self._store.holdings.remove(tx, item.key)
             self._store.pools.remove(tx, uuid)
             return {"uuid": uuid, "name": pool.name, "slice_mib": pool.slice_mib, DIRTY: aside, MOVES: []}
 
@@ -73,6 +78,7 @@ class Removal:
             buffers.of_lender(tx, name),
             buffers.of_borrower(tx, name),
             [item for item in buffers.everything(tx) if item.promised_to == name],
+            self._holdings(tx, host=name),
         )
         if known.silent_seconds <= self._down:
             # It would be back with its next report.
@@ -83,5 +89,10 @@ class Removal:
         known = self._store.pools.get(tx, uuid)
         if known is None:
             raise NotFound(f"there is no pool {uuid}; list the pools")
-        remains.refuse(f"pool {known.name}", remains.of_pool(self._store.slices.of_pool(tx, uuid)))
+        left = remains.of_pool(self._store.slices.of_pool(tx, uuid), self._holdings(tx, pool_uuid=uuid))
+        remains.refuse(f"pool {known.name}", left)
         return known
+
+    def _holdings(self, tx: Transaction, **wanted: str) -> list[Holding]:
+        found = self._store.holdings.find(tx)
+        return [item for item in found if all(getattr(item, name) == value for name, value in wanted.items())]

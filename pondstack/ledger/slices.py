@@ -5,14 +5,15 @@ that a follower can replay it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
 from pondstack.domain.allocator import choose_extents
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, NotAligned, NotFound, PoolFragmented, PoolShortage
+from pondstack.domain.host_slices import HoldingKey
 from pondstack.domain.model import Slice, indexes_of
+from pondstack.domain.purpose import Purpose, check_node
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.domain.transitions import fates, reinstatable
@@ -37,20 +38,21 @@ class Slices:
         """Take free slices for a consumer; returns {"allocation_uuid", "pool_uuid", "extents": [{"start", "count"}]}.
 
         The effect in the journal, which is the answer, has "asked" (what the allocation's row says) and "moves" too.
-        Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, and Conflict when
-        the operation's allocation has been released since.
+        Raises PoolShortage, PoolFragmented, HostUnusable, NotFound, NotAligned, OperationMismatch, PurposeConflict, and
+        Conflict when the operation's allocation has been released since, or nobody wants such a host slice.
         """
         uuid = str(uuid5(NAMESPACE_OID, f"pondstack allocation {operation_id}"))
         return self._transactions.once(
             operation_id,
             "assign",
-            asdict(request),
+            request.fields(),
             lambda tx: self._assign(tx, operation_id, uuid, request),
             lambda tx, _effect: self._check_still_held(tx, operation_id, uuid),
         )
 
     def _assign(self, tx: Transaction, operation_id: str, uuid: str, request: AssignRequest) -> dict[str, Any]:
         pool = usable_pool(self._store, tx, request.pool_uuid, request.host)
+        self._check_purpose(tx, request, pool.name)
         try:
             wanted = slices_for(request.pool_mib, pool.slice_mib)
         except ValueError as error:
@@ -66,9 +68,24 @@ class Slices:
         taken = [Slice(pool.uuid, index) for index in indexes_of(extents)]
         moves = self._move(tx, taken, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
         plain = [{"start": extent.start, "count": extent.count} for extent in extents]
-        asked = {name: value for name, value in asdict(request).items() if name not in ("pool_uuid", "shape")}
+        asked = {name: value for name, value in request.fields().items() if name not in ("pool_uuid", "shape")}
         self._store.allocations.insert(tx, uuid, operation_id, pool.uuid, plain, asked)
         return {"allocation_uuid": uuid, "pool_uuid": pool.uuid, "extents": plain, "asked": asked, MOVES: moves}
+
+    def _check_purpose(self, tx: Transaction, request: AssignRequest, pool: str) -> None:
+        """Raise PurposeConflict when the node is taken for something else, Conflict when no host slice is wanted."""
+        present = self._store.allocations.on_node(tx, request.pool_uuid, request.host)
+        check_node(request.purpose, present.values(), request.host, pool)
+        if request.purpose is Purpose.GUEST:
+            return
+        key = HoldingKey(request.host, request.pool_uuid, request.purpose)
+        holding = self._store.holdings.get(tx, key)
+        wanted = range(holding.wanted if holding else 0)
+        if not key.numbers([request.consumer_uuid]).keys() & set(wanted) or request.consumer_uuid in present:
+            raise Conflict(
+                f"host {request.host} is to hold {len(wanted)} slices of pool {pool} as {request.purpose}, and "
+                f"{request.consumer_uuid} is none that is missing; look at `openstack memory host show {request.host}`"
+            )
 
     def acknowledge(self, operation_id: str, allocation_uuid: str, host: str) -> None:
         """ASSIGNING becomes ONLINE; raises NotFound or IllegalTransition when the allocation was released meanwhile."""

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, Protocol
 
 from pondstack.domain.admission import Lend
 from pondstack.domain.free_buffer import FreeBuffer
+from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
 from pondstack.domain.model import PoolState, Slice
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.sizing import Split
 from pondstack.ledger.moves import Change
 
@@ -95,6 +97,7 @@ class Allocations(Protocol):
     ) -> None: ...
     def host_of(self, tx: Transaction, uuid: str, /) -> str | None: ...
     def bump(self, tx: Transaction, uuid: str, /) -> None: ...
+    def on_node(self, tx: Transaction, pool_uuid: str, host: str, /) -> dict[str, Purpose]: ...
     def facts(self, tx: Transaction, uuid: str, /) -> dict[str, Any] | None: ...
     def unclaimed_seconds(self, tx: Transaction, uuid: str, /) -> float | None: ...
     def mark_claims(self, tx: Transaction, claimed: Sequence[str], unclaimed: Sequence[str], /) -> None: ...
@@ -188,6 +191,15 @@ class RememberedSplit:
     age_seconds: float = 0.0
 
 
+class Holdings(Protocol):
+    """As pondstack.db.store.holdings."""
+
+    def get(self, tx: Transaction, key: HoldingKey, /) -> Holding | None: ...
+    def find(self, tx: Transaction, /) -> list[Holding]: ...
+    def put(self, tx: Transaction, item: Holding, /) -> None: ...
+    def remove(self, tx: Transaction, key: HoldingKey, /) -> None: ...
+
+
 class Lends(Protocol):
     """As pondstack.db.store.lends."""
 
@@ -211,6 +223,7 @@ class Store:
     allocations: Allocations
     buffers: Buffers
     check_epoch: Callable[[Transaction, int, float], None]
+    holdings: Holdings
     hosts: Hosts
     journal: Journal
     lends: Lends

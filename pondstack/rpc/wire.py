@@ -9,17 +9,19 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
 from pondstack.domain.model import Extent
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 
 
 def to_arguments(request: AssignRequest | BorrowRequest) -> dict[str, Any]:
     """Return a request as the keyword arguments of its call: its fields, in JSON types."""
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(request).items()}
+    fields = request.fields() if isinstance(request, AssignRequest) else asdict(request)
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
 
 
-def assign_request(*, shape: Sequence[int] | None = None, **fields: Any) -> AssignRequest:
+def assign_request(*, shape: Sequence[int] | None = None, purpose: str = Purpose.GUEST, **fields: Any) -> AssignRequest:
     """Return the request of a call's keyword arguments; raises TypeError for one that is missing or unknown."""
-    return AssignRequest(**fields, shape=tuple(shape) if shape else None)
+    return AssignRequest(**fields, shape=tuple(shape) if shape else None, purpose=Purpose(purpose))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Grant(Wire):
     slice_mib: int
     extents: tuple[Extent, ...]
     epoch: int
+    purpose: str = Purpose.GUEST.value
 
 
 @dataclass(frozen=True, slots=True)

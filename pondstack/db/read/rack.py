@@ -8,9 +8,11 @@ from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, PoolRow, SliceRow
+from pondstack.db.store import holdings
 from pondstack.db.store.slices import to_domain
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 
@@ -21,7 +23,11 @@ def read_rest(session: Session) -> RackView:
     reach = [(link.host, link.pool_uuid) for link in session.execute(select(HostPoolRow)).scalars()]
     pools = {row.uuid: _pool(row, reach) for row in session.execute(select(PoolRow)).scalars()}
     hosts = session.execute(select(HostRow).order_by(HostRow.name)).scalars()
-    return RackView(pools=pools, hosts={row.name: _host(row, reach, now) for row in hosts})
+    return RackView(
+        pools=pools,
+        hosts={row.name: _host(row, reach, now) for row in hosts},
+        holdings={item.key: item for item in holdings.find(session)},
+    )
 
 
 def read_rack(session: Session) -> RackView:
@@ -63,6 +69,7 @@ def _allocation(row: AllocationRow, pools: Mapping[str, PoolDetail], now: float)
         guest_mib=row.guest_mib,
         project_id=row.project_id,
         user_id=row.user_id,
+        purpose=Purpose(row.purpose),
     )
     unclaimed = None if row.unclaimed_since is None else now - row.unclaimed_since
     return AgedAllocation(item, now - row.created_at, unclaimed)

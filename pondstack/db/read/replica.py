@@ -16,6 +16,7 @@ from pondstack.db.read.rack import read_rack, read_rest
 from pondstack.db.store import journal
 from pondstack.db.store.leadership import ROW
 from pondstack.domain.model import Allocation, Extent, Slice
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import AgedAllocation, AgedSlice, RackView
 from pondstack.ledger.moves import MOVES, Key, OutOfStep, replay
 
@@ -105,5 +106,6 @@ def _allocation(effect: dict[str, Any], rest: RackView) -> Allocation:
         guest_mib=asked["guest_mib"],
         project_id=asked["project_id"],
         user_id=asked["user_id"],
+        purpose=Purpose(asked.get("purpose", Purpose.GUEST)),
         **({"slice_mib": pool.pool.slice_mib} if pool else {}),
     )

@@ -1,6 +1,6 @@
 """The ledger's store in SQL (pondstack.ledger.store): one module of functions for each kind of row."""
 
-from pondstack.db.store import allocations, buffers, hosts, journal, lends, pools, slices, splits
+from pondstack.db.store import allocations, buffers, holdings, hosts, journal, lends, pools, slices, splits
 from pondstack.db.store.leadership import check_epoch
 from pondstack.ledger.store import Store
 
@@ -8,6 +8,7 @@ SQL = Store(
     allocations=allocations,
     buffers=buffers,
     check_epoch=check_epoch,
+    holdings=holdings,
     hosts=hosts,
     journal=journal,
     lends=lends,

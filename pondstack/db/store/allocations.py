@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, PoolRow, SliceRow, table
+from pondstack.domain.purpose import Purpose
 
 
 def insert(
@@ -43,6 +44,13 @@ def bump(session: Session, uuid: str) -> None:
     """Count a change of an allocation."""
     rows = table(AllocationRow)
     session.execute(update(rows).where(rows.c.uuid == uuid).values(generation=rows.c.generation + 1))
+
+
+def on_node(session: Session, pool_uuid: str, host: str) -> dict[str, Purpose]:
+    """Return who has allocations of a pool on a host, and what for, by consumer."""
+    query = select(AllocationRow.consumer_uuid, AllocationRow.purpose)
+    mine = query.where(AllocationRow.host == host, AllocationRow.pool_uuid == pool_uuid)
+    return {consumer: Purpose(purpose) for consumer, purpose in session.execute(mine)}
 
 
 def facts(session: Session, uuid: str) -> dict[str, Any] | None:

@@ -1,0 +1,59 @@
+"""Host slices: their consumers, and the next step of each."""
+
+from uuid import UUID
+
+import pytest
+
+from pondstack.domain.errors import HostUnusable, PurposeConflict
+from pondstack.domain.host_slices import Act, Holding, HoldingKey, Step, steps
+from pondstack.domain.purpose import Purpose, check_node
+
+POOL = "11111111-1111-4111-8111-111111111111"
+KEY = HoldingKey("h1", POOL, Purpose.TIER)
+FIRST, SECOND, THIRD = (KEY.consumer(number) for number in range(3))
+
+
+def holding(wanted):
+    return Holding("h1", POOL, Purpose.TIER, wanted)
+
+
+def test_a_consumer_says_whose_it_is_and_which():
+    assert str(UUID(FIRST)) == FIRST
+    assert KEY.numbers([THIRD, "someone", FIRST]) == {0: FIRST, 2: THIRD}
+    others = [HoldingKey("h2", POOL, Purpose.TIER), HoldingKey("h1", POOL, Purpose.BASE), HoldingKey("h1", "p", "tier")]
+    assert not any(other.numbers([FIRST, SECOND]) for other in others)
+    assert KEY.numbers([KEY.consumer(4095)]) == {4095: KEY.consumer(4095)}
+
+
+def test_claimed_then_held():
+    assert list(steps(holding(1), {}, [])) == [Step(Act.CLAIM, FIRST)]
+    assert list(steps(holding(1), {}, [FIRST])) == [Step(Act.HOLD, FIRST)]
+    assert list(steps(holding(1), {FIRST: "a"}, [FIRST])) == []
+    assert list(steps(holding(2), {FIRST: "a"}, [FIRST])) == [Step(Act.CLAIM, SECOND)]
+
+
+def test_a_claim_that_somebody_dropped_is_claimed_again():
+    assert list(steps(holding(1), {FIRST: "a"}, [])) == [Step(Act.CLAIM, FIRST, "a")]
+
+
+def test_given_back_then_unclaimed_the_highest_number_first_to_go():
+    held = {FIRST: "a", SECOND: "b"}
+    assert list(steps(holding(1), held, [FIRST, SECOND])) == [Step(Act.GIVE_BACK, SECOND, "b")]
+    assert list(steps(holding(1), {FIRST: "a"}, [FIRST, SECOND])) == [Step(Act.UNCLAIM, SECOND)]
+    assert list(steps(holding(0), {FIRST: "a"}, [])) == [Step(Act.GIVE_BACK, FIRST, "a")]
+
+
+def test_a_fenced_host_has_its_slices_taken_by_devices_and_claims_nothing_after_that():
+    assert list(steps(holding(1), {FIRST: "a"}, [FIRST], dead=True)) == []
+    assert list(steps(holding(1), {}, [FIRST], dead=True)) == [Step(Act.UNCLAIM, FIRST)]
+
+
+def test_guests_and_tiers_exclude_each_other_and_a_base_slice_goes_with_both():
+    guest, tier, base = Purpose.GUEST, Purpose.TIER, Purpose.BASE
+    for wanted, present in [(guest, []), (guest, [guest, base]), (tier, [tier, base]), (base, [guest]), (base, [tier])]:
+        check_node(wanted, present, "h1", "pool0")
+    with pytest.raises(PurposeConflict, match="has guests' slices of pool pool0"):
+        check_node(tier, [base, guest], "h1", "pool0")
+    with pytest.raises(PurposeConflict, match="holds slices of pool pool0 for tiering"):
+        check_node(guest, [tier], "h1", "pool0")
+    assert issubclass(PurposeConflict, HostUnusable)
