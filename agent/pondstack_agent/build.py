@@ -20,6 +20,7 @@ from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.endpoint import AgentEndpoint
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor
+from pondstack_agent.host_slices import HostSlicesEndpoint
 from pondstack_agent.lending.build import build_lending
 from pondstack_agent.lending.endpoint import LendingEndpoint
 from pondstack_agent.lending.guests import growth_mib
@@ -111,6 +112,7 @@ def build_agent(
         LendingEndpoint(lending, context.epoch),
         BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
         RemoteEndpoint(remote_memory),
+        HostSlicesEndpoint(context.host, pool, context.pools, context.epoch),
     )
     return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory)
 

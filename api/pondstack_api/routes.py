@@ -125,6 +125,18 @@ ROUTES: dict[str, dict[str, Route]] = {
             errors=(409,),
         )
     },
+    "/hosts/{name}/slices": {
+        "PUT": Route(
+            host.set_slices,
+            "Have a host hold slices for itself",
+            policies.host.SET_SLICES,
+            schemas.host.HOST,
+            body=schemas.host.SET_SLICES,
+            status=202,
+            since=(1, 11),
+            errors=(409,),
+        )
+    },
     "/lenders": {
         "GET": Route(
             lender.list_lenders,

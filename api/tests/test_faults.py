@@ -18,6 +18,7 @@ WRITES = {
     ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/hosts/{name}/delegate"): {"mib": 512},
     ("POST", "/hosts/{name}/reclaim"): {"mib": 64},
+    ("PUT", "/hosts/{name}/slices"): {"purpose": "base", "count": 1, "generation": 0},
     ("POST", "/audits"): {},
     ("POST", "/controllers/failover"): {},
 }
@@ -44,7 +45,7 @@ def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, me
     response = call(method, path.format(name="host-1", pool="pool0"), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
-    assert response.headers["openstack-api-version"] == "memory 1.10"
+    assert response.headers["openstack-api-version"] == "memory 1.11"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
 
 

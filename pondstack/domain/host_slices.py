@@ -5,9 +5,10 @@ none of the others, and a claim says all there is to say: that consumer's slice,
 follow from host, pool, purpose and number: whoever leads knows them, and nothing has to be remembered.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 from uuid import UUID, uuid5
 
 from pondstack.domain.purpose import Purpose
@@ -59,6 +60,16 @@ class Holding:
         """Whose it is, and what for."""
         return HoldingKey(self.host, self.pool_uuid, self.purpose)
 
+    def told(self, online: int) -> dict[str, Any]:
+        """Return what readers are told of it; `online`: how many slices it has online."""
+        return {
+            "pool_uuid": self.pool_uuid,
+            "purpose": str(self.purpose),
+            "wanted": self.wanted,
+            "online": online,
+            "reason": self.reason,
+        }
+
 
 class Act(StrEnum):
     """The next step for one host slice."""
@@ -82,11 +93,19 @@ class Step:
     allocation_uuid: str = ""
 
 
-def steps(holding: Holding, held: Mapping[str, str], claimed: Iterable[str], *, dead: bool = False) -> Iterator[Step]:
+def steps(
+    holding: Holding,
+    held: Mapping[str, str],
+    claimed: Iterable[str],
+    *,
+    aside: Collection[str] = (),
+    dead: bool = False,
+) -> Iterator[Step]:
     """Yield the next step of each host slice that is not as it should be.
 
-    `held`: the allocations that the ledger has, by consumer, in whatever state; `claimed`: the consumers that claim
-    something of the pool. `dead`: the host is fenced, holds nothing any more, and claims nothing then.
+    `held`: the allocations that the ledger has, by consumer, in whatever state; `aside`: those of them whose slice is
+    set aside, which is given back for another one; `claimed`: the consumers that claim something of the pool. `dead`:
+    the host is fenced, holds nothing any more, and claims nothing then.
     """
     key, claims = holding.key, set(claimed)
     known = key.numbers({*held, *claims})
@@ -97,8 +116,7 @@ def steps(holding: Holding, held: Mapping[str, str], claimed: Iterable[str], *, 
             yield Step(Act.CLAIM, consumer, held.get(consumer, ""))
         elif number < wanted and consumer not in held:
             yield Step(Act.HOLD, consumer)
-        elif number >= wanted and consumer in held:
-            if not dead:  # else its device takes them
-                yield Step(Act.GIVE_BACK, consumer, held[consumer])
-        elif number >= wanted:
+        elif number >= wanted and consumer not in held:
             yield Step(Act.UNCLAIM, consumer)
+        elif (number >= wanted or consumer in aside) and not dead:  # a dead host's are taken by their device
+            yield Step(Act.GIVE_BACK, consumer, held[consumer])

@@ -75,19 +75,23 @@ class RackView:
     lent: LentMemory = field(default_factory=LentMemory)
     holdings: Mapping[HoldingKey, Holding] = field(default_factory=dict)
 
-    def guest_pools(self, host: str) -> tuple[str, ...]:
-        """Return the pools that a host reaches and that guests may use there: of the others it holds, or wants, tiers.
+    def tier_nodes(self) -> set[tuple[str, str]]:
+        """Return the (host, pool) whose slices are for tiering, so that no guest gets any there.
 
-        What it wants counts, too: guests that come meanwhile would have it wait for ever.
+        What is wanted counts, too: guests that come meanwhile would have it wait for ever.
         """
-        tiers = {key.pool_uuid for key, item in self.holdings.items() if self._is_tier(key, host) and item.wanted}
-        mine = (aged.item for aged in self.allocations.values() if aged.item.host == host)
-        tiers.update(item.pool_uuid for item in mine if item.purpose is Purpose.TIER)
-        return tuple(uuid for uuid in self.hosts[host].pools if uuid not in tiers)
+        found = {
+            (key.host, key.pool_uuid)
+            for key, item in self.holdings.items()
+            if key.purpose is Purpose.TIER and item.wanted
+        }
+        items = (aged.item for aged in self.allocations.values())
+        return found | {(item.host, item.pool_uuid) for item in items if item.purpose is Purpose.TIER}
 
-    @staticmethod
-    def _is_tier(key: HoldingKey, host: str) -> bool:
-        return key.host == host and key.purpose is Purpose.TIER
+    def guest_pools(self, host: str) -> tuple[str, ...]:
+        """Return the pools that a host reaches and that guests may use there."""
+        tiers = self.tier_nodes()
+        return tuple(uuid for uuid in self.hosts[host].pools if (host, uuid) not in tiers)
 
     def ledger(self) -> LedgerView:
         """Return what pondstack.domain.transitions judges."""

@@ -48,6 +48,7 @@ class HostRecord:
 
     `tiering`: as pondstack.rpc.wire.Report has it. `lent_mib`: size of the buffers that it lends, `admitted_mib` of
     those that may be borrowed. `lend`: what it is to lend, as agents tell of their operations, None: nothing.
+    `holdings`: what it holds or is to hold for itself, each {"pool_uuid", "purpose", "wanted", "online", "reason"}.
     """
 
     name: str
@@ -69,6 +70,7 @@ class HostRecord:
     lent_mib: int = 0
     admitted_mib: int = 0
     lend: dict[str, Any] | None = None
+    holdings: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class AllocationRecord:
     state: str
     generation: int
     created_at: float
+    purpose: str = "guest"
 
 
 @dataclass(frozen=True, slots=True)

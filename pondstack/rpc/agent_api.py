@@ -6,12 +6,13 @@ import oslo_messaging
 
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.agent_host_api import AgentHostAPI
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 from pondstack.rpc.agent_remote_api import AgentRemoteAPI
 from pondstack.rpc.wire import Attachment, Mitigation, Report, to_arguments
 
 
-class AgentAPI(AgentLendingAPI, AgentRemoteAPI):
+class AgentAPI(AgentHostAPI, AgentLendingAPI, AgentRemoteAPI):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
 
     def __init__(self, transport: Any, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:

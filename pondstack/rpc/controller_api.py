@@ -27,6 +27,8 @@ REMOVAL_VERSION = "1.5"
 """The version that remove_host() and remove_pool() came with."""
 SPLITS_VERSION = "1.8"
 """The version that record_splits() came with."""
+HOST_SLICES_VERSION = "1.9"
+"""The version that set_host_slices() came with."""
 
 
 class ControllerAPI:
@@ -255,6 +257,37 @@ class ControllerAPI:
         """Let a fenced host take part again; raises NotFound, and Conflict until it reports that it holds nothing."""
         answer: dict[str, Any] = self._call("unfence_host", name=name, operation_id=operation_id or str(uuid4()))
         return answer
+
+    def set_host_slices(
+        self,
+        *,
+        name: str,
+        pool_uuid: str,
+        purpose: str,
+        count: int,
+        generation: int | None,
+        operation_id: str | None = None,
+    ) -> dict[str, Any]:
+        """Have a host hold so many slices of a pool for itself, as `tier` or `base`; it is done in the background.
+
+        Answers {"name", "generation"}. Raises NotFound, BadRequest, HostUnusable, GenerationConflict.
+        """
+        answer: dict[str, Any] = self._for_host(
+            "set_host_slices",
+            name=name,
+            pool_uuid=pool_uuid,
+            purpose=purpose,
+            count=count,
+            generation=generation,
+            operation_id=operation_id or str(uuid4()),
+        )
+        return answer
+
+    def _for_host(self, method: str, **arguments: Any) -> Any:
+        def attempt(seconds: float) -> Any:
+            return self._leader.prepare(timeout=seconds, version=HOST_SLICES_VERSION).call({}, method, **arguments)
+
+        return self._retrying.call(attempt, self._timeout)
 
     def remove_host(self, *, name: str, operation_id: str | None = None) -> None:
         """Forget a host; a report of its agent makes it a new one. Raises NotFound, NotEmpty with what is left."""

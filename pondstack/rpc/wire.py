@@ -70,6 +70,7 @@ class Attached(Wire):
     pool_uuid: str
     extents: tuple[Extent, ...]
     in_use: bool = False
+    purpose: str = Purpose.GUEST.value
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,7 +196,7 @@ def _wait_one(scheduler: Scheduler, future: Any, timeout: float | None) -> bool:
 
 
 class Idle:
-    """The settler where nobody lends memory, and the sizer where buffers are fixed.
+    """The settler where nobody lends memory, the keeper where no host holds slices, the sizer where buffers are fixed.
 
     Their turns would do nothing but put all other threads' in another order.
     """
@@ -225,6 +225,9 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         assert task is not None
         return SimExecutor(scheduler, task.process)
 
+    idle = {"settler"} if rack.lent is None else set()
+    if not rack.history.holding:
+        idle.add("host slices")
     messaging = SimpleNamespace(
         get_rpc_server=lambda _transport, target, endpoints, **_named: SimServer(rack, target, endpoints)
     )
@@ -235,7 +238,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "oslo_messaging": messaging,
         "Ledger": rack.ledger,
         "WakeableWorker": lambda name, task, settle_seconds=0.0: (
-            Idle() if name == "settler" and rack.lent is None else WakeableWorker(name, task, settle_seconds)
+            Idle() if name in idle else WakeableWorker(name, task, settle_seconds)
         ),
         "Admission": Admission if rack.guests is not None else lambda *_arguments, **_named: None,
         **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),

@@ -39,9 +39,10 @@ class History:
     """One history. `drain`: at the end all guests are deleted and every slice has to come back.
 
     `lending`: hosts lend each other memory (see the folder lending), and no guest uses a pool.
-    `claims`: guaranteed loans need a claim in Placement. `removal`: an operator removes hosts and pools (see the folder
-    removal). `guests`: Nova places guests on the hosts that lend (see the folder guests). `sized`: the leader sizes the
-    free buffers, from `buffer_slices` up; else they are `buffer_slices`.
+    `holding`: hosts hold slices for themselves (see the folder holding). `claims`: guaranteed loans need a claim in
+    Placement. `removal`: an operator removes hosts and pools (see the folder removal). `guests`: Nova places guests on
+    the hosts that lend (see the folder guests). `sized`: the leader sizes the free buffers, from `buffer_slices` up;
+    else they are `buffer_slices`.
     """
 
     seed: int
@@ -57,6 +58,7 @@ class History:
     guests: bool = False
     sized: bool = False
     claims: bool = False
+    holding: bool = False
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:

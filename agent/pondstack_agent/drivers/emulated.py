@@ -18,7 +18,7 @@ from pondstack.domain.units import MIB
 from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver, SliceNotZero
-from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
+from pondstack_agent.drivers.grant_records import check_permission, check_purpose, describe, extents_in
 from pondstack_agent.qemu.attachment_lock import FOLDER, unheld
 from pondstack_agent.records import Records
 
@@ -65,6 +65,7 @@ class EmulatedHostPool(HostPoolDriver):
             device = self._device(grant.pool_uuid)
             check_permission(device.permissions(), self._host, grant)
             if record is None:
+                check_purpose(grant, self._records.all().values())
                 _check_zero(device, grant)
                 self._records.put(grant.allocation_uuid, _record(device.path, grant))
             return self.backings(grant.allocation_uuid)

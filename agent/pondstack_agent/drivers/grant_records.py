@@ -1,11 +1,12 @@
 """What drivers share about a grant: whether the device lets it in, and how its record is read."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pondstack.devices.base import Permission
 from pondstack.domain.errors import PermissionHeld
 from pondstack.domain.model import Extent, indexes_of
+from pondstack.domain.purpose import Purpose, check_node
 from pondstack.rpc.wire import Attached, Grant
 
 
@@ -34,4 +35,12 @@ def describe(record: Mapping[str, Any], *, in_use: bool) -> Attached:
         pool_uuid=record["pool_uuid"],
         extents=extents_in(record),
         in_use=in_use,
+        purpose=record.get("purpose", Purpose.GUEST),
     )
+
+
+def check_purpose(grant: Grant, records: Iterable[Mapping[str, Any]]) -> None:
+    """Raise PurposeConflict when other records have slices of the grant's pool for what excludes it."""
+    others = (item for item in records if item["allocation_uuid"] != grant.allocation_uuid)
+    present = {Purpose(item.get("purpose", Purpose.GUEST)) for item in others if item["pool_uuid"] == grant.pool_uuid}
+    check_node(Purpose(grant.purpose), present, grant.host, grant.pool_name)

@@ -12,7 +12,7 @@ import pytest
 from pondstack.devices import pool_uuid
 from pondstack.devices.base import PoolDevice
 from pondstack.devices.emulated import create_device
-from pondstack.domain.errors import DeviceFailed, InUse, NotFound, PermissionHeld
+from pondstack.domain.errors import DeviceFailed, InUse, NotFound, PermissionHeld, PurposeConflict
 from pondstack.domain.model import Extent, indexes_of
 from pondstack.rpc.wire import Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver
@@ -55,6 +55,10 @@ class Harness:
         info = self.device.info()
         address = dict(info.address)
         return Grant(tag, f"vm-of-{tag}", host, pool_uuid(info.serial), "pool0", address, self.slice_mib, extents, 1)
+
+    def held_for(self, purpose: str, *extents: Extent, tag: str) -> Grant:
+        """Do what the controller does for a host slice of host1."""
+        return replace(self.grant("host1", *extents, tag=tag), purpose=purpose)
 
     def take_back(self, grant: Grant, *, sanitize: bool = True) -> None:
         """Do what the controller does after a release."""
@@ -259,3 +263,23 @@ def test_a_guest_that_is_not_on_record_is_reported(harness: Harness) -> None:
             driver.detach("a")
     assert driver.attached() == ()
     assert driver.detach("a") is False
+
+
+def test_a_node_is_for_guests_or_for_tiering(harness: Harness) -> None:
+    driver = harness.open("host1")
+    guests = harness.grant("host1", Extent(0, 1), tag="guests")
+    driver.attach(guests)
+    driver.attach(harness.held_for("base", Extent(1, 1), tag="base"))
+    tier = harness.held_for("tier", Extent(2, 1), tag="tier")
+    with pytest.raises(PurposeConflict, match="has guests' slices of pool pool0"):
+        driver.attach(tier)
+    assert {(item.allocation_uuid, item.purpose) for item in driver.attached()} == {
+        ("guests", "guest"),
+        ("base", "base"),
+    }
+    driver.detach("guests")
+    driver.attach(tier)
+    again = harness.open("host1")
+    with pytest.raises(PurposeConflict, match="holds slices of pool pool0 for tiering"):
+        again.attach(harness.grant("host1", Extent(3, 1), tag="more"))
+    assert again.attach(tier), "what it has already is its own"

@@ -10,10 +10,12 @@ from pondstack_api.pagination import page
 from pondstack_api.policies import allocation as policy
 from pondstack_api.request import Reply, Request
 
+PURPOSE_SINCE = (1, 11)
 
-def body(allocation: AllocationRecord, *, with_place: bool) -> dict[str, Any]:
+
+def body(allocation: AllocationRecord, version: tuple[int, int], *, with_place: bool) -> dict[str, Any]:
     """Return an allocation as the API shows it; `with_place`: where it is, which only the operator may know."""
-    document = {
+    document: dict[str, Any] = {
         "uuid": allocation.uuid,
         "consumer_uuid": allocation.consumer_uuid,
         "project_id": allocation.project_id,
@@ -25,6 +27,8 @@ def body(allocation: AllocationRecord, *, with_place: bool) -> dict[str, Any]:
         "generation": allocation.generation,
         "created_at": render.time(allocation.created_at),
     }
+    if version >= PURPOSE_SINCE:
+        document["purpose"] = allocation.purpose
     if with_place:
         document |= {
             "host": allocation.host,
@@ -68,7 +72,7 @@ def list_allocations(request: Request) -> Reply:
         "/allocations",
         fetch,
         lambda allocation: allocation.uuid,
-        lambda allocation: body(allocation, with_place=with_place),
+        lambda allocation: body(allocation, request.version, with_place=with_place),
     )
 
 
@@ -82,4 +86,4 @@ def show_allocation(request: Request) -> Reply:
         raise unknown from None
     if not request.context.can(policy.SHOW, {"project_id": allocation.project_id}):
         raise unknown
-    return Reply(body(allocation, with_place=request.context.can(policy.HOSTS)))
+    return Reply(body(allocation, request.version, with_place=request.context.can(policy.HOSTS)))

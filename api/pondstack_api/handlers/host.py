@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pondstack.domain.errors import BadRequest
 from pondstack.domain.lending import LenderKind
 from pondstack.ledger.records import HostRecord
 from pondstack_api import render
@@ -12,6 +13,7 @@ from pondstack_api.request import Reply, Request
 FENCES_SINCE = (1, 1)
 TIERING_SINCE = (1, 3)
 LENDING_SINCE = (1, 10)
+SLICES_SINCE = (1, 11)
 
 
 def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
@@ -19,6 +21,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
     fence = {"fenced": host.fenced, "fenced_reason": host.fenced_reason} if version >= FENCES_SINCE else {}
     tiering = {"tiering": host.tiering} if version >= TIERING_SINCE else {}
     lending = {"lending": _lending(host)} if version >= LENDING_SINCE else {}
+    slices = {"host_slices": list(host.holdings)} if version >= SLICES_SINCE else {}
     return {
         "name": host.name,
         "enabled": host.enabled,
@@ -30,6 +33,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
         "pool_mib": host.pool_mib,
         **tiering,
         **lending,
+        **slices,
         "generation": host.generation,
         "created_at": render.time(host.created_at),
     }
@@ -113,6 +117,27 @@ def reclaim_host(request: Request) -> Reply:
         name=name, mib=int(wanted["mib"]), seconds=wanted.get("seconds"), operation_id=wanted.get("operation_id")
     )
     return Reply(lender.operation(told))
+
+
+def set_slices(request: Request) -> Reply:
+    """Have a host hold so many slices of a pool for itself; `host_slices` tells how far it is, and why no further."""
+    name, wanted = request.args["name"], request.body
+    known = request.services.reader.host(name)
+    request.services.controller.set_host_slices(
+        name=name,
+        pool_uuid=wanted.get("pool_uuid") or _only_pool(known),
+        purpose=wanted["purpose"],
+        count=int(wanted["count"]),
+        generation=wanted["generation"],
+    )
+    return _shown(request)
+
+
+def _only_pool(host: HostRecord) -> str:
+    if len(host.pools) != 1:
+        pools = ", ".join(host.pools) or "none"
+        raise BadRequest(f"host {host.name} reaches the pools {pools}; name the one that is meant (pool_uuid)")
+    return host.pools[0]
 
 
 def _shown(request: Request) -> Reply:

@@ -10,6 +10,7 @@ UNFENCE = "memory:hosts:unfence"
 DELEGATE = "memory:hosts:delegate"
 DELETE = "memory:hosts:delete"
 RECLAIM = "memory:hosts:reclaim"
+SET_SLICES = "memory:hosts:set_slices"
 
 RULES = [
     base.rule(LIST, base.RACK_READER, "List the hosts.", "GET", "/hosts"),
@@ -20,4 +21,5 @@ RULES = [
     base.rule(DELETE, base.ADMIN, "Remove a host that is gone.", "DELETE", "/hosts/{name}"),
     base.rule(DELEGATE, base.ADMIN, "Have a host lend memory.", "POST", "/hosts/{name}/delegate"),
     base.rule(RECLAIM, base.ADMIN, "Have a host take back what it lends.", "POST", "/hosts/{name}/reclaim"),
+    base.rule(SET_SLICES, base.ADMIN, "Have a host hold slices for itself.", "PUT", "/hosts/{name}/slices"),
 ]

@@ -22,7 +22,7 @@ PLACE = {
 ALLOCATION = base.closed(
     {
         "uuid": base.described(base.UUID, "UUID of the allocation"),
-        "consumer_uuid": base.described(base.UUID, "instance that has the memory"),
+        "consumer_uuid": base.described(base.UUID, "instance that has the memory, or what a host slice is claimed by"),
         "project_id": base.described(base.TEXT, "project of the instance"),
         "user_id": base.described(base.TEXT, "user of the instance"),
         "state": base.described(base.STATE_OF_SLICE, "the least advanced state of its slices"),
@@ -31,9 +31,13 @@ ALLOCATION = base.closed(
         "guest_mib": base.described(base.COUNT, "all memory that the guest sees, in MiB"),
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
+        "purpose": base.described(
+            {"type": "string", "enum": ["guest", "tier", "base"]},
+            "guest: of an instance; tier, base: of its host itself; since 1.11",
+        ),
         **PLACE,
     },
-    optional=tuple(PLACE),
+    optional=("purpose", *PLACE),
 )
 ALLOCATIONS = base.page("allocations", ALLOCATION)
 LIST_QUERY = base.query(

@@ -35,6 +35,22 @@ LENDING: base.Schema = {
     ),
     "description": "the DRAM that it lends to others; since 1.10",
 }
+HOST_SLICES: base.Schema = {
+    "type": "array",
+    "items": base.closed(
+        {
+            "pool_uuid": base.described(base.UUID, "the pool"),
+            "purpose": base.described(
+                {"type": "string", "enum": ["tier", "base"]},
+                "tier: its kernel demotes cold pages to them; base: they keep the pool's memory node online",
+            ),
+            "wanted": base.described(base.COUNT, "how many it is to hold"),
+            "online": base.described(base.COUNT, "how many it has online"),
+            "reason": base.described(base.TEXT, "what it waits for; empty: nothing"),
+        }
+    ),
+    "description": "the slices that it holds, or is to hold, for itself; since 1.11",
+}
 HOST = base.closed(
     {
         "name": base.described(base.NAME, "name of the host: Nova's hypervisor hostname"),
@@ -48,10 +64,11 @@ HOST = base.closed(
         "pool_mib": base.described(base.COUNT, "pool memory that the host holds now, in MiB"),
         "tiering": TIERING,
         "lending": LENDING,
+        "host_slices": HOST_SLICES,
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
     },
-    optional=("fenced", "fenced_reason", "tiering", "lending"),
+    optional=("fenced", "fenced_reason", "tiering", "lending", "host_slices"),
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))
@@ -79,6 +96,24 @@ UPDATE = base.closed(
         }
     },
 }
+SET_SLICES = base.closed(
+    {
+        "pool_uuid": base.described(base.UUID, "UUID of the pool; by default the only one that the host reaches"),
+        "purpose": {"type": "string", "enum": ["tier", "base"], "description": "what for, one of tier, base"},
+        "count": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 1048576,
+            "description": "how many slices in all, an integer from 0 to what the pool has",
+        },
+        "generation": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "the generation that GET /hosts/{name} showed, an integer",
+        },
+    },
+    optional=("pool_uuid",),
+)
 FENCE = base.closed(
     {
         "reason": {

@@ -96,6 +96,7 @@ class LeaderEndpoint:
             slice_mib=about.slice_mib,
             extents=extents,
             epoch=self._ledger.epoch,
+            purpose=str(wanted.purpose),
         ).to_wire()
 
     @gated

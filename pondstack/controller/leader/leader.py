@@ -1,8 +1,8 @@
 """A controller that leads: everything that one epoch's leader has and does, made at the promotion, torn down after it.
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
-of lent memory, one that admits it, one writer of Placement, one notifier of failed guests, [controller] agent_calls for
-commands to agents, one for Nova's notifications.
+of lent memory, one that admits it, one writer of Placement, one notifier of failed guests, one keeper of host slices,
+[controller] agent_calls for commands to agents, one for Nova's notifications.
 """
 
 import threading
@@ -18,6 +18,7 @@ from oslo_log import log
 from pondstack.controller.gate import Gate
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
+from pondstack.controller.leader.host_endpoint import HostEndpoint
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.leader.split_endpoint import SplitEndpoint
 from pondstack.controller.lending.admission import Admission
@@ -27,6 +28,7 @@ from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.controller.pool.host_slices import HostSliceKeeper
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.returns import PoolClaims
@@ -93,6 +95,7 @@ class Leader:
         self._admission = self._make_admission()
         self._admitter = None if self._admission is None else WakeableWorker("admission", self._admission.run)
         self._notifier = WakeableWorker("notifier", self._failures.run)
+        self._host_slices = self._make_host_slices()
         self._publisher = self._make_publisher()
 
         intake = ReportIntake(
@@ -105,6 +108,7 @@ class Leader:
             SplitEndpoint(splits=splits, gate=self.gate),
             self._make_lending_endpoint(),
             self._make_removal_endpoint(),
+            HostEndpoint(ledger=self.ledger, changed=self._host_slices_changed, gate=self.gate),
         ]
 
         self._lock = threading.Lock()
@@ -170,6 +174,18 @@ class Leader:
             self._settler.wake,
             stopping=self._closing.is_set,
         )
+
+    def _make_host_slices(self) -> WakeableWorker:
+        keeper = HostSliceKeeper(
+            self.ledger,
+            self.reader.rack,
+            self._agents,
+            self._resources.placement,
+            self._slices_moved,
+            self._conf.controller.agent_down_seconds,
+            lambda: self._host_slices.stopping,
+        )
+        return WakeableWorker("host slices", keeper.run)
 
     def _make_reconciler(self, intake: ReportIntake) -> Reconciler:
         return Reconciler(
@@ -248,8 +264,17 @@ class Leader:
         if self._publisher is not None:
             self._publisher.wake()
 
+    def _host_slices_changed(self) -> None:
+        self._host_slices.wake()
+        self._publish()
+
+    def _slices_moved(self) -> None:
+        self._sanitizer.wake()
+        self._publish()
+
     def _settled(self) -> None:
         self._sanitizer.wake()
+        self._host_slices.wake()
         self._settler.wake()
         if self._admitter is not None:
             self._admitter.wake()
@@ -301,6 +326,7 @@ class Leader:
         if self._admitter is not None:
             self._admitter.start()
         self._notifier.start()
+        self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
         periodic = self._make_periodic()
@@ -371,6 +397,7 @@ class Leader:
         if self._admitter is not None:
             self._admitter.stop()
         self._notifier.stop(NOTIFY_SECONDS)
+        self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
         self._executor.shutdown()

@@ -48,10 +48,11 @@ class PendingSplits:
 
 def claimable(view: RackView, claims: PoolClaims, down_seconds: float) -> list[PoolRoom]:
     """Return the pools that are up and that a usable host reaches, with what they could give one VM."""
-    unusable = unusable_hosts(view, down_seconds)
+    unusable, tiers = unusable_hosts(view, down_seconds), view.tier_nodes()
     found = []
     for uuid, detail in view.pools.items():
-        if detail.pool.state is PoolState.UP and any(host not in unusable for host in detail.hosts):
+        hosts = [host for host in detail.hosts if host not in unusable and (host, uuid) not in tiers]
+        if detail.pool.state is PoolState.UP and hosts:
             slices = _claimable_slices(view, uuid, claims)
             pool = detail.pool
             found.append(PoolRoom(pool.name, pool.slices_total * pool.slice_mib, max(0, slices) * pool.slice_mib))

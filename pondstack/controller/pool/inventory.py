@@ -55,9 +55,9 @@ def wanted_inventory(view: RackView, pool_uuid: str) -> Inventory:
 
 
 def wanted_aggregates(view: RackView, host: str, present: set[str]) -> set[str]:
-    """Return the aggregates of a host's provider: its own others, and those of the pools that it reaches."""
+    """Return the aggregates of a host's provider: its own others, and those of the pools that guests may use there."""
     ours = {aggregate_uuid(uuid) for uuid in view.pools}
-    return (present - ours) | {aggregate_uuid(uuid) for uuid in view.hosts[host].pools}
+    return (present - ours) | {aggregate_uuid(uuid) for uuid in view.guest_pools(host)}
 
 
 class InventorySync:
@@ -95,8 +95,8 @@ class InventorySync:
             view = read()
             try:
                 changed = [uuid for uuid in view.pools if self._write_pool(view, uuid)]
-                for host, report in view.hosts.items():
-                    if self._reach.get(host) != report.pools:
+                for host in view.hosts:
+                    if self._reach.get(host) != view.guest_pools(host):
                         self._write_host(view, host)
             except PondError:
                 # A lost or rebuilt Placement needs everything again.
@@ -154,7 +154,8 @@ class InventorySync:
         if self._placement.change_aggregates(
             provider, lambda present: wanted_aggregates(view, host, present), still=self._ledger.renew
         ):
-            LOG.info("Host %s reaches the pools %s in Placement now", host, ", ".join(report.pools) or "(none)")
+            pools = ", ".join(view.guest_pools(host))
+            LOG.info("Guests on host %s may use the pools %s in Placement now", host, pools or "(none)")
         if provider != report.provider_uuid:
             self._ledger.hosts.set_provider(host, provider)
-        self._reach[host] = report.pools
+        self._reach[host] = view.guest_pools(host)

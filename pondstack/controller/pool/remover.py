@@ -17,6 +17,7 @@ from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.inventory import InventorySync, aggregate_uuid
 from pondstack.domain import remains
 from pondstack.domain.admission import consumers
+from pondstack.domain.host_slices import HoldingKey
 from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.rack import RackView
 from pondstack.domain.units import RESOURCE_CLASS
@@ -107,17 +108,25 @@ class Remover:
         remains.refuse(f"host {host}", _named("claims in Placement of instances", here & held))
         for consumer in sorted(here & set(consumers(host))):
             placement.drop_claim(consumer)
+        self._unclaim(placement, lambda key: key.host == host)
         self._take_out(placement, provider, [lending.AGGREGATE, *map(aggregate_uuid, pools)])
 
     def _dissolve(self, uuid: str, name: str) -> None:
         """Remove a pool's provider, and its aggregate, which is there while somebody is in it."""
         if self._placement is None:
             return
+        self._unclaim(self._placement, lambda key: key.pool_uuid == uuid)
         remains.refuse(f"pool {name}", self._claims(self._placement, uuid))
         for provider in self._placement.members(aggregate_uuid(uuid)):
             self._take_out(self._placement, provider, [aggregate_uuid(uuid)])
         if not self._placement.remove_provider(uuid):
             remains.refuse(f"pool {name}", self._claims(self._placement, uuid) or ["claims in Placement"])
+
+    def _unclaim(self, placement: Placement, ours: Callable[[HoldingKey], bool]) -> None:
+        """Drop what is left of claims of host slices that nobody wants or has any more."""
+        for key in filter(ours, self._view().holdings):
+            for consumer in key.numbers(placement.allocations_of(key.pool_uuid) or ()).values():
+                placement.drop_claim(consumer)
 
     @staticmethod
     def _take_out(placement: Placement, provider: str, aggregates: Iterable[str]) -> bool:

@@ -10,6 +10,7 @@ from oslo_log import log
 
 from pondstack.controller.pool.returns import PoolClaims, returning_soon
 from pondstack.domain.errors import PondError, PoolFragmented, PoolShortage, SlicesReturning, Unavailable
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import RackView
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.states import SliceState
@@ -35,10 +36,13 @@ class Shortages:
         self._down = down_seconds
 
     def judge(self, operation_id: str, request: AssignRequest, shortage: PoolShortage) -> PondError:
-        """Return what to raise. A shortage is momentary while free slices and those that come back are enough."""
+        """Return what to raise. A shortage is momentary while free slices and those that come back are enough.
+
+        A host slice is no start: it is asked for again by each round anyway.
+        """
         view = self._view()
         detail = view.pools.get(request.pool_uuid)
-        if detail is None or isinstance(shortage, PoolFragmented):
+        if detail is None or isinstance(shortage, PoolFragmented) or request.purpose is not Purpose.GUEST:
             return shortage
         claims = self._present_claims(view)
         held = claims.get(request.pool_uuid)

@@ -1,8 +1,9 @@
 """The scheduler's view of the rack, made from the ledger. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pondstack.domain.allocator import largest_extent
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import PoolDetail, RackView
 from pondstack.domain.states import SliceState
 from pondstack.rpc.wire import PoolView, Snapshot
@@ -14,10 +15,10 @@ def make_snapshot(view: RackView, *, epoch: int, down_seconds: float) -> Snapsho
     for aged in view.slices:
         if aged.item.state is SliceState.FREE:
             free[aged.item.pool_uuid].append(aged.item.index)
-    unusable = unusable_hosts(view, down_seconds)
+    unusable, tiers = unusable_hosts(view, down_seconds), view.tier_nodes()
     return Snapshot(
         epoch=epoch,
-        pools=tuple(_pool(detail, free[uuid]) for uuid, detail in sorted(view.pools.items())),
+        pools=tuple(_pool(detail, free[uuid], tiers) for uuid, detail in sorted(view.pools.items())),
         usable_hosts=tuple(sorted(set(view.hosts) - set(unusable))),
         unusable_hosts=dict(unusable),
         pool_mib_by_host=_pool_mib_by_host(view),
@@ -37,7 +38,7 @@ def unusable_hosts(view: RackView, down_seconds: float) -> Mapping[str, str]:
     return reasons
 
 
-def _pool(detail: PoolDetail, free: list[int]) -> PoolView:
+def _pool(detail: PoolDetail, free: list[int], tiers: Collection[tuple[str, str]]) -> PoolView:
     return PoolView(
         uuid=detail.pool.uuid,
         name=detail.pool.name,
@@ -47,12 +48,14 @@ def _pool(detail: PoolDetail, free: list[int]) -> PoolView:
         free_slices=len(free),
         largest_extent=largest_extent(free),
         buffer_slices=detail.free_buffer.slices,
-        hosts=detail.hosts,
+        hosts=tuple(host for host in detail.hosts if (host, detail.pool.uuid) not in tiers),
     )
 
 
 def _pool_mib_by_host(view: RackView) -> dict[str, int]:
     totals: dict[str, int] = {}
     for aged in view.allocations.values():
+        if aged.item.purpose is not Purpose.GUEST:
+            continue
         totals[aged.item.host] = totals.get(aged.item.host, 0) + aged.item.pool_mib
     return totals

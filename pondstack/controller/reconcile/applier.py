@@ -4,17 +4,17 @@ from collections.abc import Callable
 from typing import Any, assert_never, cast
 from uuid import uuid4
 
-import oslo_messaging
 from oslo_log import log
 
 from pondstack.controller.lending.lenders import call_agent
 from pondstack.controller.pool.devices import DeviceRegistry
+from pondstack.controller.pool.offline import take_offline
 from pondstack.controller.pool.remover import Remover
 from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.actions import Action
 from pondstack.controller.reconcile.findings import Finding
 from pondstack.db.read.reader import SqlReader
-from pondstack.domain.errors import AgentUnavailable, InUse, NotFound, NotLeader, PondError
+from pondstack.domain.errors import InUse, NotFound, NotLeader, PondError
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.model import Extent
 from pondstack.domain.states import SliceState
@@ -137,19 +137,9 @@ class Applier:
                 assert_never(known)
 
     def _offline(self, action: actions.Offline) -> bool:
-        try:
-            gone = self._agents.offline(
-                action.host,
-                epoch=self._ledger.epoch,
-                operation_id=str(uuid4()),
-                allocation_uuid=action.allocation_uuid,
-                report_sequence=action.report_sequence,
-            )
-        except oslo_messaging.MessagingException as error:
-            raise AgentUnavailable(f"the agent of {action.host} does not answer ({type(error).__name__})") from error
-        if gone:
-            self._ledger.slices.release(str(uuid4()), action.allocation_uuid, action.host)
-        return gone
+        return take_offline(
+            self._ledger, self._agents, action.host, action.allocation_uuid, report_sequence=action.report_sequence
+        )
 
     def _command(self, action: actions.RevokeKeys | actions.LetGo) -> bool:
         about: dict[str, Any] = {"epoch": self._ledger.epoch, "incarnation": action.incarnation}

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pondstack.domain.model import Allocation
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import AgedAllocation
 
 
@@ -24,8 +25,8 @@ class Claims:
     remote: Mapping[str, int] | None = None
 
     def of_consumer(self, item: Allocation) -> bool:
-        """Whether an allocation's consumer claims memory of its pool, and of its host."""
-        here = item.consumer_uuid in self.hosts.get(item.host, {})
+        """Whether an allocation's consumer claims memory of its pool, and, unless it is a host's, of its host."""
+        here = item.purpose is not Purpose.GUEST or item.consumer_uuid in self.hosts.get(item.host, {})
         return here and self.pools.get(item.pool_uuid, {}).get(item.consumer_uuid, 0) > 0
 
     def claimed_remote_mib(self, host: str, consumer_uuid: str) -> int:
@@ -34,7 +35,7 @@ class Claims:
 
     def elsewhere(self, item: Allocation) -> bool:
         """Whether an allocation's consumer claims pool memory, but not of this host: it is being moved, or was."""
-        here = item.consumer_uuid in self.hosts.get(item.host, {})
+        here = item.purpose is not Purpose.GUEST or item.consumer_uuid in self.hosts.get(item.host, {})
         return not here and any(held.get(item.consumer_uuid) for held in self.pools.values())
 
     def like(self, item: Allocation) -> Iterable[str]:

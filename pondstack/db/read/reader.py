@@ -12,7 +12,7 @@ from pondstack.conf import ha as ha_options
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
-from pondstack.db.read import lending
+from pondstack.db.read import holdings, lending
 from pondstack.db.read.rack import read_rack
 from pondstack.db.store import controllers, splits, telemetry
 from pondstack.db.store.leadership import ROW
@@ -317,7 +317,7 @@ def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: f
         pools[link.host].append(link.pool_uuid)
     totals = select(AllocationRow.host, func.sum(AllocationRow.pool_mib)).where(AllocationRow.host.in_(names))
     pool_mib = {host: int(total) for host, total in session.execute(totals.group_by(AllocationRow.host))}
-    lent = lending.lends(session, names)
+    lent, held = lending.lends(session, names), holdings.by_host(session, names)
     return [
         HostRecord(
             name=row.name,
@@ -336,6 +336,7 @@ def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: f
             fenced=row.fenced_at is not None,
             fenced_reason=row.fenced_reason,
             tiering=row.tiering or {},
+            holdings=tuple(held[row.name]),
             **lent[row.name]._asdict(),
         )
         for row, now in rows
@@ -363,6 +364,7 @@ def _allocation_records(session: Session, rows: list[tuple[Any, ...]]) -> list[A
             state=min(states.get(row.uuid, [SliceState.SANITIZING]), key=LEAST_ADVANCED.index),
             generation=row.generation,
             created_at=row.created_at,
+            purpose=row.purpose,
         )
         for row, pool in rows
     ]

@@ -126,6 +126,19 @@ class Lending(Column[dict[str, Any] | None]):
         return "\n".join([*lines, *([operation_text(operation)] if operation else [])]) or "-"
 
 
+class HostSlices(Column[list[dict[str, Any]] | None]):
+    """What a host holds for itself, a line each: `tier: 1 of 2 online, pool 7c1f...: what it waits for`."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        lines = (
+            f"{item['purpose']}: {item['online']} of {item['wanted']} online, pool {item['pool_uuid']}"
+            + (f": {item['reason']}" if item["reason"] else "")
+            for item in self._value or ()
+        )
+        return "\n".join(lines) or "-"
+
+
 class Tiering(Column[dict[str, Any] | None]):
     """Settings of tiering, a line each, then the nodes of each memory tier and what is wrong; `-` for none."""
 

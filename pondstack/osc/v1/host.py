@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from osc_lib import exceptions
 
-from pondstack.osc.v1 import base, operation, removal
-from pondstack.osc.v1.columns import Lending, Maybe, Names, Tiering
+from pondstack.osc.v1 import base, host_slices, operation, removal
+from pondstack.osc.v1.columns import HostSlices, Lending, Maybe, Names, Tiering
 
 _LIST: base.Fields = {
     "Name": ("name", None),
@@ -26,6 +26,7 @@ _SHOW: base.Fields = {
     "Created At": ("created_at", None),
     "Tiering": ("tiering", Tiering),
     "Lending": ("lending", Lending),
+    "Host Slices": ("host_slices", HostSlices),
 }
 
 
@@ -54,26 +55,36 @@ class ShowHost(_OneHost):
 
 
 class SetHost(_OneHost):
-    """Enable or disable a host for new pool memory; what it holds stays with it"""
+    """Enable or disable a host for new pool memory, or have it hold slices for itself; what it holds stays with it"""
 
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Add the change."""
         parser = super().get_parser(prog_name)
-        change = parser.add_mutually_exclusive_group(required=True)
+        change = parser.add_mutually_exclusive_group()
         change.add_argument("--enable", action="store_true", help="Let the host have new pool memory")
         change.add_argument("--disable", action="store_true", help="Give the host no new pool memory")
         parser.add_argument("--reason", metavar="<text>", help="Why the host is disabled")
+        host_slices.add_options(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Change the host as it was just read: another change in between is a conflict, and nothing is lost."""
-        if parsed_args.enable and parsed_args.reason:
+        if parsed_args.reason and not parsed_args.disable:
             raise exceptions.CommandError("--reason goes with --disable only")
-        generation = self.client.get("hosts", parsed_args.host)["generation"]
-        wanted = {"enabled": parsed_args.enable, "generation": generation}
-        if parsed_args.reason:
-            wanted["disabled_reason"] = parsed_args.reason
-        return base.record(self.client.put("hosts", parsed_args.host, body=wanted), _SHOW)
+        switches = parsed_args.enable or parsed_args.disable
+        changes = host_slices.changes(self.client, parsed_args)
+        if not switches and not changes:
+            raise exceptions.CommandError("say what to change: --enable, --disable, --tier-slices or --base-slices")
+        known = self.client.get("hosts", parsed_args.host)
+        if switches:
+            wanted = {"enabled": parsed_args.enable, "generation": known["generation"]}
+            if parsed_args.reason:
+                wanted["disabled_reason"] = parsed_args.reason
+            known = self.client.put("hosts", parsed_args.host, body=wanted)
+        for change in changes:
+            body = {**change, "generation": known["generation"]}
+            known = self.client.put("hosts", parsed_args.host, "slices", body=body)
+        return base.record(known, _SHOW)
 
 
 class FenceHost(_OneHost):

@@ -123,6 +123,20 @@ def test_host_set(json_of, openstack):
     assert json_of("memory host show host-1")["generation"] == 2
 
 
+def test_host_set_has_a_host_hold_slices_for_itself(api, json_of, openstack):
+    shown = json_of("memory host set host-2 --tier-slices 2 --base-slices 1 --pool pool0")["host_slices"]
+    assert [(item["purpose"], item["wanted"], item["online"]) for item in shown] == [("base", 1, 0), ("tier", 2, 0)]
+    base = next(item for item in api.ledger.holdings.find() if item.purpose == "base")
+    api.ledger.holdings.note(base, "its agent is silent for 30 s")
+    text = openstack("memory host show host-2")[1]
+    assert f"base: 0 of 1 online, pool {sample_rack.POOL}: its agent is silent for 30 s" in text
+    assert json_of("memory host set host-2 --enable --base-slices 0")["host_slices"][0]["wanted"] == 0
+    assert json_of("--os-memory-api-version 1.10 memory host show host-2")["host_slices"] is None
+    status, _, err = openstack("memory host set host-2 --tier-slices 99")
+    assert status == 1
+    assert "has 8 slices" in err
+
+
 def test_host_show_tells_how_the_kernel_tiers(json_of, openstack):
     assert json_of("memory host show host-1")["tiering"] == sample_rack.TIERING
     rows = [
@@ -142,9 +156,11 @@ def test_what_a_host_lends_and_waits_for(openstack, json_of):
 
 
 def test_host_set_wants_one_direction(openstack):
-    for wrong in ("", "--enable --disable"):
-        with pytest.raises(SystemExit):
-            openstack(f"memory host set host-1 {wrong}")
+    with pytest.raises(SystemExit):
+        openstack("memory host set host-1 --enable --disable")
+    status, _, err = openstack("memory host set host-1")
+    assert status == 1
+    assert "say what to change" in err
     status, _, err = openstack("memory host set host-1 --enable --reason because")
     assert status == 1
     assert "--disable only" in err

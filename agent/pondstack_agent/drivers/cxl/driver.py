@@ -12,6 +12,7 @@ from oslo_log import log
 from pondstack.devices import NAMESPACE, pool_uuid
 from pondstack.domain.errors import Conflict, DeviceFailed, InUse, NotFound, OperationMismatch, PondError
 from pondstack.domain.model import indexes_of
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.units import MIB
 from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
@@ -26,7 +27,7 @@ from pondstack_agent.drivers.cxl.preflight import Failure, failed
 from pondstack_agent.drivers.cxl.returns import Settings, SliceReturns
 from pondstack_agent.drivers.cxl.sysfs import Sysfs
 from pondstack_agent.drivers.cxl.unrecorded import Stranger, strangers
-from pondstack_agent.drivers.grant_records import check_permission, describe, extents_in
+from pondstack_agent.drivers.grant_records import check_permission, check_purpose, describe, extents_in
 from pondstack_agent.host import memory_users
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.partition import Partition
@@ -234,12 +235,14 @@ class CxlHostPool(HostPoolDriver):
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
         indexes = indexes_of(grant.extents)
         holders = {record["consumer_uuid"] for record in self._allocations.all()} | {grant.consumer_uuid}
-        partition_check.ensure(self._partition, holders, make=self._settings.make_partition)
+        if grant.purpose != Purpose.TIER:  # a tier's node is for everybody on this host
+            partition_check.ensure(self._partition, holders, make=self._settings.make_partition)
         with self._lock.held():
             slices = Slices(self._sysfs, self._blocks, region.ensure(self._sysfs, memdev), self._step)
             slices.clear()
             self._giving_back.take_over(slices, grant)
             slices.check(indexes, slice_bytes)
+            check_purpose(grant, self._allocations.all())
             amount.check_disjoint(set(indexes), self._allocations.indexes(grant.pool_uuid, but=tag), grant.pool_name)
             self._step("record")
             self._allocations.begin(grant)

@@ -11,6 +11,7 @@ from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.domain.causes import Cause, failure_detail
 from pondstack.domain.model import PoolState
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import AgedAllocation, AgedSlice, PoolDetail
 from pondstack.domain.states import SliceState
 
@@ -51,7 +52,10 @@ def _allocation(observation: Observation, aged: AgedAllocation, number: int, abo
     known = all((slice_.item.cause, slice_.item.failure) == (Cause.DEVICE_FAILED, number) for slice_ in mine)
     held = observation.attached.get(item.host, {}).get(item.uuid)
     notify = observation.claimed[item.uuid] or (held is not None and held.in_use)
-    detail = f"instance {item.consumer_uuid} on {item.host} has {item.pool_mib} MiB of the failed pool {item.pool_uuid}"
+    whose = f"instance {item.consumer_uuid} on {item.host}"
+    if item.purpose is not Purpose.GUEST:  # there is no instance that anybody could be told of
+        notify, whose = False, f"host {item.host} itself ({item.purpose})"
+    detail = f"{whose} has {item.pool_mib} MiB of the failed pool {item.pool_uuid}"
     action = None if known else actions.FailAllocation(item.uuid, number, about, notify)
     return Finding("memory_failed", Severity.CRITICAL, f"allocation {item.uuid}", detail, action)
 

@@ -16,6 +16,7 @@ from pondstack.controller.reconcile.rules.reinstate import reinstate
 from pondstack.controller.reconcile.rules.reports import report_rules
 from pondstack.domain import transitions
 from pondstack.domain.causes import Cause
+from pondstack.domain.host_slices import HoldingKey
 from pondstack.domain.model import PoolState
 from pondstack.domain.rack import AgedAllocation
 from pondstack.domain.states import OWNED, SliceState
@@ -36,6 +37,7 @@ def decide(observation: Observation) -> list[Finding]:
         *report_rules(observation),
         *device_rules(observation),
         *_claim_rules(observation),
+        *_holding_rules(observation),
         *buffer_rules(observation),
         *lender_rules(observation),
         *loan_rules(observation),
@@ -119,6 +121,21 @@ def _never_acknowledged(observation: Observation, aged: AgedAllocation, offline:
         yield Finding("assign_abandoned", Severity.WARNING, subject, detail, offline, host=item.host)
 
 
+def _holding_rules(observation: Observation) -> Iterable[Finding]:
+    """What hosts are to hold for themselves and do not, or the reverse; the keeper of host slices goes on with it."""
+    online: dict[HoldingKey, int] = {}
+    for aged in observation.rack.allocations.values():
+        states = {slice_.item.state for slice_ in observation.slices_of.get(aged.item.uuid, ())}
+        if states == {SliceState.ONLINE}:
+            key = HoldingKey(aged.item.host, aged.item.pool_uuid, aged.item.purpose)
+            online[key] = online.get(key, 0) + 1
+    for key, holding in observation.rack.holdings.items():
+        if online.get(key, 0) != holding.wanted:
+            subject = f"{key.purpose} slices of host {key.host} of pool {key.pool_uuid}"
+            detail = f"{online.get(key, 0)} are online of {holding.wanted} wanted; {holding.reason or 'under way'}"
+            yield Finding("host_slices_differ", Severity.INFO, subject, detail)
+
+
 def _claim_rules(observation: Observation) -> Iterable[Finding]:
     """Placement's amounts against the ledger's, per pool and consumer."""
     if observation.claims is None:
@@ -128,6 +145,11 @@ def _claim_rules(observation: Observation) -> Iterable[Finding]:
         if observation.claimed[uuid]:
             key = aged.item.pool_uuid, observation.holders[uuid]
             ledger_mib[key] = ledger_mib.get(key, 0) + aged.item.pool_mib
+    waiting = {
+        consumer
+        for key in observation.rack.holdings
+        for consumer in key.numbers(observation.claims.pools.get(key.pool_uuid, ())).values()
+    }
     for pool_uuid, consumers in observation.claims.pools.items():
         for consumer, claimed_mib in consumers.items():
             held_mib = ledger_mib.get((pool_uuid, consumer))
@@ -136,7 +158,8 @@ def _claim_rules(observation: Observation) -> Iterable[Finding]:
                 detail = (
                     f"it claims {claimed_mib} MiB of pool {pool_uuid} and holds no slices (starting, moving or off)"
                 )
-                yield Finding("claim_without_slices", Severity.INFO, subject, detail)
+                if consumer not in waiting:
+                    yield Finding("claim_without_slices", Severity.INFO, subject, detail)
             elif held_mib != claimed_mib:
                 detail = f"it claims {claimed_mib} MiB of pool {pool_uuid} and holds {held_mib} MiB"
                 yield Finding("claim_differs", Severity.WARNING, subject, detail)

@@ -1,0 +1,28 @@
+"""Client of the agents for what a host holds for itself (since 1.4); part of pondstack.rpc.agent_api.AgentAPI."""
+
+from typing import Any
+
+from pondstack.domain.requests import AssignRequest
+from pondstack.rpc.wire import Attachment, to_arguments
+
+HOST_SLICES_VERSION = "1.4"
+"""The version that hold() came with; an older agent raises oslo.messaging's UnsupportedVersion."""
+
+
+class AgentHostAPI:
+    """Calls to the agent of one host."""
+
+    def _call(self, host: str, method: str, *, version: str | None = None, **arguments: Any) -> Any:
+        raise NotImplementedError
+
+    def hold(self, *, epoch: int, operation_id: str, request: AssignRequest) -> Attachment:
+        """Controller's command: get a host slice and bring it online, as `request.host` wants it for `request.purpose`.
+
+        What an earlier command began for this consumer goes on instead. Raises StaleEpoch, and as attach().
+        """
+        arguments = to_arguments(request)
+        host = arguments.pop("host")
+        answer = self._call(
+            host, "hold", version=HOST_SLICES_VERSION, epoch=epoch, operation_id=operation_id, **arguments
+        )
+        return Attachment.from_wire(answer)
