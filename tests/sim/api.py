@@ -38,7 +38,7 @@ class SimControllerAPI(ControllerAPI):
     def _lent(self, method: str, **arguments: Any) -> Any:
         return self._call_retrying(self._leader, method, None, arguments)
 
-    _remove = _lent
+    _remove = _for_host = _lent
 
 
 class SimNodeAPI(NodeAPI):

@@ -29,8 +29,11 @@ def disagreements(rack: "Rack") -> list[str]:
         found += rack.lent.disagreements()
     if rack.guests is not None:
         found += rack.guests.disagreements()
+    if rack.holding is not None:
+        found += rack.holding.disagreements(view)
     for name, host in rack.hosts.items():
-        expected = {i.held.allocation_uuid for i in rack.nova.instances.values() if i.held and i.host == name}
+        own = rack.holding.allocations(view, name) if rack.holding else set()
+        expected = own | {i.held.allocation_uuid for i in rack.nova.instances.values() if i.held and i.host == name}
         present = set(host.memory.folder(ATTACHMENTS))
         if present - expected:
             found.append(f"{name} holds {sorted(present - expected)} for nobody")
@@ -40,6 +43,7 @@ def disagreements(rack: "Rack") -> list[str]:
 def _slices(rack: "Rack", view: RackView) -> list[str]:
     found = []
     held = {i.held.allocation_uuid for i in rack.nova.instances.values() if i.held}
+    held |= rack.holding.allocations(view) if rack.holding else set()
     for uuid in view.allocations:
         if uuid not in held:
             found.append(f"allocation {uuid} is nobody's")

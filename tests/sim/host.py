@@ -10,6 +10,7 @@ from pondstack.domain.errors import DeviceFailed, PondError
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.endpoint import AgentEndpoint
+from pondstack_agent.host_slices import HostSlicesEndpoint
 from tests.fixtures.memory_host import MemoryHost
 
 from . import settings
@@ -88,6 +89,7 @@ class SimHost:
             scheduler.call_at(scheduler.now + 1.0, self._again(process))
             return
         endpoints: list[Any] = [agent.endpoint]
+        endpoints += [item for item in agent.endpoints if isinstance(item, HostSlicesEndpoint)]
         if lent is not None:
             endpoints += lent.serve(self, agent)
         self.rack.network.serve(
@@ -115,10 +117,15 @@ class SimHost:
         return again
 
     def _records(self, folder: Path) -> DiskRecords:
-        changed = (lambda: self.rack.watch.disk_changed(self.name)) if folder.name == "attachments" else (lambda: None)
+        changed = self._attachments_changed if folder.name == "attachments" else (lambda: None)
         records = DiskRecords(self.memory.folder(folder.name), self.rack.moments, changed)
         records.folder = NoFolder(folder.name)
         return records
+
+    def _attachments_changed(self) -> None:
+        self.rack.watch.disk_changed(self.name)
+        if self.rack.holding is not None:
+            self.rack.holding.disk_changed(self.name)
 
     def _handle(self, endpoint: Any, method: str, arguments: Mapping[str, Any]) -> Any:
         self.rack.moments.pass_by(f"agent.{method}")

@@ -127,7 +127,7 @@ def _quick() -> list[tuple[Any, str, Any]]:
         if "LOG" in module.__dict__:
             undo.append((module, "LOG", module.LOG))
             module.LOG = _LoudLog() if module.__name__ in LOUD else _QuietLog()
-    for path in ("pondstack.rpc.wire", "pondstack.ledger.slices", "pondstack_agent.pool.operations"):
+    for path in ("pondstack.rpc.wire", "pondstack.domain.requests", "pondstack_agent.pool.operations"):
         module = importlib.import_module(path)
         undo.append((module, "asdict", module.asdict))
         module.asdict = fast_helpers.asdict  # type: ignore[attr-defined]

@@ -58,6 +58,7 @@ class Placement:
         self.fences_aggregates = False
         self.changed: Callable[[], None] = lambda: None
         self.wrote_inventory: Callable[[str, int], None] = lambda _uuid, _epoch: None
+        self.unclaimed: Callable[[str], None] = lambda _consumer: None
 
     def _answer(self) -> None:
         self._moments.pass_by("rpc")
@@ -197,7 +198,11 @@ class Placement:
         *,
         still: Callable[[], object] = lambda: None,
     ) -> bool:
-        """Have consumers claim memory of a host, all or none."""
+        """Have consumers claim memory of a host, or slices of a pool, all or none."""
+        if resource_class == RESOURCE_CLASS:
+            still()
+            self._answer()
+            return self._claim_slices(self.providers.get(uuid), amounts)
         assert resource_class == MEMORY_CLASS
         for _ in range(TRIES):
             self._answer()
@@ -208,6 +213,17 @@ class Placement:
             if before == {consumer: provider.memory.get(consumer) for consumer in amounts}:
                 return self.claim_memory(provider, amounts)
         raise Unavailable("Placement: somebody else keeps changing it")
+
+    def _claim_slices(self, provider: Provider | None, amounts: Mapping[str, int]) -> bool:
+        if provider is None or provider.inventory is None:
+            raise Unavailable("Placement does not have the pool yet")
+        others = sum(amount for consumer, amount in provider.claims.items() if consumer not in amounts)
+        if others + sum(amounts.values()) > provider.inventory.total - provider.inventory.reserved:
+            return False
+        provider.claims.update(amounts)
+        provider.generation += 1
+        self.changed()
+        return True
 
     def claim_memory(self, provider: Provider, amounts: Mapping[str, int]) -> bool:
         """Put claims in the place of those that the same consumers had, all or none."""
@@ -223,9 +239,12 @@ class Placement:
         return True
 
     def drop_claim(self, consumer: str) -> None:
-        """Drop what a consumer claims of hosts' memory."""
+        """Drop what a consumer of ours claims."""
         self._answer()
         for provider in self.providers.values():
+            if provider.claims.pop(consumer, None) is not None:
+                provider.generation += 1
+                self.unclaimed(consumer)
             if provider.memory.pop(consumer, None) is not None:
                 provider.generation += 1
         self.changed()

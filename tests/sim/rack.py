@@ -21,6 +21,8 @@ from .fault_links import DatabaseLink, Moments
 from .faults import Faults
 from .guests.plan import KINDS as GUESTS
 from .guests.world import GuestsOnLenders
+from .holding.plan import KINDS as WANTS
+from .holding.world import HoldingWorld
 from .host import SimHost
 from .invariants import Violation, Watch
 from .kernel import Process, Scheduler
@@ -75,6 +77,7 @@ class WatchedStore(MemoryStore):
     def __init__(self, clock: Callable[[], float], watch: Watch, lent: LendingWorld | None = None) -> None:
         super().__init__(clock)
         self._watch, self._lent = watch, lent
+        self.changed: Callable[[RackView], None] | None = None
 
     reading = staticmethod(read_rack)
     lends = memory_lends
@@ -89,7 +92,10 @@ class WatchedStore(MemoryStore):
         if transaction.touched(self.tables.hosts) or transaction.touched(self.tables.pools):
             self._watch.known(set(self.tables.hosts), set(self.tables.pools))
         if transaction.touched(self.tables.slices) or transaction.touched(self.tables.allocations):
-            self._watch.ledger_changed(read_rack(transaction).ledger())
+            view = read_rack(transaction)
+            self._watch.ledger_changed(view.ledger())
+            if self.changed is not None:
+                self.changed(view)
         if self._lent is not None:
             self._lent.committed(transaction)
 
@@ -126,6 +132,11 @@ class Rack:
         self.nova = Nova(self)
         self.faults = Faults(self)
         self.operator = Operator(self)
+        self.holding: HoldingWorld | None = None
+        if history.holding:
+            self.holding = HoldingWorld(self)
+            self.store.changed = self.holding.committed
+            self.placement.unclaimed = self.holding.unclaimed
         if history.guests:
             self.guests = GuestsOnLenders(self)
         self.configured: dict[str, set[str]] = {}
@@ -261,6 +272,8 @@ class Rack:
     def _operate(self, step: Any) -> None:
         if step.kind in ("failover", "audit", "restart"):
             self.faults.command(step)
+        elif self.holding is not None and step.kind in WANTS:
+            self.holding.start(step)
         elif step.kind in REMOVALS:
             self.operator.start(step)
         elif self.guests is not None and step.kind in GUESTS:

@@ -35,6 +35,8 @@ def story(outcome: Outcome, shrunken: Outcome) -> str:
 def _kind(history: History) -> str:
     if history.guests:
         return "guests"
+    if history.holding:
+        return "holding"
     return "lending" if history.lending else "removal" if history.removal else "slices"
 
 

@@ -24,6 +24,7 @@ from pondstack.db.store import buffers, lends
 from pondstack.domain.causes import stored
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState, Slice
+from pondstack.domain.purpose import Purpose
 from pondstack.domain.states import SliceState
 from pondstack.domain.transitions import LedgerView
 
@@ -137,7 +138,7 @@ def _read_ledger(raw: Any) -> LedgerView:
     pools = {row[0]: Pool(*row[:4], PoolState(row[4])) for row in raw.execute(_statement(*_POOL))}
     slices = tuple(_slice(row) for row in raw.execute(_statement(*_SLICE)))
     allocations = {
-        row[0]: Allocation(*row[:4], tuple(Extent(**extent) for extent in json.loads(row[4])))
+        row[0]: Allocation(*row[:4], tuple(Extent(**extent) for extent in json.loads(row[4])), purpose=Purpose(row[5]))
         for row in raw.execute(_statement(*_ALLOCATION))
     }
     return LedgerView(pools, slices, allocations)
@@ -166,4 +167,5 @@ _ALLOCATION = (
     AllocationRow.host,
     AllocationRow.pool_uuid,
     AllocationRow.extents,
+    AllocationRow.purpose,
 )

@@ -1,0 +1,1 @@
+"""Histories in which hosts hold slices for themselves, beside guests and in place of them."""
