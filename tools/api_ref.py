@@ -27,6 +27,7 @@ BODIES: dict[str, Any] = {
     "update_host": {"enabled": False, "disabled_reason": "memory is replaced", "generation": 0},
     "create_audit": {"repair": False},
     "set_slices": {"purpose": "base", "count": 1, "generation": 0},
+    "set_tiering": {"on": False, "generation": 0},
     "fail_over": {"to": "controller-2"},
     "fence_host": {"reason": "its power supply burned", "force": False},
     "unfence_host": {},

@@ -39,6 +39,7 @@ from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.reporter import Reporter
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.tiering import Tiering
+from pondstack_agent.tiering.switch import TieringSwitch
 from pondstack_rdma.host_memory import Room, host_room
 
 
@@ -101,7 +102,8 @@ def build_agent(
     lending, borrower, remote_memory = _lent_memory(
         replace(context, executor=remote or executor), lambda: room.reserved_mib + growth_mib(), meminfo, pages
     )
-    reporter = _reporter(context, pool, tiering, lending, borrower)
+    switch = TieringSwitch(tiering, context.pools, context.records("tiering-order"))
+    reporter = _reporter(context, pool, tiering, switch, lending, borrower)
     moving = replace(context, executor=mitigating or executor)
     mitigations = build_mitigations(moving, nodes, room, step)
     misplaced = build_misplaced(moving, nodes, mitigations.on_record, pool.consumers)
@@ -112,13 +114,18 @@ def build_agent(
         LendingEndpoint(lending, context.epoch),
         BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
         RemoteEndpoint(remote_memory),
-        HostSlicesEndpoint(context.host, pool, context.pools, context.epoch),
+        HostSlicesEndpoint(context.host, pool, context.pools, context.epoch, switch),
     )
     return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory)
 
 
 def _reporter(
-    context: AgentContext, pool: PoolMemory, tiering: Tiering, lending: Lending | None, borrower: Borrower | None
+    context: AgentContext,
+    pool: PoolMemory,
+    tiering: Tiering,
+    switch: TieringSwitch,
+    lending: Lending | None,
+    borrower: Borrower | None,
 ) -> Reporter:
     return Reporter(
         host=context.host,
@@ -128,6 +135,7 @@ def _reporter(
         sequence=context.sequence,
         controller=context.controller,
         tiering=tiering,
+        switch=switch,
         lending=lending,
         borrower=borrower,
     )

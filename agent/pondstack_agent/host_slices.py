@@ -1,4 +1,4 @@
-"""RPC endpoint of pondstack-agent for slices that the host holds for itself: pondstack.rpc.agent_host_api."""
+"""RPC endpoint of pondstack-agent for slices that the host holds for itself, and for tiering (agent_host_api)."""
 
 from typing import Any
 
@@ -15,6 +15,7 @@ from pondstack_agent.pool.attach import AttachFlow
 from pondstack_agent.pool.build import PoolMemory
 from pondstack_agent.pool.operations import Operation, Status
 from pondstack_agent.rpc_errors import answered
+from pondstack_agent.tiering.switch import TieringSwitch
 
 
 class HostSlicesEndpoint:
@@ -22,8 +23,10 @@ class HostSlicesEndpoint:
 
     target = oslo_messaging.Target(version=HOST_SLICES_VERSION)
 
-    def __init__(self, host: str, pool: PoolMemory, pools: HostPools, epoch: EpochGuard) -> None:
-        self._host, self._epoch, self._pools = host, epoch, pools
+    def __init__(
+        self, host: str, pool: PoolMemory, pools: HostPools, epoch: EpochGuard, tiering: TieringSwitch
+    ) -> None:
+        self._host, self._epoch, self._pools, self._tiering = host, epoch, pools, tiering
         self._operations, self._locks = pool.operations, pool.consumers
         self._flow: AttachFlow = pool.attach_flow
 
@@ -36,6 +39,12 @@ class HostSlicesEndpoint:
             raise BadRequest("guests' slices are attached, not held; call attach")
         with self._locks.holding(wanted.consumer_uuid):
             return self._flow.attach(self._begun(wanted) or self._operations.attach(operation_id, wanted)).to_wire()
+
+    @answered
+    def set_tiering(self, _context: Any, *, epoch: int, on: bool | None) -> None:
+        """Switch demotion and promotion on or off, until another order; None: as the agent is configured."""
+        self._epoch.check(epoch)
+        self._tiering.order(on)
 
     def _begun(self, wanted: AssignRequest) -> Operation | None:
         """Return the operation that this one would repeat: each command has an id of its own."""

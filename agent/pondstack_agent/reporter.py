@@ -16,6 +16,7 @@ from pondstack_agent.lending.lending import Lending
 from pondstack_agent.pool.releases import Releases
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.tiering import Tiering
+from pondstack_agent.tiering.switch import TieringSwitch
 
 LOG = log.getLogger(__name__)
 
@@ -33,6 +34,7 @@ class Reporter:
         sequence: Sequence,
         controller: ControllerAPI,
         tiering: Tiering,
+        switch: TieringSwitch,
         lending: Lending | None = None,
         borrower: Borrower | None = None,
     ) -> None:
@@ -42,7 +44,7 @@ class Reporter:
         self._epoch = epoch
         self._sequence = sequence
         self._controller = controller
-        self._tiering = tiering
+        self._tiering, self._switch = tiering, switch
         self._lending = lending
         self._borrower = borrower
         self._lock = threading.Lock()
@@ -82,6 +84,8 @@ class Reporter:
             self._epoch.confirm(answer["epoch"])
             self._releases.settle(answer.get("forget", ()))
             self._note_pools(answer.get("pools", {}))
+            if "tiering" in answer:  # a controller of the former release gives no orders
+                self._switch.follow(answer["tiering"])
         except PondError as error:
             trouble = error.message
         return self._note(trouble)

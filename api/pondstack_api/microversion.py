@@ -14,7 +14,7 @@ VERSIONS: dict[str, str] = {
     "1.8": "the free buffer of a pool: its size, what it was sized by, and its misses",
     "1.9": "what an instance was placed with, and why",
     "1.10": "what a host lends, what of it may be borrowed, and what it waits for",
-    "1.11": "slices that a host holds for itself, and what an allocation is for",
+    "1.11": "slices that a host holds for itself, what an allocation is for, and whether a host is to tier",
 }
 
 MINIMUM = next(iter(VERSIONS))

@@ -137,6 +137,17 @@ ROUTES: dict[str, dict[str, Route]] = {
             errors=(409,),
         )
     },
+    "/hosts/{name}/tiering": {
+        "PUT": Route(
+            host.set_tiering,
+            "Have a host's kernel tier, or not",
+            policies.host.SET_TIERING,
+            schemas.host.HOST,
+            body=schemas.host.SET_TIERING,
+            since=(1, 11),
+            errors=(409,),
+        )
+    },
     "/lenders": {
         "GET": Route(
             lender.list_lenders,

@@ -62,6 +62,7 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     concrete = path.format(pool="pool0", index=4, name=name, host=host, **uuids)
     bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/hosts/{name}/fence": fence}
     bodies |= {"/hosts/{name}/delegate": {"mib": 512}, "/hosts/{name}/reclaim": {"mib": 64, "seconds": 0.5}}
+    bodies["/hosts/{name}/tiering"] = {"on": None, "generation": 0}
     bodies["/hosts/{name}/slices"] = {"purpose": "tier", "count": 1, "generation": 0}
     response = call(method, concrete, json=bodies.get(path, {}) if route.body else None)
     assert response.status_code == route.status

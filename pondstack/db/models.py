@@ -91,6 +91,7 @@ class HostRow(Base):
     created_at: Mapped[float] = mapped_column(Float(53))
     fenced_at: Mapped[float | None] = mapped_column(Float(53))
     fenced_reason: Mapped[str] = mapped_column(NAME, default="", server_default="")
+    tiering_on: Mapped[bool | None] = mapped_column(Boolean)
 
 
 class HostPoolRow(Base):

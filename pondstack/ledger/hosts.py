@@ -5,21 +5,32 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from pondstack.domain.errors import DeviceFailed, GenerationConflict, HostUnusable, NotFound
+from pondstack.domain.errors import (
+    Conflict,
+    DeviceFailed,
+    GenerationConflict,
+    HostUnusable,
+    NotFound,
+    PurposeConflict,
+)
 from pondstack.domain.model import PoolState
+from pondstack.domain.purpose import Purpose
 from pondstack.ledger.moves import MOVES
 from pondstack.ledger.store import HostEntry, PoolEntry, Store, Transaction
 from pondstack.ledger.transactions import Transactions
 
 MOST_OF_A_HOSTS_REASON = 255
+MOST_NAMED = 5
+"""How many allocations a refusal names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a report changed. `accepted` False: it came late and changed nothing."""
+    """What a report changed. `accepted` False: it came late and changed nothing. `tiering_on`: the operator's order."""
 
     accepted: bool
     reach_changed: bool = False
+    tiering_on: bool | None = None
 
 
 class Hosts:
@@ -41,9 +52,10 @@ class Hosts:
         name = report["host"]
         known = self._store.hosts.get(tx, name)
         if known is not None and report["sequence"] < known.sequence and known.silent_seconds <= self._down:
-            return Receipt(accepted=False)
+            return Receipt(accepted=False, tiering_on=known.tiering_on)
         self._store.hosts.report(tx, name, _reported(report))
-        return Receipt(accepted=True, reach_changed=self._store.hosts.set_reach(tx, name, report["pools"]))
+        reach_changed = self._store.hosts.set_reach(tx, name, report["pools"])
+        return Receipt(accepted=True, reach_changed=reach_changed, tiering_on=known.tiering_on if known else None)
 
     def set(
         self, name: str, enabled: bool, reason: str, generation: int | None, operation_id: str | None = None
@@ -73,6 +85,50 @@ class Hosts:
         values = {"enabled": enabled, "disabled_reason": reason, "generation": known.generation + 1}
         self._store.hosts.change(tx, name, values)
         return known.generation + 1
+
+    def check_tiering(self, name: str, on: bool | None, generation: int | None) -> None:
+        """Raise NotFound, GenerationConflict, and Conflict where demoted pages would take guests' memory."""
+        self._transactions.read(lambda tx: self._tierable(tx, name, on, generation))
+
+    def set_tiering(self, name: str, on: bool | None, generation: int | None, operation_id: str | None = None) -> int:
+        """Write down whether a host's kernel is to tier, None: as its agent is configured; returns its generation.
+
+        Raises as check_tiering.
+        """
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            known = self._tierable(tx, name, on, generation)
+            if known.tiering_on is on:
+                return {"generation": known.generation, MOVES: []}
+            self._store.hosts.change(tx, name, {"tiering_on": on, "generation": known.generation + 1})
+            return {"generation": known.generation + 1, MOVES: []}
+
+        arguments = {"name": name, "on": on, "generation": generation}
+        effect = self._transactions.once(operation_id or str(uuid4()), "set_tiering", arguments, work)
+        now: int = effect["generation"]
+        return now
+
+    def _tierable(self, tx: Transaction, name: str, on: bool | None, generation: int | None) -> HostEntry:
+        known = known_host(self._store, tx, name)
+        if generation is not None and generation != known.generation:
+            raise GenerationConflict(
+                f"host {name} is at generation {known.generation}, not {generation}; read it again"
+            )
+        if not on:
+            return known
+        tiers = [item for item in self._store.holdings.find(tx) if item.host == name and item.purpose is Purpose.TIER]
+        if not any(item.wanted for item in tiers):
+            raise Conflict(
+                f"host {name} has no slices for tiering, so its kernel would demote pages to guests' memory; give it "
+                "some first (`openstack memory host set --tier-slices N`)"
+            )
+        guests = self._store.allocations.on_host(tx, name, Purpose.GUEST)
+        if guests:
+            raise PurposeConflict(
+                f"guests on host {name} have pool memory (allocations {', '.join(guests[:MOST_NAMED])}), and its "
+                "kernel would demote pages there, too; move these guests away first"
+            )
+        return known
 
     def is_fenced(self, name: str) -> bool:
         """Return whether an operator has said that a host is dead; False for one that is not known."""

@@ -49,6 +49,7 @@ class HostRecord:
     `tiering`: as pondstack.rpc.wire.Report has it. `lent_mib`: size of the buffers that it lends, `admitted_mib` of
     those that may be borrowed. `lend`: what it is to lend, as agents tell of their operations, None: nothing.
     `holdings`: what it holds or is to hold for itself, each {"pool_uuid", "purpose", "wanted", "online", "reason"}.
+    `tiering_on`: whether an operator wants its kernel to tier, None: as its agent is configured.
     """
 
     name: str
@@ -71,6 +72,7 @@ class HostRecord:
     admitted_mib: int = 0
     lend: dict[str, Any] | None = None
     holdings: tuple[dict[str, Any], ...] = ()
+    tiering_on: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class HostEntry:
     """What the rules need of a host's row. `silent_seconds`: since its agent was heard of.
 
     `fenced`: why it is fenced, None: it is not; `reported_since_fenced`: whether its agent was heard of after that.
+    `tiering_on`: whether its kernel is to tier, None: as its agent is configured.
     """
 
     name: str
@@ -53,6 +54,7 @@ class HostEntry:
     attached: tuple[Mapping[str, Any], ...] = field(default=())
     fenced: str | None = None
     reported_since_fenced: bool = True
+    tiering_on: bool | None = None
 
 
 class Reach(NamedTuple):
@@ -98,6 +100,7 @@ class Allocations(Protocol):
     def host_of(self, tx: Transaction, uuid: str, /) -> str | None: ...
     def bump(self, tx: Transaction, uuid: str, /) -> None: ...
     def on_node(self, tx: Transaction, pool_uuid: str, host: str, /) -> dict[str, Purpose]: ...
+    def on_host(self, tx: Transaction, host: str, purpose: Purpose, /) -> list[str]: ...
     def facts(self, tx: Transaction, uuid: str, /) -> dict[str, Any] | None: ...
     def unclaimed_seconds(self, tx: Transaction, uuid: str, /) -> float | None: ...
     def mark_claims(self, tx: Transaction, claimed: Sequence[str], unclaimed: Sequence[str], /) -> None: ...

@@ -6,7 +6,7 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.rpc.wire import Attachment, to_arguments
 
 HOST_SLICES_VERSION = "1.4"
-"""The version that hold() came with; an older agent raises oslo.messaging's UnsupportedVersion."""
+"""The version that hold() and set_tiering() came with; an older agent raises oslo.messaging's UnsupportedVersion."""
 
 
 class AgentHostAPI:
@@ -26,3 +26,10 @@ class AgentHostAPI:
             host, "hold", version=HOST_SLICES_VERSION, epoch=epoch, operation_id=operation_id, **arguments
         )
         return Attachment.from_wire(answer)
+
+    def set_tiering(self, host: str, *, epoch: int, on: bool | None) -> None:
+        """Controller's command: switch demotion and promotion of the host's kernel; None: as its agent is configured.
+
+        Raises StaleEpoch, and HostUnusable where that kernel cannot demote to pool memory.
+        """
+        self._call(host, "set_tiering", version=HOST_SLICES_VERSION, epoch=epoch, on=on)

@@ -28,7 +28,7 @@ REMOVAL_VERSION = "1.5"
 SPLITS_VERSION = "1.8"
 """The version that record_splits() came with."""
 HOST_SLICES_VERSION = "1.9"
-"""The version that set_host_slices() came with."""
+"""The version that set_host_slices() and set_tiering() came with."""
 
 
 class ControllerAPI:
@@ -73,7 +73,7 @@ class ControllerAPI:
         """Report what is really attached; the first report registers the agent.
 
         Answers {"epoch": int, "forget": [allocation uuids of report.released that are settled],
-        "pools": {uuid: {"name", "device", "slice_mib", "slices_total"}}}.
+        "pools": {uuid: {"name", "device", "slice_mib", "slices_total"}}, "tiering": as ordered, None: no order}.
         """
         answer: dict[str, Any] = self._call("heartbeat", report=report.to_wire())
         return answer
@@ -280,6 +280,18 @@ class ControllerAPI:
             count=count,
             generation=generation,
             operation_id=operation_id or str(uuid4()),
+        )
+        return answer
+
+    def set_tiering(
+        self, *, name: str, on: bool | None, generation: int | None, operation_id: str | None = None
+    ) -> dict[str, Any]:
+        """Have a host's kernel demote and promote, or not; None: as its agent is configured.
+
+        Answers {"name", "generation"}. Raises NotFound, Conflict, HostUnusable, AgentUnavailable, GenerationConflict.
+        """
+        answer: dict[str, Any] = self._for_host(
+            "set_tiering", name=name, on=on, generation=generation, operation_id=operation_id or str(uuid4())
         )
         return answer
 

@@ -66,6 +66,19 @@ def test_after_a_reboot_what_the_device_still_grants_is_online_again(rack: CxlRa
         pass
 
 
+def test_a_base_slice_keeps_the_node_online_while_guests_come_and_go(rack: CxlRack, harness: Harness) -> None:
+    """libvirt cannot tell a host's memory while a node that it knows has none online."""
+    driver, host = rack.open("host1"), rack.hosts["host1"]
+    driver.attach(harness.held_for("base", Extent(6, 1), tag="base"))
+    guest = harness.grant("host1", Extent(7, 1), tag="guest")
+    [backing] = driver.attach(guest)
+    assert (backing.host_node, backing.size_mib) == (1, SLICE_MIB)
+    driver.detach("guest")
+    nodes = host.run(["cat", "/sys/devices/system/node/has_memory"]).check().stdout.strip()
+    assert nodes == "0-1"
+    assert [item.purpose for item in driver.attached()] == ["base"]
+
+
 def _slice(rack: CxlRack, index: int) -> bytes:
     size = SLICE_MIB << 20
     with (rack.folder / "memory").open("rb") as memory:

@@ -37,13 +37,13 @@ SAME_TIER = (
 
 @pytest.fixture(scope="module")
 def host(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedHost]:
-    """One host with a pool node that is online."""
+    """One host with tier slices that are online."""
     folder = tmp_path_factory.mktemp("pool") / "device"
     make_device(folder, SLICES, SLICE_MIB)
     with hardware.hosts(Machine(HOST, (folder / "memory",), shares={TABLE: folder})) as hosts:
         rack, extents = CxlRack(hosts, folder), (Extent(0, SLICES),)
         rack.device.grant(HOST, extents, tag="tier", epoch=1)
-        grant = Grant("tier", "guest", HOST, pool_uuid(SERIAL), "pool0", {}, SLICE_MIB, extents, 1)
+        grant = Grant("tier", "host", HOST, pool_uuid(SERIAL), "pool0", {}, SLICE_MIB, extents, 1, "tier")
         assert [backing.host_node for backing in rack.open(HOST).attach(grant)] == [1]
         yield hosts[0]
 
@@ -98,6 +98,23 @@ def test_settings_are_the_kernels_and_are_put_back(tiering: Any) -> None:
     assert tiering.settings() != before
     tiering.start({})
     assert tiering.settings() == before
+
+
+def test_an_order_switches_tiering_at_run_time_and_holds_over_a_restart(tiering: Any) -> None:
+    before = tiering.settings()
+    tiering.start({}, True)
+    tiering.order(True)
+    assert tiering.report()["settings"] == {"demotion": "true", "promotion": "2"}
+    tiering.stop()
+    assert tiering.settings() == before
+    tiering.start({}, True)
+    assert tiering.report()["settings"] == {"demotion": "true", "promotion": "2"}
+    assert tiering.report()["trouble"] == []
+    tiering.order(False)
+    assert tiering.report()["settings"] == {"demotion": "false"}
+    tiering.order(None)
+    assert tiering.settings() == before
+    tiering.stop()
 
 
 @pytest.fixture

@@ -47,6 +47,11 @@ class HostPools:
         return any([driver.detach(allocation_uuid) for driver in self._drivers])
 
     @property
+    def nodes(self) -> bool:
+        """Whether pool memory of this host is nodes of its kernel."""
+        return any(driver.nodes for driver in self._drivers)
+
+    @property
     def slow_detach(self) -> bool:
         """Whether a driver of this host may need long for a detach."""
         return any(driver.slow_detach for driver in self._drivers)

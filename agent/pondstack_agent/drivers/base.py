@@ -55,6 +55,9 @@ class HostPoolDriver(ABC):
     def detach(self, allocation_uuid: str) -> bool:
         """Offline an allocation; False when it was not there. Raises InUse while a process maps it."""
 
+    nodes = False
+    """Whether its memory is nodes of the host's kernel, which can demote pages to them."""
+
     slow_detach = False
     """Whether `detach` may take seconds: then it is `begin_detach` that callers wait for."""
 

@@ -1,7 +1,7 @@
 """What a host's tiering policy asks of the kernel: options in, attributes and values out. No effects."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from oslo_config import cfg
@@ -15,6 +15,7 @@ AUTO_FILES = ("auto", "__auto_type")
 
 _DEMOTION = {"off": "false", "on": "true"}
 _PROMOTION = {"off": "0", "on": "2", "with_balancing": "3"}
+_UP = ("2", "3")
 _MOST_WEIGHT = 255
 
 
@@ -49,10 +50,22 @@ class Policy:
             _weights(options.interleave),
         )
 
+    def switched(self, on: bool | None) -> Self:
+        """Return it with demotion and promotion on or off by an operator's order; None: as it is.
+
+        What is off is written where the policy has it, and put back as it was before the agent where it has not.
+        """
+        if on is None:
+            return self
+        if on:
+            up = self.promotion if self.promotion in _UP else _PROMOTION["on"]
+            return replace(self, demotion=_DEMOTION["on"], promotion=up)
+        return replace(self, demotion=_DEMOTION["off"], promotion=self.promotion and _PROMOTION["off"])
+
     @property
     def moves(self) -> bool:
         """Whether the kernel is to move pages between tiers."""
-        return self.demotion == "true" or self.promotion in ("2", "3")
+        return self.demotion == "true" or self.promotion in _UP
 
     def settings(self, nodes: Nodes, auto: str = "") -> Iterator[Setting]:
         """Return what is asked for on a host with these nodes. `auto`: the file of automatic weights, '' for none."""

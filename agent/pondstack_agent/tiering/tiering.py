@@ -26,7 +26,8 @@ class Tiering:
     """The tiering settings of one host. Any thread may ask for a report; a failing setting stops nothing else."""
 
     def __init__(self, policy: Policy, kernel: Kernel, records: Records) -> None:
-        self._policy, self._kernel, self._records = policy, kernel, records
+        self._configured = self._policy = policy
+        self._kernel, self._records = kernel, records
         self._lock = threading.Lock()
         self._trouble: dict[str, str] = {}
         self._applied: set[str] = set()
@@ -44,6 +45,25 @@ class Tiering:
             wanted = {setting.name for setting in self._wanted(self._nodes())}
             self._restore(keep=wanted)
             self._apply()
+
+    def switch(self, on: bool | None) -> None:
+        """Follow the options with demotion and promotion on, or off, or (None) as they are."""
+        with self._lock:
+            before = {setting.name: setting.value for setting in self._wanted(self._nodes())}
+            self._policy = self._configured.switched(on)
+            if not self._running:
+                return
+            wanted = {setting.name: setting.value for setting in self._wanted(self._nodes())}
+            for name in [name for name, value in before.items() if wanted.get(name) != value]:
+                self._applied.discard(name)
+                self._trouble.pop(name, None)
+            self._restore(keep=set(wanted))
+            self._apply()
+
+    def refused(self, name: str) -> str:
+        """Return why the kernel has not taken a setting, '' when it has, or was not asked to."""
+        with self._lock:
+            return self._trouble.get(name, "")
 
     def maintain(self) -> None:
         """Set what is new: the weights of nodes that came online since. What others changed meanwhile stays."""

@@ -21,7 +21,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
     fence = {"fenced": host.fenced, "fenced_reason": host.fenced_reason} if version >= FENCES_SINCE else {}
     tiering = {"tiering": host.tiering} if version >= TIERING_SINCE else {}
     lending = {"lending": _lending(host)} if version >= LENDING_SINCE else {}
-    slices = {"host_slices": list(host.holdings)} if version >= SLICES_SINCE else {}
+    own = {"host_slices": list(host.holdings), "tiering_on": host.tiering_on} if version >= SLICES_SINCE else {}
     return {
         "name": host.name,
         "enabled": host.enabled,
@@ -33,7 +33,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
         "pool_mib": host.pool_mib,
         **tiering,
         **lending,
-        **slices,
+        **own,
         "generation": host.generation,
         "created_at": render.time(host.created_at),
     }
@@ -130,6 +130,14 @@ def set_slices(request: Request) -> Reply:
         count=int(wanted["count"]),
         generation=wanted["generation"],
     )
+    return _shown(request)
+
+
+def set_tiering(request: Request) -> Reply:
+    """Have a host's kernel demote and promote pages, or not; `tiering` tells what it has by its next report."""
+    name, wanted = request.args["name"], request.body
+    request.services.reader.host(name)
+    request.services.controller.set_tiering(name=name, on=wanted["on"], generation=wanted["generation"])
     return _shown(request)
 
 

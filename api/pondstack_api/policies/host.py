@@ -11,6 +11,7 @@ DELEGATE = "memory:hosts:delegate"
 DELETE = "memory:hosts:delete"
 RECLAIM = "memory:hosts:reclaim"
 SET_SLICES = "memory:hosts:set_slices"
+SET_TIERING = "memory:hosts:set_tiering"
 
 RULES = [
     base.rule(LIST, base.RACK_READER, "List the hosts.", "GET", "/hosts"),
@@ -22,4 +23,5 @@ RULES = [
     base.rule(DELEGATE, base.ADMIN, "Have a host lend memory.", "POST", "/hosts/{name}/delegate"),
     base.rule(RECLAIM, base.ADMIN, "Have a host take back what it lends.", "POST", "/hosts/{name}/reclaim"),
     base.rule(SET_SLICES, base.ADMIN, "Have a host hold slices for itself.", "PUT", "/hosts/{name}/slices"),
+    base.rule(SET_TIERING, base.ADMIN, "Have a host's kernel tier, or not.", "PUT", "/hosts/{name}/tiering"),
 ]

@@ -65,10 +65,15 @@ HOST = base.closed(
         "tiering": TIERING,
         "lending": LENDING,
         "host_slices": HOST_SLICES,
+        "tiering_on": base.nullable(
+            base.described(
+                base.FLAG, "whether its kernel was told to tier; null: it does as its agent is configured; since 1.11"
+            )
+        ),
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
     },
-    optional=("fenced", "fenced_reason", "tiering", "lending", "host_slices"),
+    optional=("fenced", "fenced_reason", "tiering", "lending", "host_slices", "tiering_on"),
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))
@@ -113,6 +118,18 @@ SET_SLICES = base.closed(
         },
     },
     optional=("pool_uuid",),
+)
+SET_TIERING = base.closed(
+    {
+        "on": base.nullable(
+            base.described(base.FLAG, "true: demote and promote; false: neither; null: as its agent is configured")
+        ),
+        "generation": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "the generation that GET /hosts/{name} showed, an integer",
+        },
+    }
 )
 FENCE = base.closed(
     {

@@ -113,8 +113,13 @@ class LeaderEndpoint:
     def heartbeat(self, _context: Any, *, report: dict[str, Any]) -> dict[str, Any]:
         """Take a report over; see ControllerAPI.heartbeat for the answer."""
         value = Report.from_wire(report)
-        forget = self._intake.receive(value)
-        return {"epoch": self._ledger.epoch, "forget": forget, "pools": self._pools(value)}
+        settled = self._intake.receive(value)
+        return {
+            "epoch": self._ledger.epoch,
+            "forget": settled.releases,
+            "pools": self._pools(value),
+            "tiering": settled.tiering,
+        }
 
     def _pools(self, report: Report) -> dict[str, Any]:
         found = {uuid: self._devices.about(uuid) for uuid in set(report.pools) & set(self._devices.uuids())}

@@ -108,7 +108,7 @@ class Leader:
             SplitEndpoint(splits=splits, gate=self.gate),
             self._make_lending_endpoint(),
             self._make_removal_endpoint(),
-            HostEndpoint(ledger=self.ledger, changed=self._host_slices_changed, gate=self.gate),
+            HostEndpoint(ledger=self.ledger, agents=self._agents, changed=self._host_slices_changed, gate=self.gate),
         ]
 
         self._lock = threading.Lock()

@@ -130,7 +130,7 @@ class HostSliceKeeper:
         try:
             self._agents.hold(epoch=self._ledger.epoch, operation_id=str(uuid4()), request=request)
         except oslo_messaging.MessagingException as error:
-            raise _unanswered(holding.host, error) from error
+            raise unanswered(holding.host, error, "hold slices for its host") from error
         LOG.info("Host %s holds a slice of pool %s as %s", holding.host, holding.pool_uuid, holding.purpose)
         self._changed()
 
@@ -173,8 +173,9 @@ def _purposes(view: RackView, holding: Holding) -> set[Purpose]:
     return {item.purpose for item in mine if (item.host, item.pool_uuid) == (holding.host, holding.pool_uuid)}
 
 
-def _unanswered(host: str, error: oslo_messaging.MessagingException) -> PondError:
+def unanswered(host: str, error: oslo_messaging.MessagingException, cannot: str) -> PondError:
+    """Return what to raise for a command that an agent did not answer, or does not know: what it `cannot`."""
     old = isinstance(error, oslo_messaging.RemoteError) and error.exc_type == "UnsupportedVersion"
     if old or isinstance(error, oslo_messaging.UnsupportedVersion):
-        return HostUnusable(f"upgrade the agent of host {host}: it cannot hold slices for its host")
+        return HostUnusable(f"upgrade the agent of host {host}: it cannot {cannot}")
     return AgentUnavailable(f"the agent of {host} does not answer ({type(error).__name__})")

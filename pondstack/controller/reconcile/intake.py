@@ -4,7 +4,7 @@ A report comes with a heartbeat, or as the answer to the reconciler. A release c
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from uuid import NAMESPACE_OID, uuid5
 
 from oslo_log import log
@@ -15,6 +15,14 @@ from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.wire import Report
 
 LOG = log.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a host is told of its report: settled releases, and whether its kernel is to tier (None: no order)."""
+
+    releases: list[str]
+    tiering: bool | None
 
 
 class ReportIntake:
@@ -35,10 +43,11 @@ class ReportIntake:
         self._sanitize = sanitize
         self._publish = publish
 
-    def receive(self, report: Report) -> list[str]:
-        """Write a report down and settle the releases that it tells of; returns the settled allocations."""
+    def receive(self, report: Report) -> Settled:
+        """Write a report down and settle the releases that it tells of."""
         report = replace(report, pools=tuple(pool for pool in report.pools if self._reaches(report, pool)))
-        if self._ledger.hosts.heartbeat(report.to_wire()).reach_changed:
+        receipt = self._ledger.hosts.heartbeat(report.to_wire())
+        if receipt.reach_changed:
             self._publish()
         for uuid in report.released:
             try:
@@ -47,7 +56,7 @@ class ReportIntake:
                 self.release(operation_id, uuid, report.host, not_zero=report.not_zero.get(uuid, ()))
             except Conflict as error:
                 LOG.warning("Host %s releases what is not its own, which changes nothing: %s", report.host, error)
-        return list(report.released)
+        return Settled(list(report.released), receipt.tiering_on)
 
     def _reaches(self, report: Report, pool: str) -> bool:
         """Tell whether a host may have slices of a pool that it reaches: somebody must zero them."""

@@ -336,6 +336,7 @@ def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: f
             fenced=row.fenced_at is not None,
             fenced_reason=row.fenced_reason,
             tiering=row.tiering or {},
+            tiering_on=row.tiering_on,
             holdings=tuple(held[row.name]),
             **lent[row.name]._asdict(),
         )

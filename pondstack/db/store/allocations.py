@@ -53,6 +53,12 @@ def on_node(session: Session, pool_uuid: str, host: str) -> dict[str, Purpose]:
     return {consumer: Purpose(purpose) for consumer, purpose in session.execute(mine)}
 
 
+def on_host(session: Session, host: str, purpose: Purpose) -> list[str]:
+    """Return the allocations for a purpose on a host."""
+    mine = select(AllocationRow.uuid).where(AllocationRow.host == host, AllocationRow.purpose == str(purpose))
+    return list(session.execute(mine.order_by(AllocationRow.uuid)).scalars())
+
+
 def facts(session: Session, uuid: str) -> dict[str, Any] | None:
     """Return what others are told of an allocation, None when there is none."""
     query = select(

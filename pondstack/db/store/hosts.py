@@ -31,6 +31,7 @@ def entry(row: HostRow, silent_seconds: float) -> HostEntry:
         attached=tuple(row.attached),
         fenced=None if row.fenced_at is None else row.fenced_reason,
         reported_since_fenced=row.fenced_at is None or row.last_heartbeat > row.fenced_at,
+        tiering_on=row.tiering_on,
     )
 
 

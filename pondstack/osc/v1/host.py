@@ -7,7 +7,7 @@ from uuid import uuid4
 from osc_lib import exceptions
 
 from pondstack.osc.v1 import base, host_slices, operation, removal
-from pondstack.osc.v1.columns import HostSlices, Lending, Maybe, Names, Tiering
+from pondstack.osc.v1.columns import HostSlices, Lending, Maybe, Names, Tiering, YesNo
 
 _LIST: base.Fields = {
     "Name": ("name", None),
@@ -27,6 +27,7 @@ _SHOW: base.Fields = {
     "Tiering": ("tiering", Tiering),
     "Lending": ("lending", Lending),
     "Host Slices": ("host_slices", HostSlices),
+    "Tiering On": ("tiering_on", YesNo),
 }
 
 
@@ -74,16 +75,16 @@ class SetHost(_OneHost):
         switches = parsed_args.enable or parsed_args.disable
         changes = host_slices.changes(self.client, parsed_args)
         if not switches and not changes:
-            raise exceptions.CommandError("say what to change: --enable, --disable, --tier-slices or --base-slices")
+            raise exceptions.CommandError("say what to change: --enable, --disable, --tiering, or how many slices")
         known = self.client.get("hosts", parsed_args.host)
         if switches:
             wanted = {"enabled": parsed_args.enable, "generation": known["generation"]}
             if parsed_args.reason:
                 wanted["disabled_reason"] = parsed_args.reason
             known = self.client.put("hosts", parsed_args.host, body=wanted)
-        for change in changes:
+        for what, change in changes:
             body = {**change, "generation": known["generation"]}
-            known = self.client.put("hosts", parsed_args.host, "slices", body=body)
+            known = self.client.put("hosts", parsed_args.host, what, body=body)
         return base.record(known, _SHOW)
 
 
@@ -120,7 +121,8 @@ class DeleteHost(base.Command):
         """Add the host and --wait."""
         parser: argparse.ArgumentParser = super().get_parser(prog_name)
         parser.add_argument("host", metavar="<host>", help="Name of the host (Nova's hypervisor hostname)")
-        removal.add_options(parser, "First give the host no new memory and have it take back what it lends")
+        first = "First give the host no new memory, have it hold nothing for itself and take back what it lends"
+        removal.add_options(parser, first)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> None:

@@ -69,17 +69,20 @@ def remove(
 
 
 class HostDrain:
-    """Has a host get no new memory, and take back what it lends; its guests are Nova's to move."""
+    """Has a host get no new memory, hold no slices, and take back what it lends; its guests are Nova's to move."""
 
     def __init__(self, client: MemoryClient, host: str) -> None:
         self._client, self._host = client, host
-        self._disabled = self._asked = False
+        self._disabled = self._emptied = self._asked = False
 
     def __call__(self) -> None:
         """Ask for what the host was not asked for yet; raises ApiError."""
         if not self._disabled:
             self._disable()
             self._disabled = True
+        if not self._emptied:
+            self._empty()
+            self._emptied = True
         if not self._asked:
             self._asked = self._reclaim()
 
@@ -88,6 +91,15 @@ class HostDrain:
         if known["enabled"]:
             wanted = {"enabled": False, "disabled_reason": REASON, "generation": known["generation"]}
             self._client.put("hosts", self._host, body=wanted)
+
+    def _empty(self) -> None:
+        known = self._client.get("hosts", self._host)
+        for item in known.get("host_slices", ()):
+            if item["wanted"]:
+                what = {"pool_uuid": item["pool_uuid"], "purpose": item["purpose"], "count": 0}
+                known = self._client.put(
+                    "hosts", self._host, "slices", body={**what, "generation": known["generation"]}
+                )
 
     def _reclaim(self) -> bool:
         """Return whether the host lends nothing, or takes it back now; not before it has done what it does now."""

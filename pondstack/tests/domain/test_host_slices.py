@@ -7,6 +7,8 @@ import pytest
 from pondstack.domain.errors import HostUnusable, PurposeConflict
 from pondstack.domain.host_slices import Act, Holding, HoldingKey, Step, steps
 from pondstack.domain.purpose import Purpose, check_node
+from pondstack.domain.requests import AssignRequest
+from pondstack.rpc.wire import assign_request, to_arguments
 
 POOL = "11111111-1111-4111-8111-111111111111"
 KEY = HoldingKey("h1", POOL, Purpose.TIER)
@@ -57,3 +59,14 @@ def test_guests_and_tiers_exclude_each_other_and_a_base_slice_goes_with_both():
     with pytest.raises(PurposeConflict, match="holds slices of pool pool0 for tiering"):
         check_node(guest, [tier], "h1", "pool0")
     assert issubclass(PurposeConflict, HostUnusable)
+
+
+def test_a_guests_request_is_what_it_was():
+    """The journal compares requests that were made before an upgrade, and a former controller knows no purpose."""
+    guest = AssignRequest("vm", "h1", POOL, 1024, 2048)
+    assert "purpose" not in guest.fields()
+    assert "purpose" not in to_arguments(guest)
+    tier = AssignRequest(FIRST, "h1", POOL, 1024, 0, purpose=Purpose.TIER)
+    assert to_arguments(tier)["purpose"] == "tier"
+    assert assign_request(**to_arguments(tier)) == tier
+    assert assign_request(**to_arguments(guest)) == guest

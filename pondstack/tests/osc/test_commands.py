@@ -137,6 +137,25 @@ def test_host_set_has_a_host_hold_slices_for_itself(api, json_of, openstack):
     assert "has 8 slices" in err
 
 
+def test_host_set_switches_tiering(json_of, openstack):
+    assert json_of("memory host show host-3")["tiering_on"] is None
+    status, _, err = openstack("memory host set host-3 --tiering on")
+    assert status == 1
+    assert "has no slices for tiering" in err
+    assert json_of("memory host set host-3 --tier-slices 1 --tiering on")["tiering_on"] is True
+    assert json_of("memory host set host-3 --tiering off")["tiering_on"] is False
+    assert json_of("memory host set host-3 --tiering default")["tiering_on"] is None
+    status, _, err = openstack("memory host set host-1 --tier-slices 1 --tiering on")
+    assert status == 1
+    assert "pondstack.purpose_conflict" in err
+
+
+def test_host_delete_gives_host_slices_back_first(api, openstack):
+    openstack("memory host set host-3 --tier-slices 1 --base-slices 1")
+    openstack("memory host delete host-3 --wait --timeout 0.1")
+    assert [item.wanted for item in api.ledger.holdings.find()] in ([], [0, 0])
+
+
 def test_host_show_tells_how_the_kernel_tiers(json_of, openstack):
     assert json_of("memory host show host-1")["tiering"] == sample_rack.TIERING
     rows = [

@@ -4,14 +4,17 @@ import os
 import re
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from pondstack_agent.records import Records
 from pondstack_agent.tiering import Tiering
 from pondstack_agent.tiering.kernel import Kernel
 from pondstack_agent.tiering.policy import Policy
+from pondstack_agent.tiering.switch import TieringSwitch
 
 STATE = Path("/var/lib/pondstack/agent/tiering")
+ORDERS = STATE.with_name("tiering-order")
 SETTINGS = (
     "/sys/kernel/mm/numa/demotion_enabled",
     "/proc/sys/kernel/numa_balancing",
@@ -28,12 +31,18 @@ class Host:
     def __init__(self) -> None:
         STATE.mkdir(parents=True, exist_ok=True)
 
-    def start(self, policy: dict[str, Any]) -> None:
-        """Start anew, as an agent's start does."""
+    def start(self, policy: dict[str, Any], nodes: bool = False) -> None:
+        """Start anew, as an agent's start does; `nodes`: with a switch, over pool memory that is a node."""
         if "weights" in policy:
             policy = {**policy, "weights": tuple(policy["weights"])}
         self._tiering = Tiering(Policy(**policy), Kernel(), Records(STATE))
+        if nodes:
+            self._switch = TieringSwitch(self._tiering, SimpleNamespace(nodes=True), Records(ORDERS))  # type: ignore[arg-type]
         self._tiering.start()
+
+    def order(self, on: bool | None) -> None:
+        """Switch tiering at run time, as the controller does."""
+        self._switch.order(on)
 
     def start_killed(self, policy: dict[str, Any]) -> None:
         """Start in a process of its own that is killed when all is set."""

@@ -4,7 +4,7 @@ Two faults are not here because the code does the same with them: `any` or `all`
 Slices.release (they change together), and a RELEASING record that is settled (only RELEASED ones are reported).
 """
 
-from tests.mutants.catalogue import agent, api, controller, domain, election, ledger, nova, rdma
+from tests.mutants.catalogue import agent, api, controller, domain, election, host_slices, ledger, nova, rdma
 
 MUTANTS = (
     *domain.MUTANTS,
@@ -15,4 +15,5 @@ MUTANTS = (
     *rdma.MUTANTS,
     *nova.MUTANTS,
     *api.MUTANTS,
+    *host_slices.MUTANTS,
 )

@@ -39,9 +39,9 @@ MUTANTS = (
     ),
     Mutant(
         "released_before_offline",
-        "pondstack/controller/reconcile/applier.py",
-        "        if gone:\n            self._ledger.slices.release(",
-        "        if True:\n            self._ledger.slices.release(",
+        "pondstack/controller/pool/offline.py",
+        "    if gone:\n        ledger.slices.release(",
+        "    if True:\n        ledger.slices.release(",
         (
             f"{_CONTROLLER}/reconcile/test_old_reports.py::"
             "test_what_goes_offline_in_the_background_is_not_free_before_its_end",

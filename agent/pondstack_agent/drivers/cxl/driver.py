@@ -38,6 +38,7 @@ LOG = log.getLogger(__name__)
 class CxlHostPool(HostPoolDriver):
     """The CXL devices that one host reaches. `pools`: serial of the CXL device to serial of the pool."""
 
+    nodes = True
     slow_detach = True
 
     def __init__(

@@ -12,7 +12,15 @@ from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.pool.host_slices import HostSliceKeeper
 from pondstack.controller.pool.inventory import aggregate_uuid
 from pondstack.controller.pool.snapshot import make_snapshot
-from pondstack.domain.errors import BadRequest, InUse, NotEmpty, PurposeConflict
+from pondstack.domain.errors import (
+    AgentUnavailable,
+    BadRequest,
+    Conflict,
+    HostUnusable,
+    InUse,
+    NotEmpty,
+    PurposeConflict,
+)
 from pondstack.domain.host_slices import HoldingKey
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.states import SliceState
@@ -30,9 +38,10 @@ class World:
 
     def __init__(self, rack, placement):
         self.rack, self.placement, self.refuses, self.told = rack, placement, None, 0
+        self.tiering = []
         agents = SimpleNamespace(hold=self.hold, offline=rack.agents.offline)
         self.keeper = HostSliceKeeper(rack.ledger, rack.reader.rack, agents, placement, lambda: None, rack.reader._down)
-        self.endpoint = HostEndpoint(ledger=rack.ledger, changed=lambda: None, gate=Gate())
+        self.endpoint = HostEndpoint(ledger=rack.ledger, agents=self, changed=lambda: None, gate=Gate())
 
     def hold(self, *, epoch, operation_id, request):
         self.told += 1
@@ -45,6 +54,15 @@ class World:
         agent.hold(grant, in_use=False)
         ids = {"operation_id": operation_id, "allocation_uuid": grant.allocation_uuid, "host": request.host}
         call(self.rack.endpoint.acknowledge, **ids)
+
+    def set_tiering(self, host, *, epoch, on):
+        self.rack.agents[host].check(epoch)
+        if self.refuses:
+            raise self.refuses
+        self.tiering.append((host, on))
+
+    def tier(self, on):
+        call(self.endpoint.set_tiering, name="h1", on=on, generation=None, operation_id=str(uuid4()))
 
     def want(self, key, count):
         told = {"name": key.host, "pool_uuid": key.pool_uuid, "purpose": str(key.purpose), "count": count}
@@ -202,6 +220,19 @@ def test_a_slice_that_stays_in_use_is_told_and_keeps_its_claim(world):
     assert set(world.claims()) == {0}
 
 
+def test_a_slice_that_does_not_go_offline_is_left_to_its_host(world):
+    agent = world.rack.agents["h1"]
+    world.want(TIER, 1)
+    world.round()
+    [uuid] = agent.attached
+    agent.stuck = {uuid: "pinned pages"}
+    world.want(TIER, 0)
+    world.rack.beat()
+    world.keeper.run()
+    assert agent.offlines == []
+    assert world.shown() == (0, 1, f"allocation {uuid} does not go offline: pinned pages")
+
+
 def test_a_slow_host_keeps_claim_and_slice_until_it_has_let_go(world):
     agent = world.rack.agents["h1"]
     world.want(TIER, 1)
@@ -289,3 +320,41 @@ def test_a_host_holds_nothing_for_guests(world):
             generation=None,
             operation_id="op-1",
         )
+
+
+def test_tiering_is_ordered_kept_and_told_with_each_heartbeat(world):
+    with pytest.raises(Conflict, match="has no slices for tiering"):
+        world.tier(True)
+    world.want(TIER, 1)
+    world.tier(True)
+    assert world.tiering == [("h1", True)]
+    assert world.rack.reader.host("h1").tiering_on is True
+    assert [answer["tiering"] for answer in world.rack.beat("h1", "h2")] == [True, None]
+    world.tier(False)
+    world.tier(None)
+    assert [answer["tiering"] for answer in world.rack.beat("h1")] == [None]
+
+
+def test_no_page_is_demoted_to_guests_memory(world):
+    world.rack.online("h1", 1)
+    world.want(TIER, 1)
+    with pytest.raises(PurposeConflict, match="move these guests away"):
+        world.tier(True)
+    assert world.tiering == []
+    world.tier(False)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        (HostUnusable("the pool memory of this host is no memory node"), HostUnusable),
+        (oslo_messaging.UnsupportedVersion("1.4"), HostUnusable),
+        (oslo_messaging.MessagingTimeout("late"), AgentUnavailable),
+    ],
+)
+def test_an_order_that_the_host_refuses_is_not_kept(world, error, raised):
+    world.want(TIER, 1)
+    world.refuses = error
+    with pytest.raises(raised):
+        world.tier(True)
+    assert world.rack.reader.host("h1").tiering_on is None

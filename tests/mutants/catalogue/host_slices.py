@@ -1,0 +1,135 @@
+"""Faults planted in what hosts hold for themselves, from the ledger to the agent."""
+
+from tests.mutants.mutant import Mutant
+
+_DOMAIN = "pondstack/tests/domain/test_host_slices.py"
+_KEEPER = "pondstack/tests/controller/pool/test_host_slices.py"
+_LEDGER = "pondstack/tests/ledger/test_holdings.py"
+_AGENT = "agent/tests/test_host_slices.py"
+_SWITCH = "agent/tests/tiering/test_switch.py"
+
+MUTANTS = (
+    Mutant(
+        "base_as_tier",
+        "pondstack/domain/purpose.py",
+        "Purpose.TIER: Purpose.GUEST}",
+        "Purpose.TIER: Purpose.GUEST, Purpose.BASE: Purpose.GUEST}",
+        (_DOMAIN,),
+        "libvirt hosts with guests get no base slice",
+    ),
+    Mutant(
+        "tier_beside_guests",
+        "pondstack/ledger/slices.py",
+        "        check_node(request.purpose, present.values(), request.host, pool)\n",
+        "",
+        (_KEEPER, f"{_LEDGER}::test_a_node_is_for_guests_or_for_tiering[sqlite]"),
+        "the kernel demotes pages to memory of guests",
+    ),
+    Mutant(
+        "held_twice",
+        "pondstack/ledger/slices.py",
+        " or request.consumer_uuid in present:",
+        ":",
+        (f"{_LEDGER}::test_only_a_host_slice_that_is_wanted_and_missing_is_assigned[sqlite]",),
+        "two commands for one host slice take two slices, and one of them is never claimed",
+    ),
+    Mutant(
+        "fingerprint_of_guests",
+        "pondstack/domain/requests.py",
+        '            del found["purpose"]\n',
+        "            pass\n",
+        ("pondstack/tests/domain/test_host_slices.py::test_a_guests_request_is_what_it_was",),
+        "a start that was under way at the upgrade is refused as another one, and a former controller knows no purpose",
+    ),
+    Mutant(
+        "tier_hosts_offered",
+        "pondstack/controller/pool/inventory.py",
+        "{aggregate_uuid(uuid) for uuid in view.guest_pools(host)}",
+        "{aggregate_uuid(uuid) for uuid in view.hosts[host].pools}",
+        (_KEEPER,),
+        "Nova places guests on a host that refuses them",
+    ),
+    Mutant(
+        "host_claims_unseen",
+        "pondstack/controller/reconcile/holders.py",
+        "here = item.purpose is not Purpose.GUEST or item.consumer_uuid in self.hosts.get(item.host, {})\n"
+        "        return here and",
+        "here = item.consumer_uuid in self.hosts.get(item.host, {})\n        return here and",
+        (_KEEPER,),
+        "host slices are taken offline as nobody's",
+    ),
+    Mutant(
+        "claimed_before_guests_left",
+        "pondstack/controller/pool/host_slices.py",
+        "        check_node(holding.purpose, _purposes(view, holding), holding.host, "
+        "view.pools[holding.pool_uuid].pool.name)\n",
+        "",
+        (_KEEPER,),
+        "a tier that waits for guests to leave claims memory that nobody can use",
+    ),
+    Mutant(
+        "stuck_slice_commanded",
+        "pondstack/controller/pool/host_slices.py",
+        "        if stuck is not None:\n",
+        "        if False:\n",
+        (f"{_KEEPER}::test_a_slice_that_does_not_go_offline_is_left_to_its_host",),
+        "each round commands a host to do what it tries already, and nobody reads why it fails",
+    ),
+    Mutant(
+        "removed_with_claims",
+        "pondstack/controller/pool/remover.py",
+        "        self._unclaim(placement, lambda key: key.host == host)\n",
+        "",
+        (_KEEPER,),
+        "claims of a host that was removed keep memory from guests for ever",
+    ),
+    Mutant(
+        "host_slice_as_guests_memory",
+        "pondstack/controller/pool/snapshot.py",
+        "        if aged.item.purpose is not Purpose.GUEST:\n            continue\n",
+        "",
+        (_KEEPER,),
+        "the weigher takes host slices for guests' memory on that host",
+    ),
+    Mutant(
+        "hold_begins_anew",
+        "agent/pondstack_agent/host_slices.py",
+        "self._begun(wanted) or self._operations",
+        "self._operations",
+        (_AGENT,),
+        "a command that a dead leader gave and its successor's take two slices",
+    ),
+    Mutant(
+        "agent_mixes_nodes",
+        "agent/pondstack_agent/drivers/emulated.py",
+        "                check_purpose(grant, self._records.all().values())\n",
+        "",
+        (_AGENT,),
+        "what the ledger does not know of is mixed with what it assigns",
+    ),
+    Mutant(
+        "order_forgotten",
+        "agent/pondstack_agent/tiering/switch.py",
+        "        tiering.switch(self._ordered)\n",
+        "",
+        (_SWITCH,),
+        "a restart of the agent ends what an operator ordered",
+    ),
+    Mutant(
+        "former_controllers_order",
+        "agent/pondstack_agent/reporter.py",
+        '            if "tiering" in answer:  # a controller of the former release gives no orders\n'
+        '                self._switch.follow(answer["tiering"])\n',
+        '            self._switch.follow(answer.get("tiering"))\n',
+        (_SWITCH,),
+        "a fail-over to a controller of the former release switches tiering",
+    ),
+    Mutant(
+        "tiering_over_guests",
+        "pondstack/ledger/hosts.py",
+        "        if guests:\n",
+        "        if False:\n",
+        (_KEEPER,),
+        "the kernel demotes pages to memory of guests",
+    ),
+)
