@@ -33,6 +33,7 @@ if is_pond_enabled; then
         check_pond_nova
         configure_pond_tempest
         wait_for_pond
+        hold_pond_base
     elif [[ "$1" == unstack ]]; then
         stop_pond
     elif [[ "$1" == clean ]]; then

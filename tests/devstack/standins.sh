@@ -69,6 +69,7 @@ function openstack {
     case "$*" in
     *"flavor show"*) [[ " ${HAVE_FLAVORS:-} " == *" $4 "* ]] ;;
     *"registered limit list"*) echo "${HAVE_LIMIT:-}" ;;
+    *"memory host show"*) echo "[{'online': ${BASE_ONLINE:-1}, 'reason': ''}]" ;;
     *"allocation candidate"*) if [[ "${POOL_READY:-yes}" == yes ]]; then echo 1; fi ;;
     esac
 }

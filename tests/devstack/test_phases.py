@@ -88,6 +88,15 @@ def test_a_pool_that_placement_does_not_offer_ends_stack_sh(tmp_path: Path) -> N
         Sandbox(tmp_path, QEMU).run("stack", POOL_READY="no", POND_READY_SECONDS="0")
 
 
+def test_a_base_slice_that_does_not_come_online_ends_stack_sh(tmp_path: Path) -> None:
+    with pytest.raises(PhaseFailed, match="after 0 s the base slice is not online"):
+        Sandbox(tmp_path, SCENARIOS[2]).run("stack", BASE_ONLINE="0", POND_READY_SECONDS="0")
+
+
+def test_no_base_slice_is_asked_for_where_none_is_wanted(tmp_path: Path) -> None:
+    assert "--base-slices" not in Sandbox(tmp_path, SCENARIOS[2]).run("stack", POND_CXL_BASE_SLICES="0")
+
+
 def test_stacking_again_gives_the_same_node(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path, QEMU)
     first = sandbox.run("stack")
