@@ -42,6 +42,8 @@ ALLOWED = {
     ("POST", "/hosts/{name}/unfence"): {"admin"},
     ("POST", "/hosts/{name}/delegate"): {"admin"},
     ("POST", "/hosts/{name}/reclaim"): {"admin"},
+    ("PUT", "/hosts/{name}/slices"): {"admin"},
+    ("PUT", "/hosts/{name}/tiering"): {"admin"},
     ("GET", "/lenders"): RACK,
     ("GET", "/lenders/{host}"): RACK,
     ("GET", "/lenders/{host}/buffers"): RACK,
@@ -58,7 +60,12 @@ ALLOWED = {
     ("GET", "/telemetry/{consumer}"): RACK,
     ("GET", "/splits/{consumer}"): RACK,
 }
-REFUSED = {("DELETE", "/hosts/{name}"): 409, ("DELETE", "/pools/{pool}"): 409}
+REFUSED = {
+    ("DELETE", "/hosts/{name}"): 409,
+    ("DELETE", "/pools/{pool}"): 409,
+    ("PUT", "/hosts/{name}/slices"): 409,
+    ("PUT", "/hosts/{name}/tiering"): 409,
+}
 """What is allowed and not done: something is still there."""
 BODIES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
@@ -66,6 +73,8 @@ BODIES = {
     ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/hosts/{name}/delegate"): {"mib": 512},
     ("POST", "/hosts/{name}/reclaim"): {"mib": 64},
+    ("PUT", "/hosts/{name}/slices"): {"purpose": "base", "count": 1, "generation": 0},
+    ("PUT", "/hosts/{name}/tiering"): {"on": False, "generation": 0},
     ("POST", "/audits"): {"repair": False},
     ("POST", "/controllers/failover"): {},
 }

@@ -34,6 +34,8 @@ ROUTES = (
     Route("POST", "/hosts/{name}/unfence", frozenset((ADMIN,)), {}),
     Route("POST", "/hosts/{name}/delegate", frozenset((ADMIN,)), {"mib": 0}),
     Route("POST", "/hosts/{name}/reclaim", frozenset((ADMIN,)), {"mib": 1}),
+    Route("PUT", "/hosts/{name}/slices", frozenset((ADMIN,)), {"purpose": "base", "count": 0, "generation": 0}),
+    Route("PUT", "/hosts/{name}/tiering", frozenset((ADMIN,)), {"on": False, "generation": 0}),
     Route("DELETE", "/hosts/{name}", frozenset((ADMIN,)), {}),
     Route("DELETE", "/pools/{pool}", frozenset((ADMIN,)), {}),
     Route("GET", "/lenders", RACK),
@@ -57,7 +59,7 @@ ROUTES = (
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.7"
+    min_microversion = "1.11"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")
