@@ -66,7 +66,7 @@ REFUSED = {
     ("PUT", "/hosts/{name}/slices"): 409,
     ("PUT", "/hosts/{name}/tiering"): 409,
 }
-"""What is allowed and not done: something is still there."""
+"""What is allowed and not done: something is still there, or was changed before."""
 BODIES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
     ("POST", "/hosts/{name}/fence"): {"reason": "it burns"},
