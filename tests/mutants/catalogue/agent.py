@@ -223,6 +223,14 @@ MUTANTS = (
         "systemd applies a drop-in to no slice that is there: nothing is confined before the next boot",
     ),
     Mutant(
+        "guests_of_systemd_only",
+        "agent/pondstack_agent/host/cgroup.py",
+        '(".scope", ".libvirt-qemu")',
+        '(".scope",)',
+        (f"{_AGENT}/partition/test_partition.py", f"{_AGENT}/mitigation/test_guest.py"),
+        "on a host without systemd plain guests are not bound, and no guest's pool memory can be moved",
+    ),
+    Mutant(
         "partition_stays_behind",
         "agent/pondstack_agent/partition/units.py",
         '        apply(host, unit, "")\n',
