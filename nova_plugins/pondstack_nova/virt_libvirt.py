@@ -35,7 +35,7 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         guest = super()._get_guest_config(instance, *args, **kwargs)
         attachment = self._pond_attachment(instance)
         if attachment is None:
-            nodes = self._pond_host_nodes()
+            nodes = host_nodes.read()
             # Elsewhere a guest is as Nova makes it; one that runs before the first slice is there, the agent binds.
             znuma.bind_local(guest, nodes.local if nodes.pool else ())
         else:
@@ -45,7 +45,7 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
                     attachment,
                     instance.flavor.memory_mb,
                     CONF.pondstack.emulator,
-                    self._pond_host_nodes().local if _on_host_nodes(attachment) else (),
+                    host_nodes.read().local if _on_host_nodes(attachment) else (),
                 )
             except PondError as error:
                 raise PoolMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
@@ -54,7 +54,7 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
     def _pond_cell_pins(self, attachment: Attachment) -> dict[str, set[int]]:
         if not _on_host_nodes(attachment):
             return {}
-        return znuma.cell_pins(attachment.backings, self._pond_host_nodes().local)
+        return znuma.cell_pins(attachment.backings, host_nodes.read().local)
 
     # Hard reboot destroys and makes anew; start and resume on host boot come here too.
 
@@ -112,20 +112,18 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
 
     # The host's memory: pool nodes are Placement's pool inventory, never the host's.
 
-    def _pond_host_nodes(self) -> host_nodes.HostNodes:
-        return host_nodes.parse(self._host.get_connection().getCapabilities())
-
-    def _pond_foreign_mib(self) -> int:
-        """Return the pool memory that getInfo counts as the host's, in MiB; none where the operator set the total."""
-        return 0 if CONF.libvirt.file_backed_memory > 0 else self._pond_host_nodes().pool_mib
+    def _pond_own_mib(self) -> int | None:
+        """Return the host's own memory where getInfo may count pool nodes in; None where Nova's total holds."""
+        nodes = host_nodes.read()
+        # With file_backed_memory the operator has set it.
+        return nodes.local_mib if nodes.pool and CONF.libvirt.file_backed_memory == 0 else None
 
     def update_provider_tree(self, provider_tree: Any, nodename: str, allocations: Any = None) -> None:
         """Keep the memory of CPU-less host nodes out of MEMORY_MB, too."""
         super().update_provider_tree(provider_tree, nodename, allocations=allocations)
-        foreign_mib = self._pond_foreign_mib()
+        own_mib = self._pond_own_mib()
         inventory = copy.deepcopy(provider_tree.data(nodename).inventory)
-        if foreign_mib and "MEMORY_MB" in inventory:
-            own_mib = max(1, inventory["MEMORY_MB"]["total"] - foreign_mib)
+        if own_mib is not None and "MEMORY_MB" in inventory:
             reserved_mib = min(inventory["MEMORY_MB"]["reserved"], own_mib)
             inventory["MEMORY_MB"].update(total=own_mib, max_unit=own_mib, reserved=reserved_mib)
             provider_tree.update_inventory(nodename, inventory)
@@ -137,17 +135,17 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         if CONF.libvirt.file_backed_memory > 0:
             refusal = "[libvirt] file_backed_memory is set on this host"
             data["stats"] = {**(data.get("stats") or {}), stats.NO_POOL_MEMORY: refusal}
-        foreign_mib = self._pond_foreign_mib()
-        if foreign_mib:
-            data["memory_mb"] = max(1, data["memory_mb"] - foreign_mib)
-            data["memory_mb_used"] = min(data["memory_mb_used"], data["memory_mb"])
+        own_mib = self._pond_own_mib()
+        if own_mib is not None:
+            data["memory_mb"] = own_mib
+            data["memory_mb_used"] = min(max(0, data["memory_mb_used"]), own_mib)
         return data
 
     def _get_host_numa_topology(self) -> Any:
         """Leave CPU-less nodes out: no guest NUMA node of Nova's may be fitted to pool memory."""
         topology = super()._get_host_numa_topology()
         if topology is not None:
-            pool_nodes = self._pond_host_nodes().pool
+            pool_nodes = host_nodes.read().pool
             topology.cells = [cell for cell in topology.cells if cell.id not in pool_nodes]
         return topology
 

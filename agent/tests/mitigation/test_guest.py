@@ -9,6 +9,8 @@ from pondstack_agent.host.cgroup import own_group
 from pondstack_agent.mitigation.guest import Guest, cgroup_of
 
 SCOPE = "/machine.slice/machine-qemu\\x2d1\\x2dvm.scope"
+GROUP = "/machine/qemu-1-instance-00000001.libvirt-qemu"
+"""The same on a host without systemd."""
 GUEST = Guest("vm1", 10)
 
 
@@ -17,6 +19,8 @@ GUEST = Guest("vm1", 10)
     [
         (f"0::{SCOPE}/libvirt/emulator\n", SCOPE),
         (f"0::{SCOPE}\n", SCOPE),
+        (f"0::{GROUP}/emulator\n", GROUP),
+        (f"0::{GROUP}\n", GROUP),
         ("0::/guests/vm1\n", "/guests/vm1"),
         ("4:cpuset:/machine\n", "/"),
     ],

@@ -62,8 +62,13 @@ class HostTree:
         """Set the nodes of a cgroup, as an operator does."""
         (self.cgroups / name / "cpuset.mems").write_text(f"{nodes}\n")
 
-    def process(self, pid: int, words: str, *, allowed: str = "0-2", maps: str = UNBOUND, group: str = "/") -> None:
-        """Have a process run: its command line, the nodes of its cpuset, its policies, its cgroup."""
+    def process(
+        self, pid: int, words: str, *, allowed: str = "0-2", maps: str = UNBOUND, group: str = "/", threads: str = ""
+    ) -> None:
+        """Have a process run: its command line, the nodes of its cpuset, its policies, its cgroup.
+
+        `threads`: the cgroup of its main thread below that; the kernel lists no processes of such a group.
+        """
         folder = self.root / "proc" / str(pid)
         (folder / "task" / str(pid)).mkdir(parents=True)
         (folder / "task" / str(pid) / "status").write_text(
@@ -72,9 +77,9 @@ class HostTree:
         (folder / "cmdline").write_bytes(words.replace(" ", "\0").encode() + b"\0")
         (folder / "comm").write_text(f"{words.split()[0]}\n")
         (folder / "numa_maps").write_text(maps)
-        (folder / "cgroup").write_text(f"0::{group}\n")
+        (folder / "cgroup").write_text(f"0::{group}{threads}\n")
         own = self.cgroups / group.lstrip("/")
-        own.mkdir(parents=True, exist_ok=True)
+        Path(f"{own}{threads}").mkdir(parents=True, exist_ok=True)
         with (own / "cgroup.procs").open("a") as procs:
             procs.write(f"{pid}\n")
 

@@ -170,13 +170,18 @@ def test_one_thread_outside_of_the_cpuset_is_enough(tree: HostTree) -> None:
     assert partition(tree).gaps() == [Gap(Kind.GUEST, "plain")]
 
 
-def test_a_plain_guest_that_ran_before_is_bound(tree: HostTree) -> None:
+@pytest.mark.parametrize(
+    ("name", "threads"),
+    [("machine.slice/machine-qemu-{}.scope", "/libvirt/emulator"), ("machine/qemu-{}-vm.libvirt-qemu", "/emulator")],
+)
+def test_a_plain_guest_that_ran_before_is_bound(tree: HostTree, name: str, threads: str) -> None:
+    """As libvirt makes cgroups with systemd, and without."""
     partition(tree).make()
-    tree.guest(8, "plain", group="/machine.slice/machine-qemu-1.scope")
-    tree.guest(9, "of-the-pool", group="/machine.slice/machine-qemu-2.scope")
+    tree.guest(8, "plain", group=f"/{name.format(1)}", threads=threads)
+    tree.guest(9, "of-the-pool", group=f"/{name.format(2)}", threads=threads)
     assert partition(tree).confine_guests({"of-the-pool"}) == ["plain"]
-    assert tree.mems("machine.slice/machine-qemu-1.scope") == LOCAL
-    assert tree.mems("machine.slice/machine-qemu-2.scope") == ""
+    assert tree.mems(name.format(1)) == LOCAL
+    assert tree.mems(name.format(2)) == ""
 
 
 @pytest.mark.parametrize("group", ["/", "/machine.slice/shared.scope"])

@@ -10,7 +10,7 @@ from nova.virt.libvirt import driver, migration
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Attachment, Backing
 from pondstack_nova import self_check
-from pondstack_nova.compute import checks, host_nodes, znuma
+from pondstack_nova.compute import checks, znuma
 from pondstack_nova.self_check import Check, expect
 
 Driver = driver.LibvirtDriver
@@ -74,18 +74,6 @@ def migrate_takes_the_xml() -> None:
     checks.uses(Driver._live_migration_operation, "migrate", "get_updated_guest_xml")
 
 
-def host_capabilities() -> None:
-    """Nova's classes read nodes, CPUs and memory of libvirt's capabilities."""
-    nodes = host_nodes.parse(
-        "<capabilities><host><topology><cells num='2'>"
-        "<cell id='0'><memory unit='KiB'>4096</memory><cpus num='1'>"
-        "<cpu id='0' socket_id='0' core_id='0' siblings='0'/>"
-        "</cpus></cell><cell id='1'><memory unit='KiB'>2048</memory><cpus num='0'/></cell>"
-        "</cells></topology></host></capabilities>"
-    )
-    expect((nodes.local, nodes.pool, nodes.pool_mib) == ({0}, {1}, 2), f"they read {nodes}")
-
-
 LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
     "_get_guest_config": ("instance",),
     "_hard_reboot": ("context", "instance"),
@@ -102,7 +90,6 @@ CHECKS: list[Check] = [
     ("nova.virt.libvirt.driver.LibvirtDriver._get_guest_xml", guest_xml),
     ("nova.virt.libvirt.migration._update_numa_xml", numa_info_without_pins),
     ("nova.virt.libvirt.driver.LibvirtDriver._live_migration_operation", migrate_takes_the_xml),
-    ("nova.virt.libvirt.config.LibvirtConfigCaps", host_capabilities),
 ]
 
 

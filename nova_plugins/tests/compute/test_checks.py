@@ -27,10 +27,6 @@ def nothing(*_args: Any, **_kwargs: Any) -> Any:
     """Do nothing."""
 
 
-def _reads_cpus_nowhere(cell: Any, element: Any) -> None:
-    cell.id, cell.memory, cell.cpus = int(element.get("id")), 0, []
-
-
 def _pins_all(document: Any, _data: Any) -> Any:
     document.set("changed", "yes")
     return document
@@ -74,10 +70,6 @@ ONLY_LIBVIRT: list[tuple[str, Change]] = [
             "_live_migration_operation",
             lambda self, context, instance, dest, block_migration, migrate_data, guest: None,  # noqa: ARG005
         ),
-    ),
-    (
-        "nova.virt.libvirt.config.LibvirtConfigCaps",
-        (vconfig.LibvirtConfigCapsNUMACell, "parse_dom", _reads_cpus_nowhere),
     ),
 ]
 

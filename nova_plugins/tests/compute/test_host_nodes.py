@@ -1,5 +1,8 @@
-"""Pool nodes of a host are told from its own by libvirt's capabilities, and kept out of what the host offers."""
+"""Pool nodes of a host are told from its own by the kernel, whatever libvirt knows, and kept out of what it offers."""
 
+import shutil
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
@@ -14,39 +17,50 @@ from pondstack_nova.compute import host_nodes
 from pondstack_nova.virt_libvirt import PondLibvirtDriver
 
 MIB = 1024
+PLAIN = {0: 8192}
+WITH_POOL = {0: 8192, 2: 1024, 3: 2048}
 
 
-def _capabilities(*cells: tuple[int, int, int]) -> str:
-    """Render capabilities of (node, MiB, CPUs)."""
-    return (
-        f"<capabilities><host><topology><cells num='{len(cells)}'>"
-        + "".join(
-            f"<cell id='{node}'><memory unit='KiB'>{mib * MIB}</memory><cpus num='{cpus}'>"
-            + "".join(f"<cpu id='{cpu}' socket_id='0' core_id='{cpu}' siblings='{cpu}'/>" for cpu in range(cpus))
-            + "</cpus></cell>"
-            for node, mib, cpus in cells
-        )
-        + "</cells></topology></host></capabilities>"
-    )
+class Nodes:
+    """The kernel's nodes: node 0 and the empty node 1 have CPUs; those with memory change as blocks come and go."""
 
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
 
-PLAIN = _capabilities((0, 8192, 2))
-WITH_POOL = _capabilities((0, 8192, 2), (2, 1024, 0), (3, 2048, 0))
-
-
-def test_nodes_without_cpus_are_pool() -> None:
-    assert host_nodes.parse(WITH_POOL) == host_nodes.HostNodes(frozenset({0}), frozenset({2, 3}), 3072)
-    assert host_nodes.parse(PLAIN) == host_nodes.HostNodes(frozenset({0}), frozenset(), 0)
-    assert host_nodes.parse("<capabilities><host/></capabilities>").pool_mib == 0
+    def become(self, nodes: dict[int, int]) -> None:
+        """Let the host have these nodes with so many MiB each."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir()
+        (self.folder / "has_cpu").write_text("0-1\n")
+        (self.folder / "has_memory").write_text(",".join(map(str, nodes)) + "\n")
+        for number, mib in nodes.items():
+            (self.folder / f"node{number}").mkdir()
+            text = f"Node {number} MemTotal:       {mib * MIB} kB\nNode {number} MemFree:  1 kB\n"
+            (self.folder / f"node{number}" / "meminfo").write_text(text)
 
 
 @pytest.fixture
-def pond() -> Any:
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nodes:
+    """The nodes that our driver finds."""
+    nodes = Nodes(tmp_path / "node")
+    nodes.become(WITH_POOL)
+    monkeypatch.setattr(host_nodes, "read", partial(host_nodes.read, nodes.folder))
+    return nodes
+
+
+def test_nodes_without_cpus_are_pool(kernel: Nodes) -> None:
+    assert host_nodes.read() == host_nodes.HostNodes(frozenset({0}), frozenset({2, 3}), 8192)
+    kernel.become(PLAIN)
+    assert host_nodes.read() == host_nodes.HostNodes(frozenset({0}), frozenset(), 8192)
+    shutil.rmtree(kernel.folder)
+    assert host_nodes.read() == host_nodes.HostNodes(frozenset(), frozenset(), 0), "a kernel without NUMA"
+
+
+@pytest.fixture
+def pond(kernel: Nodes) -> Any:
     """A driver without a libvirt: only what the tested methods touch."""
     driver_object = object.__new__(PondLibvirtDriver)
-    driver_object.capabilities_xml = WITH_POOL
-    connection = SimpleNamespace(getCapabilities=lambda: driver_object.capabilities_xml)
-    driver_object._host = SimpleNamespace(get_connection=lambda: connection)
+    driver_object.kernel = kernel
     driver_object.lent_memory = SimpleNamespace(read=lambda _host: driver_object.lent)
     driver_object.lent = LentReport(0, 1)
     return driver_object
@@ -86,15 +100,17 @@ def test_what_is_lent_of_the_rest_is_reserved(pond: Any) -> None:
 
 
 def test_a_host_without_pool_nodes_is_left_as_nova_says(pond: Any) -> None:
-    pond.capabilities_xml = PLAIN
+    pond.kernel.become(PLAIN)
     assert _update(pond, 8192)["MEMORY_MB"]["total"] == 8192
 
 
-def test_capabilities_are_read_anew_each_time(pond: Any) -> None:
-    pond.capabilities_xml = PLAIN
+@pytest.mark.parametrize("counted", [0, 1024, 3072])
+def test_the_hosts_own_memory_is_the_total_whichever_nodes_libvirt_counts_in(pond: Any, counted: int) -> None:
+    """It knows those that were there when it started."""
+    pond.kernel.become(PLAIN)
     _update(pond, 8192)
-    pond.capabilities_xml = WITH_POOL
-    assert _update(pond, 8192 + 3072)["MEMORY_MB"]["total"] == 8192
+    pond.kernel.become(WITH_POOL)
+    assert _update(pond, 8192 + counted)["MEMORY_MB"]["total"] == 8192
 
 
 def test_the_total_that_the_operator_sets_is_not_touched(pond: Any) -> None:
@@ -103,9 +119,10 @@ def test_the_total_that_the_operator_sets_is_not_touched(pond: Any) -> None:
 
 
 def test_the_hypervisors_figures_leave_pool_nodes_out(pond: Any) -> None:
-    answer = {"memory_mb": 8192 + 3072, "memory_mb_used": 9000}
-    with patch.object(driver.LibvirtDriver, "get_available_resource", lambda _self, _node: dict(answer)):
-        assert pond.get_available_resource("h1") == {"memory_mb": 8192, "memory_mb_used": 8192}
+    for total, used, told in ((8192 + 3072, 9000, 8192), (8192, -2048, 0)):
+        answer = {"memory_mb": total, "memory_mb_used": used}
+        with patch.object(driver.LibvirtDriver, "get_available_resource", lambda _self, _node, a=answer: dict(a)):
+            assert pond.get_available_resource("h1") == {"memory_mb": 8192, "memory_mb_used": told}
 
 
 def test_no_nova_numa_node_is_fitted_to_a_pool_node(pond: Any) -> None:
@@ -132,7 +149,7 @@ def test_guests_without_pool_memory_are_bound_where_there_are_pool_nodes(pond: A
     assert (bound.mode, bound.nodeset) == ("strict", {0})
     novas = vconfig.LibvirtConfigGuestNUMATune()
     assert _config_of(pond, numatune=novas).numatune is novas
-    pond.capabilities_xml = PLAIN
+    pond.kernel.become(PLAIN)
     assert _config_of(pond).numatune is None
 
 

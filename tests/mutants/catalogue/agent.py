@@ -223,6 +223,22 @@ MUTANTS = (
         "systemd applies a drop-in to no slice that is there: nothing is confined before the next boot",
     ),
     Mutant(
+        "guests_of_systemd_only",
+        "agent/pondstack_agent/host/cgroup.py",
+        '(".scope", ".libvirt-qemu")',
+        '(".scope",)',
+        (f"{_AGENT}/partition/test_partition.py", f"{_AGENT}/mitigation/test_guest.py"),
+        "on a host without systemd plain guests are not bound, and no guest's pool memory can be moved",
+    ),
+    Mutant(
+        "lost_with_the_boot",
+        "agent/pondstack_agent/drivers/cxl/driver.py",
+        "held(grant, but=to_come)",
+        "held(grant)",
+        (f"{_AGENT}/drivers/cxl/test_recover.py",),
+        "after a boot of a host with several guests of a pool only the last of them gets its memory back",
+    ),
+    Mutant(
         "partition_stays_behind",
         "agent/pondstack_agent/partition/units.py",
         '        apply(host, unit, "")\n',
@@ -249,8 +265,8 @@ MUTANTS = (
     Mutant(
         "node_sold_twice",
         "agent/pondstack_agent/drivers/cxl/allocations.py",
-        '(tag := r["allocation_uuid"]) or self.state(tag) == ONLINE]',
-        '(tag := r["allocation_uuid"])]',
+        '(tag := r["allocation_uuid"]) or self.state(tag) == ONLINE',
+        '(tag := r["allocation_uuid"])',
         (f"{_AGENT}/drivers/cxl/test_amount.py",),
         "a node's memory is promised without counting the guests that have it",
     ),

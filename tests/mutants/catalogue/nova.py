@@ -113,6 +113,22 @@ MUTANTS = (
         "a guest without pool memory takes the slices of others when local memory is full",
     ),
     Mutant(
+        "total_as_libvirt_counts",
+        "nova_plugins/pondstack_nova/virt_libvirt.py",
+        "return nodes.local_mib if nodes.pool and",
+        "return None if nodes.pool and",
+        (_NODES,),
+        "pool memory that libvirt counts as the host's own is offered as local memory",
+    ),
+    Mutant(
+        "nodes_with_cpus_for_the_pool",
+        "nova_plugins/pondstack_nova/compute/host_nodes.py",
+        "frozenset(memory - cpus), local_mib",
+        "frozenset(), local_mib",
+        (_NODES,),
+        "guests without pool memory are not bound, and NUMA guests of Nova's are fitted to pool nodes",
+    ),
+    Mutant(
         "destination_gets_this_hosts_nodes",
         "nova_plugins/pondstack_nova/virt_libvirt.py",
         "_RewrittenGuest(guest, znuma.unbind)",

@@ -47,10 +47,13 @@ class Allocations:
         mine = [extents_in(record) for record in records if record["pool_uuid"] == pool]
         return {index for extents in mine for index in indexes_of(extents)}
 
-    def held(self, grant: Grant) -> list[dict[str, Any]]:
-        """Return the records of a grant and of all others in its pool whose memory guests may use."""
+    def held(self, grant: Grant, but: Collection[str] = ()) -> list[dict[str, Any]]:
+        """Return the records of a grant and of all others in its pool whose memory guests may use, `but` some."""
         mine = (record for record in self.all() if record["pool_uuid"] == grant.pool_uuid)
-        return [r for r in mine if grant.allocation_uuid == (tag := r["allocation_uuid"]) or self.state(tag) == ONLINE]
+        others = (record for record in mine if record["allocation_uuid"] not in but)
+        return [
+            r for r in others if grant.allocation_uuid == (tag := r["allocation_uuid"]) or self.state(tag) == ONLINE
+        ]
 
     def begin(self, grant: Grant) -> None:
         """Write a grant down, before the first change of the kernel in this boot."""

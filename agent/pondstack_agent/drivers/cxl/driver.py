@@ -1,7 +1,7 @@
 """CXL pool devices of one host. A slice is online when the kernel says so; allocations.py records for whom."""
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -209,30 +209,38 @@ class CxlHostPool(HostPoolDriver):
 
         What a guest uses stays on record, whatever its device says now.
         """
-        for record in self._allocations.all():
-            tag = record["allocation_uuid"]
-            if self._allocations.state(tag) != ONLINE or self._is_online(record):
-                continue
-            with self._allocations.unused(record, memory_users.guests()) as unused:
+        records = [(record, record["allocation_uuid"]) for record in self._allocations.all()]
+        lost = {tag: rec for rec, tag in records if self._allocations.state(tag) == ONLINE and not self._is_online(rec)}
+        guests = memory_users.guests()
+        # Of their node nothing is online for these yet, and no guest takes it.
+        to_come = {tag for tag, record in lost.items() if record["consumer_uuid"] not in guests}
+        for tag, record in lost.items():
+            to_come.discard(tag)
+            with self._allocations.unused(record, guests) as unused:
                 if unused:
-                    self._bring_back(Grant.from_wire(record))
+                    self._bring_back(Grant.from_wire(record), to_come)
                 else:
                     LOG.error("Allocation %s is used by its guest, and its memory is not all online", tag)
 
-    def _bring_back(self, grant: Grant) -> None:
+    def _bring_back(self, grant: Grant, to_come: Collection[str]) -> None:
         tag = grant.allocation_uuid
         try:
             self._check_permission(grant)
             # What is in it was written by the same consumer: it had been online for it.
-            self._bring_online(self._memdev(grant.pool_uuid), grant, again=True)
+            self._bring_online(self._memdev(grant.pool_uuid), grant, again=True, to_come=to_come)
             LOG.info("Allocation %s is online again", tag)
         except PondError as error:
             LOG.warning("Allocation %s was online, is not any more and is dropped: %s", tag, error)
             if self._allocations.state(tag) == ONLINE:  # else it was undone
                 self._undo(tag, error)
 
-    def _bring_online(self, memdev: region.Memdev, grant: Grant, *, again: bool = False) -> None:
-        """Online a grant's slices, proved to be zero unless they had been online for it before (`again`)."""
+    def _bring_online(
+        self, memdev: region.Memdev, grant: Grant, *, again: bool = False, to_come: Collection[str] = ()
+    ) -> None:
+        """Online a grant's slices, proved to be zero unless they had been online for it before (`again`).
+
+        `to_come`: allocations that a boot took, and that come online after this one.
+        """
         slice_bytes, tag = grant.slice_mib * MIB, grant.allocation_uuid
         indexes = indexes_of(grant.extents)
         holders = {record["consumer_uuid"] for record in self._allocations.all()} | {grant.consumer_uuid}
@@ -255,16 +263,16 @@ class CxlHostPool(HostPoolDriver):
                 with self._lock.held():  # one slice at a time: reports and other allocations do not wait for all
                     mark = partial(self._allocations.mark_dirty, record, index)
                     device = slices.up(index, slice_bytes, first_use=first_use, dirty=mark)
-            self._check_node(slices.node(device), grant)
+            self._check_node(slices.node(device), grant, to_come)
         except PondError as error:
             self._undo(tag, error)
             raise
         self._step("state")
         self._allocations.put_state(tag, ONLINE)
 
-    def _check_node(self, node: int, grant: Grant) -> None:
+    def _check_node(self, node: int, grant: Grant, to_come: Collection[str]) -> None:
         """Look whether guests get no more of a node than is online of it, for this grant too; raises DeviceFailed."""
-        held = self._allocations.held(grant)
+        held = self._allocations.held(grant, but=to_come)
         amount.check_node(node, amount.by_allocation(held), self._blocks.online_mib(node))
         for consumer in self._partition.unbound_holders({record["consumer_uuid"]: node for record in held}):
             LOG.warning("Guest %s was started before the partition: its own memory may take pool memory", consumer)

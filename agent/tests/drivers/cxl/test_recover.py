@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.tests.drivers.cxl.kernel import CXL_SERIAL, SLICE_BYTES, Kernel
 from pondstack.devices import pool_uuid
 from pondstack.domain.errors import DeviceFailed
 from pondstack.domain.model import Extent
@@ -83,3 +84,47 @@ def test_what_comes_online_again_belongs_to_the_new_boot(tmp_path: Path, boot: P
     assert record is not None
     assert now.of_this_boot(record)
     assert now.state(GRANT.allocation_uuid) == ONLINE
+
+
+RECOVERY_STEPS = 19
+"""Of two allocations with three slices; the test without a kill holds it."""
+
+
+class Killed(BaseException):
+    """The agent ended here."""
+
+
+@pytest.mark.parametrize("kill_at", [None, *range(RECOVERY_STEPS)])
+def test_after_a_reboot_all_guests_of_a_node_get_their_memory_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_at: int | None
+) -> None:
+    """The node grows allocation by allocation: those that are still to come hold nothing of it."""
+    kernel, steps = Kernel(tmp_path / "host1"), 0
+
+    def agent(kill_at: int | None = None) -> CxlHostPool:
+        nonlocal steps
+        steps = 0
+
+        def step(name: str) -> None:
+            nonlocal steps
+            if steps == kill_at:
+                raise Killed(name)
+            steps += 1
+
+        return CxlHostPool(
+            host="host1", state_dir=tmp_path / "state", pools={CXL_SERIAL: SERIAL}, sysfs=kernel, step=step
+        )
+
+    with kernel.runs(monkeypatch):
+        driver = agent()
+        for number, extent in enumerate((Extent(0, 1), Extent(1, 2))):
+            mine = replace(GRANT, allocation_uuid=f"a{number}", consumer_uuid=f"guest-{number}")
+            driver.attach(replace(mine, slice_mib=SLICE_BYTES >> 20, extents=(extent,)))
+        kernel.reboot()
+        if kill_at is not None:
+            with pytest.raises(Killed):
+                agent(kill_at)
+        driver = agent()
+        assert kill_at is not None or steps == RECOVERY_STEPS
+        assert {item.allocation_uuid for item in driver.attached()} == {"a0", "a1"}
+        assert [kernel.is_memory(index) for index in range(3)] == [True] * 3
