@@ -2,9 +2,10 @@
 # Builds what the emulated hosts of tests/hardware are made of, once, and again when its inputs change.
 #
 # In HARDWARE (default ./.hardware): `root`, a Debian trixie root folder with CXL and RDMA tools, the full kernel, QEMU of
-# trixie-backports (runs from outside and for guests of the hosts) and a venv with the pinned third-party packages of
-# the agent, with pytest and hypothesis for tests that run in a host; `root.img`, the same as a disk; `vmlinuz` and `initrd`. Our own code is not in it: each test run installs
-# its wheel. Installs nothing on the machine. Environment: HARDWARE, VENV (default ./.venv), LOG.
+# trixie-backports (runs from outside and for guests of the hosts), libvirt, a venv with the pinned third-party packages
+# of the agent, with pytest and hypothesis for tests that run in a host, and one that adds those of Nova; `root.img`, the
+# same as a disk; `vmlinuz` and `initrd`. Our own code is not in it: each test run installs its wheel. Installs nothing
+# on the machine. Environment: HARDWARE, VENV (default ./.venv), LOG.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 HARDWARE=${HARDWARE:-$PWD/.hardware}
@@ -22,6 +23,8 @@ release=trixie python=3.13
 packages=python3,python3-venv,cxl,daxctl,ndctl,numactl,kmod,mount,procps,iproute2,busybox-static,cpio,e2fsprogs
 # pyverbs must be of the same release as the libraries of rdma-core: the distribution's, never PyPI's.
 packages+=,python3-pyverbs,ibverbs-providers,ibverbs-utils,perftest
+# Nova's host: libvirtd as on the rack, qemu-img, and libvirt's Python module, which PyPI has as source only.
+packages+=,libvirt-daemon,libvirt-daemon-driver-qemu,libvirt-clients,qemu-utils,python3-libvirt
 # What the initrd loads, to get at the root disk.
 modules=(virtio_pci virtio_blk ext4)
 image_size=3G
@@ -32,6 +35,7 @@ setup = configparser.ConfigParser()
 setup.read("setup.cfg")
 print(setup["options"]["install_requires"].strip())
 print(*(line for line in setup["options.extras_require"]["test"].split("\n") if line.startswith(("pytest", "hypothesis"))), sep="\n")') || die "reading setup.cfg; run tools/setup.sh first"
+nova=$(grep -E '^nova==' constraints.txt)
 want=$(cat constraints.txt tools/hardware.sh - <<<"$requirements" | sha256sum)
 fresh() { [ "$(cat "$HARDWARE/stamp" 2>/dev/null || true)" = "$want" ]; }
 # Each host that runs holds this lock, shared: what it runs from does not change below it.
@@ -92,8 +96,29 @@ mkdir -p "$root/opt/code"
 # The one package of the distribution that the venv sees.
 ln -s /usr/lib/python3/dist-packages/pyverbs "$site/pyverbs"
 chroot "$root" /opt/pondstack/bin/python -c 'import pyverbs.cmid' >>"$LOG" 2>&1 || die "pyverbs does not fit Python $python"
+
+say nova "venv of nova-compute: what Nova adds to those packages"
+chroot "$root" python3 -m venv --without-pip /opt/nova >>"$LOG" 2>&1 || die "python3 -m venv"
+nova_site=$root/opt/nova/lib/python$python/site-packages
+installed=$("$VENV/bin/uv" pip freeze -q --path "$site") || die "listing the agent's packages"
+# Without ovs, which comes as source only (no host has Open vSwitch), and numpy, which only a proxy of Nova's imports.
+"$VENV/bin/uv" pip compile -q --python-version "$python" --python-platform x86_64-manylinux_2_40 -c constraints.txt \
+    --no-annotate --no-header --no-emit-package ovs --no-emit-package numpy - <<<"$nova" 2>>"$LOG" | grep -vxFf <(echo "$installed") >"$new/nova.txt" ||
+    die "resolving Nova's packages"
+"$VENV/bin/uv" pip install -q --link-mode copy --target "$nova_site" --python-version "$python" \
+    --python-platform x86_64-manylinux_2_40 --only-binary :all: --no-deps -r "$new/nova.txt" >>"$LOG" 2>&1 ||
+    die "installing Nova's packages"
+# What was installed from outside starts the Python of outside.
+rm -r "$new/nova.txt" "$nova_site/bin"
+# The agent's packages come after Nova's, our code last.
+echo "import site; site.addsitedir('/opt/pondstack/lib/python$python/site-packages')" >"$nova_site/pondstack.pth"
+for path in "$root"/usr/lib/python3/dist-packages/{libvirt.py,libvirtmod.*.so}; do
+    ln -s "${path#"$root"}" "$nova_site/"
+done
+chroot "$root" /opt/nova/bin/python -c 'import libvirt, nova.virt.libvirt.driver' >>"$LOG" 2>&1 || die "Nova does not fit Python $python"
+
 # Compiled once here: under emulation that takes minutes.
-chroot "$root" /opt/pondstack/bin/python -m compileall -q -j2 /opt/pondstack/lib /usr/lib/python3 "/usr/lib/python$python" >>"$LOG" 2>&1 || true
+chroot "$root" /opt/pondstack/bin/python -m compileall -q -j2 /opt/pondstack/lib /opt/nova/lib /usr/lib/python3 "/usr/lib/python$python" >>"$LOG" 2>&1 || true
 
 say initrd "Linux $version"
 initrd=$new/initrd.d
