@@ -36,6 +36,14 @@ class HostsClient(MemoryClient):
         """Have one take back what it lends: `mib`, `seconds`, `operation_id`."""
         return self.change("POST", f"/hosts/{name}/reclaim", 202, **body)
 
+    def set_host_slices(self, name: str, **body: Any) -> Any:
+        """Have one hold slices for itself: `purpose`, `count`, `pool`, `generation`."""
+        return self.change("PUT", f"/hosts/{name}/slices", **body)
+
+    def set_host_tiering(self, name: str, **body: Any) -> Any:
+        """Switch tiering of one: `on`, `generation`."""
+        return self.change("PUT", f"/hosts/{name}/tiering", **body)
+
     def delete_host(self, name: str) -> None:
         """Remove one."""
         self.remove(f"/hosts/{name}")
