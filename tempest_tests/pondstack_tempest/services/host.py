@@ -37,7 +37,7 @@ class HostsClient(MemoryClient):
         return self.change("POST", f"/hosts/{name}/reclaim", 202, **body)
 
     def set_host_slices(self, name: str, **body: Any) -> Any:
-        """Have one hold slices for itself: `purpose`, `count`, `pool`, `generation`."""
+        """Have one hold slices for itself: `purpose`, `count`, `pool_uuid`, `generation`."""
         return self.change("PUT", f"/hosts/{name}/slices", **body)
 
     def set_host_tiering(self, name: str, **body: Any) -> Any:
