@@ -1,5 +1,6 @@
 """Client of the agents for what a host holds for itself (since 1.4); part of pondstack.rpc.agent_api.AgentAPI."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from pondstack.domain.requests import AssignRequest
@@ -9,11 +10,12 @@ HOST_SLICES_VERSION = "1.4"
 """The version that hold() and set_tiering() came with; an older agent raises oslo.messaging's UnsupportedVersion."""
 
 
-class AgentHostAPI:
-    """Calls to the agent of one host."""
+class AgentHostAPI(ABC):
+    """The part of AgentAPI for what a host holds and does for itself."""
 
+    @abstractmethod
     def _call(self, host: str, method: str, *, version: str | None = None, **arguments: Any) -> Any:
-        raise NotImplementedError
+        """Call one agent."""
 
     def hold(self, *, epoch: int, operation_id: str, request: AssignRequest) -> Attachment:
         """Controller's command: get a host slice and bring it online, as `request.host` wants it for `request.purpose`.

@@ -108,7 +108,7 @@ class Leader:
             SplitEndpoint(splits=splits, gate=self.gate),
             self._make_lending_endpoint(),
             self._make_removal_endpoint(),
-            HostEndpoint(ledger=self.ledger, agents=self._agents, changed=self._host_slices_changed, gate=self.gate),
+            HostEndpoint(ledger=self.ledger, agents=self._agents, changed=self._settled, gate=self.gate),
         ]
 
         self._lock = threading.Lock()
@@ -263,10 +263,6 @@ class Leader:
     def _publish(self) -> None:
         if self._publisher is not None:
             self._publisher.wake()
-
-    def _host_slices_changed(self) -> None:
-        self._host_slices.wake()
-        self._publish()
 
     def _slices_moved(self) -> None:
         self._sanitizer.wake()
