@@ -123,6 +123,7 @@ class AgentEndpoint:
         self._epoch.check(epoch)
         consumer = next((i.consumer_uuid for i in self._pools.attached() if i.allocation_uuid == allocation_uuid), "")
         with self._consumers.holding(consumer or allocation_uuid), self._allocations.holding(allocation_uuid):
+            self._epoch.check(epoch)  # another may lead since we wait
             if report_sequence is not None and self._operations.online_at(allocation_uuid) > report_sequence:
                 raise InUse(
                     f"allocation {allocation_uuid} came online after report {report_sequence} of this host, on which "

@@ -38,6 +38,7 @@ class HostSlicesEndpoint:
         if wanted.purpose is Purpose.GUEST:
             raise BadRequest("guests' slices are attached, not held; call attach")
         with self._locks.holding(wanted.consumer_uuid):
+            self._epoch.check(epoch)  # another may lead since we wait
             return self._flow.attach(self._begun(wanted) or self._operations.attach(operation_id, wanted)).to_wire()
 
     @answered

@@ -17,9 +17,7 @@ from pondstack.domain.errors import (
     StaleEpoch,
     Unavailable,
 )
-from pondstack_agent.drivers.emulated import EmulatedHostPool
 from pondstack_agent.qemu.attachment_lock import hold
-from pondstack_rack.wait import wait_until
 from tests.fixtures.rpc_call import call
 
 
@@ -249,14 +247,6 @@ def test_a_late_duplicate_of_a_detached_attach_changes_nothing(rig) -> None:
     assert rig.controller.held == {}
 
 
-def test_a_late_duplicate_after_an_offline_changes_nothing(rig) -> None:
-    allocation = rig.attach("op1").allocation_uuid
-    assert call(rig.agent.endpoint.offline, epoch=1, operation_id="op2", allocation_uuid=allocation)
-    with pytest.raises(Conflict, match="given back"):
-        rig.attach("op1")
-    assert rig.attached() == set()
-
-
 def test_detach_in_use_changes_nothing(rig, tmp_path) -> None:
     import os
 
@@ -289,81 +279,6 @@ def test_get_attachment_hides_what_the_controller_does_not_know(rig) -> None:
     with pytest.raises(Unavailable):
         rig.attach("op1")
     assert rig.attachment("vm1") is None
-
-
-def test_offline_by_the_controller(rig) -> None:
-    allocation = rig.attach("op1").allocation_uuid
-    for _ in range(2):
-        assert call(rig.agent.endpoint.offline, epoch=1, operation_id="op2", allocation_uuid=allocation) is True
-    assert rig.attached() == set()
-    assert rig.later.waiting == []
-
-
-def test_an_offline_that_rests_on_an_old_report_changes_nothing(rig) -> None:
-    """It was under way while the memory came online: the controller has to look again."""
-    before = rig.agent.reporter.report().sequence
-    allocation = rig.attach("op1").allocation_uuid
-    rig.restart()
-
-    def offline(report_sequence: int) -> bool:
-        return call(
-            rig.agent.endpoint.offline,
-            epoch=1,
-            operation_id="op2",
-            allocation_uuid=allocation,
-            report_sequence=report_sequence,
-        )
-
-    with pytest.raises(InUse, match=f"came online after report {before} of this host"):
-        offline(before)
-    assert rig.attach("op1").allocation_uuid == allocation
-    report = rig.agent.reporter.report()
-    assert [item.allocation_uuid for item in report.attached] == [allocation]
-    assert offline(report.sequence) is True
-    assert rig.attached() == set()
-
-
-def test_an_offline_waits_for_memory_that_is_coming_online(rig, monkeypatch) -> None:
-    """Else the host would say that it holds none of it, and hold it a moment later."""
-    before = rig.agent.reporter.report().sequence
-    entered, go_on, plain = threading.Event(), threading.Event(), EmulatedHostPool.attach
-
-    def attach(*arguments):
-        entered.set()
-        assert go_on.wait(30)
-        return plain(*arguments)
-
-    monkeypatch.setattr(EmulatedHostPool, "attach", attach)
-    with ThreadPoolExecutor(2) as threads:
-        coming = threads.submit(rig.attach, "op1")
-        assert entered.wait(30)
-        [allocation] = rig.controller.held
-        going = threads.submit(
-            call,
-            rig.agent.endpoint.offline,
-            epoch=1,
-            operation_id="op2",
-            allocation_uuid=allocation,
-            report_sequence=before,
-        )
-        waiting = rig.agent.endpoint._allocations._locks
-        assert wait_until(lambda: going.done() or waiting[allocation][1] == 2, 30)
-        go_on.set()
-        assert coming.result(30).allocation_uuid == allocation
-        with pytest.raises(InUse):
-            going.result(30)
-    assert rig.attached() == {allocation}
-
-
-def test_a_grant_that_was_offlined_on_its_way_is_refused(rig) -> None:
-    def overtake(**_):
-        [allocation] = rig.controller.held
-        assert call(rig.agent.endpoint.offline, epoch=1, operation_id="op2", allocation_uuid=allocation)
-
-    rig.controller.after["assign"] = [overtake]
-    with pytest.raises(Conflict, match="given back"):
-        rig.attach("op1")
-    assert rig.attached() == set()
 
 
 def test_a_grant_of_a_former_leader_is_renewed_by_the_present_one(rig) -> None:

@@ -101,7 +101,9 @@ def steps(
     aside: Collection[str] = (),
     dead: bool = False,
 ) -> Iterator[Step]:
-    """Yield the next step of each host slice that is not as it should be.
+    """Yield the next step of each host slice that is not as it should be; what is wanted no more comes first.
+
+    In that order: a claim may need what another one lets go of.
 
     `held`: the allocations that the ledger has, by consumer, in whatever state; `aside`: those of them whose slice is
     set aside, which is given back for another one; `claimed`: the consumers that claim something of the pool. `dead`:
@@ -110,7 +112,7 @@ def steps(
     key, claims = holding.key, set(claimed)
     known = key.numbers({*held, *claims})
     wanted = 0 if dead else holding.wanted
-    for number in sorted({*known, *range(wanted)}):
+    for number in sorted({*known, *range(wanted)}, key=lambda number: (number < wanted, number)):
         consumer = known.get(number) or key.consumer(number)
         if number < wanted and consumer not in claims:
             yield Step(Act.CLAIM, consumer, held.get(consumer, ""))

@@ -129,13 +129,15 @@ class SimHost:
 
     def _handle(self, endpoint: Any, method: str, arguments: Mapping[str, Any]) -> Any:
         self.rack.moments.pass_by(f"agent.{method}")
+        me = f"the agent of {self.name}"
+        before = self.rack.watch.obeyed(me)
         try:
             answer = getattr(endpoint, method)({}, **arguments)
         except oslo_messaging.ExpectedException as wrapped:
             raise wrapped.exc_info[1] from None
         # Of lent memory a command may take long after its epoch was let in; generations keep it from harm.
         if "epoch" in arguments and isinstance(endpoint, AgentEndpoint):
-            self.rack.watch.accepted(f"the agent of {self.name}", arguments["epoch"])
+            self.rack.watch.accepted(me, arguments["epoch"], before)
         return answer
 
     def die(self) -> None:

@@ -151,11 +151,20 @@ class Watch:
                 found = device.contents.get(index)
                 raise Violation("memory_overwritten", f"{_about(held)}: slice {index} holds {found!r}")
 
-    def accepted(self, what: str, epoch: int) -> None:
-        """A device or an agent has obeyed a command of `epoch`."""
-        if epoch < self._epochs.get(what, 0):
-            raise Violation("old_epoch_obeyed", f"{what} obeyed epoch {epoch} after {self._epochs[what]}")
-        self._epochs[what] = epoch
+    def obeyed(self, what: str) -> int:
+        """Return the highest epoch that a device or an agent has obeyed."""
+        return self._epochs.get(what, 0)
+
+    def accepted(self, what: str, epoch: int, before: int | None = None) -> None:
+        """A device or an agent has obeyed a command of `epoch`.
+
+        `before`: what it had obeyed when the command reached it, for one that takes its time: an agent may hear of a
+        newer leader while it carries out what it let in from the older one.
+        """
+        known = self.obeyed(what)
+        if epoch < (known if before is None else before):
+            raise Violation("old_epoch_obeyed", f"{what} obeyed epoch {epoch} after {known}")
+        self._epochs[what] = max(epoch, known)
 
     def disk_changed(self, name: str) -> None:
         """A host's attachments have changed."""

@@ -64,15 +64,15 @@ class Releases:
         return had
 
     def offline(self, allocation_uuid: str) -> bool:
-        """Offline an allocation on the controller's command; True when that is done, which the answer tells it.
+        """Offline an allocation on the controller's command; True when that is done.
 
-        False: it goes offline in the background, and the controller is notified then. Raises InUse.
+        False: it goes offline in the background, and the controller is notified then. Raises InUse. Heartbeats tell the
+        release until a leader has settled it: the answer may be lost, or reach a leader that has been deposed.
         """
         if self._begin(allocation_uuid):
             self._executor.submit(self._finish, allocation_uuid)
             return False
         self._offline(allocation_uuid)
-        self._put(allocation_uuid, SETTLED)
         return True
 
     def refuse_released(self, allocation_uuid: str) -> None:

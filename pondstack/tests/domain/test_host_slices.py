@@ -45,6 +45,11 @@ def test_given_back_then_unclaimed_the_highest_number_first_to_go():
     assert list(steps(holding(0), {FIRST: "a"}, [])) == [Step(Act.GIVE_BACK, FIRST, "a")]
 
 
+def test_what_is_wanted_no_more_goes_before_anything_is_claimed():
+    """The claim of another number may be what keeps Placement from the new one."""
+    assert list(steps(holding(1), {}, [SECOND])) == [Step(Act.UNCLAIM, SECOND), Step(Act.CLAIM, FIRST)]
+
+
 def test_a_fenced_host_has_its_slices_taken_by_devices_and_claims_nothing_after_that():
     assert list(steps(holding(1), {FIRST: "a"}, [FIRST], dead=True)) == []
     assert list(steps(holding(1), {}, [FIRST], dead=True)) == [Step(Act.UNCLAIM, FIRST)]

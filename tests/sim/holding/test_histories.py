@@ -20,6 +20,15 @@ def test_no_history_violates_anything(first: int) -> None:
     assert met["claim of a host dropped"]
 
 
+LOST_ANSWER = 770777
+"""A host took a slice offline for a leader that had been deposed meanwhile: its answer was all that told of it."""
+
+
+def test_a_release_that_only_a_deposed_leader_heard_of_is_told_again() -> None:
+    outcome = run(draw(LOST_ANSWER))
+    assert not outcome.code, outcome.detail
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)
