@@ -4,6 +4,7 @@ All of it compares states: the ledger's lends and buffers, and Placement. The ne
 wherever the last one ended.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -96,6 +97,7 @@ class Admission:
         self._claims = Claims(placement, ledger.renew)
         self._settled, self._stopping = settled, stopping
         self._swept: set[str] = set()
+        self._ended: Counter[str] = Counter()
 
     def forget(self) -> None:
         """Have the next run look for claims that no lend needs."""
@@ -185,13 +187,16 @@ class Admission:
         back = [item for item in new if item.state is SliceState.FREE]
         if back:
             names = mark((item.incarnation, item.index) for item in back)
-            operation_id = str(uuid5(NAMESPACE_OID, f"pondstack sold on {host}: {names}"))
+            # What a device did not let go of may come free after its reclaim has ended: that takes a new one.
+            operation_id = str(uuid5(NAMESPACE_OID, f"pondstack sold on {host}: {names} {self._ended[host]}"))
             mib = sum(item.size_mib for item in back)
             LOG.warning("Host %s takes %d MiB back: instances have claimed them", host, mib)
-            call_agent(
+            told = call_agent(
                 host,
                 lambda: self._agents.reclaim(host, epoch=self._ledger.epoch, operation_id=operation_id, mib=mib),
             )
+            if told["state"] == "done":
+                self._ended[host] += 1
 
     def _finish(self, host: str, lend: Lend | None, mine: Sequence[Buffer]) -> None:
         self._claims.drop(host)

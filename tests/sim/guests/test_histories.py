@@ -21,6 +21,15 @@ def test_no_history_violates_anything(first: int) -> None:
         assert faults[met], met
 
 
+FREED_LATE = 770143
+"""A buffer's key outlived the reclaim that was to take the buffer back, and ended later."""
+
+
+def test_what_comes_free_after_its_reclaim_is_taken_back_by_another() -> None:
+    outcome = run(draw(FREED_LATE))
+    assert not outcome.code, outcome.detail
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)

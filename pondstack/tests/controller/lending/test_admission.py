@@ -27,7 +27,7 @@ GUEST = "44444444-4444-4444-8444-444444444444"
 
 class World:
     """Host h1 of 1024 MiB. `done`: its agent registers at once what it is told to lend. `reclaimed`: what it is told
-    to take back.
+    to take back; `kept`: it ends that at once, with nothing taken.
     """
 
     def __init__(self, placement):
@@ -36,7 +36,7 @@ class World:
         self.reader = MemoryReader(store)
         self.ledger.hosts.heartbeat(report("h1", pools=[]))
         self.done, self.refuses, self.held, self.reclaimed, self.settled = True, None, 0, [], 0
-        self.operations, self.words = [], 0
+        self.operations, self.words, self.kept = [], 0, False
         self.admission = Admission(self.ledger, self, placement, self.reader.rack, self._settle)
         self.endpoint = LendingEndpoint(
             ledger=self.ledger,
@@ -89,7 +89,7 @@ class World:
 
     def reclaim(self, _host, *, operation_id, mib, **_said):
         self.reclaimed.append((operation_id, mib))
-        return {"state": "pending"}
+        return {"state": "done" if self.kept else "pending"}
 
     def get_lending(self, _host):
         return {"buffer_mib": SIZE, "operations": self.operations}
@@ -195,6 +195,21 @@ def test_what_was_sold_although_it_was_claimed_goes_back(world) -> None:
     ended = world.round()
     assert (ended["state"], ended["done_mib"]) == ("done", 0)
     assert ended["reason"] == "instances got the memory while it was claimed"
+
+
+def test_what_a_host_could_not_take_back_is_asked_for_again(world) -> None:
+    """A reclaim ends without what the device did not let go of; that may come free later."""
+    world.known()
+    world.delegate()
+    world.round()
+    world.placement.drop_claim(consumers("h1")[0])
+    assert world.guest(900)
+    world.reports()
+    world.kept = True
+    world.round()
+    world.round()
+    assert [mib for _, mib in world.reclaimed] == [256, 256]
+    assert len({operation_id for operation_id, _ in world.reclaimed}) == 2
 
 
 def test_of_what_was_lent_before_an_upgrade_only_what_nobody_has_goes_back(world) -> None:
