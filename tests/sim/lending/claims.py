@@ -25,6 +25,7 @@ class LoanClaims:
         self._rack = rack
         self.consumer_of: dict[str, str] = {}
         self._gone_at: dict[str, float] = {}
+        self._back: dict[str, tuple[float, float]] = {}
 
     @property
     def present(self) -> Mapping[str, int]:
@@ -34,13 +35,18 @@ class LoanClaims:
     def claim(self, consumer: str, host: str, mib: int) -> None:
         """Claim lent memory for a consumer on a host."""
         self._rack.placement.claim_lent(consumer, host, PROVIDER, mib)
-        self._gone_at.pop(consumer, None)
+        gone_at = self._gone_at.pop(consumer, None)
+        if gone_at is not None:
+            self._back[consumer] = gone_at, self._rack.scheduler.now
 
     def drop(self, consumer: str) -> None:
         """Claim nothing any more."""
         if consumer in self.present:
             self._rack.placement.drop(consumer)
-            self._gone_at[consumer] = self._rack.scheduler.now
+            now = self._rack.scheduler.now
+            gone_at, back_at = self._back.pop(consumer, (now, 0.0))
+            # A claim that was back between two looks only is one that nobody can have seen.
+            self._gone_at[consumer] = gone_at if now - back_at < settings.RECONCILE_SECONDS else now
 
     def look(self, buffers: Mapping[Place, Buffer]) -> None:
         """No loan is asked back for want of a claim that is there, or has gone a moment ago."""

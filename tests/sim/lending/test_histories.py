@@ -41,6 +41,15 @@ def test_a_lend_that_was_not_answered_is_taken_back_too(seed: int) -> None:
     assert not outcome.code, outcome.detail
 
 
+SHORT_RETURN = 770256
+"""A claim came back for a moment between two looks at Placement. Here it was the check that wanted too much."""
+
+
+def test_a_claim_that_was_back_between_two_looks_only_is_not_seen() -> None:
+    outcome = run(draw(SHORT_RETURN))
+    assert not outcome.code, outcome.detail
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)
