@@ -8,6 +8,7 @@ from pondstack_agent.records import Records
 from pondstack_agent.service import AgentService
 from pondstack_agent.tiering import Tiering
 from pondstack_agent.tiering.policy import Policy
+from pondstack_rack.wait import wait_until
 from tests.fixtures.fake_controller import FakeController
 
 from ..test_service import serving
@@ -27,6 +28,9 @@ def on_machine(conf, machine, monkeypatch):
     return conf
 
 
+TOLD = {"settings": {"demotion": "true", "interleave_node0": "5"}, "tiers": {"4": [0]}, "trouble": []}
+
+
 def test_the_service_sets_reports_and_restores(on_machine, machine, device, tmp_path) -> None:
     before = machine.all()
     on_machine.set_override("heartbeat_seconds", 0.2, group="agent")
@@ -36,7 +40,8 @@ def test_the_service_sets_reports_and_restores(on_machine, machine, device, tmp_
         service = AgentService(on_machine)
         service.start()
         try:
-            assert endpoint.heard.wait(30)
+            # Not the first report: the bus of this process may still hold one of a former test's agent.
+            assert wait_until(lambda: TOLD in [report.tiering for report in endpoint.fake.reports], 30)
             assert machine.get(DEMOTION) == "true"
             assert machine.get(f"{WEIGHTS}/node0") == "5"
         finally:
@@ -44,11 +49,6 @@ def test_the_service_sets_reports_and_restores(on_machine, machine, device, tmp_
         service.wait()
     assert machine.all() == before
     assert Records(tmp_path / "state" / "tiering").all() == {}
-    assert endpoint.fake.reports[0].tiering == {
-        "settings": {"demotion": "true", "interleave_node0": "5"},
-        "tiers": {"4": [0]},
-        "trouble": [],
-    }
 
 
 def test_an_agent_without_a_policy_reports_nothing(rig) -> None:
