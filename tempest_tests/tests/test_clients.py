@@ -40,7 +40,8 @@ def _called(client_class: type[MemoryClient], name: str) -> tuple[str, str, dict
             if method in ("POST", "PUT"):
                 json.loads(body)
             answer = Answer({"content-type": "application/json", "content-length": "2"})
-            answer.status = 202 if url.endswith(("failover", "delegate", "reclaim")) else 200
+            found, template = _route(method, url.partition("?")[0])
+            answer.status = ROUTES[template][found].status
             if method == "DELETE":
                 answer = Answer()
                 answer.status = 204

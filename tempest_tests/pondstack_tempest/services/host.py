@@ -38,7 +38,7 @@ class HostsClient(MemoryClient):
 
     def set_host_slices(self, name: str, **body: Any) -> Any:
         """Have one hold slices for itself: `purpose`, `count`, `pool_uuid`, `generation`."""
-        return self.change("PUT", f"/hosts/{name}/slices", **body)
+        return self.change("PUT", f"/hosts/{name}/slices", 202, **body)
 
     def set_host_tiering(self, name: str, **body: Any) -> Any:
         """Switch tiering of one: `on`, `generation`."""
