@@ -4,11 +4,12 @@ Two faults are not here because the code does the same with them: `any` or `all`
 Slices.release (they change together), and a RELEASING record that is settled (only RELEASED ones are reported).
 """
 
-from tests.mutants.catalogue import agent, api, controller, domain, election, host_slices, ledger, nova, rdma
+from tests.mutants.catalogue import agent, api, controller, domain, election, host_slices, ledger, lending, nova, rdma
 
 MUTANTS = (
     *domain.MUTANTS,
     *ledger.MUTANTS,
+    *lending.MUTANTS,
     *controller.MUTANTS,
     *election.MUTANTS,
     *agent.MUTANTS,

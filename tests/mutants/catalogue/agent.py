@@ -26,7 +26,7 @@ MUTANTS = (
         "agent/pondstack_agent/endpoint.py",
         "if report_sequence is not None and self._operations.online_at(allocation_uuid) > report_sequence:",
         "if report_sequence is not None and self._operations.online_at(allocation_uuid) < 0:",
-        (f"{_AGENT}/test_endpoint.py::test_an_offline_that_rests_on_an_old_report_changes_nothing",),
+        (f"{_AGENT}/test_offline.py::test_an_offline_that_rests_on_an_old_report_changes_nothing",),
         "memory that came online just after the report is taken away",
     ),
     Mutant(

@@ -132,4 +132,28 @@ MUTANTS = (
         (_KEEPER,),
         "the kernel demotes pages to memory of guests",
     ),
+    Mutant(
+        "claims_before_it_lets_go",
+        "pondstack/domain/host_slices.py",
+        ", key=lambda number: (number < wanted, number)",
+        "",
+        (_DOMAIN,),
+        "a claim that is wanted no more keeps Placement from the one that is, for ever",
+    ),
+    Mutant(
+        "release_told_once",
+        "agent/pondstack_agent/pool/releases.py",
+        "        self._offline(allocation_uuid)\n        return True\n",
+        "        self._offline(allocation_uuid)\n        self._put(allocation_uuid, SETTLED)\n        return True\n",
+        ("agent/tests/test_offline.py::test_offline_by_the_controller",),
+        "a release that only a deposed leader heard of is lost, and the slice is set aside",
+    ),
+    Mutant(
+        "order_of_before_the_wait",
+        "agent/pondstack_agent/endpoint.py",
+        "            self._epoch.check(epoch)  # another may lead since we wait\n",
+        "",
+        ("agent/tests/test_offline.py::test_an_order_that_waited_while_another_took_over_is_refused",),
+        "a deposed leader's order takes what the next one wants to stay",
+    ),
 )
