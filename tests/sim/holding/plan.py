@@ -5,23 +5,59 @@ from random import Random
 
 from .. import plan
 from ..plan import SECONDS, History, Step
+from ..removal.plan import DECOMMISSION, FENCE
 
 WANT, FORGET = "want", "forget"
 KINDS = (WANT, FORGET)
 """What an operator does: has a host hold so many slices; drops the claims of all host slices (`nova-manage placement
 audit --delete`)."""
 APART_SECONDS = 3.0
+FENCED = 0.25
+"""In so many histories a host dies, is fenced, and comes back."""
+REMOVED = 0.25
+"""In so many another one is removed."""
+PURPOSES = ("tier", "base")
 
 
-def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
-    """Return the history of a seed; `only`: with many faults of these kinds and no others."""
+def draw(seed: int, *, only: tuple[str, ...] = (), hosts_go: bool = True) -> History:
+    """Return the history of a seed; `only`: with many faults of these kinds and no others.
+
+    `hosts_go`: in half of the histories a host is fenced, or removed, and comes back.
+    """
     history = plan.draw(seed, only=only)
     rng = Random(f"holding {seed}")
     steps = [*history.operations, *_wants(rng, history)]
     if rng.random() < 0.3:
         steps.append(Step(rng.uniform(8.0, SECONDS), FORGET, rng.choice(tuple(history.pools))))
     drain = rng.random() < 0.5
-    return replace(history, operations=tuple(sorted(steps, key=lambda step: step.at)), holding=True, drain=drain)
+    history = replace(history, operations=tuple(steps), holding=True, drain=drain)
+    if hosts_go:
+        history = _with_hosts_that_go(Random(f"hosts that hold go {seed}"), history)
+    return replace(history, operations=tuple(sorted(history.operations, key=lambda step: step.at)))
+
+
+def _with_hosts_that_go(rng: Random, history: History) -> History:
+    chance, operations = rng.random(), history.operations
+    if chance < FENCED:
+        values = {"seconds": rng.choice((1.0, 4.0))}
+        fence = Step(rng.uniform(5.0, SECONDS * 0.7), FENCE, rng.choice(history.hosts), values)
+        return replace(history, operations=(*operations, fence))
+    if chance < FENCED + REMOVED:
+        # It is removed after a silence, which would take as long as the database's clock jumps.
+        faults = tuple(step for step in history.faults if step.kind != "clock_jump")
+        return replace(history, operations=(*operations, *_removal(rng, history)), faults=faults)
+    return history
+
+
+def _removal(rng: Random, history: History) -> list[Step]:
+    """Return how a host goes and comes back: mostly it is to hold nothing any more before that, else it is refused."""
+    at, host = rng.uniform(8.0, SECONDS * 0.7), rng.choice(history.hosts)
+    values = {"seconds": 9.0, "drains": True, "wiped": rng.random() < 0.5}
+    steps = [Step(at, DECOMMISSION, host, values)]
+    if rng.random() < 0.8:
+        nothing = ({"pool": pool, "purpose": purpose, "count": 0} for pool in history.pools for purpose in PURPOSES)
+        steps += [Step(at - APART_SECONDS, WANT, host, values) for values in nothing]
+    return steps
 
 
 def _wants(rng: Random, history: History) -> list[Step]:

@@ -13,7 +13,7 @@ from pondstack.domain.errors import NotFound, PondError
 from .. import settings
 from ..api import SimControllerAPI
 from ..plan import Step
-from .plan import DECOMMISSION, FOR_EVER
+from .plan import DECOMMISSION, FENCE, FOR_EVER, RETIRE
 
 if TYPE_CHECKING:
     from ..rack import Rack
@@ -45,7 +45,7 @@ class Operator:
     def _guarded(self, step: Step) -> None:
         self._rack.scheduler.note(f"OPERATOR {step}")
         try:
-            (self._decommission if step.kind == DECOMMISSION else self._retire)(step)
+            {DECOMMISSION: self._decommission, RETIRE: self._retire, FENCE: self._fence}[step.kind](step)
         finally:
             self.at_work -= 1
 
@@ -98,6 +98,22 @@ class Operator:
 
     def _of(self, host: str) -> list[str]:
         return [item.name for item in self._rack.nova.instances.values() if item.host == host]
+
+    def _fence(self, step: Step) -> None:
+        """Fence a host that has died, once its guests are deleted; let it take part again when it was set up anew."""
+        name, host = step.target, self._rack.hosts[step.target]
+        self.gone.add(name)
+        host.die()
+        while self._of(name):
+            self._drain(lambda: self._of(name))
+        host.memory.disk.clear()
+        self._ask(lambda: self._client.fence_host(name=name, reason="it has died", force=True))
+        self._rack.scheduler.sleep(step.values["seconds"])
+        self.gone.discard(name)
+        host.revive()
+        self._ask(lambda: self._client.unfence_host(name=name))
+        self._rack.nova.host_is_back(name)
+        self._rack.scheduler.faults["host fenced and back"] += 1
 
     # Pools
 

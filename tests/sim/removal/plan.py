@@ -6,9 +6,9 @@ from random import Random
 from .. import plan
 from ..plan import SECONDS, History, Step
 
-DECOMMISSION, RETIRE = "decommission", "retire"
-KINDS = (DECOMMISSION, RETIRE)
-"""What an operator does: a host goes, a pool device goes."""
+DECOMMISSION, RETIRE, FENCE = "decommission", "retire", "fence"
+KINDS = (DECOMMISSION, RETIRE, FENCE)
+"""What an operator does: a host goes, a pool device goes, a dead host is fenced and comes back."""
 FOR_EVER = 0.0
 
 
