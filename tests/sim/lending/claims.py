@@ -56,9 +56,22 @@ class LoanClaims:
             consumer = self.consumer_of.get(item.allocation_uuid or "")
             if consumer is None:
                 continue
-            gone_at, grace = self._gone_at.get(consumer), settings.LIMITS.unclaimed_grace_seconds
-            if gone_at is None or self._rack.scheduler.now - gone_at < EARLY * grace:
-                raise Violation("claimed_loan_taken", f"{item.name} is asked back from {item.host}: {item.reason}")
+            if self._gone_seconds(consumer) < EARLY * settings.LIMITS.unclaimed_grace_seconds:
+                about = f"{item.name} is asked back from {item.host}: {item.reason}"
+                raise Violation(
+                    "claimed_loan_taken", f"{about}; its claim went {self._gone_seconds(consumer):.1f} s ago"
+                )
+
+    def _gone_seconds(self, consumer: str) -> float:
+        """Return for how long a claim has been gone, as who has just looked at Placement may know it; 0: it is there.
+
+        Whoever leads may act by a look from before a claim came back, as long as the lease goes.
+        """
+        now = self._rack.scheduler.now
+        if consumer in self._gone_at:
+            return now - self._gone_at[consumer]
+        gone_at, back_at = self._back.get(consumer, (now, now))
+        return back_at - gone_at if now - back_at < settings.TERMS.lease_seconds else 0.0
 
     def missing(self, buffers: Mapping[Place, Buffer]) -> list[str]:
         """Return the guaranteed loans that nobody claims."""
