@@ -14,9 +14,9 @@ class Historian:
     """Begins with a round, and goes on every [prediction] backfill_seconds."""
 
     def __init__(self, resources: ControllerResources, stopping: Callable[[], bool]) -> None:
-        group = resources.conf.prediction
         self._worker: PeriodicWorker | None = None
         if resources.nova is not None:
+            group = resources.conf.prediction
             backfill = Backfill(resources.history, resources.nova, lambda: int(group.keep_history_seconds), stopping)
             self._worker = PeriodicWorker("history", group.backfill_seconds, backfill.run)
 
