@@ -42,4 +42,4 @@ class Source(StrEnum):
     MEASURED = "measured"
     """Of a real guest."""
     SYNTHETIC = "synthetic"
-    """Made up, for a guest without memory to measure: it trains nothing that decides about real guests."""
+    """Made up, for a guest without memory to measure. What is made of it says so, too."""
