@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc docs
+.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-lifetime docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -101,6 +101,12 @@ bench-ledger: setup ## Assign and release against Placement's allocations on the
 bench-ha: setup ## Cost of an operation with and without the mirror, throughput against Placement on the same database
 	@$(PYTHON) -W ignore -m bench.ha $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) \
 		$(call option,threads,THREADS) $(call option,database,DATABASE)
+
+bench-telemetry: setup ## What the telemetry of 10,000 guests costs the controller, and an assign's time beside it (VMS, TURNS, DATABASE)
+	@$(PYTHON) -W ignore -m bench.telemetry $(call option,vms,VMS) $(call option,turns,TURNS) $(call option,database,DATABASE)
+
+bench-lifetime: setup ## How well the remaining lifetime of VMs is told from flavor and age, on a trace (DATA=folder of azure2017's format, SPLIT, DRAWS)
+	@$(PYTHON) -W ignore -m bench.lifetime $(call option,data,DATA) $(call option,split,SPLIT) $(call option,draws,DRAWS)
 
 bench-cxl: hardware ## The CXL driver's time per GiB against the raw daxctl commands in the same emulated host
 	@$(PYTHON) -W ignore -m bench.cxl $(call option,rounds,ROUNDS)

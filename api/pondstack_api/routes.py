@@ -11,6 +11,7 @@ from pondstack_api.handlers import (
     audit,
     buffer,
     controller,
+    history,
     host,
     leader,
     lender,
@@ -259,6 +260,15 @@ ROUTES: dict[str, dict[str, Route]] = {
             schemas.telemetry.TELEMETRY,
             query=schemas.telemetry.QUERY,
             since=(1, 3),
+        )
+    },
+    "/history/{consumer}": {
+        "GET": Route(
+            history.show_history,
+            "Show the history of an instance",
+            policies.history.SHOW,
+            schemas.history.HISTORY,
+            since=(1, 12),
         )
     },
     "/splits/{consumer}": {

@@ -6,6 +6,7 @@ from oslo_config import cfg
 from oslo_policy import policy as oslo_policy
 
 from pondstack.conf import ha as ha_options
+from pondstack.conf import prediction as prediction_options
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain.errors import Unavailable
 from pondstack.ha.broker import BrokerTerms
@@ -25,6 +26,7 @@ class Services:
         self.conf = conf
         self.enforcer: oslo_policy.Enforcer = policy.make_enforcer(conf)
         ha_options.register_opts(conf)
+        prediction_options.register_opts(conf)
         self.broker_terms: BrokerTerms = broker_terms_as_they_are(conf)
         self._reader = reader
         self._controller = controller

@@ -59,6 +59,7 @@ ALLOWED = {
     ("POST", "/controllers/failover"): {"admin"},
     ("GET", "/telemetry/{consumer}"): RACK,
     ("GET", "/splits/{consumer}"): RACK,
+    ("GET", "/history/{consumer}"): RACK | PROJECT,
 }
 REFUSED = {
     ("DELETE", "/hosts/{name}"): 409,
@@ -109,7 +110,7 @@ def test_each_route(api, call, persona):
         if persona in ALLOWED[method, path]:
             assert response.status_code == REFUSED.get((method, path), ROUTES[path][method].status), where
             continue
-        hidden = persona == "other-project" and path == "/allocations/{uuid}"
+        hidden = persona == "other-project" and path in {"/allocations/{uuid}", "/history/{consumer}"}
         expected = 401 if persona == "no-token" else 404 if hidden else 403
         assert response.status_code == expected, where
         assert "pool0" not in response.text, where

@@ -46,6 +46,7 @@ endpoint = {placement}
 endpoint_override = {placement}
 [nova]
 notifications = false
+backfill = false
 """
 AGENT_CONF = """
 [DEFAULT]

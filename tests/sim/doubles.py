@@ -47,6 +47,8 @@ class SimResources:
         self.placement = rack.placement
         self.transport = None
         self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
+        self.history = SimpleNamespace(record=lambda _facts: None, tidy=lambda: None)
+        self.nova = None
         self.notify_failed = lambda _event: None
 
     def conf_of_node(self) -> SimpleNamespace:

@@ -7,9 +7,12 @@ from pondstack_api import render
 from pondstack_api.pagination import limit_of
 from pondstack_api.request import Reply, Request
 
+SOURCE_SINCE = (1, 12)
 
-def body(record: TelemetryRecord) -> dict[str, Any]:
+
+def body(record: TelemetryRecord, version: tuple[int, int]) -> dict[str, Any]:
     """Return a sample as the API shows it."""
+    source = {"source": record.source} if version >= SOURCE_SINCE else {}
     return {
         "metric": record.metric,
         "node": record.node,
@@ -21,6 +24,7 @@ def body(record: TelemetryRecord) -> dict[str, Any]:
         "mean": record.mean,
         "maximum": record.maximum,
         "reason": record.reason,
+        **source,
     }
 
 
@@ -35,4 +39,4 @@ def show_telemetry(request: Request) -> Reply:
         metric=request.query.get("metric"),
         limit=request.services.conf.api.page_size_max if whole else limit_of(request),
     )
-    return Reply({"consumer_uuid": consumer, "samples": [body(record) for record in records]})
+    return Reply({"consumer_uuid": consumer, "samples": [body(record, request.version) for record in records]})

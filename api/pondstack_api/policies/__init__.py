@@ -9,6 +9,7 @@ from pondstack_api.policies import (
     base,
     buffer,
     controller,
+    history,
     host,
     leader,
     lender,
@@ -21,5 +22,5 @@ from pondstack_api.policies import (
 
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
-    modules = (base, pool, slice, host, agent, allocation, audit, leader, controller, telemetry, lender, buffer, split)
-    return [rule for module in modules for rule in module.RULES]
+    rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer)
+    return [rule for module in (*rack, telemetry, split, history) for rule in module.RULES]

@@ -1,5 +1,6 @@
 """Schemas of telemetry."""
 
+from pondstack.domain.telemetry import Source
 from pondstack_api.schemas import base
 
 _VALUE: base.Schema = {"type": "number"}
@@ -23,7 +24,13 @@ SAMPLE = base.closed(
         "mean": _value("the mean of the readings"),
         "maximum": _value("the greatest reading"),
         "reason": base.described(base.TEXT, "why there is no value; empty where there is one"),
-    }
+        "source": {
+            "type": "string",
+            "enum": [str(source) for source in Source],
+            "description": "where it comes from; synthetic: it is made up, or something in a period is (since 1.12)",
+        },
+    },
+    optional=("source",),
 )
 TELEMETRY = base.closed(
     {

@@ -67,6 +67,19 @@ class Rounded(Column[float | None]):
         return "-" if self._value is None else f"{self._value:.2f}"
 
 
+class Span(Column[float | None]):
+    """Seconds as a person reads them: `45 s`, `12 min`, `3.5 h`, `2.1 d`; `-` for what is not known."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        if self._value is None:
+            return "-"
+        for limit, unit, name in ((120, 1, ".0f} s"), (7200, 60, ".0f} min"), (2 * 86400, 3600, ".1f} h")):
+            if self._value < limit:
+                return f"{{:{name}".format(self._value / unit)
+        return f"{self._value / 86400:.1f} d"
+
+
 class YesNo(Column[bool | None]):
     """A yes, a no, or `-` for what is not known."""
 

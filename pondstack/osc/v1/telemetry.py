@@ -19,6 +19,7 @@ _FIELDS: base.Fields = {
     "Taken At": ("taken_at", None),
     "Host": ("host", None),
     "Reason": ("reason", Maybe),
+    "Source": ("source", Maybe),
 }
 
 

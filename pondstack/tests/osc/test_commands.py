@@ -7,7 +7,7 @@ import pytest
 
 from pondstack.domain.errors import GenerationConflict, NotLeader, Unavailable
 from pondstack.osc.client import ApiError, MemoryClient
-from pondstack.osc.v1.columns import FreeBuffer, Names, Tiering
+from pondstack.osc.v1.columns import FreeBuffer, Names, Span, Tiering
 from tests.fixtures import sample_rack
 
 COLUMNS = {
@@ -34,7 +34,18 @@ COLUMNS = {
 
 
 TELEMETRY = f"memory telemetry show {sample_rack.CONSUMERS[0]}"
-COLUMNS[TELEMETRY] = ["Metric", "Node", "Mean", "Minimum", "Maximum", "Readings", "Taken At", "Host", "Reason"]
+COLUMNS[TELEMETRY] = [
+    "Metric",
+    "Node",
+    "Mean",
+    "Minimum",
+    "Maximum",
+    "Readings",
+    "Taken At",
+    "Host",
+    "Reason",
+    "Source",
+]
 
 
 @pytest.mark.parametrize("line", COLUMNS)
@@ -461,3 +472,23 @@ def test_texts_within_values_are_escaped():
     assert tiering.human_readable() == "trouble: no\\x1b[2J\ntrouble: none"
     assert tiering.machine_readable()["trouble"][0] == "no\x1b[2J"
     assert Names(["h1\n", "h2"]).human_readable() == r"h1\n, h2"
+
+
+def test_history(json_of, openstack):
+    command = f"memory history show {sample_rack.CONSUMERS[0]}"
+    found = json_of(command)
+    assert (found["flavor_name"], found["untouched_mib"], found["trains"]) == ("pond.large", 2560, False)
+    assert found["remaining_median_seconds"] == pytest.approx(12 * 3600, rel=0.01)
+    out = openstack(command)[1]
+    for cell in ("all: 2560 MiB", "node 1: 2048 MiB", " h ", " min "):
+        assert cell in out
+    assert "pondstack.not_found" in openstack("memory history show 0635cccd-1e78-5473-b66a-bacffc430000")[2]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "-"), (0, "0 s"), (119, "119 s"), (720, "12 min"), (12600, "3.5 h"), (181440, "2.1 d")],
+)
+def test_spans(seconds, text):
+    assert Span(seconds).human_readable() == text
+    assert Span(seconds).machine_readable() == seconds

@@ -53,13 +53,14 @@ ROUTES = (
     Route("GET", "/controllers/{name}", RACK),
     Route("GET", "/telemetry/{consumer}", RACK),
     Route("GET", "/splits/{consumer}", RACK),
+    Route("GET", "/history/{consumer}", EVERYBODY),
 )
 
 
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.11"
+    min_microversion = "1.12"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")

@@ -5,6 +5,7 @@ from pondstack_tempest.services.allocation import AllocationsClient
 from pondstack_tempest.services.audit import AuditsClient
 from pondstack_tempest.services.buffer import BuffersClient
 from pondstack_tempest.services.controller import ControllersClient
+from pondstack_tempest.services.history import HistoryClient
 from pondstack_tempest.services.host import HostsClient
 from pondstack_tempest.services.leader import LeaderClient
 from pondstack_tempest.services.lender import LendersClient
@@ -20,6 +21,7 @@ __all__ = [
     "AuditsClient",
     "BuffersClient",
     "ControllersClient",
+    "HistoryClient",
     "HostsClient",
     "LeaderClient",
     "LendersClient",
