@@ -43,7 +43,7 @@ class PondFilter(filters.BaseHostFilter):
         hosts = list(filter_obj_list)
         able = [host for host in hosts if stats.refusal(host) is None]
         spread = groups.look(spec_obj)
-        rack, _age = snapshot.cache().latest()
+        rack = snapshot.cache().first(CONF.pondstack.first_view_seconds)
         passed = _passing(able, rack, need_mib, spread) if rack is not None else {}
         if not passed and able:
             # The view may be one interval old: wait for a newer one, once, before nobody is left.
