@@ -132,9 +132,8 @@ def report(found: dict[str, list[list[float]]], hosts: int, slices: int) -> bool
         print(f"  {TEXTS[name]} ({len(runs)} runs, {len(every)} calls)")
         print(f"    p50 of each run, median (least - most)   {spread([percentile(run, 50) for run in runs], 3)} ms")
         print(f"    p99 of each run, median (least - most)   {spread([percentile(run, 99) for run in runs], 3)} ms")
-        print(
-            f"    of all calls: p50 {percentile(every, 50):.3f} ms, p99 {overall[name]:.3f} ms, most {max(every):.3f} ms"
-        )
+        middle, most = percentile(every, 50), max(every)
+        print(f"    of all calls: p50 {middle:.3f} ms, p99 {overall[name]:.3f} ms, most {most:.3f} ms")
     ratios = [
         percentile(theirs, 50) / percentile(ours, 50)
         for ours, theirs in zip(found["filter"], found["former"], strict=True)

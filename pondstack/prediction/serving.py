@@ -59,7 +59,7 @@ _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], SplitPredictor]] = {
 
 def make_predictor(about: Mapping[str, Any]) -> SplitPredictor:
     """Build the predictor that a controller describes by its `kind` and what that kind needs. Raises BadRequest."""
-    kind = about.get("kind")
+    kind = str(about.get("kind"))
     if kind not in _MAKERS:
         raise BadRequest(f"a predictor of kind {kind!r} is unknown here; known: {', '.join(sorted(_MAKERS))}")
     try:

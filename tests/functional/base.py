@@ -104,6 +104,18 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
             server, self.controller_server = self.controller_server, None
             server.stop()
 
+    def lose_the_view(self) -> None:
+        """Have the scheduler be one that never had an answer of the controller on splits."""
+        self.flags(first_view_seconds=0.1, group="pondstack")
+        self.controller.hold.clear()
+        split_view.reset()
+
+    def regain_the_view(self) -> None:
+        """Have the controller answer again."""
+        self.controller.hold.set()
+        self.flags(first_view_seconds=60.0, group="pondstack")
+        split_view.reset()
+
     def make_pool(self, name: str, slices: int, hosts: tuple[str, ...]) -> str:
         """Make a pool's provider in Placement, as the controller does, and show it in the snapshot."""
         pool, aggregate = str(uuid.uuid4()), str(uuid.uuid4())

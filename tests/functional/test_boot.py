@@ -162,9 +162,7 @@ class TestServiceDown(NovaWithPondstack):
 
     def test_a_scheduler_that_never_had_a_view(self) -> None:
         """It waits for the first one, once; then VMs start all local, which is counted."""
-        self.flags(first_view_seconds=0.3, split_timeout_ms=300, group="pondstack")
-        self.stop_controller()
-        split_view.reset()
+        self.lose_the_view()
         before = SPLIT_FALLBACKS.counts().get("no_view", 0)
         server = self.boot(self.flavor(4096, policy="fixed", pool_mb="1024"))
         self.all_local(server)

@@ -143,7 +143,7 @@ class TestRack(NovaWithRack):
 
     def has_claim(self, server: dict[str, Any]) -> None:
         """Assert that it was placed with pool memory, which no controller has given it yet."""
-        assert self.claim(server["id"])[self.pool_name()] == {POOL: 1024}
+        assert self.claim(server["id"]).get(self.pool_name()) == {POOL: 1024}
         assert self.api.get_server(server["id"])["status"] == "BUILD"
 
     def _is_online(self, server: dict[str, Any], pool_mib: int) -> None:

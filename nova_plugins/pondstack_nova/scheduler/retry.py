@@ -40,7 +40,7 @@ def wrap(select: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return select(*arguments, **named)
         except Exception as error:
-            if not _no_valid_host(error) or not _may_be_all_local(spec):
+            if spec is None or not _no_valid_host(error) or not _may_be_all_local(spec):
                 raise
         LOG.info("Instance %s finds no host with its pool memory and is tried all local", spec.instance_uuid)
         spec._pondstack_all_local = True
@@ -61,7 +61,7 @@ def _no_valid_host(error: Exception) -> bool:
 
 def _may_be_all_local(spec: Any) -> bool:
     """Whether pool memory was decided for a new server, and not by its flavor."""
-    decision = None if spec is None else used_splits.of(spec)
+    decision = used_splits.of(spec)
     return (
         decision is not None
         and decision.features.specs.policy is Policy.AUTO
