@@ -53,7 +53,6 @@ def request_filter_is_consulted() -> None:
     spec = objects.RequestSpec(scheduler_hints={})
     scheduler = object.__new__(manager.SchedulerManager)
     wrapped = inspect.unwrap(manager.SchedulerManager.select_destinations)
-    expect("spec_obj" in inspect.signature(wrapped).parameters, "select_destinations takes no spec_obj")
     with swapped(request_filter, "process_reqspec", refuse):
         try:
             wrapped(scheduler, None, spec_obj=spec, instance_uuids=[])

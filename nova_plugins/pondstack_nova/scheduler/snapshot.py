@@ -7,7 +7,7 @@ import nova.conf
 
 from pondstack.rpc.wire import Snapshot
 from pondstack_nova import controller_client
-from pondstack_nova.per_process import PerProcess
+from pondstack_nova.scheduler.per_process import PerProcess
 from pondstack_nova.scheduler.rack import Rack
 from pondstack_nova.scheduler.refreshed import Refreshed
 

@@ -20,7 +20,7 @@ from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.prediction.serving import make_predictor
 from pondstack.rpc.wire import SplitView
 from pondstack_nova import controller_client
-from pondstack_nova.per_process import PerProcess
+from pondstack_nova.scheduler.per_process import PerProcess
 from pondstack_nova.scheduler.refreshed import Refreshed
 
 CONF = nova.conf.CONF

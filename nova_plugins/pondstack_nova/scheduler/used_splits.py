@@ -21,7 +21,7 @@ from pondstack.domain.sizing import Features, Split
 from pondstack.prediction.serving import flavor_key
 from pondstack.rpc.wire import UsedSplit
 from pondstack_nova import controller_client
-from pondstack_nova.per_process import PerProcess
+from pondstack_nova.scheduler.per_process import PerProcess
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)

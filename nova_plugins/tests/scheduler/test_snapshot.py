@@ -5,8 +5,7 @@ import threading
 import pytest
 
 from pondstack.rpc.wire import Snapshot
-from pondstack_nova import per_process
-from pondstack_nova.scheduler import snapshot
+from pondstack_nova.scheduler import per_process, snapshot
 
 
 class Clock:
