@@ -1,7 +1,7 @@
 """What is known of an existing instance's split, so that its moves keep it; it travels to nova-scheduler. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 from pondstack.domain.sizing import Split
@@ -35,11 +35,11 @@ class KnownSplit:
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
-        """Build the value."""
+        """Build the value; unknown fields (a newer sender's) are dropped."""
         present, remembered = data.get("present"), data.get("remembered")
         return cls(
             data["instance_uuid"],
             None if present is None else Present(present["guest_mib"], present["pool_mib"]),
             data.get("flavor_key", ""),
-            None if remembered is None else Split(**remembered),
+            None if remembered is None else Split(**{item.name: remembered[item.name] for item in fields(Split)}),
         )
