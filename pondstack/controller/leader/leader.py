@@ -34,8 +34,7 @@ from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.sanitizer import Sanitizer
 from pondstack.controller.pool.shortages import Shortages
-from pondstack.controller.pool.split_board import SplitBoard
-from pondstack.controller.pool.split_service import SplitService
+from pondstack.controller.pool.split_service import make_splits
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Limits
@@ -47,7 +46,6 @@ from pondstack.domain.errors import NotLeader, PondError
 from pondstack.domain.rack import RackView
 from pondstack.ha.candidate import Candidate
 from pondstack.ledger.ledger import Ledger
-from pondstack.prediction.serving import static_predictor
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.wire import Report
@@ -73,7 +71,7 @@ class Leader:
     ) -> None:
         """`receiving()`: whether the broker's messages reach this controller, so that an agent's silence is its own.
 
-        `warm_view()`: the replica of the rack, a moment behind the ledger, which costs no read of all of it.
+        `warm_view()`: the replica of the rack, which costs no read of the whole ledger.
         """
         self._conf = conf = resources.conf
         self._resources = resources
@@ -107,7 +105,7 @@ class Leader:
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
         )
         self.reconciler = self._make_reconciler(intake)
-        self._splits = self._make_splits(warm_view or self.reader.rack)
+        self._splits = make_splits(conf, resources.database, self.ledger, warm_view or self.reader.rack, self._claims)
         self._endpoints = [
             self._make_endpoint(intake),
             SplitEndpoint(splits=self._splits, gate=self.gate),
@@ -208,14 +206,6 @@ class Leader:
             settled=self._settled,
             remover=self._remover,
             notify=self._failures.wake,
-        )
-
-    def _make_splits(self, view: Callable[[], RackView]) -> SplitService:
-        down_seconds = self._conf.controller.agent_down_seconds
-        board = SplitBoard(self._resources.database, self.ledger, view, self._claims, down_seconds)
-        group = self._conf.sizing
-        return SplitService(
-            self.ledger, board, lambda: static_predictor(group.static_pool_percent), group.refresh_seconds
         )
 
     def _make_endpoint(self, intake: ReportIntake) -> LeaderEndpoint:

@@ -8,13 +8,25 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from oslo_config import cfg
+
+from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.split_board import SplitBoard
 from pondstack.controller.workers import PeriodicWorker
+from pondstack.db.connection.engine import Database
 from pondstack.domain.errors import BadRequest
+from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import Split
 from pondstack.ledger.ledger import Ledger
 from pondstack.ledger.store import RememberedSplit
-from pondstack.prediction.serving import choose_split, features_from_wire, flavor_key, kept_split, make_predictor
+from pondstack.prediction.serving import (
+    choose_split,
+    features_from_wire,
+    flavor_key,
+    kept_split,
+    make_predictor,
+    static_predictor,
+)
 from pondstack.rpc.wire import SplitAnswer, SplitView, UsedSplit
 
 STOP_SECONDS = 5.0
@@ -95,6 +107,19 @@ class SplitService:
         items = [_rememberable(item) for item in used]
         self._ledger.remember_splits(items)
         self._board.recorded(items)
+
+
+def make_splits(
+    conf: cfg.ConfigOpts,
+    database: Database,
+    ledger: Ledger,
+    view: Callable[[], RackView],
+    claims: Callable[[RackView], PoolClaims],
+) -> SplitService:
+    """Join the service of a leader, by [sizing] and [controller]."""
+    board = SplitBoard(database, ledger, view, claims, conf.controller.agent_down_seconds)
+    group = conf.sizing
+    return SplitService(ledger, board, lambda: static_predictor(group.static_pool_percent), group.refresh_seconds)
 
 
 def _rememberable(used: UsedSplit) -> RememberedSplit:
