@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from pondstack.domain.known_split import KnownSplit, Present
 from pondstack.domain.model import Extent
+from pondstack.domain.room import PoolRoom
+from pondstack.domain.sizing import Split
 from pondstack.rpc import wire
 
 EXTENTS = (Extent(0, 2), Extent(7, 1))
@@ -15,6 +18,18 @@ VALUES = [
     wire.Attachment("a", "c", "p", "pool0", 3072, 3, EXTENTS, (wire.Backing("file", 2048, path="/x"),)),
     wire.SplitAnswer(256, 1024, "fixed", 1.0, "why", 1024),
     wire.UsedSplit({"instance_uuid": "i"}, 4096, 0, "timeout", 1.0, "all local: late", 2.5),
+    wire.SplitView(
+        4,
+        7,
+        predictor={"kind": "static", "percent": 15},
+        rooms=(PoolRoom("pool0", 8192, 1024),),
+        pending={"c": 1024},
+        claimed=("d",),
+        splits=(
+            KnownSplit("i", Present(8192, 1024), "key", Split(7168, 1024, "static", 1.0, "15 %")),
+            KnownSplit("j"),
+        ),
+    ),
     wire.Snapshot(4, (wire.PoolView("p", "pool0", "up", 1024, 16, 3, 2, 1, ("h",)),), ("h",), {"g": "disabled"}),
 ]
 

@@ -227,16 +227,16 @@ MUTANTS = (
     ),
     Mutant(
         "present_split_of_another_flavor",
-        "pondstack/controller/pool/split_service.py",
-        "    present = None if features.resized else splits.present(",
-        "    present = splits.present(",
+        "pondstack/prediction/serving.py",
+        "        and not features.resized\n",
+        "",
         ("pondstack/tests/controller/leader/test_endpoint.py::test_a_resize_asks_for_the_new_flavors_split",),
         "a resize to a flavor of the same size keeps the former flavor's pool memory",
     ),
     Mutant(
         "fallback_is_recalled",
-        "pondstack/db/store/splits.py",
-        " or row.source in list(Fallback):",
+        "pondstack/prediction/serving.py",
+        " or last.source in _FALLBACKS:",
         ":",
         (
             "pondstack/tests/controller/leader/test_endpoint.py::test_a_fallback_is_recorded_and_given_to_no_later_start",
