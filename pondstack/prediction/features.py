@@ -17,10 +17,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "image and zone": ("image_os", "zone"),
     "time": ("hour", "weekday"),
     "last week": ("week_p50", "week_p20", "week_p10", "week_p5", "week_least", "week_most", "week_count"),
-    "last four weeks": ("weeks_least", "weeks_p50", "weeks_count"),
+    "last four weeks": ("weeks_p1", "weeks_p50", "weeks_count"),
 }
 """Names of the features by group, in the order of a vector."""
 FEATURES: tuple[str, ...] = tuple(name for names in GROUPS.values() for name in names)
+LOWEST = FEATURES.index("weeks_p1")
 NEWEST = timedelta(days=7)
 OLDEST = timedelta(days=28)
 SETTLED = timedelta(days=1)
@@ -140,10 +141,16 @@ def vector(request: Request, history: Sequence[Record], as_of: datetime, words: 
         float(as_of.weekday()),
         *(quantile(week, share) for share in (0.5, 0.2, 0.1, 0.05, 0.0, 1.0)),
         float(len(week)) if history else math.nan,
-        quantile(month, 0.0),
+        quantile(month, 0.01),
         quantile(month, 0.5),
         float(len(month)) if month else math.nan,
     ]
+
+
+def ceiling(row: Sequence[float]) -> float:
+    """Return the most that a prediction may say, of a vector: the lowest percent of its project; 1 without history."""
+    lowest = row[LOWEST]
+    return 1.0 if math.isnan(lowest) else lowest
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

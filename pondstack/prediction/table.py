@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any
 
 from pondstack.prediction.features import History, Record, Request, Vocabulary, vector
-from pondstack.prediction.trainer import KIND, ShareModel
-from pondstack.prediction.untouched import Margins, pool_mib
+from pondstack.prediction.trainer import KIND, ShareModel, shares
+from pondstack.prediction.untouched import Margins, less, pool_mib
 from pondstack.prediction.untouched_table import COLD, size_key
 
 
@@ -38,10 +38,13 @@ def build(
     rows = [vector(item, records, as_of, words) for item, records in zip(wanted.values(), known, strict=True)]
     margins = Margins(**manifest["margins"])
     projects: dict[str, dict[str, list[Any]]] = {}
-    for (project, size), item, records, share in zip(wanted, wanted.values(), known, model.predict(rows), strict=True):
+    for (project, size), item, records, share in zip(wanted, wanted.values(), known, shares(model, rows), strict=True):
         margin = margins.known if records else margins.cold
-        untouched = pool_mib(share - margin, item.memory_mib, slice_mib)
-        projects.setdefault(project, {})[size] = [untouched, _reason(share, margin, records)]
+        untouched = pool_mib(less(share, margin, item.memory_mib), item.memory_mib, slice_mib)
+        projects.setdefault(project, {})[size] = [
+            untouched,
+            _reason(share, share - less(share, margin, item.memory_mib), records),
+        ]
     return {
         "kind": KIND,
         "version": version,

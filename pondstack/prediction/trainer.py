@@ -9,12 +9,13 @@ from pondstack.domain.errors import BadRequest
 from pondstack.prediction import boosting
 from pondstack.prediction.balance import Balance, Point, solve
 from pondstack.prediction.examples import DataSet, Example
-from pondstack.prediction.features import FEATURES, Vocabulary, vector
+from pondstack.prediction.features import FEATURES, Vocabulary, ceiling, vector
 from pondstack.prediction.runtime import OnnxModel
 from pondstack.prediction.untouched import Case, Margins, Result, curve, result
 
 KIND = "um"
-QUANTILES = (0.1, 0.2, 0.35)
+QUANTILE = 0.2
+"""What the forest predicts; the budget decides how much is taken off it. Lower ones rest on too few examples."""
 LEARN, CALIBRATE = 0.6, 0.8
 """Shares of the examples, by start, before which the first and the second part end."""
 LEAST_LEARN, LEAST_OTHER = 60, 20
@@ -97,27 +98,29 @@ def rows(examples: Iterable[Example], words: Vocabulary) -> list[list[float]]:
 
 def cases(model: ShareModel, examples: Sequence[Example], words: Vocabulary) -> list[Case]:
     """Return what a model predicts for examples, beside what happened."""
-    shares = model.predict(rows(examples, words))
+    found = shares(model, rows(examples, words))
     return [
         Case(share, item.request.memory_mib, item.untouched_mib, bool(item.history))
-        for share, item in zip(shares, examples, strict=True)
+        for share, item in zip(found, examples, strict=True)
     ]
+
+
+def shares(model: ShareModel, rows: Sequence[Sequence[float]]) -> list[float]:
+    """Return what a model predicts for rows of features, and no more than the project's own records allow."""
+    return [min(share, ceiling(row)) for share, row in zip(model.predict(rows), rows, strict=True)]
 
 
 def train(
     data: DataSet, settings: Settings, running: Running | None, now: datetime, say: Callable[[str], None]
 ) -> Candidate:
-    """Train, choose quantile and margins within the budget, export, compare. Raises BadRequest, ImportError."""
+    """Train, choose margins within the budget, export, compare. Raises BadRequest, ImportError."""
     parts = split(data.examples)
     words = Vocabulary.of(item.request for item in parts.learn)
     say("fitting")
     learn, labels = rows(parts.learn, words), [item.share for item in parts.learn]
-    fits = []
-    for quantile in QUANTILES:
-        forest = boosting.train(learn, labels, quantile)
-        points = curve(cases(forest, parts.calibrate, words), settings.slice_mib)
-        fits.append((solve([], points, settings.budget), quantile, forest, points))
-    chosen, quantile, forest, points = max(fits, key=lambda fit: fit[0].gain)
+    forest = boosting.train(learn, labels, QUANTILE)
+    points = curve(cases(forest, parts.calibrate, words), settings.slice_mib)
+    chosen = solve([], points, settings.budget)
     say("exporting")
     blob = forest.to_onnx()
     exported = OnnxModel(blob, FEATURES)
@@ -129,7 +132,7 @@ def train(
         "kind": KIND,
         "features": list(FEATURES),
         "words": {"image_os": list(words.image_os), "zone": list(words.zone)},
-        "quantile": quantile,
+        "quantile": QUANTILE,
         "margins": {"known": margins.known, "cold": margins.cold},
         "slice_mib": settings.slice_mib,
         "opset": boosting.OPSET,

@@ -1,8 +1,9 @@
 """From a predicted share to slices, and the curve of untouched memory against over-predictions. Pure (Pond 4.4).
 
 A model predicts a low quantile of the untouched share. A margin is taken off it, one for instances whose project has a
-history and one for the others, who are known less well; what is left is rounded down to slices. UM is pool memory in
-percent of all memory, OP the percentage of instances that touch more than was predicted.
+history and one for the others, who are known less well; what is left is rounded down to slices. A margin is a share of
+the memory and EXTRA_MIB together: small instances vary more, and each over-prediction counts the same. UM is pool
+memory in percent of all memory, OP the percentage of instances that touch more than was predicted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 
 from pondstack.prediction.balance import Point
 
+EXTRA_MIB = 4096
 NEVER = 2.0
 """A margin that leaves nothing to the pool."""
 RARE = 0.05
@@ -86,6 +88,11 @@ def _tail(least: int, tries: int, chance: float) -> float:
     return 1.0 - below
 
 
+def less(share: float, margin: float, memory_mib: int) -> float:
+    """Return what a margin leaves of a predicted share."""
+    return share - margin * (1 + EXTRA_MIB / memory_mib)
+
+
 def pool_mib(share: float, memory_mib: int, slice_mib: int) -> int:
     """Return whole slices within a share of an instance's memory; at least 1 MiB stays local."""
     most = (memory_mib - 1) // slice_mib * slice_mib
@@ -96,7 +103,8 @@ def result(cases: Iterable[Case], margins: Margins, slice_mib: int) -> Result:
     """Return what a model with these margins does to these instances."""
     count = memory = pool = over = 0
     for case in cases:
-        given = pool_mib(case.share - (margins.known if case.known else margins.cold), case.memory_mib, slice_mib)
+        share = less(case.share, margins.known if case.known else margins.cold, case.memory_mib)
+        given = pool_mib(share, case.memory_mib, slice_mib)
         count, memory, pool = count + 1, memory + case.memory_mib, pool + given
         over += given > case.untouched_mib
     return Result(count, memory, pool, over)

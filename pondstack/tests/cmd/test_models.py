@@ -122,7 +122,7 @@ def _too_long(wait):
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("moment", ["reading", "fitting", "exporting", "judging", "storing"])
+@pytest.mark.parametrize("moment", ["reading", "fitting", "judging", "storing"])
 def test_kill_9_promotes_nothing(moment, file, configuration):
     """At the moment the training says what it does, it and its parent are killed."""
     command = [
