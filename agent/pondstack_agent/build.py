@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.room import HostNodes
 from pondstack_agent.pool.build import PoolMemory, build_housekeeper, build_pool
 from pondstack_agent.pool.housekeeper import Housekeeper
+from pondstack_agent.pool.played import played_guests
 from pondstack_agent.records import Records
 from pondstack_agent.remote.build import build_remote
 from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.reporter import Reporter
 from pondstack_agent.sequence import Sequence
+from pondstack_agent.telemetry.synthetic import PlayedGuests
 from pondstack_agent.tiering import Tiering
 from pondstack_agent.tiering.switch import TieringSwitch
 from pondstack_rdma.host_memory import Room, host_room
@@ -57,6 +60,8 @@ class Agent:
     borrower: Borrower | None = None
     """None: [lending] transport is empty."""
     remote: RemoteMemory | None = None
+    played: PlayedGuests = list
+    """The guests that telemetry may play a trace for."""
 
 
 def build_agent(
@@ -116,7 +121,8 @@ def build_agent(
         RemoteEndpoint(remote_memory),
         HostSlicesEndpoint(context.host, pool, context.pools, context.epoch, switch),
     )
-    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory)
+    played = partial(played_guests, pool.operations, context.pools)
+    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played)
 
 
 def _reporter(

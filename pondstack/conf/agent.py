@@ -8,6 +8,8 @@ from oslo_config import cfg
 from pondstack.conf import lending, page_store, rpc, tiering
 
 AGENT, EMULATED, CXL, TELEMETRY = "agent", "emulated", "cxl", "telemetry"
+ALL, LIBVIRT, SYNTHETIC = "all", "libvirt", "synthetic"
+"""[telemetry] guests."""
 
 DEFAULT_OPTS = [
     cfg.HostDomainOpt(
@@ -185,6 +187,21 @@ TELEMETRY_OPTS = [
         "enabled",
         default=True,
         help="Whether the memory of this host's guests is looked at from outside, and the controller told of it.",
+    ),
+    cfg.StrOpt(
+        "guests",
+        default=ALL,
+        choices=[
+            (ALL, "each process of this machine that was started with -uuid"),
+            (LIBVIRT, "those of this host's own libvirt only, where hosts see each other's processes"),
+            (SYNTHETIC, "no process: a made-up trace for each guest with pool memory here, marked as such"),
+        ],
+        help="Which guests are looked at.",
+    ),
+    cfg.StrOpt(
+        "libvirt_pid_dir",
+        default="/run/libvirt/qemu",
+        help="Folder in which this host's libvirt keeps the pid files of its guests; for guests = libvirt.",
     ),
     cfg.FloatOpt(
         "batch_seconds",

@@ -6,10 +6,12 @@ from uuid import uuid4
 
 from oslo_config import cfg
 
+from pondstack.clients.nova import Nova
 from pondstack.clients.placement import Placement
 from pondstack.controller.pool.devices import DeviceSpec, load_device, parse_spec
 from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
+from pondstack.db.store.history import History
 from pondstack.db.store.leadership import SqlLeadership
 from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.devices.base import PoolDevice
@@ -43,12 +45,16 @@ class ControllerResources:
             answer_seconds=self.terms.lease_seconds,
         )
         self.leadership = SqlLeadership(self._lease_database)
-        self.reader = SqlReader(self.database, conf.controller.agent_down_seconds, conf.ha.node_down_seconds)
+        self.reader = SqlReader(
+            self.database, conf.controller.agent_down_seconds, conf.ha.node_down_seconds, conf.prediction.gap_seconds
+        )
         self.specs = [parse_spec(text) for text in conf.controller.pool_devices]
         self._devices = {spec: load_device(spec) for spec in self.specs}
         self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
         self.transport = rpc.get_controller_transport(conf)
         self.telemetry = Telemetry(self.database, self._retention)
+        self.history = History(self.database, lambda: int(conf.prediction.keep_history_seconds))
+        self.nova = Nova.from_conf(conf) if conf.placement.enabled and conf.nova.backfill else None
         self.notify_failed = FailedGuests(conf, self.name)
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
@@ -57,7 +63,8 @@ class ControllerResources:
 
     def _retention(self) -> Retention:
         group = self.conf.telemetry
-        return Retention(group.keep_samples_seconds, group.period_seconds, group.keep_periods_seconds)
+        gap = self.conf.prediction.gap_seconds
+        return Retention(group.keep_samples_seconds, group.period_seconds, group.keep_periods_seconds, gap)
 
     def close(self) -> None:
         """Close bus and databases."""

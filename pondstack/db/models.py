@@ -282,7 +282,66 @@ class TelemetryRow(Base):
     mean: Mapped[float | None] = mapped_column(Float(53))
     maximum: Mapped[float | None] = mapped_column(Float(53))
     reason: Mapped[str] = mapped_column(NAME)
+    source: Mapped[str] = mapped_column(String(16), default="measured", server_default="measured")
     __table_args__ = (Index("ix_telemetry_age", "period_seconds", "taken_at"),)
+
+
+class InstanceRow(Base):
+    """What is known of an instance, kept after its end; times in seconds since the epoch, by Nova's clock.
+
+    `changed_at`: of the newest word that is in here. `sized_at`: since when it has this flavor.
+    """
+
+    __tablename__ = "instances"
+    instance_uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    project_id: Mapped[str] = mapped_column(NAME)
+    flavor_name: Mapped[str] = mapped_column(NAME)
+    memory_mib: Mapped[int] = mapped_column(Integer)
+    vcpus: Mapped[int] = mapped_column(Integer)
+    image_uuid: Mapped[str] = mapped_column(UUID, default="")
+    image_os: Mapped[str] = mapped_column(NAME, default="")
+    zone: Mapped[str] = mapped_column(NAME, default="")
+    name_key: Mapped[str] = mapped_column(String(64), default="")
+    created_at: Mapped[int] = mapped_column(BigInteger)
+    sized_at: Mapped[int] = mapped_column(BigInteger)
+    changed_at: Mapped[int] = mapped_column(BigInteger)
+    deleted_at: Mapped[int | None] = mapped_column(BigInteger)
+    __table_args__ = (
+        Index("ix_instances_project", "project_id", "created_at"),
+        Index("ix_instances_deleted", "deleted_at"),
+        Index("ix_instances_image", "image_uuid"),
+    )
+
+
+class LabelRow(Base):
+    """The least untouched memory of an instance, by node (-1: as a whole), and for how long it was observed.
+
+    Kept up as samples come, so that it outlives them; of an instance that is known later, or never, too.
+    """
+
+    __tablename__ = "lifetime_labels"
+    instance_uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    node: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    untouched_mib: Mapped[float] = mapped_column(Float(53))
+    first_at: Mapped[int] = mapped_column(BigInteger)
+    observed_until: Mapped[int] = mapped_column(BigInteger)
+    observed_seconds: Mapped[int] = mapped_column(BigInteger)
+    source: Mapped[str] = mapped_column(String(16))
+    __table_args__ = (Index("ix_lifetime_labels_age", "observed_until"),)
+
+
+class HistoryRow(Base):
+    """One row: the salt of hashed names, and what of Nova's past is known.
+
+    `complete_since`: every instance that was there at this moment or later is in `instances`, None: nothing was read
+    yet; `read_until`: Nova's changes until then were read.
+    """
+
+    __tablename__ = "history"
+    id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    salt: Mapped[str] = mapped_column(String(64))
+    complete_since: Mapped[int | None] = mapped_column(BigInteger)
+    read_until: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class SplitRow(Base):

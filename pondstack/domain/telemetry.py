@@ -34,3 +34,12 @@ class Metric(StrEnum):
     """Top-down method, level 1: slots of the pipeline that wait for the back end."""
     MEMORY_BOUND_PERCENT = "memory_bound_percent"
     """Top-down method, level 2: slots that wait for loads and stores."""
+
+
+class Source(StrEnum):
+    """Where a sample comes from. In this order, so that the greatest of several says what their sum is."""
+
+    MEASURED = "measured"
+    """Of a real guest."""
+    SYNTHETIC = "synthetic"
+    """Made up, for a guest without memory to measure: it trains nothing that decides about real guests."""

@@ -1,7 +1,9 @@
 """Read side of the ledger, for the API and for audits. Implemented by pondstack.db.read.reader.SqlReader."""
 
+from datetime import datetime
 from typing import Protocol
 
+from pondstack.domain.history import Lifetime, NodeLabel, Selection
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -16,8 +18,28 @@ from pondstack.ledger.records import (
 )
 
 
+class HistoryReader(Protocol):
+    """The history of instances."""
+
+    def lifetimes(self, chosen: Selection) -> list[Lifetime]:
+        """Return instances of the history, oldest first."""
+
+    def lifetime(self, instance_uuid: str) -> Lifetime:
+        """Return one instance of the history; raises NotFound."""
+
+    def labels(self, instance_uuid: str) -> list[NodeLabel]:
+        """Return what was seen of an instance's untouched memory, by node, all of it first; [] where nothing was."""
+
+    def complete_since(self) -> datetime | None:
+        """Return from when on every instance is known, None: Nova's past was not read yet."""
+
+
 class Reader(Protocol):
     """Consistent reads; lists are ordered by key, `marker` is exclusive, `limit` None means all."""
+
+    @property
+    def history(self) -> HistoryReader:
+        """What is known of instances, ended ones included."""
 
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer."""

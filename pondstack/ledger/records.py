@@ -189,6 +189,7 @@ class TelemetryRecord:
     mean: float | None
     maximum: float | None
     reason: str
+    source: str = "measured"
 
 
 @dataclass(frozen=True, slots=True)

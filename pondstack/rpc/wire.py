@@ -11,6 +11,7 @@ from typing import Any, Self
 from pondstack.domain.model import Extent
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.requests import AssignRequest, BorrowRequest
+from pondstack.domain.telemetry import Source
 
 
 def to_arguments(request: AssignRequest | BorrowRequest) -> dict[str, Any]:
@@ -114,7 +115,7 @@ class Sample(Wire):
     """Readings of one metric of one guest (pondstack.domain.telemetry). `node` None: of the guest as a whole.
 
     `age_seconds`: since the last reading, when it was sent; no two machines' clocks are compared. `readings` 0: there
-    is no value, for `reason`.
+    is no value, for `reason`. `source`: pondstack.domain.telemetry.Source; a former release sends none.
     """
 
     consumer_uuid: str
@@ -126,6 +127,7 @@ class Sample(Wire):
     mean: float | None = None
     maximum: float | None = None
     reason: str = ""
+    source: str = Source.MEASURED
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,11 @@
-"""Nova's versioned notifications as hints: an instance changed, so its claim is looked at sooner. Never as truth.
+"""Nova's versioned notifications: hints that a claim is looked at sooner, and what they say of instances. Never truth.
+
+What is lost of them is read from Nova's API later (pondstack.controller.history).
 
 Nova: [notifications] notification_format = versioned (or both), [oslo_messaging_notifications] driver = messagingv2.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import oslo_messaging
@@ -11,6 +13,8 @@ from oslo_config import cfg
 from oslo_log import log
 
 from pondstack.domain.errors import PondError
+from pondstack.domain.history import InstanceFacts
+from pondstack.telemetry.instances import facts_of
 
 LOG = log.getLogger(__name__)
 TOPIC = "versioned_notifications"
@@ -20,6 +24,8 @@ EVENTS = (
     r"live_migration_\w+\.(end|error)|shelve_offload\.end)$"
 )
 """After these an instance may have no claim any more where it had one."""
+HISTORY_EVENTS = r"^instance\.(create|delete|resize_finish|resize_revert|rebuild|unshelve)\.end$"
+"""These tell of a new instance, of its end, or of what it is from now on."""
 
 
 class HintEndpoint:
@@ -45,8 +51,30 @@ class HintEndpoint:
     error = info
 
 
-def start_listener(conf: cfg.ConfigOpts, hint: Callable[[str], None]) -> Any | None:
-    """Return a running listener, to be stopped by the caller; `hint` gets UUIDs of instances.
+class HistoryEndpoint:
+    """Hands on what Nova says of an instance."""
+
+    filter_rule = oslo_messaging.NotificationFilter(event_type=HISTORY_EVENTS)
+
+    def __init__(self, learn: Callable[[Sequence[InstanceFacts]], None]) -> None:
+        self._learn = learn
+
+    def info(self, _context: Any, _publisher: str, event_type: str, payload: Any, meta: Mapping[str, Any]) -> None:
+        """Take a notification."""
+        facts = facts_of(payload, str(meta.get("timestamp", "")))
+        if facts is None:
+            LOG.debug("A notification %s that says too little of its instance is dropped", event_type)
+            return
+        try:
+            self._learn([facts])
+        except PondError as error:
+            LOG.debug("The history of instance %s waits for the next backfill: %s", facts.instance_uuid, error)
+
+
+def start_listener(
+    conf: cfg.ConfigOpts, hint: Callable[[str], None], learn: Callable[[Sequence[InstanceFacts]], None]
+) -> Any | None:
+    """Return a running listener, to be stopped by the caller; `hint` gets UUIDs of instances, `learn` what they are.
 
     None when the broker refuses it, as it does when Nova's exchange is durable and ours would not be, or the other way
     round: hints are worth a warning, not a controller.
@@ -54,7 +82,7 @@ def start_listener(conf: cfg.ConfigOpts, hint: Callable[[str], None]) -> Any | N
     transport = oslo_messaging.get_notification_transport(conf, url=conf.nova.notification_transport_url or None)
     target = oslo_messaging.Target(topic=TOPIC, exchange=conf.nova.notification_exchange)
     listener = oslo_messaging.get_notification_listener(
-        transport, [target], [HintEndpoint(hint)], executor="threading", pool=POOL
+        transport, [target], [HintEndpoint(hint), HistoryEndpoint(learn)], executor="threading", pool=POOL
     )
     try:
         listener.start()

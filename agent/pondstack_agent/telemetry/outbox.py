@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pondstack.domain.telemetry import Metric
+from pondstack.domain.telemetry import Metric, Source
 from pondstack.rpc.wire import Sample
 
 REPEAT_SECONDS = 1800.0
@@ -32,8 +32,10 @@ class _Fold:
 class Outbox:
     """Samples that wait to be sent. As many as there are guests, nodes and metrics, however long nobody takes them."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], source: Source = Source.MEASURED) -> None:
+        """`source`: where all of it comes from."""
         self._clock = clock
+        self._source = source
         self._folds: dict[Key, _Fold] = {}
         self._told: dict[Key, tuple[str, float]] = {}
         self._lock = threading.Lock()
@@ -60,7 +62,11 @@ class Outbox:
             folds, self._folds = self._folds, {}
             now = self._clock()
             self._told = {key: told for key, told in self._told.items() if now - told[1] < REPEAT_SECONDS}
-            return [_sample(key, fold, max(0.0, now - fold.at)) for key, fold in folds.items() if self._new(key, fold)]
+            return [
+                _sample(key, fold, max(0.0, now - fold.at), self._source)
+                for key, fold in folds.items()
+                if self._new(key, fold)
+            ]
 
     def _new(self, key: Key, fold: _Fold) -> bool:
         if fold.readings:
@@ -72,10 +78,10 @@ class Outbox:
         return True
 
 
-def _sample(key: Key, fold: _Fold, age_seconds: float) -> Sample:
+def _sample(key: Key, fold: _Fold, age_seconds: float, source: Source) -> Sample:
     consumer_uuid, metric, node = key
     if not fold.readings:
-        return Sample(consumer_uuid, str(metric), node, age_seconds, reason=fold.reason)
+        return Sample(consumer_uuid, str(metric), node, age_seconds, reason=fold.reason, source=str(source))
     return Sample(
         consumer_uuid=consumer_uuid,
         metric=str(metric),
@@ -85,4 +91,5 @@ def _sample(key: Key, fold: _Fold, age_seconds: float) -> Sample:
         minimum=fold.minimum,
         mean=fold.total / fold.readings,
         maximum=fold.maximum,
+        source=str(source),
     )

@@ -10,46 +10,63 @@ import futurist
 from futurist import periodics
 from oslo_config import cfg
 
+from pondstack.conf.agent import LIBVIRT, SYNTHETIC
+from pondstack.domain.telemetry import Source
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.records import Records
 from pondstack_agent.telemetry.access import AccessLook
 from pondstack_agent.telemetry.balloon import Balloon, BalloonLook
 from pondstack_agent.telemetry.counters import GENERAL, CountersLook, top_down
 from pondstack_agent.telemetry.damon import Damon
-from pondstack_agent.telemetry.memory import MemoryLook
+from pondstack_agent.telemetry.libvirt_guests import libvirt_guests
+from pondstack_agent.telemetry.memory import MemoryLook, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.sender import TelemetrySender
+from pondstack_agent.telemetry.synthetic import PlayedGuests, SyntheticLook
 
 _THREADS = 3
 BALLOON_SECONDS = 60.0
 """How much older than a look's interval a balloon driver's word may be."""
 
+Look = tuple[float, Callable[[], None]]
+"""How often, in seconds, and what to do."""
+
 
 class Telemetry:
     """All looks of one host, from [telemetry]. stop() does not wait: a look that is under way ends by itself."""
 
-    def __init__(self, conf: cfg.ConfigOpts, controller: ControllerAPI) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, controller: ControllerAPI, played: PlayedGuests = list) -> None:
+        """`played`: the guests whose traces are played where [telemetry] guests is synthetic."""
         group = conf.telemetry
         self._stopping = threading.Event()
-        outbox = Outbox(time.monotonic)
-        looks: list[tuple[float, Callable[[], None]]] = [
-            (group.batch_seconds, TelemetrySender(conf.host, controller, outbox).run),
-            (group.memory_seconds, MemoryLook(outbox).run),
-        ]
-        if group.libvirt_uri:
-            balloon = Balloon(group.libvirt_uri, group.memory_seconds + BALLOON_SECONDS)
-            looks.append((group.memory_seconds, BalloonLook(outbox, balloon).run))
-        if group.access_seconds:
-            records = Records(Path(conf.agent.state_dir) / "damon")
-            damon = Damon(records, group.access_window_seconds, self._stopping)
-            scans = AccessLook(outbox, group.access_seconds, group.access_cpu_percent, damon)
-            looks.append((group.access_seconds, scans.run))
-        if group.counters_seconds:
-            looks.append((group.counters_seconds, CountersLook(outbox, [GENERAL, top_down()]).run))
+        synthetic = group.guests == SYNTHETIC
+        outbox = Outbox(time.monotonic, Source.SYNTHETIC if synthetic else Source.MEASURED)
+        if synthetic:
+            looks: list[Look] = [(group.memory_seconds, SyntheticLook(outbox, played).run)]
+        else:
+            looks = self._looks(conf, outbox)
+        looks.append((group.batch_seconds, TelemetrySender(conf.host, controller, outbox).run))
         tasks = [_task(seconds, run) for seconds, run in looks]
         self._worker: Any = periodics.PeriodicWorker(
             [(task, (), {}) for task in tasks], executor_factory=lambda: futurist.ThreadPoolExecutor(_THREADS)
         )
+
+    def _looks(self, conf: cfg.ConfigOpts, outbox: Outbox) -> list[Look]:
+        group = conf.telemetry
+        running = libvirt_guests(Path(group.libvirt_pid_dir)) if group.guests == LIBVIRT else running_guests
+        looks: list[Look] = [(group.memory_seconds, MemoryLook(outbox, running).run)]
+        if group.libvirt_uri:
+            balloon = Balloon(group.libvirt_uri, group.memory_seconds + BALLOON_SECONDS)
+            looks.append((group.memory_seconds, BalloonLook(outbox, balloon, running).run))
+        if group.access_seconds:
+            records = Records(Path(conf.agent.state_dir) / "damon")
+            damon = Damon(records, group.access_window_seconds, self._stopping)
+            scans = AccessLook(outbox, group.access_seconds, group.access_cpu_percent, damon, running=running)
+            looks.append((group.access_seconds, scans.run))
+        if group.counters_seconds:
+            counters = CountersLook(outbox, [GENERAL, top_down()], running=running)
+            looks.append((group.counters_seconds, counters.run))
+        return looks
 
     def start(self) -> None:
         """Begin."""

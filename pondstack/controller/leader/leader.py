@@ -2,7 +2,7 @@
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
 of lent memory, one that admits it, one writer of Placement, one notifier of failed guests, one keeper of host slices,
-[controller] agent_calls for commands to agents, one for Nova's notifications.
+one that reads Nova's past, [controller] agent_calls for commands to agents, one for Nova's notifications.
 """
 
 import threading
@@ -16,6 +16,7 @@ from futurist import periodics
 from oslo_log import log
 
 from pondstack.controller.gate import Gate
+from pondstack.controller.history.historian import Historian
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.host_endpoint import HostEndpoint
@@ -97,6 +98,7 @@ class Leader:
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._host_slices = self._make_host_slices()
         self._publisher = self._make_publisher()
+        self._historian = Historian(resources, self._closing.is_set)
 
         intake = ReportIntake(
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
@@ -198,7 +200,7 @@ class Leader:
             lent_inventory=self._lent_inventory,
             remote_claims=self._remote_claims,
             intake=intake,
-            limits=self._limits,
+            limits=lambda: Limits.from_group(self._conf.controller),
             executor=self._executor,
             settled=self._settled,
             remover=self._remover,
@@ -249,16 +251,6 @@ class Leader:
         placement = self._resources.placement
         claims = None if placement is None else read_claims(placement, view, ())
         return {} if claims is None else claims.pools
-
-    def _limits(self) -> Limits:
-        group = self._conf.controller
-        return Limits(
-            agent_down_seconds=group.agent_down_seconds,
-            unclaimed_grace_seconds=group.unclaimed_grace_seconds,
-            assign_timeout_seconds=group.assign_timeout_seconds,
-            settle_seconds=group.report_settle_seconds,
-            device_failed_seconds=group.device_failed_seconds,
-        )
 
     def _publish(self) -> None:
         if self._publisher is not None:
@@ -325,6 +317,7 @@ class Leader:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
+        self._historian.start()
         periodic = self._make_periodic()
         with self._lock:
             if self._closing.is_set():
@@ -332,7 +325,7 @@ class Leader:
             self._periodic = periodic
         threading.Thread(target=periodic.start, name="reconciler", daemon=True).start()
         if self._conf.nova.notifications:
-            listener = start_listener(self._conf, self.reconciler.hint)
+            listener = start_listener(self._conf, self.reconciler.hint, self._resources.history.record)
             if listener is not None:
                 self._add_server(listener)
 
@@ -360,6 +353,7 @@ class Leader:
         def prune() -> None:
             self._guarded(lambda: self.ledger.prune(group.operations_keep_seconds))
             self._guarded(self._resources.telemetry.tidy)
+            self._guarded(self._resources.history.tidy)
 
         return periodics.PeriodicWorker([(task, (), {}) for task in (reconcile, resync, prune)])
 
@@ -396,5 +390,6 @@ class Leader:
         self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
+        self._historian.stop()
         self._executor.shutdown()
         LOG.info("Epoch %d: all parts have ended", self.epoch)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 from pondstack.controller.reconcile.holders import Claims, holders
 from pondstack.devices.base import Permission
@@ -21,6 +22,17 @@ class Limits:
     settle_seconds: float = 2.0
     stuck_seconds: float = 120.0
     device_failed_seconds: float = 30.0
+
+    @classmethod
+    def from_group(cls, group: Any) -> "Limits":
+        """Return those of [controller], as they are now."""
+        return cls(
+            agent_down_seconds=group.agent_down_seconds,
+            unclaimed_grace_seconds=group.unclaimed_grace_seconds,
+            assign_timeout_seconds=group.assign_timeout_seconds,
+            settle_seconds=group.report_settle_seconds,
+            device_failed_seconds=group.device_failed_seconds,
+        )
 
 
 @dataclass(frozen=True)

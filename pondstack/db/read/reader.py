@@ -9,10 +9,12 @@ from sqlalchemy.orm import Session
 
 from pondstack.conf import controller as options
 from pondstack.conf import ha as ha_options
+from pondstack.conf import prediction as prediction_options
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
 from pondstack.db.read import holdings, lending
+from pondstack.db.read.history import SqlHistory
 from pondstack.db.read.rack import read_rack
 from pondstack.db.store import controllers, splits, telemetry
 from pondstack.db.store.leadership import ROW
@@ -21,6 +23,7 @@ from pondstack.domain.errors import NotFound
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
+from pondstack.ledger.reader import HistoryReader
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -41,10 +44,18 @@ class SqlReader:
     """Each method is one read-only transaction.
 
     `agent_down_seconds`, `node_down_seconds`: silence after which a host is not up, and a controller is down.
+    `gap_seconds`: as [prediction] has it.
     """
 
-    def __init__(self, database: Database, agent_down_seconds: float = 20.0, node_down_seconds: float = 5.0) -> None:
+    def __init__(
+        self,
+        database: Database,
+        agent_down_seconds: float = 20.0,
+        node_down_seconds: float = 5.0,
+        gap_seconds: int = 900,
+    ) -> None:
         self._database = database
+        self.history: HistoryReader = SqlHistory(database, gap_seconds)
         self._down = agent_down_seconds
         self._node_down = node_down_seconds
 
@@ -53,7 +64,9 @@ class SqlReader:
         """Read the database of the [database] section; registers what it needs."""
         options.register_opts(conf)
         ha_options.register_opts(conf)
-        return cls(Database.from_conf(conf), conf.controller.agent_down_seconds, conf.ha.node_down_seconds)
+        prediction_options.register_opts(conf)
+        silent = (conf.controller.agent_down_seconds, conf.ha.node_down_seconds)
+        return cls(Database.from_conf(conf), *silent, conf.prediction.gap_seconds)
 
     def rack(self, *, lent: bool = False) -> RackView:
         """Return the whole ledger at one moment; with `lent` what hosts lend, too."""

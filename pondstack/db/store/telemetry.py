@@ -16,6 +16,8 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import TelemetryRow, table
+from pondstack.db.store import labels
+from pondstack.domain.telemetry import Source
 from pondstack.ledger.records import TelemetryRecord
 from pondstack.rpc.wire import Sample
 
@@ -36,11 +38,15 @@ REASON_CHARACTERS = 255
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long samples and periods are kept, and how long a period is, in seconds."""
+    """How long samples and periods are kept, and how long a period is, in seconds.
+
+    `gap_seconds`: the longest time between two looks at a guest that counts as observed.
+    """
 
     samples_seconds: int
     period_seconds: int
     periods_seconds: int
+    gap_seconds: int = 900
 
 
 class Telemetry:
@@ -51,11 +57,11 @@ class Telemetry:
         self._keeping = keeping
 
     def write(self, host: str, samples: Sequence[Sample]) -> None:
-        """Keep a batch; one that came twice is kept once."""
+        """Keep a batch, and what it says of the instances' labels; one that came twice counts once."""
         if not samples:
             return
         try:
-            self._database.write(lambda session: _write(session, host, samples))
+            self._database.write(lambda session: _write(session, host, samples, self._keeping().gap_seconds))
         except DBDuplicateEntry:
             LOG.info("A batch of %d samples of host %s came twice", len(samples), host)
 
@@ -106,10 +112,11 @@ def _record(row: TelemetryRow) -> TelemetryRecord:
         mean=row.mean,
         maximum=row.maximum,
         reason=row.reason,
+        source=row.source,
     )
 
 
-def _write(session: Session, host: str, samples: Sequence[Sample]) -> None:
+def _write(session: Session, host: str, samples: Sequence[Sample], gap_seconds: int) -> None:
     now = _now(session)
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for sample in samples:
@@ -125,9 +132,11 @@ def _write(session: Session, host: str, samples: Sequence[Sample]) -> None:
             "mean": sample.mean,
             "maximum": sample.maximum,
             "reason": sample.reason[:REASON_CHARACTERS],
+            "source": Source.MEASURED if sample.source == Source.MEASURED else Source.SYNTHETIC,
         }
         rows[row["consumer_uuid"], row["taken_at"], row["metric"], row["node"]] = row
     session.execute(insert(table(TelemetryRow)), list(rows.values()))
+    labels.fold(session, list(rows.values()), gap_seconds)
 
 
 def sum_up(session: Session, period_seconds: int) -> bool:
@@ -179,6 +188,7 @@ def _summed(period_seconds: int, start: int, end: int) -> Select[Any]:
             func.sum(rows.c.mean * rows.c.readings) / readings,
             func.max(rows.c.maximum),
             literal_column("''"),
+            func.max(rows.c.source),
         )
         .where(rows.c.period_seconds == SAMPLE, rows.c.readings > 0, rows.c.taken_at >= start, rows.c.taken_at < end)
         .group_by(rows.c.consumer_uuid, begin, rows.c.metric, rows.c.node, rows.c.host)

@@ -10,6 +10,7 @@ from oslo_config import cfg
 from pondstack.conf import nova as nova_conf
 from pondstack.domain.errors import Unavailable
 from pondstack.telemetry import notifications
+from pondstack.tests.telemetry.payload import PAYLOAD, UUID
 
 pytestmark = pytest.mark.functional
 
@@ -31,7 +32,13 @@ def exchange():
 
 
 @pytest.fixture
-def bus(rabbitmq, exchange):
+def learned():
+    """What of the history comes out."""
+    return queue.Queue()
+
+
+@pytest.fixture
+def bus(rabbitmq, exchange, learned):
     """A notifier as Nova has it, and the hints that come out at our end."""
     hints = queue.Queue()
 
@@ -40,7 +47,7 @@ def bus(rabbitmq, exchange):
         if uuid.startswith("bad"):
             raise Unavailable("the database is away")
 
-    listener = notifications.start_listener(configuration(rabbitmq, exchange), take)
+    listener = notifications.start_listener(configuration(rabbitmq, exchange), take, learned.put)
     nova = configuration(rabbitmq, exchange)
     nova.set_override("control_exchange", exchange)
     transport = oslo_messaging.get_notification_transport(nova)
@@ -71,10 +78,29 @@ def test_hints(bus):
 
 
 def test_an_exchange_of_another_kind_costs_the_hints_only(rabbitmq, exchange, caplog):
-    plain = notifications.start_listener(configuration(rabbitmq, exchange), print)
+    plain = notifications.start_listener(configuration(rabbitmq, exchange), print, print)
     quorum = configuration(rabbitmq, exchange)
     quorum.set_override("rabbit_quorum_queue", True, "oslo_messaging_rabbit")
-    assert notifications.start_listener(quorum, print) is None
+    assert notifications.start_listener(quorum, print, print) is None
     assert "No hints from Nova" in caplog.text
     plain.stop()
     plain.wait()
+
+
+def test_history(bus, learned):
+    notifier, _ = bus
+    notifier.info({}, "instance.create.start", PAYLOAD)
+    notifier.info({}, "instance.create.end", payload(str(uuid4())))
+    notifier.info({}, "instance.create.end", PAYLOAD)
+    (facts,) = learned.get(timeout=30)
+    assert (facts.instance_uuid, facts.memory_mib) == (UUID, 512)
+    assert facts.changed_at.year >= 2026, "the moment at which it was sent"
+    assert learned.empty()
+
+
+def test_history_that_cannot_be_kept_is_left_to_the_backfill():
+    def fail(_facts):
+        raise Unavailable("the database is away")
+
+    endpoint = notifications.HistoryEndpoint(fail)
+    endpoint.info({}, "nova-compute:h1", "instance.create.end", PAYLOAD, {"timestamp": "2026-11-25 05:00:00"})

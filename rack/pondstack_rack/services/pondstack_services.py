@@ -107,7 +107,8 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
         text = config.render("pondstack-controller.conf", {"name": name})
         config.write(layout.etc / f"{controller_service(name)}.conf", text)
     for host in layout.all_hosts:
-        own = {"host": host, "directory": layout.host(host), "lenders": layout.lenders}
+        guests = "libvirt" if host in layout.libvirt_hosts else "synthetic"
+        own = {"host": host, "directory": layout.host(host), "lenders": layout.lenders, "guests": guests}
         text = config.render("pondstack-agent.conf", {**values, **own})
         config.write(layout.etc / f"pondstack-agent-{host}.conf", text)
     for name in ("qemu-pond", "qemu-tcg"):

@@ -1,0 +1,70 @@
+"""Traces that are made up, for guests without memory to measure, as fake computes have: every sample says so.
+
+A guest touches its memory as time goes by, local memory first, and leaves a share of it untouched for good. The share
+is about that of its project, and its own by its UUID, so that a project's history tells of its next guest. Pure but for
+the look.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pondstack.domain.telemetry import Metric
+from pondstack_agent.telemetry.outbox import Outbox
+
+_PROJECT = (0.15, 0.75)
+"""Least and greatest share that a project's guests leave untouched, on the average."""
+_SPREAD = 0.08
+"""How far a guest's share may be from its project's, up or down."""
+_TOUCHING_SECONDS = (20.0, 300.0)
+"""Least and greatest time in which a guest touches two thirds of what it is going to touch."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedGuest:
+    """A guest that has a trace in place of memory; sizes in MiB, `age_seconds` since its pool memory came online."""
+
+    consumer_uuid: str
+    project_id: str
+    memory_mib: int
+    pool_mib: int
+    age_seconds: float
+
+
+PlayedGuests = Callable[[], Sequence[PlayedGuest]]
+
+
+def untouched_mib(guest: PlayedGuest) -> float:
+    """Return what a guest has not touched by now; less from look to look, down to its share. The same on each host."""
+    share = _between(*_PROJECT, f"project {guest.project_id}")
+    share += _between(-_SPREAD, _SPREAD, f"share {guest.consumer_uuid}")
+    seconds = _between(*_TOUCHING_SECONDS, f"touching {guest.consumer_uuid}")
+    return guest.memory_mib * (share + (1.0 - share) * math.exp(-max(0.0, guest.age_seconds) / seconds))
+
+
+def _between(least: float, greatest: float, seed: str) -> float:
+    """Return a number that is always the same for a seed, whatever Python's version."""
+    drawn = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big") / 2**64
+    return least + (greatest - least) * drawn
+
+
+class SyntheticLook:
+    """Plays the trace of every guest into the outbox, which has to say that all of it is made up."""
+
+    def __init__(self, outbox: Outbox, guests: PlayedGuests) -> None:
+        self._outbox = outbox
+        self._guests = guests
+
+    def run(self) -> None:
+        """Look once."""
+        for guest in self._guests():
+            untouched = untouched_mib(guest)
+            pool = min(untouched, guest.pool_mib)
+            self._report(guest.consumer_uuid, None, guest.memory_mib, untouched)
+            self._report(guest.consumer_uuid, 0, guest.memory_mib - guest.pool_mib, untouched - pool)
+            self._report(guest.consumer_uuid, 1, guest.pool_mib, pool)
+
+    def _report(self, consumer_uuid: str, node: int | None, memory: float, untouched: float) -> None:
+        self._outbox.add(consumer_uuid, Metric.MEMORY_MIB, memory, node)
+        self._outbox.add(consumer_uuid, Metric.UNTOUCHED_MIB, untouched, node)

@@ -1,0 +1,56 @@
+"""Made-up traces: the same for the same guest, like those of its project, only ever less untouched; and they say so."""
+
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.synthetic import PlayedGuest, SyntheticLook, untouched_mib
+
+VM = "0635cccd-1e78-5473-b66a-bacffc433357"
+GUEST = PlayedGuest(VM, "blue", 4096, 1024, 0.0)
+
+
+def share(guest: PlayedGuest) -> float:
+    return untouched_mib(replace(guest, age_seconds=1e6)) / guest.memory_mib
+
+
+def test_a_trace_is_that_of_its_guest_on_every_host_and_python() -> None:
+    assert share(GUEST) == pytest.approx(0.600695, abs=1e-6)
+    assert share(replace(GUEST, memory_mib=8192)) == pytest.approx(share(GUEST))
+
+
+def test_a_guest_touches_more_and_more() -> None:
+    ages = [0.0, 5.0, 60.0, 600.0, 86400.0]
+    found = [untouched_mib(replace(GUEST, age_seconds=age)) for age in ages]
+    assert found[0] == 4096
+    assert found == sorted(found, reverse=True)
+    assert len(set(found)) == len(ages)
+
+
+def test_guests_of_a_project_are_alike_and_projects_differ() -> None:
+    shares = {
+        project: [share(replace(GUEST, consumer_uuid=str(uuid4()), project_id=project)) for _ in range(20)]
+        for project in map(str, range(30))
+    }
+    assert all(max(found) - min(found) <= 0.16 for found in shares.values())
+    means = [sum(found) / len(found) for found in shares.values()]
+    assert max(means) - min(means) > 0.3
+    assert all(0 < one < 1 for found in shares.values() for one in found)
+
+
+def test_every_sample_says_that_it_is_made_up_and_the_nodes_sum_up() -> None:
+    guests = [GUEST, replace(GUEST, consumer_uuid="young", age_seconds=1e6)]
+    outbox = Outbox(lambda: 0.0, "synthetic")
+    SyntheticLook(outbox, lambda: guests).run()
+    samples = outbox.take()
+    assert {item.source for item in samples} == {"synthetic"}
+    assert len(samples) == 12
+    values = {(item.consumer_uuid, item.metric, item.node): item.mean for item in samples}
+    for guest in (VM, "young"):
+        for metric in ("memory_mib", "untouched_mib"):
+            parts = values[guest, metric, 0] + values[guest, metric, 1]
+            assert parts == pytest.approx(values[guest, metric, None])
+    assert values["young", "untouched_mib", 1] == 1024, "pool memory is touched last"
+    assert values["young", "untouched_mib", 0] == pytest.approx(values["young", "untouched_mib", None] - 1024)

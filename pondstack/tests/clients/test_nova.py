@@ -1,0 +1,94 @@
+"""The clients of Nova and Glance against answers of theirs."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from keystoneauth1 import adapter, session, token_endpoint
+from oslo_config import cfg
+
+from pondstack.clients.nova import Nova
+from pondstack.conf import nova as options
+from pondstack.conf import placement
+from pondstack.domain.errors import Unavailable
+
+URL, IMAGES = "http://nova", "http://glance"
+SERVER = {
+    "id": "0635cccd-1e78-5473-b66a-bacffc433357",
+    "tenant_id": "blue",
+    "name": "web-1",
+    "status": "ACTIVE",
+    "created": "2026-11-25T01:00:00Z",
+    "updated": "2026-11-25T02:00:00Z",
+    "flavor": {"original_name": "m1", "ram": 4096, "vcpus": 2, "extra_specs": {}},
+    "image": {"id": "155d900f-4e14-4e4c-a73d-069cbf4541e6"},
+    "OS-EXT-AZ:availability_zone": "az1",
+    "OS-SRV-USG:terminated_at": None,
+}
+
+
+def moment(hour):
+    return datetime(2026, 11, 25, hour, tzinfo=UTC)
+
+
+@pytest.fixture
+def nova():
+    def service(url):
+        return adapter.Adapter(session.Session(auth=token_endpoint.Token(url, "t")), endpoint_override=url)
+
+    return Nova(service(URL), service(IMAGES))
+
+
+def test_all_pages_are_read(nova, requests_mock):
+    pages = [[SERVER], [{**SERVER, "id": "second", "image": "", "OS-EXT-AZ:availability_zone": ""}], []]
+    requests_mock.get(f"{URL}/servers/detail", [{"json": {"servers": page}} for page in pages])
+    first, second, last = nova.instances()
+    assert (first[0].flavor_name, first[0].memory_mib, first[0].vcpus, first[0].zone) == ("m1", 4096, 2, "az1")
+    assert (first[0].created_at, first[0].changed_at, first[0].deleted_at) == (moment(1), moment(2), None)
+    assert (second[0].image_uuid, second[0].zone, last) == ("", "", [])
+    asked = [request.qs for request in requests_mock.request_history]
+    assert [item.get("marker") for item in asked] == [None, [SERVER["id"]], ["second"]]
+    assert all(item["all_tenants"] == ["true"] for item in asked)
+
+
+def test_what_changed_comes_with_its_end(nova, requests_mock):
+    known = {**SERVER, "status": "DELETED", "OS-SRV-USG:terminated_at": "2026-11-25T03:00:00.000000"}
+    never_started = {**SERVER, "status": "DELETED"}
+    hidden = {"id": "x", "status": "UNKNOWN", "created": "2026-11-25T01:00:00Z", "tenant_id": "blue"}
+    pages = [[known, never_started, hidden], []]
+    requests_mock.get(f"{URL}/servers/detail", [{"json": {"servers": page}} for page in pages])
+    found = next(nova.instances(datetime(2026, 11, 25, 6, tzinfo=timezone(timedelta(hours=5)))))
+    assert [item.deleted_at for item in found] == [moment(3), moment(2)]
+    assert requests_mock.request_history[0].qs["changes-since"] == ["2026-11-25t01:00:00z"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "system"),
+    [
+        ({"json": {"os_distro": "Ubuntu", "os_type": "linux"}}, "ubuntu"),
+        ({"json": {"os_type": "windows"}}, "windows"),
+        ({"json": {"os_distro": ""}}, ""),
+        ({"status_code": 404}, ""),
+    ],
+)
+def test_the_system_of_an_image(nova, requests_mock, answer, system):
+    requests_mock.get(f"{IMAGES}/v2/images/i", **answer)
+    assert nova.image_os("i") == system
+
+
+@pytest.mark.parametrize(
+    "answer", [{"status_code": 403, "text": "no"}, {"text": "<html>"}, {"json": {}}, {"json": []}, {"status_code": 500}]
+)
+def test_what_is_no_answer(nova, requests_mock, answer):
+    requests_mock.get(f"{URL}/servers/detail", **answer)
+    with pytest.raises(Unavailable, match="/servers/detail"):
+        next(nova.instances())
+
+
+def test_without_a_catalogue_there_is_no_nova():
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[], default_config_dirs=[])
+    placement.register_opts(conf)
+    options.register_opts(conf)
+    conf.set_override("auth_type", "none", placement.GROUP)
+    with pytest.raises(Unavailable, match="look at"):
+        next(Nova.from_conf(conf).instances())
