@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma bench-ml tempest devstack devstack-check bench-rpc docs
+.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-predict bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma bench-ml tempest devstack devstack-check bench-rpc docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -94,6 +94,9 @@ hardware-rdma: hardware ## Test RDMA between emulated hosts, over soft-RoCE: fro
 
 bench-scheduler: setup ## Time of Nova's select_destinations with our plugins against without
 	@$(PYTHON) -m bench.scheduler $(call option,rounds,ROUNDS)
+
+bench-predict: setup ## Time of deciding a split in nova-scheduler's process, against asking the controller as before
+	@$(PYTHON) -W ignore -m bench.predict $(call option,rounds,ROUNDS)
 
 bench-ledger: setup ## Assign and release against Placement's allocations on the same MariaDB
 	@$(PYTHON) -m bench.ledger $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) $(call option,threads,THREADS)

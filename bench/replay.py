@@ -2,7 +2,7 @@
 
 Every request becomes a server of a flavor with pond:policy=auto and departs when its lifetime is over, both by a
 compressed clock. At the end the rack must be as it was: exit code 0 only then, and only if nothing but a lack of room
-refused a request. See bench/replay.py --help; figures are printed last.
+refused a request, and only if every server got its split. See bench/replay.py --help; figures are printed last.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from keystoneauth1.exceptions import ClientException
 
-from bench import trace
+from bench import split_reasons, trace
 from bench.figures import Meter, percentile
 from bench.player import Outcome, Player
 from bench.watch import Watcher
@@ -69,7 +69,7 @@ class Rack:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Return 0 when every request was placed or refused for lack of room, and nothing leaked."""
+    """Return 0 when each request was placed with its split or refused for lack of room, and nothing leaked."""
     options = _options(arguments)
     try:
         requests, source = _requests(options)
@@ -140,7 +140,8 @@ def _run(options: argparse.Namespace, cloud: Cloud, requests: list[trace.Request
         _clean(cloud, prefix, fakes)
     after, leaked, seconds = proof.settle(lambda: proof.look(cloud, prefix), before)
     _report(outcomes)
-    return _verdict(outcomes, before, after, leaked, seconds)
+    lost = _report_splits(outcomes, cloud)
+    return _verdict(outcomes, before, after, leaked, seconds, lost)
 
 
 def _clean(cloud: Cloud, prefix: str, fakes: dict[str, str]) -> None:
@@ -176,7 +177,7 @@ def _report_share(placed: Sequence[Outcome]) -> None:
     if not memory:
         return
     ruled = [policy_mib(item.request.memory_mib) for item in placed]
-    small, fell_back = ruled.count(0), sum(item.pool_mib < due for item, due in zip(placed, ruled, strict=True))
+    small = ruled.count(0)
     share, due = 100 * pool / memory, 100 * sum(ruled) / memory
     lost, blank = STATIC_AUTO_PERCENT - due, " " * 10
     print(f"pool       {pool / GIB_MIB:.0f} GiB = {share:.1f} % of the placed memory (effective share)")
@@ -184,7 +185,21 @@ def _report_share(placed: Sequence[Outcome]) -> None:
         f"{blank} the static policy says {STATIC_AUTO_PERCENT} %; {lost:.1f} points are lost to whole slices of 1 GiB:"
     )
     print(f"{blank} {due:.1f} % is left, {small} of {len(placed)} VMs are too small for one slice")
-    print(f"{blank} {fell_back} VMs got less: no split in time, hence all local (nova-scheduler.log says why)")
+
+
+def _report_splits(outcomes: Sequence[Outcome], cloud: Cloud) -> int:
+    """Print who has no split, and why; return how many."""
+    placed = [item for item in outcomes if item.placed]
+    without, less = split_reasons.reasons(
+        placed, lambda item: policy_mib(item.request.memory_mib), cloud.source_of_split
+    )
+    print(f"less       {less.total()} VMs got less pool memory than the policy says, by a decision")
+    for reason, count in less.most_common():
+        print(f"  {count:4d}  {reason}")
+    print(f"no split   {without.total()} of {len(placed)} VMs are all local for want of time or of a view")
+    for reason, count in without.most_common():
+        print(f"  {count:4d}  {reason}")
+    return without.total()
 
 
 def policy_mib(memory_mib: int) -> int:
@@ -198,7 +213,12 @@ def _memory(outcomes: Sequence[Outcome]) -> int:
 
 
 def _verdict(
-    outcomes: Sequence[Outcome], before: proof.State, after: proof.State | None, leaked: list[str], seconds: float
+    outcomes: Sequence[Outcome],
+    before: proof.State,
+    after: proof.State | None,
+    leaked: list[str],
+    seconds: float,
+    lost: int,
 ) -> int:
     for pool in after.pools.values() if after else ():
         free = f"{pool.free} of {pool.slices_total} slices free"
@@ -209,10 +229,11 @@ def _verdict(
         print(f"LEAK       {leak}")
     failures = sum(item.failed for item in outcomes)
     placed = sum(item.placed for item in outcomes)
-    good = not leaked and not failures and placed > 0
+    good = not leaked and not failures and not lost and placed > 0
     agree = "agree" if not leaked else "DISAGREE"
     print(f"{len(leaked)} leaks: ledger, Placement and agents {agree} after {seconds:.1f} s, audit included")
-    print("OK" if good else f"FAILED: {len(leaked)} leaks, {failures} failed requests, {placed} placed")
+    bad = f"FAILED: {len(leaked)} leaks, {failures} failed requests, {lost} VMs without split, {placed} placed"
+    print("OK" if good else bad)
     return 0 if good else 1
 
 

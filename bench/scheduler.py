@@ -1,12 +1,13 @@
 """`make bench-scheduler`: select_destinations at 1,000 hosts with pondstack's plugins against without, in one process.
 
 Real: nova-scheduler's manager with its database (SQLite), host manager, filters, weighers and claims; Placement's WSGI
-application (SQLite), called in process; get_split over a RabbitMQ broker. Not real: nova-compute (hosts are rows in the
-databases) and the controller behind the broker (the sizing code without the ledger).
+application (SQLite), called in process; the views that it
+asks for over a RabbitMQ broker. Not real: nova-compute (hosts are rows in the databases) and the controller behind the
+broker (no ledger).
 
 Two questions, both must hold. A plain VM: Nova as it comes against Nova with our filter, weighers and request filter. A
 VM with pool memory: Nova as it comes with the same share written into the flavor by hand (the same Placement request),
-against our plugins that ask for the split. What pool memory itself costs Placement is shown, and is no target.
+against our plugins that decide the split. What pool memory itself costs Placement is shown, and is no target.
 Runs of all variants alternate, the order turning by one each round; each round gives one ratio.
 """
 
@@ -30,9 +31,8 @@ from nova.scheduler import manager, request_filter
 from bench.figures import Meter
 from bench.many_hosts import ManyHosts
 from pondstack.domain.units import RESOURCE_CLASS
-from pondstack_nova import controller_client
 from pondstack_nova.flavors import LOCAL_KEY, POOL_KEY
-from pondstack_nova.scheduler import snapshot
+from pondstack_nova.scheduler import snapshot, split_view
 from pondstack_nova.scheduler.request_filter import pond_split
 from pondstack_rack.servers import RabbitMQServer
 from tests.functional.stand_in import Serving
@@ -103,7 +103,7 @@ class Bench(ManyHosts):
             snapshot_interval_seconds=2,
             group="pondstack",
         )
-        controller_client.reset()
+        split_view.reset()
         snapshot.reset()
         self.controller_server = Serving(self.controller, CONF, self.broker.transport_url())
 

@@ -29,4 +29,7 @@ class ReasonCounter:
 SPLIT_FALLBACKS = ReasonCounter(
     "pondstack_split_fallbacks_total", "VMs placed all local for want of a split that may be used"
 )
+STALE_SPLITS = ReasonCounter(
+    "pondstack_stale_splits_total", "VMs whose split was decided from a stale view of the rack, by the split's source"
+)
 HOST_REJECTS = ReasonCounter("pondstack_filter_rejects_total", "Hosts that PondFilter rejected")

@@ -1,6 +1,6 @@
 """PondFilter, for [filter_scheduler] enabled_filters (available_filters += pondstack_nova.filter.PondFilter).
 
-Importing this module checks Nova's internal hooks and installs the request filter (see its end).
+Importing this module checks Nova's internal hooks and installs request filter and retry (see its end).
 """
 
 from collections.abc import Iterable
@@ -13,20 +13,20 @@ from oslo_log import log as logging
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack_nova import stats
 from pondstack_nova.counters import HOST_REJECTS
-from pondstack_nova.scheduler import groups, hooks, request_filter, snapshot, used_splits
+from pondstack_nova.scheduler import groups, hooks, request_filter, retry, snapshot, used_splits
 from pondstack_nova.scheduler.rack import Rack
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
-STALE = "no fresh snapshot from pondstack-controller; requests without pool memory pass"
+NO_SNAPSHOT = "no snapshot from pondstack-controller yet; requests without pool memory pass"
 
 
 class PondFilter(filters.BaseHostFilter):
     """Pass hosts that can really get the pool memory of a request: usable, and reaching a pool with enough free slices.
 
-    One cached snapshot serves all hosts. Requests without pool memory pass everywhere. When the service is down (the
-    snapshot is stale), hosts fail for requests with pool memory.
+    One cached snapshot serves all hosts. Requests without pool memory pass everywhere. While no controller answers, the
+    last snapshot decides; without any, hosts fail for requests with pool memory.
     """
 
     RUN_ON_REBUILD = False
@@ -43,11 +43,11 @@ class PondFilter(filters.BaseHostFilter):
         hosts = list(filter_obj_list)
         able = [host for host in hosts if stats.refusal(host) is None]
         spread = groups.look(spec_obj)
-        rack = snapshot.cache().current()
+        rack = snapshot.cache().first(CONF.pondstack.first_view_seconds)
         passed = _passing(able, rack, need_mib, spread) if rack is not None else {}
         if not passed and able:
             # The view may be one interval old: wait for a newer one, once, before nobody is left.
-            rack = snapshot.cache().newer(CONF.pondstack.split_timeout_ms / 1000)
+            rack = snapshot.cache().newer(CONF.pondstack.split_timeout_ms / 1000) or rack
             passed = _passing(able, rack, need_mib, spread) if rack is not None else {}
         return self._settle(hosts, passed, rack, need_mib, spec_obj)
 
@@ -73,7 +73,7 @@ def _refusal(host: Any, rack: Rack | None, need_mib: int) -> tuple[str, str]:
     if told is not None:
         return "host_refuses", told
     if rack is None:
-        return "stale_snapshot", STALE
+        return "no_snapshot", NO_SNAPSHOT
     return "no_room", rack.refusal(host.nodename, need_mib)
 
 
@@ -110,3 +110,4 @@ def _pool_of(candidate: dict[str, Any]) -> str:
 # Nova has no setting for request filters: nova-scheduler imports this module for PondFilter, and that installs ours.
 hooks.check()
 request_filter.install()
+retry.install()

@@ -16,6 +16,7 @@ from nova.scheduler.client import report
 from oslo_log import log as logging
 
 from pondstack.domain.sizing import NAMESPACE
+from pondstack.domain.units import RESOURCE_CLASS
 
 LOG = logging.getLogger(__name__)
 
@@ -24,11 +25,13 @@ LOG = logging.getLogger(__name__)
 class Move:
     """A move. `running_local_mib`: local memory of a guest that goes on running, None for one that starts anew.
 
-    `resized`: it gets another flavor, so that the split which it has says nothing.
+    `resized`: it gets another flavor, so that the split which it has says nothing. `holder`: who holds the claim of a
+    guest that starts anew, as far as it has one.
     """
 
     running_local_mib: int | None = None
     resized: bool = False
+    holder: str = ""
 
 
 def find(ctxt: Any, spec: Any) -> Move | None:
@@ -42,12 +45,21 @@ def find(ctxt: Any, spec: Any) -> Move | None:
         with nova.context.target_cell(elevated, destination.cell) as cell_context:
             instance = objects.Instance.get_by_uuid(cell_context, spec.instance_uuid, expected_attrs=["flavor"])
             holder, resized = _holder(cell_context, instance), is_resized(instance.flavor, spec.flavor)
+            mover = _mover(cell_context, instance) if holder is None else ""
     except exception.InstanceNotFound:
         return None
     if holder is None:
-        return Move(resized=resized)
+        return Move(resized=resized, holder=mover)
     held = report.report_client_singleton().get_allocs_for_consumer(elevated, holder)["allocations"]
     return Move(running_local_mib=local_mib(held))
+
+
+def held_pool_mib(ctxt: Any, move: Move, memory_mib: int) -> int | None:
+    """Return the pool memory that Placement holds for a guest of this size that is moved; None when it holds none."""
+    held = report.report_client_singleton().get_allocs_for_consumer(ctxt.elevated(), move.holder)["allocations"]
+    pool = sum(item["resources"].get(RESOURCE_CLASS, 0) for item in held.values())
+    local = local_mib(held)
+    return int(pool) if pool and local and pool + local == memory_mib else None
 
 
 def is_resized(old: Any, new: Any) -> bool:
@@ -64,6 +76,15 @@ def local_mib(allocations: Mapping[str, Any]) -> int | None:
 def _key(flavor: Any) -> tuple[int, int, dict[str, str]]:
     specs = (flavor.extra_specs if "extra_specs" in flavor else None) or {}
     return flavor.memory_mb, flavor.vcpus, {key: value for key, value in specs.items() if key.startswith(NAMESPACE)}
+
+
+def _mover(cell_context: Any, instance: Any) -> str:
+    """Return the consumer that holds the claim of an instance that is moved cold: a migration's, or its own."""
+    found = objects.MigrationList.get_by_filters(
+        cell_context, {"instance_uuid": instance.uuid, "migration_type": "migration", "status": "pre-migrating"}
+    )
+    newest = max(found, key=lambda migration: migration.id, default=None)
+    return str(newest.uuid if newest is not None else instance.uuid)
 
 
 def _holder(cell_context: Any, instance: Any) -> str | None:

@@ -33,14 +33,14 @@ class PondWeigher(weights.BaseHostWeigher):
 
     def weigh_objects(self, weighed_obj_list: Any, weight_properties: Any) -> list[float]:
         """Weigh all hosts with one snapshot; without one all are equal."""
-        rack = snapshot.cache().current()
+        rack = snapshot.cache().latest()[0]
         if rack is None:
             return [0.0] * len(weighed_obj_list)
         need_mib = request_filter.pool_mib_of(weight_properties)
         return [self._weigh(rack, weighed.obj.nodename, need_mib) for weighed in weighed_obj_list]
 
     def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
-        rack = snapshot.cache().current()
+        rack = snapshot.cache().latest()[0]
         return (
             0.0
             if rack is None
@@ -70,7 +70,7 @@ class PondAntiAffinityWeigher(weights.BaseHostWeigher):
         return [self._weigh_object(weighed.obj, weight_properties) for weighed in weighed_obj_list]
 
     def _weigh_object(self, host_state: Any, weight_properties: Any) -> float:
-        rack, members = snapshot.cache().current(), groups.of(weight_properties).members
+        rack, members = snapshot.cache().latest()[0], groups.of(weight_properties).members
         need_mib = request_filter.pool_mib_of(weight_properties)
         if rack is None or not members or need_mib == 0:
             return 0.0
@@ -89,7 +89,7 @@ class LocalRAMWeigher(RAMWeigher):
 
     def weigh_objects(self, weighed_obj_list: Any, weight_properties: Any) -> list[float]:  # noqa: ARG002 - Nova's
         """Weigh all hosts with one snapshot."""
-        rack = snapshot.cache().current()
+        rack = snapshot.cache().latest()[0]
         pool_mib = rack.pool_mib_by_host if rack is not None else {}
         return [max(0, weighed.obj.free_ram_mb + pool_mib.get(weighed.obj.nodename, 0)) for weighed in weighed_obj_list]
 

@@ -1,13 +1,16 @@
 """Fixtures of the plugins' tests: Nova's objects registered, and a rack of two pools that tests may bend."""
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import nova.conf
 import pytest
 from nova import objects
 
-from pondstack.rpc.wire import PoolView, Snapshot
-from pondstack_nova.scheduler import snapshot
+from pondstack.conf import scheduler as conf
+from pondstack.rpc.wire import PoolView, Snapshot, SplitView
+from pondstack_nova.scheduler import snapshot, split_view
 
 UUID = "00000000-0000-0000-0000-00000000000%d"
 
@@ -16,6 +19,15 @@ UUID = "00000000-0000-0000-0000-00000000000%d"
 def nova_objects() -> None:
     """Register Nova's versioned objects once."""
     objects.register_all()
+
+
+@pytest.fixture(autouse=True)
+def no_wait_for_a_first_view() -> Iterator[None]:
+    """A test without a view has none on purpose."""
+    conf.register_opts(nova.conf.CONF)
+    nova.conf.CONF.set_override("first_view_seconds", 0.0, group="pondstack")
+    yield
+    nova.conf.CONF.clear_override("first_view_seconds", group="pondstack")
 
 
 @pytest.fixture
@@ -48,6 +60,38 @@ def use_rack() -> Iterator[Callable[..., snapshot.SnapshotCache]]:
 
     yield use
     snapshot.reset()
+
+
+class ByHand(split_view.SplitCache):
+    """Without a thread: who waits for a newer view asks for it."""
+
+    def _ensure_thread(self) -> None:
+        pass
+
+    def newer(self, timeout_seconds: float) -> split_view.SplitBasis | None:  # noqa: ARG002
+        return self.latest()[0] if self.refresh(True) else None
+
+
+@pytest.fixture
+def use_splits() -> Iterator[Callable[..., split_view.SplitCache]]:
+    """Give the process a cache over answers of split_view; an exception in it stands for a failed call."""
+
+    def use(*answers: SplitView | Exception, clock: Callable[[], float] = time.monotonic) -> split_view.SplitCache:
+        left = list(answers)
+
+        def ask(_epoch: int, _version: int, _now: bool) -> SplitView:
+            answer = left.pop(0) if len(left) > 1 else left[0]
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        cache = ByHand(ask, interval_seconds=3600, max_age_seconds=30, clock=clock)
+        split_view.reset(cache)
+        cache.refresh()
+        return cache
+
+    yield use
+    split_view.reset()
 
 
 @pytest.fixture

@@ -88,12 +88,12 @@ def test_without_pool_memory_all_pass_untouched(make_spec, use_rack) -> None:
 def test_service_down(make_spec, use_rack, caplog: pytest.LogCaptureFixture) -> None:
     """No snapshot: requests with pool memory fail on every host, and the log says why."""
     use_rack(ConnectionError("down"))
-    before = HOST_REJECTS.counts().get("stale_snapshot", 0)
+    before = HOST_REJECTS.counts().get("no_snapshot", 0)
     with caplog.at_level("INFO", logger="pondstack_nova.filter"):
         assert names(PondFilter().filter_all([host("a", "uuid-p")], make_spec(**{POOL_KEY: "1024"}))) == []
     assert "Host a fails" in caplog.text
-    assert "no fresh snapshot" in caplog.text
-    assert HOST_REJECTS.counts()["stale_snapshot"] == before + 1
+    assert "no snapshot from pondstack-controller yet" in caplog.text
+    assert HOST_REJECTS.counts()["no_snapshot"] == before + 1
 
 
 def test_a_newer_view_is_waited_for_before_all_fail(make_pool, make_spec, use_rack) -> None:

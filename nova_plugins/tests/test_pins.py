@@ -5,10 +5,11 @@ from nova import exception, objects
 from nova.virt.libvirt import driver
 
 from pondstack.domain.errors import BadSpec
+from pondstack.domain.room import PoolRoom
 from pondstack.domain.sizing import Policy, PondSpecs
-from pondstack.rpc.wire import SplitAnswer
-from pondstack_nova import controller_client, pins, validators, virt_libvirt
-from pondstack_nova.scheduler import request_filter, used_splits
+from pondstack.rpc.wire import SplitView
+from pondstack_nova import pins, validators, virt_libvirt
+from pondstack_nova.scheduler import request_filter, splitting, used_splits
 
 FIXED = {"pond__policy": "fixed", "pond__pool_mb": "1024"}
 
@@ -60,8 +61,8 @@ def test_of_an_image() -> None:
     ids=["alias", "port", "image"],
 )
 def test_the_request_filter(make_spec, monkeypatch, values, what: str) -> None:
-    """No answer is asked for, and no pool memory of Placement."""
-    monkeypatch.setattr(controller_client, "controller", lambda: pytest.fail("asked"))
+    """Nothing is decided, and no pool memory of Placement asked for."""
+    monkeypatch.setattr(splitting, "decide", lambda *_: pytest.fail("decided"))
     fixed, auto = make_spec(**FIXED), make_spec(pond__policy="auto")
     for spec in (fixed, auto):
         for name, value in values.items():
@@ -77,12 +78,8 @@ def test_the_request_filter(make_spec, monkeypatch, values, what: str) -> None:
     assert what in used.split.reason
 
 
-def test_no_devices_pin_nothing(make_spec, monkeypatch) -> None:
-    class Controller:
-        def get_split(self, _features: object, _seconds: float) -> SplitAnswer:
-            return SplitAnswer(3072, 1024, "fixed", 1.0, "", 1024)
-
-    monkeypatch.setattr(controller_client, "controller", Controller)
+def test_no_devices_pin_nothing(make_spec, use_splits) -> None:
+    use_splits(SplitView(1, 1, rooms=(PoolRoom("pool0", 4096, 4096),)))
     spec = make_spec(**FIXED)
     spec.pci_requests = objects.InstancePCIRequests(requests=[])
     assert request_filter.pond_split(None, spec)

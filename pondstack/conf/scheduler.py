@@ -17,8 +17,28 @@ OPTS = [
         min=10,
         max=10_000,
         help=(
-            "Budget, in milliseconds, for pondstack-controller to say how to split a VM's memory. When it is over, "
-            "the VM is placed all local: that is logged and counted, never an error."
+            "How long, in milliseconds, a request waits for a newer view of the rack where the present one would "
+            "refuse it, or does not know an instance that is moved. All others are decided at once."
+        ),
+    ),
+    cfg.FloatOpt(
+        "first_view_seconds",
+        default=10.0,
+        min=0.0,
+        max=60.0,
+        help=(
+            "How long, in seconds from a scheduler process's first request with pond: specs, requests wait for its "
+            "first view of the rack. Without one, VMs are placed all local: that is logged and counted, never an error."
+        ),
+    ),
+    cfg.FloatOpt(
+        "split_max_age_seconds",
+        default=600.0,
+        min=1.0,
+        help=(
+            "Splits are decided from a view of the rack up to this age in seconds, while no controller answers. When "
+            "it is older, VMs are placed all local; that is logged and counted. A VM with pool memory starts "
+            "only once a controller gives it slices."
         ),
     ),
     cfg.FloatOpt(
@@ -26,17 +46,17 @@ OPTS = [
         default=5.0,
         min=0.0,
         max=300.0,
-        help=(
-            "After three failures in a row the controller is not asked for this many seconds; VMs are placed all local "
-            "at once meanwhile."
-        ),
+        help="Seconds until nova-scheduler tells the controller again what VMs were placed with, after a failure.",
     ),
     cfg.FloatOpt(
         "snapshot_interval_seconds",
         default=2.0,
         min=0.1,
         max=60.0,
-        help="How often, in seconds, each scheduler process refreshes its view of pools and hosts in the background.",
+        help=(
+            "How often, in seconds, each scheduler process refreshes its view of the rack in the background: hosts and "
+            "pools, their room, and the splits of instances."
+        ),
     ),
     cfg.FloatOpt(
         "snapshot_max_age_seconds",
@@ -44,8 +64,8 @@ OPTS = [
         min=1.0,
         max=600.0,
         help=(
-            "A snapshot older than this many seconds is not trusted: hosts then fail for VMs with pool memory and pass "
-            "for all others."
+            "A view older than this many seconds is stale. It is used all the same, as there is none better; splits "
+            "that were decided from it are counted and say so."
         ),
     ),
     cfg.StrOpt(

@@ -16,6 +16,14 @@ OPTIONS: list[cfg.Opt] = [
         "(Pond section 6.5).",
         mutable=True,
     ),
+    cfg.FloatOpt(
+        "refresh_seconds",
+        default=2.0,
+        min=0.1,
+        max=60.0,
+        help="Seconds between two looks of the leader at Placement's claims on the pools, one call for each pool. "
+        "nova-scheduler decides splits from the room that was seen last.",
+    ),
 ]
 
 

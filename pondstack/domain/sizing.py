@@ -23,11 +23,15 @@ PRESENT = "present"
 class Fallback(StrEnum):
     """Why a VM is all local although its flavor says otherwise; the source of such a split.
 
-    BREAKER_OPEN to MALFORMED: the controller gave no answer in time, or none that may be used. PINNED: a device or an
-    encryption of the VM pins its memory, and the controller is not asked. ANTI_AFFINITY: members of its group are on
-    all pools.
+    NO_VIEW: the scheduler never had a view of the controller's. STALE: it has none that is young enough.
+    BREAKER_OPEN to MALFORMED: a scheduler of the former release had no answer of the controller
+    in time, or none that may be used.
+    PINNED: a device or an encryption of the VM pins its memory. ANTI_AFFINITY: members of its group are on all pools.
+    NO_ROOM: there was room by the scheduler's view, and no host by Placement.
     """
 
+    NO_VIEW = "no_view"
+    STALE = "stale"
     BREAKER_OPEN = "breaker_open"
     BUSY = "busy"
     TIMEOUT = "timeout"
@@ -40,6 +44,24 @@ class Fallback(StrEnum):
     QUOTA_UNKNOWN = "quota_unknown"
     PINNED = "pinned"
     ANTI_AFFINITY = "anti_affinity"
+    NO_ROOM = "no_room"
+
+
+NO_SPLIT = frozenset(
+    {
+        Fallback.NO_VIEW,
+        Fallback.STALE,
+        Fallback.BREAKER_OPEN,
+        Fallback.BUSY,
+        Fallback.TIMEOUT,
+        Fallback.UNAVAILABLE,
+        Fallback.REMOTE_ERROR,
+        Fallback.TRANSPORT,
+        Fallback.REFUSED,
+        Fallback.MALFORMED,
+    }
+)
+"""The reasons for want of a split that may be used: time, staleness, no view. The others are decisions."""
 
 
 class Policy(StrEnum):

@@ -1,22 +1,31 @@
-"""Serving a split: what comes over RPC, the predictor, and what the rack can give. Pure."""
+"""Serving a split: what comes over RPC, the predictor, and what the rack can give. Pure.
+
+The one part of pondstack.prediction that nova-scheduler imports: it decides in its own process (SplitView on the wire).
+"""
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from pondstack.domain.errors import BadRequest, PoolShortage
-from pondstack.domain.sizing import Features, Policy, PondSpecs, Split
+from pondstack.domain.known_split import KnownSplit
+from pondstack.domain.room import PoolRoom
+from pondstack.domain.sizing import (
+    PRESENT,
+    Fallback,
+    Features,
+    Policy,
+    PondSpecs,
+    Split,
+    SplitPredictor,
+    StaticShare,
+    decide,
+)
 
-
-@dataclass(frozen=True, slots=True)
-class PoolRoom:
-    """What one pool that a usable host reaches could give a VM, in MiB; `claimable_mib` leaves the buffer alone."""
-
-    name: str
-    total_mib: int
-    claimable_mib: int
+STATIC = "static"
+"""Kind of the predictor that takes a fixed share of every VM; `percent` is the share."""
 
 
 def features_from_wire(data: Mapping[str, Any]) -> Features:
@@ -38,6 +47,82 @@ def flavor_key(features: Features) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def static_predictor(percent: int) -> dict[str, Any]:
+    """Return what make_predictor() makes a StaticShare of."""
+    return {"kind": STATIC, "percent": percent}
+
+
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any]], SplitPredictor]] = {
+    STATIC: lambda about: StaticShare(int(about["percent"])),
+}
+
+
+def make_predictor(about: Mapping[str, Any]) -> SplitPredictor:
+    """Build the predictor that a controller describes by its `kind` and what that kind needs. Raises BadRequest."""
+    kind = str(about.get("kind"))
+    if kind not in _MAKERS:
+        raise BadRequest(f"a predictor of kind {kind!r} is unknown here; known: {', '.join(sorted(_MAKERS))}")
+    try:
+        return _MAKERS[kind](about)
+    except (KeyError, TypeError, ValueError) as error:
+        raise BadRequest(f"the predictor of kind {kind!r} lacks what it needs: {error!r} ({dict(about)})") from error
+
+
+def kept_split(features: Features, known: KnownSplit | None) -> Split | None:
+    """Return the split that an `auto` VM keeps: what it has now, or was placed with last with this flavor.
+
+    None for one that is new, that fell back, or that is another by its flavor.
+    """
+    if known is None or features.specs.policy is not Policy.AUTO:
+        return None
+    has = known.present
+    if (
+        has is not None
+        and not features.resized
+        and has.guest_mib == features.memory_mib
+        and has.pool_mib < has.guest_mib
+    ):
+        return present_split(features.memory_mib, has.pool_mib)
+    last = known.remembered
+    if last is None or features.resized or last.source in _FALLBACKS:
+        return None
+    if last.local_mib + last.pool_mib != features.memory_mib:
+        return None
+    # Without a key: what was found in Placement, and nobody told of what flavor.
+    return last if known.flavor_key in ("", flavor_key(features)) else None
+
+
+_FALLBACKS = frozenset(map(str, Fallback))
+
+
+def present_split(memory_mib: int, pool_mib: int) -> Split:
+    """Return the split of an instance that has so much pool memory now."""
+    reason = f"the instance runs with {pool_mib} MiB of pool memory and keeps it"
+    return Split(memory_mib - pool_mib, pool_mib, source=PRESENT, confidence=1.0, reason=reason)
+
+
+def choose_split(
+    features: Features,
+    *,
+    kept: Split | None,
+    predictor: SplitPredictor,
+    slice_mib: int,
+    rooms: Sequence[PoolRoom],
+    pending_mib: int,
+) -> Split:
+    """Return the split of a VM that the rack can give, as far as is known; Placement is the admission.
+
+    `pending_mib`: of others' splits that nobody has claimed yet. It counts against VMs that can do without.
+    Raises BadSpec, NotAligned, PoolShortage.
+    """
+    wanted = kept or decide(features, predictor, slice_mib)
+    if wanted.pool_mib == 0:
+        return wanted
+    if features.specs.policy is Policy.AUTO and wanted.source != PRESENT:
+        rooms = [replace(room, claimable_mib=max(0, room.claimable_mib - pending_mib)) for room in rooms]
+    return fit(wanted, features, rooms)
+
+
 def fit(split: Split, features: Features, rooms: Sequence[PoolRoom]) -> Split:
     """Return the split if the rack can give it; a new `auto` VM becomes all local when it cannot.
 
@@ -47,7 +132,7 @@ def fit(split: Split, features: Features, rooms: Sequence[PoolRoom]) -> Split:
     if split.pool_mib == 0 or any(room.claimable_mib >= split.pool_mib for room in rooms):
         return split
     shortage = describe_shortage(split.pool_mib, rooms)
-    if features.specs.policy is Policy.AUTO and split.source != "present":
+    if features.specs.policy is Policy.AUTO and split.source != PRESENT:
         reason = f"all local: {shortage}"
         return Split(features.memory_mib, 0, source=split.source, confidence=split.confidence, reason=reason)
     raise PoolShortage(shortage)

@@ -13,7 +13,7 @@ import oslo_messaging
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
-from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitAnswer, UsedSplit, to_arguments
+from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitView, UsedSplit, to_arguments
 
 AUDIT_SECONDS = 120.0
 MONITOR_SECONDS = 4
@@ -27,6 +27,8 @@ REMOVAL_VERSION = "1.5"
 """The version that remove_host() and remove_pool() came with."""
 SPLITS_VERSION = "1.8"
 """The version that record_splits() came with."""
+SPLIT_VIEW_VERSION = "1.10"
+"""The version that split_view() came with."""
 HOST_SLICES_VERSION = "1.9"
 """The version that set_host_slices() and set_tiering() came with."""
 
@@ -192,9 +194,18 @@ class ControllerAPI:
 
         return self._retrying.call(attempt, self._timeout)
 
-    def get_split(self, *, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
-        """Ask how to split a VM (pondstack.domain.sizing.Features as a dict); record_splits() says what was used."""
-        return SplitAnswer.from_wire(self._call("get_split", timeout_seconds=timeout_seconds, features=features))
+    def split_view(self, *, epoch: int, version: int, now: bool, timeout_seconds: float) -> SplitView:
+        """Ask what splits are decided from, and what changed among those of instances since `version` of `epoch`.
+
+        0, 0: all that is known. `now`: the room is to be of this moment, and Placement is asked for it.
+        Raises Unavailable, and oslo.messaging's UnsupportedVersion from a controller of the former release.
+        """
+
+        def attempt(seconds: float) -> Any:
+            context = self._leader.prepare(timeout=seconds, version=SPLIT_VIEW_VERSION)
+            return context.call({}, "split_view", epoch=epoch, version=version, now=now)
+
+        return SplitView.from_wire(self._retrying.call(attempt, timeout_seconds))
 
     def record_splits(self, *, splits: Sequence[UsedSplit], timeout_seconds: float) -> None:
         """Have the controller remember what instances were placed with; what is older than what it has changes nothing.

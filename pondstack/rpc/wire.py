@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.model import Extent
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.requests import AssignRequest, BorrowRequest
+from pondstack.domain.room import PoolRoom
 from pondstack.domain.telemetry import Source
+from pondstack.domain.units import DEFAULT_SLICE_MIB
 
 
 def to_arguments(request: AssignRequest | BorrowRequest) -> dict[str, Any]:
@@ -184,7 +187,7 @@ class Mitigation(Wire):
 
 @dataclass(frozen=True, slots=True)
 class SplitAnswer(Wire):
-    """Answer of controller.get_split (pondstack.domain.sizing.Split on the wire)."""
+    """Answer of controller.get_split (pondstack.domain.sizing.Split), to schedulers of the former release."""
 
     local_mib: int
     pool_mib: int
@@ -247,3 +250,34 @@ class Snapshot(Wire):
         if key == "pools":
             return tuple(PoolView.from_wire(item) for item in value)
         return tuple(value) if key == "usable_hosts" else value
+
+
+@dataclass(frozen=True, slots=True)
+class SplitView(Wire):
+    """What nova-scheduler decides splits from; answer of controller.split_view.
+
+    `rooms`: of the pools that are up and that a usable host reaches, `age_seconds` old. `pending`: MiB by consumer of
+    what schedulers told and nobody has claimed yet; `claimed`: who came up among the claims lately. `predictor`: as
+    pondstack.prediction.serving.make_predictor takes it. `splits`: what changed since the version that was asked from,
+    or, when `full`, all that is known from its start on; `more`: ask again, from `version`.
+    """
+
+    epoch: int
+    version: int
+    full: bool = False
+    more: bool = False
+    slice_mib: int = DEFAULT_SLICE_MIB
+    predictor: dict[str, Any] = field(default_factory=dict)
+    rooms: tuple[PoolRoom, ...] = ()
+    age_seconds: float = 0.0
+    pending: dict[str, int] = field(default_factory=dict)
+    claimed: tuple[str, ...] = ()
+    splits: tuple[KnownSplit, ...] = ()
+
+    @classmethod
+    def _decode(cls, key: str, value: Any) -> Any:
+        if key == "rooms":
+            return tuple(PoolRoom(item["name"], item["total_mib"], item["claimable_mib"]) for item in value)
+        if key == "splits":
+            return tuple(KnownSplit.from_wire(item) for item in value)
+        return tuple(value) if key == "claimed" else value

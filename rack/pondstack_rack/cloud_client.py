@@ -14,6 +14,7 @@ from keystoneauth1.identity import v3
 NOVA_MICROVERSION = "2.90"
 PLACEMENT_MICROVERSION = "1.38"
 MEMORY_MICROVERSION = "1.1"
+SPLITS_MICROVERSION = "1.9"
 DELETION_SECONDS = 30.0
 ATTEMPTS = 3
 """Reads and idempotent writes are repeated when a connection breaks or a service says 503."""
@@ -185,6 +186,13 @@ class Cloud:
             found += answer[key]
             url = next((link["href"] for link in answer.get("links", []) if link["rel"] == "next"), None)
         return found
+
+    def source_of_split(self, consumer: str) -> str | None:
+        """Return who or what decided the split of a server; None when nobody has told."""
+        try:
+            return str(self.memory.get(f"/splits/{consumer}", microversion=SPLITS_MICROVERSION).json()["source"])
+        except NotFound:
+            return None
 
     def audit(self) -> dict[str, Any]:
         """Have the controller compare ledger, Placement, agents and devices; nothing is mended."""

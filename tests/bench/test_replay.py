@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from bench import replay
+from bench import replay, split_reasons
+from bench.player import Outcome
+from bench.trace import Request
 
 
 @pytest.mark.parametrize(("memory_mib", "pool_mib"), [(768, 0), (1792, 0), (3584, 0), (7168, 1024), (14336, 2048)])
@@ -30,3 +32,17 @@ def test_without_the_default_trace_the_run_is_called_synthetic(tmp_path: Path, m
     requests, source = replay._requests(options)
     assert len(requests) == 7
     assert "SYNTHETIC" in source
+
+
+def test_who_has_no_split_and_why() -> None:
+    """Time, staleness and a missing view are losses, to small servers too; what was decided is none."""
+    told = {"a": "static", "b": "timeout", "c": "no_view", "d": "static", "e": "no_room", "f": "stale"}
+    placed = [
+        Outcome(Request(0.0, 1.0, 1, 7168), server, placed=True, pool_mib=1024 if server in "a" else 0)
+        for server in "abcdefg"
+    ]
+    placed.append(Outcome(Request(0.0, 1.0, 1, 1024), "h", placed=True))
+    told["h"] = "stale"
+    without, less = split_reasons.reasons(placed, lambda item: replay.policy_mib(item.request.memory_mib), told.get)
+    assert without == {"timeout": 1, "no_view": 1, "stale": 2, split_reasons.NOT_TOLD: 1}
+    assert less == {split_reasons.NO_ROOM: 1, "no_room": 1}

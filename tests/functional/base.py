@@ -14,8 +14,7 @@ from nova.tests.functional import integrated_helpers
 
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.rpc.wire import PoolView
-from pondstack_nova import controller_client
-from pondstack_nova.scheduler import snapshot, used_splits
+from pondstack_nova.scheduler import snapshot, split_view, used_splits
 from tests.functional.stand_in import Serving, StandInController
 
 CONF = nova.conf.CONF
@@ -69,10 +68,10 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
         pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
         self.stub_out("nova.tests.functional.integrated_helpers.time", pause)
         # A fixture's bus cannot be slow on purpose; a loaded test machine can.
-        self.flags(split_timeout_ms=5000, snapshot_interval_seconds=1.0, group="pondstack")
+        self.flags(split_timeout_ms=5000, first_view_seconds=60.0, snapshot_interval_seconds=1.0, group="pondstack")
         self.start_controller()
-        self.addCleanup(controller_client.reset)
         self.addCleanup(snapshot.reset)
+        self.addCleanup(split_view.reset)
         self.addCleanup(used_splits.reset)
         for host in self.hosts:
             self.start_service("compute", host=host)
@@ -104,6 +103,18 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
         if self.controller_server is not None:
             server, self.controller_server = self.controller_server, None
             server.stop()
+
+    def lose_the_view(self) -> None:
+        """Have the scheduler be one that never had an answer of the controller on splits."""
+        self.flags(first_view_seconds=0.1, group="pondstack")
+        self.controller.hold.clear()
+        split_view.reset()
+
+    def regain_the_view(self) -> None:
+        """Have the controller answer again."""
+        self.controller.hold.set()
+        self.flags(first_view_seconds=60.0, group="pondstack")
+        split_view.reset()
 
     def make_pool(self, name: str, slices: int, hosts: tuple[str, ...]) -> str:
         """Make a pool's provider in Placement, as the controller does, and show it in the snapshot."""

@@ -1,4 +1,4 @@
-"""A stand-in for pondstack-controller: the scheduler's two calls over RPC, with the real sizing code and no ledger."""
+"""A stand-in for pondstack-controller: what schedulers ask over RPC, without a ledger."""
 
 import threading
 from dataclasses import dataclass, field
@@ -6,41 +6,41 @@ from typing import Any
 
 import oslo_messaging
 
-from pondstack.domain import sizing
-from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack.prediction.serving import PoolRoom, features_from_wire, fit
+from pondstack.domain.known_split import KnownSplit
+from pondstack.domain.room import PoolRoom
+from pondstack.domain.sizing import STATIC_AUTO_PERCENT
+from pondstack.prediction.serving import static_predictor
 from pondstack.rpc import transport as rpc
-from pondstack.rpc.controller_api import SPLITS_VERSION
-from pondstack.rpc.wire import PoolView, Snapshot, SplitAnswer, UsedSplit
+from pondstack.rpc.controller_api import SPLIT_VIEW_VERSION
+from pondstack.rpc.wire import PoolView, Snapshot, SplitView, UsedSplit
 
 
 @dataclass
 class StandInController:
-    """RPC endpoint. `hold` blocks get_split while it is cleared; `fault` is raised by get_split when set."""
+    """RPC endpoint. `hold` blocks split_view while it is cleared."""
 
-    target = oslo_messaging.Target(version=SPLITS_VERSION)
+    target = oslo_messaging.Target(version=SPLIT_VIEW_VERSION)
 
     pools: list[PoolView] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
-    splits: list[dict[str, Any]] = field(default_factory=list)
     used: dict[str, UsedSplit] = field(default_factory=dict)
+    known: list[KnownSplit] = field(default_factory=list)
     snapshots: int = 0
-    fault: Exception | None = None
     hold: threading.Event = field(default_factory=threading.Event)
 
     def __post_init__(self) -> None:
         self.hold.set()
 
-    def get_split(self, _context: dict[str, Any], features: dict[str, Any]) -> dict[str, Any]:
-        """Split by the flavor's specs, as the real service does."""
-        self.splits.append(features)
+    def split_view(self, _context: dict[str, Any], epoch: int, version: int, now: bool) -> dict[str, Any]:  # noqa: ARG002
+        """Return what splits are decided from, all of it each time."""
         self.hold.wait(30)
-        if self.fault is not None:
-            raise self.fault
-        known = features_from_wire(features)
-        split = fit(sizing.decide(known, sizing.StaticShare()), known, [_room(pool) for pool in self.pools])
-        return SplitAnswer(
-            split.local_mib, split.pool_mib, split.source, split.confidence, split.reason, DEFAULT_SLICE_MIB
+        return SplitView(
+            epoch=1,
+            version=1,
+            full=True,
+            predictor=static_predictor(STATIC_AUTO_PERCENT),
+            rooms=tuple(self._room(pool) for pool in self.pools),
+            splits=tuple(self.known),
         ).to_wire()
 
     def record_splits(self, _context: dict[str, Any], splits: list[dict[str, Any]]) -> None:
@@ -53,10 +53,9 @@ class StandInController:
         self.snapshots += 1
         return Snapshot(epoch=1, pools=tuple(self.pools), usable_hosts=tuple(self.hosts)).to_wire()
 
-
-def _room(pool: PoolView) -> PoolRoom:
-    free = max(0, pool.free_slices - pool.buffer_slices)
-    return PoolRoom(pool.name, pool.slices_total * pool.slice_mib, free * pool.slice_mib)
+    def _room(self, pool: PoolView) -> PoolRoom:
+        free = max(0, pool.free_slices - pool.buffer_slices) * pool.slice_mib
+        return PoolRoom(pool.name, pool.slices_total * pool.slice_mib, free)
 
 
 class Serving:

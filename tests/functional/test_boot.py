@@ -1,13 +1,15 @@
 """Boot with each policy, and what Placement, the API and the databases hold afterwards."""
 
+import threading
+import uuid
 from dataclasses import replace
+from typing import Any
 
 from nova import context, objects
 
-from pondstack.domain import errors
-from pondstack_nova.counters import SPLIT_FALLBACKS
-from pondstack_nova.scheduler import snapshot
-from tests.functional.base import NovaWithPondstack
+from pondstack_nova.counters import SPLIT_FALLBACKS, STALE_SPLITS
+from pondstack_nova.scheduler import snapshot, split_view, used_splits
+from tests.functional.base import SHORT, WAITS, NovaWithPondstack
 
 POOL = "CUSTOM_POND_MEMORY_MB"
 
@@ -32,10 +34,14 @@ class TestBoot(NovaWithPondstack):
         server = self.boot(self.flavor(7168, policy="auto", max_pool_percent="50"))
         host = server["OS-EXT-SRV-ATTR:host"]
         assert self.claim(server["id"]) == {host: {"MEMORY_MB": 6144}, "pool0": {POOL: 1024}}
-        (features,) = self.controller.splits
-        assert features["instance_uuid"] == server["id"]
-        assert features["memory_mib"] == 7168
-        assert features["specs"]["max_pool_percent"] == 50
+        self._wait_for_assert(lambda: self.told(server), max_retries=WAITS // SHORT)
+
+    def told(self, server: dict[str, Any]) -> None:
+        """Assert that the controller was told what it was placed with, and from which features."""
+        used = self.controller.used.get(server["id"])
+        assert used is not None
+        assert (used.local_mib, used.pool_mib, used.source) == (6144, 1024, "static")
+        assert (used.features["memory_mib"], used.features["specs"]["max_pool_percent"]) == (7168, 50)
 
     def test_auto_of_a_small_flavor_is_all_local(self) -> None:
         """A share of less than one slice asks for no pool memory at all."""
@@ -43,11 +49,11 @@ class TestBoot(NovaWithPondstack):
         assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": 2048}}
 
     def test_local_and_plain_flavors_ask_nobody(self) -> None:
-        """policy=local and flavors without pond: specs are placed as by stock Nova: no split is asked for."""
+        """policy=local and flavors without pond: specs are placed as by stock Nova: nothing is decided."""
         for flavor in (self.flavor(2048, policy="local"), self.flavor(2048)):
             server = self.boot(flavor)
             assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": 2048}}
-        assert self.controller.splits == []
+        assert self.controller.used == {}
 
     def test_forced_host(self) -> None:
         """A host that the administrator names gets local and pool memory too."""
@@ -75,11 +81,19 @@ class TestShortage(NovaWithPondstack):
         )
         assert self.pool_used_mib() == 0
 
-    def test_the_controllers_refusal_is_shown(self) -> None:
-        """A split that the service refuses ends in its words."""
-        self.controller.fault = errors.PoolShortage("pool pool0 is being drained")
-        server = self.boot(self.flavor(4096, policy="fixed", pool_mb="1024"), "ERROR")
-        assert server["fault"]["message"] == "No valid host was found. pool pool0 is being drained"
+    def test_auto_without_room_in_placement_is_all_local(self) -> None:
+        """By the view there is room; another scheduler's server has taken it meanwhile. Both start."""
+        taken = {self.pool: {"resources": {POOL: (self.slices - self.buffer_slices) * 1024}}}
+        body = {"allocations": taken, "project_id": "p", "user_id": "u", "consumer_generation": None}
+        self._call("put", f"/allocations/{uuid.uuid4()}", body, "1.28")
+        server = self.boot(self.flavor(7168, policy="auto"))
+        assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": 7168}}
+        self._wait_for_assert(lambda: self.no_room(server), max_retries=WAITS // SHORT)
+
+    def no_room(self, server: dict[str, Any]) -> None:
+        """Assert that the controller was told why."""
+        assert server["id"] in self.controller.used
+        assert self.controller.used[server["id"]].source == "no_room"
 
     def test_a_pool_that_freed_up_is_seen_before_refusing(self) -> None:
         """An old snapshot alone rejects nobody: PondFilter waits for a newer one."""
@@ -99,21 +113,68 @@ class TestShortage(NovaWithPondstack):
 
 
 class TestServiceDown(NovaWithPondstack):
-    """No controller: VMs start all local, within the budget, logged and counted."""
+    """No controller: the scheduler decides from what it knew; one that never knew anything starts VMs all local."""
 
-    def test_all_local_within_the_budget(self) -> None:
-        """A boot without controller takes the budget and no more."""
-        self.flags(split_timeout_ms=300, group="pondstack")
+    def all_local(self, server: dict[str, Any], memory_mib: int = 4096) -> None:
+        """Assert that Placement has no pool memory for a server."""
+        assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": memory_mib}}
+
+    def is_stale(self) -> None:
+        """Assert that the scheduler's view is."""
+        assert split_view.cache().stale(split_view.cache().latest()[1])
+
+    def test_splits_go_on(self) -> None:
+        """Also when the view is stale; it is counted, and the record says so once the controller is back."""
+        self.flags(snapshot_max_age_seconds=1.0, split_timeout_ms=300, group="pondstack")
+        flavor = self.flavor(7168, policy="auto")
+        self.boot(flavor)
         self.stop_controller()
-        before = SPLIT_FALLBACKS.counts().get("timeout", 0)
+        before, fallbacks = STALE_SPLITS.counts().get("static", 0), SPLIT_FALLBACKS.counts()
+        self._wait_for_assert(self.is_stale, max_retries=WAITS // SHORT)
+        server = self.boot(flavor)
+        host = server["OS-EXT-SRV-ATTR:host"]
+        assert self.claim(server["id"]) == {host: {"MEMORY_MB": 6144}, "pool0": {POOL: 1024}}
+        fixed = self.boot(self.flavor(2048, policy="fixed", pool_mb="1024"))
+        assert self.claim(fixed["id"])["pool0"] == {POOL: 1024}
+        assert STALE_SPLITS.counts()["static"] == before + 1
+        assert SPLIT_FALLBACKS.counts() == fallbacks
+
+    def test_a_paused_controller_holds_no_boot(self) -> None:
+        """Its answers hang; the boot has its split at once."""
+        flavor = self.flavor(7168, policy="auto")
+        self.boot(flavor)
+        self.controller.hold.clear()
+        before = SPLIT_FALLBACKS.counts()
+        server = self.boot(flavor)
+        assert self.claim(server["id"])["pool0"] == {POOL: 1024}
+        assert SPLIT_FALLBACKS.counts() == before
+
+    def test_a_move_without_the_controller(self) -> None:
+        """The split that a server has is kept, though neither view nor process know it: Placement does."""
+        flavor = self.flavor(7168, policy="auto")
+        server = self.boot(flavor)
+        self.stop_controller()
+        self.flags(split_timeout_ms=300, group="pondstack")
+        used_splits.used_splits()._noted.clear()
+        split_view.cache().latest()[0].predictor._percent = 50
+        server = self._migrate_server(server)
+        assert self.claim(server["id"])["pool0"] == {POOL: 1024}
+
+    def test_a_scheduler_that_never_had_a_view(self) -> None:
+        """It waits for the first one, once; then VMs start all local, which is counted."""
+        self.lose_the_view()
+        before = SPLIT_FALLBACKS.counts().get("no_view", 0)
         server = self.boot(self.flavor(4096, policy="fixed", pool_mb="1024"))
-        assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": 4096}}
-        assert SPLIT_FALLBACKS.counts()["timeout"] == before + 1
+        self.all_local(server)
+        assert SPLIT_FALLBACKS.counts()["no_view"] == before + 1
         assert f"Instance {server['id']} is placed all local" in self.log_text()
 
-    def test_slow_controller(self) -> None:
-        """An answer that comes after the budget is not waited for."""
-        self.flags(split_timeout_ms=200, group="pondstack")
+    def test_a_first_view_that_comes_late(self) -> None:
+        """A scheduler that has just started waits for it rather than to place VMs all local."""
         self.controller.hold.clear()
+        split_view.reset()
+        waiter = threading.Timer(1.0, self.controller.hold.set)
+        waiter.start()
+        self.addCleanup(waiter.join)
         server = self.boot(self.flavor(4096, policy="fixed", pool_mb="1024"))
-        assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": 4096}}
+        assert self.claim(server["id"])["pool0"] == {POOL: 1024}

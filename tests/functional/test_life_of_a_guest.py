@@ -110,28 +110,28 @@ class Life(NovaWithAgents):
         """It takes what the guest runs with, not what the service would say now: no answer is no obstacle."""
         server = self.boot_pond()
         source = self.host_of(server)
-        self.controller.fault = errors.Unavailable("no")
+        self.lose_the_view()
         server = self._live_migrate(server)
         assert self.host_of(server) != source
         self.same_everywhere(server)
 
     def test_live_migration_of_a_guest_that_fell_back(self) -> None:
         """All local for want of an answer: it stays all local while it runs, though the flavor says otherwise."""
-        self.controller.fault = errors.Unavailable("no")
+        self.lose_the_view()
         server = self.boot_pond()
         source = self.host_of(server)
         assert self.claim(server["id"]) == {source: {"MEMORY_MB": 4096}}
-        self.controller.fault = None
+        self.regain_the_view()
         server = self._live_migrate(server)
         assert self.host_of(server) != source
         assert self.claim(server["id"]) == {self.host_of(server): {"MEMORY_MB": 4096}}
 
     def test_cold_migration_of_a_guest_that_fell_back(self) -> None:
         """It starts anew, so it gets the share of its flavor."""
-        self.controller.fault = errors.Unavailable("no")
+        self.lose_the_view()
         server = self.boot_pond()
         assert self.held(server) == {}
-        self.controller.fault = None
+        self.regain_the_view()
         server = self._migrate_server(server)
         self.same_everywhere(server)
 

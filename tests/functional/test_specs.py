@@ -98,7 +98,7 @@ class TestSpecs(NovaWithPondstack):
             flavor = self.flavor(4096)
             self.slip_in(flavor, specs)
             assert legal in self.refused(self.api.post_server, self.server_body(flavor))
-        assert self.controller.splits == []
+        assert self.controller.used == {}
 
     def test_numa_of_the_image(self) -> None:
         """An image may ask for NUMA nodes too."""

@@ -6,6 +6,7 @@ from oslo_limit import fixture
 
 from pondstack.domain import errors
 from pondstack.ledger.records import SplitRecord
+from pondstack_nova.scheduler import split_view
 from tests.functional.rack import NovaWithRack
 
 POOL = "CUSTOM_POND_MEMORY_MB"
@@ -52,14 +53,16 @@ class TestSplits(NovaWithRack):
         self._confirm_resize(server)
         assert self.as_placed(server, "fixed").pool_mib == 2048
 
-    def test_no_controller(self) -> None:
+    def test_no_controller_since_the_start(self) -> None:
         """It is told once it is back; the next start is not bound by it."""
-        self.flags(split_timeout_ms=300, split_retry_seconds=0.5, group="pondstack")
+        self.flags(first_view_seconds=0.3, split_retry_seconds=0.5, group="pondstack")
         self.stop_controller()
+        split_view.reset()
         server = self.boot_pond()
         self.run_controller()
-        assert "no answer within 0.300 s" in self.as_placed(server, "timeout").reason
-        self.flags(split_timeout_ms=5000, group="pondstack")
+        assert "has not answered since" in self.as_placed(server, "no_view").reason
+        self.flags(first_view_seconds=60.0, group="pondstack")
+        split_view.reset()
         server = self._migrate_server(server)
         assert self.as_placed(server, "fixed").pool_mib == 1024
 

@@ -1,26 +1,24 @@
 """Sizes the Placement request of a VM with `pond:` specs: MEMORY_MB = local, a suffixed group = pool.
 
 Appended to Nova's request filters when PondFilter's module loads. It edits the in-memory copy of the flavor only, which
-neither the database nor the API ever sees. It runs again on each move; the service remembers what it is told that each
-instance was placed with (used_splits.py), and a live migration keeps the split that the guest runs with. The group is
-always suffixed: Nova adds `in_tree` of a forced host to the un-numbered group, where a sharing provider fails.
+neither the database nor the API ever sees. It runs again on each move; what each instance was placed with is remembered
+(used_splits.py), and a live migration keeps the split that the guest runs with. It decides in this process
+(splitting.py): no answer of the controller is waited for on the way of a boot. The group is always suffixed: Nova adds
+`in_tree` of a forced host to the un-numbered group, where a sharing provider fails.
 """
 
-from dataclasses import asdict
 from typing import Any
 
-import nova.conf
 from nova import exception
 from nova.scheduler import request_filter as nova_request_filter
 from oslo_log import log as logging
 
-from pondstack.domain.errors import BadRequest, BadSpec, PondError, PoolShortage
+from pondstack.domain.errors import BadSpec, PondError
 from pondstack.domain.sizing import PRESENT, Fallback, Features, Policy, PondSpecs, Split
-from pondstack_nova import controller_client, flavors, migrations, pins, quota
+from pondstack_nova import flavors, migrations, pins, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
-from pondstack_nova.scheduler import groups, snapshot, used_splits
+from pondstack_nova.scheduler import groups, retry, snapshot, splitting, used_splits
 
-CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
@@ -88,9 +86,11 @@ def _split(ctxt: Any, spec: Any, specs: PondSpecs) -> Split:
         pins.check(specs, pin)
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error
-    split = _ask(ctxt, spec, features) if pin is None else _all_local(spec, pin)
+    split = _decide(ctxt, spec, features, move) if pin is None else _all_local(spec, pin)
     if split.pool_mib:
         split = _apart(spec, specs, split)
+    if pin is None:
+        splitting.promise(spec, split)
     used_splits.put_on(spec, used_splits.Decision(features, split))
     return split
 
@@ -110,21 +110,16 @@ def _features(spec: Any, specs: PondSpecs, resized: bool) -> Features:
     )
 
 
-def _ask(ctxt: Any, spec: Any, features: Features) -> Split:
-    """Return the service's split; all local (logged and counted) without one that may be used."""
-    budget_seconds = CONF.pondstack.split_timeout_ms / 1000
+def _decide(ctxt: Any, spec: Any, features: Features, move: migrations.Move | None) -> Split:
+    """Return the split by the flavor, what is known and the room; all local (logged, counted) without a view."""
+    if retry.goes_all_local(spec):
+        return _fall_back(spec, Fallback.NO_ROOM, "no host has both its local and its pool memory free")
     try:
-        answer = controller_client.controller().get_split(asdict(features), budget_seconds)
-    except controller_client.NoAnswer as error:
+        split = splitting.decide(ctxt, features, move)
+    except splitting.NoView as error:
         return _fall_back(spec, error.reason, error)
-    except (PoolShortage, BadRequest) as error:
-        raise exception.RequestFilterFailed(error.message) from error
     except PondError as error:
-        return _fall_back(spec, Fallback.REFUSED, error)
-    memory_mib = spec.flavor.memory_mb
-    if answer.pool_mib < 0 or answer.local_mib < 1 or answer.local_mib + answer.pool_mib != memory_mib:
-        return _fall_back(spec, Fallback.MALFORMED, f"{answer} does not split {memory_mib} MiB")
-    split = Split(answer.local_mib, answer.pool_mib, answer.source, answer.confidence, answer.reason)
+        raise exception.RequestFilterFailed(error.message) from error
     # nova-api has counted a fixed share, and what a server holds already is in its project's usage.
     if features.specs.policy is Policy.AUTO and split.pool_mib and split.source != PRESENT:
         return _within_quota(ctxt, spec, split)
@@ -155,7 +150,7 @@ def _apart(spec: Any, specs: PondSpecs, split: Split) -> Split:
     Raises RequestFilterFailed where the flavor fixes the pool memory.
     """
     spread = groups.look(spec)
-    if not spread.hard or groups.room_outside(snapshot.cache().current(), spread, split.pool_mib):
+    if not spread.hard or groups.room_outside(snapshot.cache().latest()[0], spread, split.pool_mib):
         return split
     reason = "each pool with room has memory of another member of the anti-affinity group"
     if specs.policy is Policy.FIXED:

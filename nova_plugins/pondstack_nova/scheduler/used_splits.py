@@ -1,11 +1,10 @@
 """What instances were placed with is told to the controller afterwards, by one background thread per process.
 
-The way of a boot has no call for it. The controller may be away at that very time, which is why a split falls back:
-what it was not told is told once it answers. What a process that ends had not told is lost; then the controller knows
-what the instance holds, and not why.
+The way of a boot has no call for it. The controller may be away at that very time; what it was not told is told once
+it answers. What a process that ends had not told is lost; then the controller remembers what the instance holds by
+Placement and ledger, and not why.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -17,9 +16,12 @@ import oslo_messaging
 from oslo_log import log as logging
 
 from pondstack.domain.errors import BadRequest
+from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.sizing import Features, Split
+from pondstack.prediction.serving import flavor_key
 from pondstack.rpc.wire import UsedSplit
 from pondstack_nova import controller_client
+from pondstack_nova.scheduler.per_process import PerProcess
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -61,6 +63,7 @@ class UsedSplits:
         self._retry_seconds = retry_seconds
         self._clock = clock
         self._lock = threading.Lock()
+        self._noted: dict[str, KnownSplit] = {}
         self._untold: dict[str, tuple[UsedSplit, float]] = {}
         self._wanted = threading.Event()
         self._stop = threading.Event()
@@ -72,7 +75,12 @@ class UsedSplits:
         used = UsedSplit(
             features=asdict(replace(decision.features, instance_uuid=instance_uuid)), **asdict(decision.split)
         )
+        key = flavor_key(decision.features)
         with self._lock:
+            self._noted.pop(instance_uuid, None)
+            self._noted[instance_uuid] = KnownSplit(instance_uuid, None, key, decision.split)
+            while len(self._noted) > KEPT:
+                del self._noted[next(iter(self._noted))]
             self._untold.pop(instance_uuid, None)
             self._untold[instance_uuid] = used, self._clock()
             self._forget_oldest()
@@ -80,6 +88,11 @@ class UsedSplits:
                 self._thread = threading.Thread(target=self._run, name="pondstack-used-splits", daemon=True)
                 self._thread.start()
         self._wanted.set()
+
+    def noted(self, instance_uuid: str) -> KnownSplit | None:
+        """Return what this process placed an instance with last, as far as it remembers."""
+        with self._lock:
+            return self._noted.get(instance_uuid)
 
     def tell(self) -> bool:
         """Tell all there is (what the thread does); False when the controller was not told, which is logged."""
@@ -128,38 +141,14 @@ class UsedSplits:
 
 
 def _tell_the_controller() -> Tell:
-    apis: list[controller_client.ControllerAPI] = []
-
-    def tell(splits: Sequence[UsedSplit]) -> None:
-        # Made in the thread: connecting may block, and a failed attempt must be tried anew.
-        if not apis:
-            apis.append(controller_client.make_api())
-        apis[0].record_splits(splits=splits, timeout_seconds=CALL_TIMEOUT_SECONDS)
-
-    return tell
+    api = controller_client.lazy_api()
+    return lambda splits: api().record_splits(splits=splits, timeout_seconds=CALL_TIMEOUT_SECONDS)
 
 
-_lock = threading.Lock()
-_by_process: dict[int, UsedSplits] = {}
+def _make() -> UsedSplits:
+    return UsedSplits(_tell_the_controller(), retry_seconds=lambda: float(CONF.pondstack.split_retry_seconds) or 1.0)
 
 
-def used_splits() -> UsedSplits:
-    """Return this process's, made at first use: threads do not survive a fork."""
-    pid = os.getpid()
-    with _lock:
-        if pid not in _by_process:
-            _by_process.clear()
-            _by_process[pid] = UsedSplits(
-                _tell_the_controller(), retry_seconds=lambda: float(CONF.pondstack.split_retry_seconds) or 1.0
-            )
-        return _by_process[pid]
-
-
-def reset(replacement: UsedSplits | None = None) -> None:
-    """Stop and forget it; tests may put another in its place."""
-    with _lock:
-        for old in _by_process.values():
-            old.stop()
-        _by_process.clear()
-        if replacement is not None:
-            _by_process[os.getpid()] = replacement
+_process: PerProcess[UsedSplits] = PerProcess(_make)
+used_splits = _process.get
+reset = _process.reset

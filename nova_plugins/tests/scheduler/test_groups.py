@@ -8,8 +8,9 @@ from nova.conf import CONF
 from nova.scheduler import weights
 from nova.scheduler.client import report
 
-from pondstack.rpc.wire import Snapshot, SplitAnswer
-from pondstack_nova import controller_client
+from pondstack.domain.room import PoolRoom
+from pondstack.prediction.serving import static_predictor
+from pondstack.rpc.wire import Snapshot, SplitView
 from pondstack_nova.filter import PondFilter
 from pondstack_nova.flavors import POOL_KEY
 from pondstack_nova.scheduler import groups, request_filter, used_splits
@@ -90,12 +91,11 @@ def test_the_filter(make_spec, claims, make_pool, use_rack) -> None:
 
 
 @pytest.mark.parametrize("policy", ["fixed", "auto"])
-def test_without_a_pool_that_is_left(make_spec, claims, make_pool, use_rack, monkeypatch, policy) -> None:
+def test_without_a_pool_that_is_left(make_spec, claims, make_pool, use_rack, use_splits, policy) -> None:
     """A fixed share ends the request, in words; an automatic one is none."""
     use_rack(Snapshot(1, (make_pool("p", 4, "h1"),), ("h1",)))
     claims[MEMBERS[1]] = "uuid-p"
-    answer = SplitAnswer(3072, 1024, "present", 1.0, "", 1024)
-    monkeypatch.setattr(controller_client, "controller", lambda: SimpleNamespace(get_split=lambda *_: answer))
+    use_splits(SplitView(1, 1, predictor=static_predictor(25), rooms=(PoolRoom("p", 4096, 4096),)))
     if policy == "fixed":
         with pytest.raises(exception.RequestFilterFailed, match="another member of the anti-affinity group"):
             request_filter.pond_split(None, member(make_spec, pond__policy="fixed", pond__pool_mb="1024"))

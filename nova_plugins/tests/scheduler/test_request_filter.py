@@ -8,104 +8,93 @@ from nova import exception
 from nova.scheduler import request_filter as nova_request_filter
 from nova.scheduler import utils
 
-from pondstack.domain import errors
-from pondstack.domain.sizing import Split
-from pondstack.rpc.wire import SplitAnswer
-from pondstack_nova import controller_client, migrations, quota
+from pondstack.domain.known_split import KnownSplit, Present
+from pondstack.domain.room import PoolRoom
+from pondstack.domain.sizing import Fallback, Split
+from pondstack.prediction.serving import static_predictor
+from pondstack.rpc.wire import SplitView
+from pondstack_nova import migrations, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
 from pondstack_nova.flavors import LOCAL_KEY, POOL_KEY
-from pondstack_nova.scheduler import request_filter, used_splits
+from pondstack_nova.scheduler import request_filter, splitting, used_splits
 
 
-class FakeController:
-    """Stands for the budgeted client; keeps what it was asked."""
+@pytest.fixture(autouse=True)
+def rack(use_splits) -> Callable[..., Any]:
+    """A pool with room; call it for another view of the controller's."""
 
-    def __init__(self, answer: SplitAnswer | Exception) -> None:
-        self.answer = answer
-        self.asked: list[tuple[dict[str, Any], float]] = []
+    def use(*, free_mib: int = 65536, **values: Any) -> Any:
+        return use_splits(view(free_mib, **values))
 
-    def get_split(self, features: dict[str, Any], timeout_seconds: float) -> SplitAnswer:
-        self.asked.append((features, timeout_seconds))
-        if isinstance(self.answer, Exception):
-            raise self.answer
-        return self.answer
-
-
-@pytest.fixture
-def answer(monkeypatch: pytest.MonkeyPatch) -> Callable[[SplitAnswer | Exception], FakeController]:
-    """Make the controller answer."""
-
-    def use(answer: SplitAnswer | Exception) -> FakeController:
-        fake = FakeController(answer)
-        monkeypatch.setattr(controller_client, "controller", lambda: fake)
-        return fake
-
+    use()
     return use
 
 
-def split(local_mib: int, pool_mib: int) -> SplitAnswer:
-    """Return an answer of the controller."""
-    return SplitAnswer(local_mib, pool_mib, "fixed", 1.0, "", 1024)
+def view(free_mib: int = 65536, **values: Any) -> SplitView:
+    """Return what a controller tells."""
+    about = {"predictor": static_predictor(25), "rooms": (PoolRoom("pool0", 65536, free_mib),)}
+    return SplitView(1, 1, **{**about, **values})
 
 
 FIXED = {"pond__policy": "fixed", "pond__pool_mb": "1024"}
 
 
-def test_sizes_the_placement_request(make_spec, answer) -> None:
+def test_sizes_the_placement_request(make_spec) -> None:
     """MEMORY_MB is the local share; pool memory is asked for in a suffixed group."""
-    controller = answer(split(3072, 1024))
     spec = make_spec(**FIXED)
     assert request_filter.pond_split(None, spec)
     groups = utils.ResourceRequest.from_request_spec(spec)._rg_by_id
     assert groups[None].resources["MEMORY_MB"] == 3072
     assert groups["_POND"].resources == {"CUSTOM_POND_MEMORY_MB": 1024}
     assert request_filter.pool_mib_of(spec) == 1024
-    ((features, timeout_seconds),) = controller.asked
-    assert timeout_seconds == 0.5
-    assert features["memory_mib"] == 4096
-    assert features["specs"]["pool_mib"] == 1024
-    assert features["project_id"] == "project"
-    assert used_splits.of(spec).split == Split(3072, 1024, "fixed", 1.0, "")
+    decision = used_splits.of(spec)
+    assert (decision.split.local_mib, decision.split.pool_mib, decision.split.source) == (3072, 1024, "fixed")
+    features = decision.features
+    assert (features.memory_mib, features.specs.pool_mib, features.project_id) == (4096, 1024, "project")
 
 
-def test_a_second_pass_starts_anew(make_spec, answer) -> None:
-    """The same spec may come again; an all-local answer takes the group away."""
-    answer(split(3072, 1024))
-    spec = make_spec(**FIXED)
+def test_the_controllers_predictor_decides(make_spec, rack) -> None:
+    """Its kind and figures come with the view."""
+    spec = make_spec(pond__policy="auto")
+    request_filter.pond_split(None, spec)
+    assert request_filter.pool_mib_of(spec) == 1024
+    rack(predictor=static_predictor(50))
+    request_filter.pond_split(None, spec)
+    assert request_filter.pool_mib_of(spec) == 2048
+
+
+def test_a_second_pass_starts_anew(make_spec, rack) -> None:
+    """The same spec may come again; an all-local answer takes the group and the promise away."""
+    spec = make_spec(pond__policy="auto")
     request_filter.pond_split(None, spec)
     request_filter.pond_split(None, spec)
     assert spec.flavor.extra_specs[LOCAL_KEY] == "3072"
-    answer(controller_client.NoAnswer("timeout", "late"))
+    cache = rack(free_mib=0)
+    cache.pending.add(spec.instance_uuid, 1024, 0.0)
     request_filter.pond_split(None, spec)
     assert LOCAL_KEY not in spec.flavor.extra_specs
     assert request_filter.pool_mib_of(spec) == 0
+    assert cache.pending.mib() == 0
 
 
 @pytest.mark.parametrize("specs", [{}, {"pond__policy": "local"}, {"hw__numa_nodes": "1"}])
-def test_asks_nobody(make_spec, answer, specs: dict[str, str]) -> None:
-    """No pond: specs, or all local by rule: untouched and unasked."""
-    controller = answer(AssertionError("asked"))
+def test_asks_nobody(make_spec, monkeypatch, specs: dict[str, str]) -> None:
+    """No pond: specs, or all local by rule: untouched and undecided."""
+    monkeypatch.setattr(splitting, "decide", lambda *_: pytest.fail("decided"))
     spec = make_spec(**specs)
     before = dict(spec.flavor.extra_specs)
     assert not request_filter.pond_split(None, spec)
     assert spec.flavor.extra_specs == before
-    assert controller.asked == []
 
 
-@pytest.mark.parametrize(
-    ("failure", "reason"),
-    [
-        (controller_client.NoAnswer("breaker_open", "several times"), "breaker_open"),
-        (controller_client.NoAnswer("transport", "gone"), "transport"),
-        (errors.NotFound("no such thing"), "refused"),
-        (split(4096, 1024), "malformed"),
-        (split(0, 4096), "malformed"),
-        (split(5120, -1024), "malformed"),
-    ],
-)
-def test_falls_back_to_all_local(make_spec, answer, caplog, failure: Any, reason: str) -> None:
+@pytest.mark.parametrize("reason", ["no_view", "stale"])
+def test_falls_back_to_all_local(make_spec, monkeypatch, caplog, reason: str) -> None:
     """Counted by reason, logged with the instance, never an error."""
-    answer(failure)
+
+    def no_view(*_: Any) -> Split:
+        raise splitting.NoView(Fallback(reason), "gone")
+
+    monkeypatch.setattr(splitting, "decide", no_view)
     before = SPLIT_FALLBACKS.counts().get(reason, 0)
     spec = make_spec(**FIXED)
     with caplog.at_level("WARNING", logger="pondstack_nova.scheduler.request_filter"):
@@ -120,7 +109,7 @@ def test_falls_back_to_all_local(make_spec, answer, caplog, failure: Any, reason
 @pytest.mark.parametrize(
     ("refusal", "reason"), [(quota.OverQuota("limit of 0"), "over_quota"), (quota.Unknown("away"), "quota_unknown")]
 )
-def test_an_automatic_share_over_quota_is_all_local(make_spec, answer, monkeypatch, refusal, reason: str) -> None:
+def test_an_automatic_share_over_quota_is_all_local(make_spec, monkeypatch, refusal, reason: str) -> None:
     """Asked for all instances of the request; what the quota does not tell is not given either."""
     asked: list[int] = []
 
@@ -129,7 +118,6 @@ def test_an_automatic_share_over_quota_is_all_local(make_spec, answer, monkeypat
         raise refusal
 
     monkeypatch.setattr(quota, "check", check)
-    answer(split(3072, 1024))
     before = SPLIT_FALLBACKS.counts().get(reason, 0)
     spec = make_spec(pond__policy="auto")
     spec.num_instances = 3
@@ -139,22 +127,35 @@ def test_an_automatic_share_over_quota_is_all_local(make_spec, answer, monkeypat
     assert (used_splits.of(spec).split.pool_mib, used_splits.of(spec).split.source) == (0, reason)
 
 
-@pytest.mark.parametrize(("policy", "source"), [("fixed", "fixed"), ("auto", "present")])
-def test_quota_is_asked_once(make_spec, answer, monkeypatch, policy: str, source: str) -> None:
+@pytest.mark.parametrize("specs", [FIXED, {"pond__policy": "auto"}])
+def test_quota_is_asked_once(make_spec, rack, monkeypatch, specs: dict[str, str]) -> None:
     """nova-api asked for a fixed share; a server that is moved has its share."""
     monkeypatch.setattr(quota, "check", lambda *_: pytest.fail("asked"))
-    answer(SplitAnswer(3072, 1024, source, 1.0, "", 1024))
-    specs = FIXED if policy == "fixed" else {"pond__policy": "auto"}
-    assert request_filter.pond_split(None, make_spec(**specs))
+    spec = make_spec(**specs)
+    rack(splits=(KnownSplit(spec.instance_uuid, Present(4096, 1024)),))
+    assert request_filter.pond_split(None, spec)
 
 
-@pytest.mark.parametrize("refusal", [errors.PoolShortage("pool p is short"), errors.NotAligned("pool p is odd")])
-def test_refusals_of_the_controller_end_the_request(make_spec, answer, refusal: errors.PondError) -> None:
-    """In the controller's own words."""
-    answer(refusal)
-    with pytest.raises(exception.RequestFilterFailed) as failure:
+def test_a_shortage_of_a_fixed_share_ends_the_request(make_spec, rack) -> None:
+    """With pool and numbers, by the room of this moment."""
+    rack(free_mib=512)
+    with pytest.raises(exception.RequestFilterFailed, match=r"pool0 has 512 MiB free of 65536 MiB \(512 MiB short\)"):
         request_filter.pond_split(None, make_spec(**FIXED))
-    assert failure.value.message == refusal.message
+
+
+def test_a_share_that_is_no_whole_slice_ends_the_request(make_spec, rack) -> None:
+    """The rack's slices are larger than the flavor knew."""
+    rack(slice_mib=2048)
+    with pytest.raises(exception.RequestFilterFailed, match="no multiple of the rack's slice size, 2048 MiB"):
+        request_filter.pond_split(None, make_spec(**FIXED))
+
+
+def test_a_request_that_found_no_host_is_all_local(make_spec) -> None:
+    """retry.py sends it again; the record says why."""
+    spec = make_spec(pond__policy="auto")
+    spec._pondstack_all_local = True
+    assert not request_filter.pond_split(None, spec)
+    assert used_splits.of(spec).split.source == "no_room"
 
 
 @pytest.mark.parametrize(
@@ -166,44 +167,41 @@ def test_refusals_of_the_controller_end_the_request(make_spec, answer, refusal: 
         ({"pond__policy": "fixed", "pond__pool_mb": "4096"}, "leaves no local memory"),
     ],
 )
-def test_wrong_specs_end_the_request(make_spec, answer, specs: dict[str, str], text: str) -> None:
+def test_wrong_specs_end_the_request(make_spec, specs: dict[str, str], text: str) -> None:
     """What slipped past the API is refused here, unasked."""
-    controller = answer(AssertionError("asked"))
     with pytest.raises(exception.RequestFilterFailed, match=text):
         request_filter.pond_split(None, make_spec(**specs))
-    assert controller.asked == []
 
 
-def test_numa_of_an_image_ends_the_request(make_spec, answer) -> None:
+def test_numa_of_an_image_ends_the_request(make_spec) -> None:
     """RequestSpec.numa_topology holds what flavor and image ask for together."""
     from nova import objects
 
-    answer(AssertionError("asked"))
     spec = make_spec(**FIXED)
     spec.numa_topology = objects.InstanceNUMATopology(cells=[])
     with pytest.raises(exception.RequestFilterFailed, match="NUMA topology"):
         request_filter.pond_split(None, spec)
 
 
-def test_a_running_guest_keeps_its_split(make_spec, answer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_guest_keeps_its_split(make_spec, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever flavor and service say: what it has is what the destination must give, all local or not."""
-    controller = answer(AssertionError("asked"))
+    monkeypatch.setattr(splitting, "decide", lambda *_: pytest.fail("decided"))
     for local_mib, pool_mib in ((2048, 2048), (4096, 0)):
         monkeypatch.setattr(migrations, "find", lambda *_, mib=local_mib: migrations.Move(running_local_mib=mib))
         spec = make_spec(**FIXED)
         request_filter.pond_split(None, spec)
         assert request_filter.pool_mib_of(spec) == pool_mib
         assert used_splits.of(spec) is None
-    assert controller.asked == []
 
 
 @pytest.mark.parametrize("resized", [True, False])
-def test_a_resize_is_told_to_the_controller(make_spec, answer, monkeypatch, resized: bool) -> None:
-    """So that it does not take the split under the former flavor for an answer."""
-    controller = answer(split(3072, 1024))
+def test_a_resize_decides_anew(make_spec, rack, monkeypatch, resized: bool) -> None:
+    """What the instance has came with another flavor."""
+    spec = make_spec(pond__policy="auto")
+    rack(splits=(KnownSplit(spec.instance_uuid, Present(4096, 2048)),))
     monkeypatch.setattr(migrations, "find", lambda *_: migrations.Move(resized=resized))
-    request_filter.pond_split(None, make_spec(**FIXED))
-    assert controller.asked[0][0]["resized"] is resized
+    request_filter.pond_split(None, spec)
+    assert request_filter.pool_mib_of(spec) == (1024 if resized else 2048)
 
 
 def test_local_share_of_a_claim() -> None:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from pondstack.rpc.wire import Snapshot
-from pondstack_nova.scheduler import snapshot
+from pondstack_nova.scheduler import per_process, snapshot
 
 
 class Clock:
@@ -57,7 +57,7 @@ def test_readers_never_wait_and_never_call(cache: snapshot.SnapshotCache, source
     assert cache.newer(5).snapshot.epoch == 1
     calls = source.calls
     for _ in range(1000):
-        assert cache.current() is not None
+        assert cache.latest()[0] is not None
     assert source.calls == calls
 
 
@@ -70,24 +70,52 @@ def test_a_slow_controller_holds_no_reader(clock: Clock) -> None:
         return Snapshot(1)
 
     cache = snapshot.SnapshotCache(fetch, interval_seconds=3600, max_age_seconds=30, clock=clock)
-    assert cache.current() is None
+    assert cache.latest()[0] is None
     assert cache.newer(0.01) is None
     hold.set()
     cache.stop()
 
 
-def test_stale_views_are_no_views(cache: snapshot.SnapshotCache, source: Source, clock: Clock) -> None:
-    """Service down: the last view is trusted for max_age_seconds, and again once the service is back."""
+def test_a_stale_view_is_there_still(cache: snapshot.SnapshotCache, source: Source, clock: Clock) -> None:
+    """Service down: the last view stays, and its age says how good it is."""
     cache.newer(5)
     source.broken = True
     clock.now += 30
-    cache.newer(5)
-    assert cache.current().snapshot.epoch == 1
+    assert cache.newer(5) is None
+    view, age_seconds = cache.latest()
+    assert (view.snapshot.epoch, age_seconds, cache.stale(age_seconds)) == (1, 30, False)
     clock.now += 1
-    assert cache.current() is None
-    source.broken = False
-    source.epoch = 2
+    assert cache.stale(cache.latest()[1])
+    source.broken, source.epoch = False, 2
     assert cache.newer(5).snapshot.epoch == 2
+
+
+def test_the_first_view_is_waited_for_once(clock: Clock) -> None:
+    """By all requests together, from the first one on; who comes later does not wait."""
+    arrived = threading.Event()
+
+    def fetch() -> Snapshot:
+        arrived.wait(60)
+        return Snapshot(1)
+
+    cache = snapshot.SnapshotCache(fetch, interval_seconds=3600, max_age_seconds=30, clock=clock)
+    cache.latest()
+    threading.Timer(0.05, arrived.set).start()
+    assert cache.first(60).snapshot.epoch == 1
+    cache.stop()
+
+
+def test_who_comes_after_the_first_budget_does_not_wait(clock: Clock) -> None:
+    """Or a scheduler without controller would hold each of its requests."""
+    hold = threading.Event()
+    cache = snapshot.SnapshotCache(
+        lambda: hold.wait(60) and Snapshot(1), interval_seconds=3600, max_age_seconds=30, clock=clock
+    )
+    cache.latest()
+    clock.now += 61
+    assert cache.first(60) is None
+    hold.set()
+    cache.stop()
 
 
 def test_newer_is_asked_for_after_the_call(cache: snapshot.SnapshotCache, source: Source, clock: Clock) -> None:
@@ -102,7 +130,7 @@ def test_failures_are_logged_once(
     cache: snapshot.SnapshotCache, source: Source, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A warning when it begins, an info when it ends, nothing between: INFO stays quiet."""
-    with caplog.at_level("INFO", logger="pondstack_nova.scheduler.snapshot"):
+    with caplog.at_level("INFO", logger="pondstack_nova.scheduler.refreshed"):
         source.broken = True
         assert [cache.refresh() for _ in range(3)] == [False] * 3
         source.broken = False
@@ -116,6 +144,6 @@ def test_one_cache_per_process(monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot.reset()
     parent = snapshot.cache()
     assert snapshot.cache() is parent
-    monkeypatch.setattr(snapshot.os, "getpid", lambda: -1)
+    monkeypatch.setattr(per_process.os, "getpid", lambda: -1)
     assert snapshot.cache() is not parent
     snapshot.reset()

@@ -140,7 +140,7 @@ class LeaderEndpoint:
 
     @gated
     def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:
-        """Return the split of a VM."""
+        """Return the split of a VM, to a scheduler of the former release: newer ones decide by split_view."""
         return self._splits.split(features).to_wire()
 
     @gated

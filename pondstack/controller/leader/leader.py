@@ -35,6 +35,7 @@ from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.sanitizer import Sanitizer
 from pondstack.controller.pool.shortages import Shortages
+from pondstack.controller.pool.split_board import SplitBoard
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.claims import read_claims
 from pondstack.controller.reconcile.intake import ReportIntake
@@ -45,9 +46,9 @@ from pondstack.controller.workers import WakeableWorker
 from pondstack.db.store import SQL
 from pondstack.domain.errors import NotLeader, PondError
 from pondstack.domain.rack import RackView
-from pondstack.domain.sizing import StaticShare
 from pondstack.ha.candidate import Candidate
 from pondstack.ledger.ledger import Ledger
+from pondstack.prediction.serving import static_predictor
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.wire import Report
@@ -69,8 +70,12 @@ class Leader:
         candidate: Candidate,
         epoch: int,
         receiving: Callable[[], bool] = lambda: True,
+        warm_view: Callable[[], RackView] | None = None,
     ) -> None:
-        """`receiving()`: whether the broker's messages reach this controller, so that an agent's silence is its own."""
+        """`receiving()`: whether the broker's messages reach this controller, so that an agent's silence is its own.
+
+        `warm_view()`: the replica of the rack, a moment behind the ledger, which costs no read of all of it.
+        """
         self._conf = conf = resources.conf
         self._resources = resources
         self._candidate = candidate
@@ -104,10 +109,10 @@ class Leader:
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
         )
         self.reconciler = self._make_reconciler(intake)
-        splits = self._make_splits()
+        self._splits = self._make_splits(warm_view or self.reader.rack)
         self._endpoints = [
-            self._make_endpoint(intake, splits),
-            SplitEndpoint(splits=splits, gate=self.gate),
+            self._make_endpoint(intake),
+            SplitEndpoint(splits=self._splits, gate=self.gate),
             self._make_lending_endpoint(),
             self._make_removal_endpoint(),
             HostEndpoint(ledger=self.ledger, agents=self._agents, changed=self._settled, gate=self.gate),
@@ -207,17 +212,15 @@ class Leader:
             notify=self._failures.wake,
         )
 
-    def _make_splits(self) -> SplitService:
+    def _make_splits(self, view: Callable[[], RackView]) -> SplitService:
+        down_seconds = self._conf.controller.agent_down_seconds
+        board = SplitBoard(self._resources.database, self.ledger, view, self._claims, down_seconds)
+        group = self._conf.sizing
         return SplitService(
-            database=self._resources.database,
-            ledger=self.ledger,
-            view=self.reader.rack,
-            predictor=lambda: StaticShare(self._conf.sizing.static_pool_percent),
-            down_seconds=self._conf.controller.agent_down_seconds,
-            claims=self._claims,
+            self.ledger, board, lambda: static_predictor(group.static_pool_percent), group.refresh_seconds
         )
 
-    def _make_endpoint(self, intake: ReportIntake, splits: SplitService) -> LeaderEndpoint:
+    def _make_endpoint(self, intake: ReportIntake) -> LeaderEndpoint:
         resources, down_seconds = self._resources, self._conf.controller.agent_down_seconds
         return LeaderEndpoint(
             ledger=self.ledger,
@@ -225,7 +228,7 @@ class Leader:
             devices=self.devices,
             intake=intake,
             reconciler=self.reconciler,
-            splits=splits,
+            splits=self._splits,
             shortages=Shortages(self.ledger, self.reader.rack, self._claims, down_seconds),
             down_seconds=down_seconds,
             publish=self._publish,
@@ -309,6 +312,7 @@ class Leader:
     def _start_background(self) -> None:
         if self._closing.is_set():
             return
+        self._splits.start()
         self._sanitizer.start()
         self._settler.start()
         if self._admitter is not None:
@@ -382,6 +386,7 @@ class Leader:
         if self._periodic is not None:
             self._periodic.stop()
             self._periodic.wait()
+        self._splits.stop()
         self._sanitizer.stop()
         self._settler.stop()
         if self._admitter is not None:

@@ -1,4 +1,4 @@
-"""RPC endpoint of the leading controller for what schedulers tell of splits; see ControllerAPI."""
+"""RPC endpoint of the leading controller for what schedulers are told and tell of splits; see ControllerAPI."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,14 +7,14 @@ import oslo_messaging
 
 from pondstack.controller.gate import Gate, gated
 from pondstack.controller.pool.split_service import SplitService
-from pondstack.rpc.controller_api import SPLITS_VERSION
+from pondstack.rpc.controller_api import SPLIT_VIEW_VERSION
 from pondstack.rpc.wire import UsedSplit
 
 
 class SplitEndpoint:
-    """What the leader is told of splits. Errors are of pondstack.domain.errors."""
+    """What the leader is told of splits, and what schedulers decide from. Errors are of pondstack.domain.errors."""
 
-    target = oslo_messaging.Target(version=SPLITS_VERSION)
+    target = oslo_messaging.Target(version=SPLIT_VIEW_VERSION)
 
     def __init__(self, *, splits: SplitService, gate: Gate) -> None:
         self.gate = gate
@@ -24,3 +24,8 @@ class SplitEndpoint:
     def record_splits(self, _context: Any, *, splits: Sequence[dict[str, Any]]) -> None:
         """Remember the splits that instances were placed with."""
         self._splits.record([UsedSplit.from_wire(item) for item in splits])
+
+    @gated
+    def split_view(self, _context: Any, *, epoch: int, version: int, now: bool) -> dict[str, Any]:
+        """Return what a scheduler decides splits from (since 1.10); see ControllerAPI.split_view."""
+        return self._splits.view(epoch, version, now=now).to_wire()

@@ -186,7 +186,13 @@ class Node:
 
     def _promote(self, epoch: int) -> None:
         while self.candidate.epoch == epoch and not self._stopping.is_set():
-            leader = Leader(self.resources, self.candidate, epoch, lambda: self.broker_probe.receiving)
+            leader = Leader(
+                self.resources,
+                self.candidate,
+                epoch,
+                lambda: self.broker_probe.receiving,
+                warm_view=lambda: self.follower.view()[0],
+            )
             try:
                 leader.open()
             except NotLeader as error:

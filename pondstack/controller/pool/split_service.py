@@ -1,92 +1,100 @@
-"""Splits: present, remembered or decided anew, and checked against what the rack can give.
+"""Splits: what schedulers decide from, and what they tell that they placed instances with.
 
-What is remembered is what nova-scheduler says that it placed an instance with, not what it was answered: an answer may
-come too late, or be over a quota.
+What is remembered is what nova-scheduler says that it placed an instance with. A scheduler decides by itself; one of
+the former release asks, and gets the same decision from the same figures.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-from oslo_log import log
-from sqlalchemy.orm import Session
-
-from pondstack.controller.pool.capacity import PendingSplits, claimable
-from pondstack.controller.pool.returns import PoolClaims
-from pondstack.db.connection.engine import Database
-from pondstack.db.store import splits
-from pondstack.domain.errors import BadRequest, Unavailable
-from pondstack.domain.rack import RackView
-from pondstack.domain.sizing import PRESENT, Features, Policy, Split, SplitPredictor, decide
-from pondstack.domain.units import DEFAULT_SLICE_MIB
+from pondstack.controller.pool.split_board import SplitBoard
+from pondstack.controller.workers import PeriodicWorker
+from pondstack.domain.errors import BadRequest
+from pondstack.domain.sizing import Split
 from pondstack.ledger.ledger import Ledger
 from pondstack.ledger.store import RememberedSplit
-from pondstack.prediction.serving import features_from_wire, fit, flavor_key
-from pondstack.rpc.wire import SplitAnswer, UsedSplit
+from pondstack.prediction.serving import choose_split, features_from_wire, flavor_key, kept_split, make_predictor
+from pondstack.rpc.wire import SplitAnswer, SplitView, UsedSplit
 
-LOG = log.getLogger(__name__)
+STOP_SECONDS = 5.0
+"""How long stop() waits for a look at Placement under way; what it finds is written under its epoch or not at all."""
 
 
 class SplitService:
-    """Decides splits. An `auto` VM keeps its split while its flavor stays; fixed and local ones follow their flavor.
+    """An `auto` VM keeps its split while its flavor stays; fixed and local ones follow their flavor.
 
-    `claims` asks Placement what is claimed of our pools; without an answer the ledger alone counts.
+    `predictor` describes the one in force, as pondstack.prediction.serving.make_predictor takes it.
     """
 
     def __init__(
         self,
-        *,
-        database: Database,
         ledger: Ledger,
-        view: Callable[[], RackView],
-        predictor: Callable[[], SplitPredictor],
-        down_seconds: float,
-        claims: Callable[[RackView], PoolClaims],
+        board: SplitBoard,
+        predictor: Callable[[], Mapping[str, Any]],
+        refresh_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._database = database
         self._ledger = ledger
-        self._view = view
+        self._board = board
         self._predictor = predictor
-        self._down = down_seconds
-        self._claims = claims
-        self._pending = PendingSplits()
+        self._clock = clock
+        self._worker = PeriodicWorker("splits", refresh_seconds, board.refresh)
+
+    def start(self) -> None:
+        """Refresh the board from now on, in a thread."""
+        self._worker.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._worker.stop(STOP_SECONDS)
+
+    def view(self, epoch: int, version: int, *, now: bool) -> SplitView:
+        """Return what a scheduler decides from that knows the splits up to `version` of `epoch`.
+
+        With `now`, as of this moment: Placement is asked. Raises Unavailable.
+        """
+        board = self._board
+        if now:
+            board.refresh_if_older(self._clock())
+        rooms = board.rooms
+        changes = board.catalog.since(version if epoch == self._ledger.epoch else 0)
+        return SplitView(
+            epoch=self._ledger.epoch,
+            version=changes.version,
+            full=changes.full,
+            more=changes.more,
+            slice_mib=rooms.slice_mib,
+            predictor=dict(self._predictor()),
+            rooms=rooms.pools,
+            age_seconds=board.age_seconds(),
+            pending=board.pending.by_consumer(),
+            claimed=tuple(sorted(rooms.claimed)),
+            splits=changes.items,
+        )
 
     def split(self, data: Mapping[str, Any]) -> SplitAnswer:
         """Return the split of a VM (Features as a dict). Raises BadRequest, BadSpec, NotAligned, PoolShortage."""
         features = features_from_wire(data)
-        view = self._view()
-        slice_mib = max((detail.pool.slice_mib for detail in view.pools.values()), default=DEFAULT_SLICE_MIB)
-        known = self._known(features) if features.specs.policy is Policy.AUTO else None
-        wanted = known or decide(features, self._predictor(), slice_mib)
-        split = self._fit(wanted, features, view) if wanted.pool_mib else wanted
+        board, rooms = self._board, self._board.rooms
+        split = choose_split(
+            features,
+            kept=kept_split(features, board.catalog.get(features.instance_uuid)),
+            predictor=make_predictor(self._predictor()),
+            slice_mib=rooms.slice_mib,
+            rooms=rooms.pools,
+            pending_mib=board.pending.mib(besides=features.instance_uuid),
+        )
+        board.pending.add(features.instance_uuid, split.pool_mib, self._clock())
         return SplitAnswer(
-            split.local_mib, split.pool_mib, split.source, split.confidence, split.reason, slice_mib=slice_mib
+            split.local_mib, split.pool_mib, split.source, split.confidence, split.reason, slice_mib=rooms.slice_mib
         )
 
     def record(self, used: Sequence[UsedSplit]) -> None:
         """Remember what instances were placed with, where nothing younger is remembered. Raises BadRequest."""
-        self._ledger.remember_splits([_rememberable(item) for item in used])
-
-    def _fit(self, wanted: Split, features: Features, view: RackView) -> Split:
-        """Return the split that the rack can give. Pending splits count against VMs that can do without."""
-        claims = self._present_claims(view)
-        pools = claimable(view, claims, self._down)
-        if features.specs.policy is Policy.AUTO and wanted.source != PRESENT:
-            pending_mib = self._pending.pending_mib(view, claims, features.instance_uuid)
-            pools = [replace(pool, claimable_mib=max(0, pool.claimable_mib - pending_mib)) for pool in pools]
-        split = fit(wanted, features, pools)
-        self._pending.add(features.instance_uuid, split.pool_mib)
-        return split
-
-    def _present_claims(self, view: RackView) -> PoolClaims:
-        try:
-            return self._claims(view)
-        except Unavailable as error:
-            LOG.debug("Placement does not answer, splits rest on the ledger alone: %s", error)
-            return {}
-
-    def _known(self, features: Features) -> Split | None:
-        return self._database.read(lambda session: _known(session, features))
+        items = [_rememberable(item) for item in used]
+        self._ledger.remember_splits(items)
+        self._board.recorded(items)
 
 
 def _rememberable(used: UsedSplit) -> RememberedSplit:
@@ -98,10 +106,3 @@ def _rememberable(used: UsedSplit) -> RememberedSplit:
         )
     split = Split(used.local_mib, used.pool_mib, used.source, used.confidence, used.reason)
     return RememberedSplit(features.instance_uuid, flavor_key(features), split, max(0.0, used.age_seconds))
-
-
-def _known(session: Session, features: Features) -> Split | None:
-    """Return what the instance has, or was given last with this flavor; what it has comes with its former flavor."""
-    uuid = features.instance_uuid
-    present = None if features.resized else splits.present(session, uuid, features.memory_mib)
-    return present or splits.recall(session, uuid, flavor_key(features))

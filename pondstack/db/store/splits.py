@@ -1,34 +1,32 @@
 """The remembered splits in SQL."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import and_, delete, exists, insert, or_, select
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, SplitRow
 from pondstack.domain.errors import NotFound
-from pondstack.domain.sizing import PRESENT, Fallback, Split
+from pondstack.domain.sizing import PRESENT, Split
 from pondstack.ledger.records import SplitRecord
 from pondstack.ledger.store import RememberedSplit
 
 
-def recall(session: Session, instance_uuid: str, flavor_key: str) -> Split | None:
-    """Return the split that this instance was placed with under this flavor; none for one that fell back."""
-    row = session.get(SplitRow, instance_uuid)
-    if row is None or row.flavor_key != flavor_key or row.source in list(Fallback):
-        return None
-    return Split(row.local_mib, row.pool_mib, row.source, row.confidence, row.reason)
-
-
-def present(session: Session, instance_uuid: str, guest_mib: int) -> Split | None:
-    """Return the split that a running instance of this size has now."""
-    query = select(AllocationRow).where(
-        AllocationRow.consumer_uuid == instance_uuid, AllocationRow.guest_mib == guest_mib
-    )
-    row = session.execute(query.order_by(AllocationRow.created_at.desc()).limit(1)).scalar()
-    if row is None or row.pool_mib >= guest_mib:
-        return None
-    reason = f"the instance runs with {row.pool_mib} MiB of pool memory and keeps it"
-    return Split(guest_mib - row.pool_mib, row.pool_mib, source=PRESENT, confidence=1.0, reason=reason)
+def remembered(session: Session, uuids: Sequence[str] | None = None) -> list[RememberedSplit]:
+    """Return what is remembered, of all instances or of these."""
+    query = select(SplitRow, now_seconds())
+    if uuids is not None:
+        query = query.where(SplitRow.instance_uuid.in_(uuids))
+    return [
+        RememberedSplit(
+            row.instance_uuid,
+            row.flavor_key,
+            Split(row.local_mib, row.pool_mib, row.source, row.confidence, row.reason),
+            max(0.0, now - row.created_at),
+        )
+        for row, now in session.execute(query)
+    ]
 
 
 def remember(session: Session, item: RememberedSplit) -> None:

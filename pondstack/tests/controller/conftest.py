@@ -25,6 +25,7 @@ from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
 from pondstack.controller.pool.sanitizer import Sanitizer
 from pondstack.controller.pool.shortages import Shortages
+from pondstack.controller.pool.split_board import SplitBoard
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Limits
@@ -36,9 +37,10 @@ from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import InUse, StaleEpoch
-from pondstack.domain.sizing import StaticShare
+from pondstack.domain.sizing import STATIC_AUTO_PERCENT
 from pondstack.domain.units import COMPUTE_TRAIT
 from pondstack.ledger.ledger import Ledger
+from pondstack.prediction.serving import static_predictor
 from pondstack.rpc.wire import Attached, Grant, Report
 from tests.fixtures import lead
 from tests.fixtures.rpc_call import call
@@ -242,19 +244,17 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
         limits=Limits(settle_seconds=-3600.0),
         published=[],
         claims={},
+        predictor=static_predictor(STATIC_AUTO_PERCENT),
     )
     rack.sanitizer = Sanitizer(ledger, reader, devices, lambda: rack.published.append("sanitizer"))
     rack.sync = InventorySync(placement, ledger) if placement else None
     rack.told = []
     rack.notifier = FailureNotifier(ledger, rack.told.append)
-    rack.splits = SplitService(
-        database=database,
-        ledger=ledger,
-        view=reader.rack,
-        predictor=StaticShare,
-        down_seconds=down_seconds,
-        claims=lambda _view: rack.claims,
+    rack.now = 0.0
+    rack.board = SplitBoard(
+        database, ledger, reader.rack, lambda _view: rack.claims, down_seconds, clock=lambda: rack.now
     )
+    rack.splits = SplitService(ledger, rack.board, lambda: rack.predictor, 3600, clock=lambda: rack.now)
     publish = partial(rack.published.append, "endpoint")
     rack.intake = ReportIntake(ledger, sanitize=lambda: None, publish=publish, memory=devices.memory)
     rack.remover = Remover(ledger, reader.rack, devices, placement, rack.sync)

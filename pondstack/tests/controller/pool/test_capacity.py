@@ -2,22 +2,15 @@
 
 import pytest
 
-from pondstack.controller.pool import capacity
-from pondstack.controller.pool.capacity import PENDING_SECONDS, PendingSplits
+from pondstack.controller.pool.returns import PoolClaims
 from pondstack.domain import errors
 from pondstack.domain.rack import RackView
+from pondstack.domain.room import PENDING_SECONDS
 from pondstack.tests.controller.conftest import POOL
 from pondstack.tests.controller.leader.test_endpoint import split
 
 VM_MIB = 40 * 1024
 """Its static share of 15 % is 6 slices."""
-
-
-@pytest.fixture(autouse=True)
-def clock(rack):
-    moments = [0.0]
-    rack.splits._pending = PendingSplits(lambda: moments[0])
-    return moments
 
 
 def test_a_split_that_nobody_claims_yet_is_not_offered_twice(rack):
@@ -28,9 +21,9 @@ def test_a_split_that_nobody_claims_yet_is_not_offered_twice(rack):
     assert split(rack, "auto", memory_mib=VM_MIB, instance="first").pool_mib == 6144
 
 
-def test_a_promise_ends(rack, clock):
+def test_a_promise_ends(rack):
     split(rack, "auto", memory_mib=VM_MIB, instance="first")
-    clock[0] = PENDING_SECONDS + 1
+    rack.now = PENDING_SECONDS + 1
     assert split(rack, "auto", memory_mib=VM_MIB, instance="second").pool_mib == 6144
 
 
@@ -59,8 +52,8 @@ def test_a_promise_that_became_a_claim_counts_once(rack):
 
 
 def test_without_placement_the_ledger_alone_is_looked_at(rack):
-    def away(_view: RackView) -> capacity.PoolClaims:
+    def away(_view: RackView) -> PoolClaims:
         raise errors.Unavailable("Placement does not answer")
 
-    rack.splits._claims = away
+    rack.board._claims = away
     assert split(rack, "auto", memory_mib=VM_MIB).pool_mib == 6144

@@ -1,0 +1,159 @@
+"""The controller of `make bench-predict`, in a process of its own: a ledger of the wanted size behind a leader's RPC.
+
+Claims are generated: what Placement would answer, it answers at once.
+"""
+
+import argparse
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from oslo_service import backend
+
+if __name__ == "__main__":
+    backend.init_backend(backend.BackendType.THREADING)  # before all that would choose another
+
+# isort: split
+import oslo_messaging
+from oslo_config import cfg
+from sqlalchemy import insert
+
+from pondstack.controller.gate import Gate
+from pondstack.controller.leader.split_endpoint import SplitEndpoint
+from pondstack.controller.node.follower import Follower
+from pondstack.controller.pool.split_board import SplitBoard
+from pondstack.controller.pool.split_service import SplitService
+from pondstack.controller.resources import since_boot
+from pondstack.db.connection.engine import Database
+from pondstack.db.models import SplitRow
+from pondstack.db.read.reader import SqlReader
+from pondstack.db.store import SQL
+from pondstack.domain.rack import RackView
+from pondstack.domain.sizing import Features, Policy, PondSpecs
+from pondstack.domain.units import DEFAULT_SLICE_MIB
+from pondstack.ledger.ledger import Ledger
+from pondstack.prediction.serving import flavor_key, static_predictor
+from pondstack.rpc import transport as rpc
+from pondstack.rpc.wire import Report
+from tests.fixtures import lead
+from tests.fixtures.schema import migrate
+
+INSTANCES = 10_000
+HOSTS_PER_POOL = 16  # Pond section 4.1: pools of 8 to 16 sockets
+DOWN_SECONDS = 86_400.0
+READY = "ready"
+
+
+class FormerWay:
+    """get_split as it was: each call reads the whole ledger, and all claims."""
+
+    target = oslo_messaging.Target(version="1.0")
+
+    def __init__(self, board: SplitBoard, splits: SplitService) -> None:
+        self._board, self._splits = board, splits
+
+    def get_split(self, _context: Any, *, features: dict[str, Any]) -> dict[str, Any]:
+        """Return the split of a VM."""
+        self._board.refresh()
+        return self._splits.split(features).to_wire()
+
+
+class Controller:
+    """The process, from the bench's side: it serves once the with block is entered."""
+
+    def __init__(self, folder: Path, hosts: int, slices: int, url: str) -> None:
+        self._command = [sys.executable, "-m", "bench.predict_rack", str(folder), str(hosts), str(slices), url]
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(
+            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
+        )
+        assert self._process.stdout is not None
+        if self._process.stdout.readline().strip() != READY:
+            raise RuntimeError("the controller of the bench did not start")
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+
+def fill(database: Database, ledger: Ledger, hosts: int, slices: int) -> None:
+    """Make pools, hosts and remembered splits."""
+    names = [f"host{number:05}" for number in range(hosts)]
+    count = -(-hosts // HOSTS_PER_POOL)
+    for number in range(count):
+        pool = str(uuid.uuid4())
+        ledger.pools.register(
+            uuid=pool,
+            name=f"pool{number:03}",
+            serial=f"bench-{number}",
+            driver="none",
+            address={},
+            slice_mib=DEFAULT_SLICE_MIB,
+            slices_total=-(-slices // count),
+        )
+        for host in names[number * HOSTS_PER_POOL :][:HOSTS_PER_POOL]:
+            ledger.hosts.heartbeat(Report(host, 1, ledger.epoch, "bench", (pool,)).to_wire())
+    key = flavor_key(Features("", 16384, 4, specs=PondSpecs(Policy.AUTO)))
+    rows = [
+        {
+            "instance_uuid": str(uuid.uuid4()),
+            "flavor_key": key,
+            "local_mib": 14336,
+            "pool_mib": 2048,
+            "source": "static",
+            "confidence": 1.0,
+            "reason": "static policy: 15 % of 16384 MiB, rounded down to 1024 MiB slices",
+            "created_at": 0.0,
+        }
+        for _ in range(INSTANCES)
+    ]
+    database.write(lambda session: session.execute(insert(SplitRow), rows))
+
+
+def serve(folder: Path, hosts: int, slices: int, url: str) -> None:
+    """Serve until the standard input ends."""
+    database = Database.from_url(migrate(folder / "ledger.db"))
+    ledger = Ledger(database, lead(database, "bench"), DOWN_SECONDS, store=SQL)
+    fill(database, ledger, hosts, slices)
+    follower = Follower(database, DOWN_SECONDS, since_boot)
+
+    def warm() -> RackView:
+        follower.poll()
+        return follower.view()[0]
+
+    def claims(view: RackView) -> dict[str, dict[str, int]]:
+        return {pool: {} for pool in view.pools}
+
+    def make(view: Any) -> tuple[SplitBoard, SplitService]:
+        board = SplitBoard(database, ledger, view, claims, DOWN_SECONDS)
+        return board, SplitService(ledger, board, lambda: static_predictor(15), refresh_seconds=2.0)
+
+    _board, splits = make(warm)
+    endpoints = [SplitEndpoint(splits=splits, gate=Gate()), FormerWay(*make(SqlReader(database).rack))]
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[])
+    server = oslo_messaging.get_rpc_server(
+        rpc.get_transport(conf, url), rpc.controller_target("bench"), endpoints, executor="threading"
+    )
+    splits.start()
+    server.start()
+    print(READY, flush=True)
+    sys.stdin.read()
+    server.stop()
+    splits.stop()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("hosts", type=int)
+    parser.add_argument("slices", type=int)
+    parser.add_argument("url")
+    options = parser.parse_args()
+    serve(options.folder, options.hosts, options.slices, options.url)

@@ -1,0 +1,108 @@
+"""Decides a split in nova-scheduler's process, by what the controller has told in the background (split_view.py).
+
+A view that is stale decides as well: the predictor and the splits that were known last, and the room that was left of
+them, are better than none, and Placement admits. Only what cannot be decided so waits, and for its budget only: the
+first request of a process, a fixed share for which there seems to be no room, and the move of an instance that is not
+known.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import nova.conf
+from oslo_log import log as logging
+
+from pondstack.domain.errors import PoolShortage
+from pondstack.domain.sizing import Fallback, Features, Policy, Split
+from pondstack.prediction.serving import choose_split, kept_split, present_split
+from pondstack_nova import migrations
+from pondstack_nova.counters import STALE_SPLITS
+from pondstack_nova.scheduler import split_view, used_splits
+from pondstack_nova.scheduler.split_view import SplitBasis, SplitCache
+
+CONF = nova.conf.CONF
+LOG = logging.getLogger(__name__)
+
+
+class NoView(Exception):
+    """There is no view to decide from; `reason` is a short stable word for the counter and the record."""
+
+    def __init__(self, reason: Fallback, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+
+
+def decide(ctxt: Any, features: Features, move: migrations.Move | None) -> Split:
+    """Return the split of a VM. Raises NoView, BadSpec, NotAligned, PoolShortage (which names pool and shortage)."""
+    cache = split_view.cache()
+    basis, age_seconds = _basis(cache)
+    kept = kept_split(features, basis.known.get(features.instance_uuid))
+    if kept is None and move is not None:
+        kept = _found(ctxt, features, move, cache, basis)
+    try:
+        split = _choose(features, cache, basis, kept)
+    except PoolShortage:
+        split = _choose(features, cache, _with_newest_room(cache, basis), kept)
+    if not cache.stale(age_seconds):
+        return split
+    STALE_SPLITS.add(split.source)
+    LOG.info("The split of instance %s rests on a view %.0f s old", features.instance_uuid, age_seconds)
+    return replace(split, reason=f"{split.reason}; decided from a view {age_seconds:.0f} s old")
+
+
+def promise(spec: Any, split: Split) -> None:
+    """Keep what a request was split with from others until it is claimed; 0 MiB takes an earlier promise back."""
+    cache = split_view.cache()
+    instances = spec.num_instances if "num_instances" in spec else 1
+    cache.pending.add(spec.instance_uuid, split.pool_mib * instances, cache.clock())
+
+
+def _basis(cache: SplitCache) -> tuple[SplitBasis, float]:
+    basis, age_seconds = cache.latest()
+    if basis is None:
+        cache.first(CONF.pondstack.first_view_seconds)
+        basis, age_seconds = cache.latest()
+    if basis is None:
+        raise NoView(Fallback.NO_VIEW, "pondstack-controller has not answered since nova-scheduler started")
+    if age_seconds > CONF.pondstack.split_max_age_seconds:
+        raise NoView(Fallback.STALE, f"pondstack-controller has not answered for {age_seconds:.0f} s")
+    return basis, age_seconds
+
+
+def _choose(features: Features, cache: SplitCache, basis: SplitBasis, kept: Split | None) -> Split:
+    return choose_split(
+        features,
+        kept=kept,
+        predictor=basis.predictor,
+        slice_mib=basis.slice_mib,
+        rooms=basis.rooms,
+        pending_mib=cache.pending.mib(besides=features.instance_uuid, others=basis.pending),
+    )
+
+
+def _with_newest_room(cache: SplitCache, basis: SplitBasis) -> SplitBasis:
+    """Return the basis with the room of this moment; without an answer, with all there could be: Placement judges."""
+    newest = cache.newer(_budget_seconds())
+    if newest is not None:
+        return newest
+    return replace(basis, rooms=tuple(replace(room, claimable_mib=room.total_mib) for room in basis.rooms))
+
+
+def _found(ctxt: Any, features: Features, move: migrations.Move, cache: SplitCache, basis: SplitBasis) -> Split | None:
+    """Return the split of an instance that is moved and that the view does not know: it was placed a moment ago.
+
+    This process may have done so, the controller may know it by now, and Placement holds it in any case.
+    """
+    uuid = features.instance_uuid
+    if features.specs.policy is not Policy.AUTO or move.resized or uuid in basis.known:
+        return None
+    kept = kept_split(features, used_splits.used_splits().noted(uuid))
+    if kept is None and (newest := cache.newer(_budget_seconds())) is not None:
+        kept = kept_split(features, newest.known.get(uuid))
+    if kept is None and (pool_mib := migrations.held_pool_mib(ctxt, move, features.memory_mib)) is not None:
+        kept = present_split(features.memory_mib, pool_mib)
+    return kept
+
+
+def _budget_seconds() -> float:
+    return float(CONF.pondstack.split_timeout_ms) / 1000

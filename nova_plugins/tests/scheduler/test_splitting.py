@@ -1,0 +1,199 @@
+"""Deciding in the scheduler's process: with a fresh view, a stale one, none, and for instances that are moved."""
+
+from typing import Any
+
+import pytest
+
+from pondstack.domain.errors import PoolShortage
+from pondstack.domain.known_split import KnownSplit
+from pondstack.domain.room import PENDING_SECONDS, PoolRoom
+from pondstack.domain.sizing import Features, Policy, PondSpecs, Split
+from pondstack.prediction.serving import flavor_key, static_predictor
+from pondstack.rpc.wire import SplitView
+from pondstack_nova import migrations
+from pondstack_nova.counters import STALE_SPLITS
+from pondstack_nova.scheduler import split_view, splitting, used_splits
+
+UUID, OTHER = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
+FIXED, AUTO = PondSpecs(Policy.FIXED, 4096), PondSpecs(Policy.AUTO)
+MOVE = migrations.Move(holder="holder")
+
+
+class Clock:
+    """Time that only moves by hand, in seconds."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that stands still."""
+    return Clock()
+
+
+@pytest.fixture(autouse=True)
+def told_splits() -> Any:
+    """What this process has placed, and tells nobody here."""
+    noted = used_splits.UsedSplits(lambda _splits: None, retry_seconds=lambda: 3600.0)
+    used_splits.reset(noted)
+    yield noted
+    used_splits.reset()
+
+
+@pytest.fixture(autouse=True)
+def claims(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """The pool memory that Placement holds by consumer, in MiB."""
+    held: dict[str, int] = {}
+    monkeypatch.setattr(migrations, "held_pool_mib", lambda _ctxt, move, _mib: held.get(move.holder))
+    return held
+
+
+def view(free_mib: int = 65536, **values: Any) -> SplitView:
+    """Return what a controller tells."""
+    about = {"predictor": static_predictor(50), "rooms": (PoolRoom("pool0", 65536, free_mib),)}
+    return SplitView(1, 1, **{**about, **values})
+
+
+def features(specs: PondSpecs = AUTO, uuid: str = UUID) -> Features:
+    """Return a VM of 8 GiB."""
+    return Features(uuid, 8192, 2, specs=specs)
+
+
+def test_a_stale_view_decides_and_says_so(use_splits, clock: Clock) -> None:
+    """The controller is away; the predictor that was known last decides."""
+    use_splits(view(), ConnectionError("broker gone"), clock=clock)
+    clock.now += 45
+    before = STALE_SPLITS.counts().get("static", 0)
+    split = splitting.decide(None, features(), None)
+    assert split.pool_mib == 4096
+    assert split.reason.endswith("; decided from a view 45 s old")
+    assert STALE_SPLITS.counts()["static"] == before + 1
+
+
+def test_a_view_that_is_much_too_old_decides_nothing(use_splits, clock: Clock) -> None:
+    """A server with pool memory could not start: nobody has given it slices for that long."""
+    use_splits(view(), ConnectionError("broker gone"), clock=clock)
+    clock.now += 601
+    with pytest.raises(splitting.NoView, match="for 601 s") as failure:
+        splitting.decide(None, features(), None)
+    assert failure.value.reason == "stale"
+
+
+def test_without_a_first_view(use_splits) -> None:
+    """The one case of a scheduler's start."""
+    use_splits(ConnectionError("broker gone"))
+    with pytest.raises(splitting.NoView) as failure:
+        splitting.decide(None, features(), None)
+    assert failure.value.reason == "no_view"
+
+
+def test_what_this_process_promised_is_not_promised_twice(use_splits, make_spec, clock: Clock) -> None:
+    """Until it is claimed, or was not used: a controller that is away frees nothing."""
+    cache = use_splits(view(7168), ConnectionError("gone"), view(7168), clock=clock)
+    spec = make_spec()
+    spec.instance_uuid = OTHER
+    splitting.promise(spec, Split(4096, 4096, "static", 1.0, ""))
+    clock.now += 1
+    short = splitting.decide(None, features(), None)
+    assert short.pool_mib == 0
+    assert "pool pool0 has 3072 MiB free" in short.reason
+    assert splitting.decide(None, features(uuid=OTHER), None).pool_mib == 4096
+    clock.now += 2 * PENDING_SECONDS
+    assert cache.newer(5) is None
+    assert cache.pending.mib() == 4096
+    assert cache.newer(5) is not None
+    assert cache.pending.mib() == 0
+
+
+def test_a_promise_ends_when_it_is_claimed(use_splits, make_spec, clock: Clock) -> None:
+    """Not before: the room of that view knows the claim."""
+    cache = use_splits(view(7168), view(3072, claimed=(UUID,)), clock=clock)
+    splitting.promise(make_spec(), Split(4096, 4096, "static", 1.0, ""))
+    clock.now += 1
+    cache.newer(5)
+    assert cache.pending.mib() == 0
+
+
+def test_a_fixed_share_is_refused_by_the_room_of_this_moment_only(use_splits) -> None:
+    """What the view has may be old; with the newest one there is room, or the shortage has its numbers."""
+    use_splits(view(0), view())
+    assert splitting.decide(None, features(FIXED), None).pool_mib == 4096
+    use_splits(view(0), view(1024))
+    with pytest.raises(PoolShortage, match=r"pool0 has 1024 MiB free of 65536 MiB \(3072 MiB short\)"):
+        splitting.decide(None, features(FIXED), None)
+
+
+def test_without_a_controller_placement_judges_a_fixed_share(use_splits) -> None:
+    """What could never be is refused all the same."""
+    use_splits(view(0), ConnectionError("broker gone"))
+    assert splitting.decide(None, features(FIXED), None).pool_mib == 4096
+    use_splits(view(0, rooms=(PoolRoom("pool0", 2048, 0),)), ConnectionError("broker gone"))
+    with pytest.raises(PoolShortage, match="the largest pool pool0 has 2048 MiB in all"):
+        splitting.decide(None, features(FIXED), None)
+
+
+def known(pool_mib: int = 2048, source: str = "static") -> KnownSplit:
+    """Return a split that is remembered."""
+    return KnownSplit(UUID, None, flavor_key(features()), Split(8192 - pool_mib, pool_mib, source, 1.0, "so it was"))
+
+
+def test_a_move_keeps_a_known_split(use_splits) -> None:
+    """It comes with the view."""
+    use_splits(view(splits=(known(),)))
+    assert splitting.decide(None, features(), MOVE).reason == "so it was"
+
+
+def test_a_server_that_fell_back_is_decided_anew(use_splits) -> None:
+    """A reason that is no decision binds nothing."""
+    use_splits(view(splits=(known(0, "timeout"),)))
+    assert splitting.decide(None, features(), MOVE).pool_mib == 4096
+
+
+def test_a_move_of_an_unknown_instance_waits_for_a_newer_view(use_splits) -> None:
+    """Another scheduler placed it a moment ago."""
+    use_splits(view(), view(splits=(known(),)))
+    assert splitting.decide(None, features(), MOVE).pool_mib == 2048
+
+
+def test_a_move_of_what_this_process_placed(use_splits, told_splits) -> None:
+    """The controller is away since before the boot."""
+    use_splits(view(), ConnectionError("broker gone"))
+    told_splits.note(UUID, used_splits.Decision(features(), Split(6144, 2048, "static", 1.0, "mine")))
+    assert splitting.decide(None, features(), MOVE).reason == "mine"
+
+
+def test_placement_knows_in_any_case(use_splits, claims: dict[str, int]) -> None:
+    """Another scheduler placed it and the controller is away."""
+    use_splits(view(), ConnectionError("broker gone"))
+    claims["holder"] = 1024
+    split = splitting.decide(None, features(), MOVE)
+    assert (split.pool_mib, split.source) == (1024, "present")
+    assert splitting.decide(None, features(), migrations.Move(resized=True, holder="holder")).pool_mib == 4096
+
+
+def test_a_source_joins_pages_and_keeps_the_last_predictor(caplog: pytest.LogCaptureFixture) -> None:
+    """Of a predictor that it does not know it says so, and goes on."""
+    first, second = KnownSplit("a", None, "k", known().remembered), KnownSplit("b", None, "k", known().remembered)
+    answers = [
+        view(full=True, more=True, splits=(first,)),
+        SplitView(1, 2, splits=(second,), predictor=static_predictor(50)),
+        SplitView(1, 3, splits=(KnownSplit("a"),), predictor={"kind": "oracle"}),
+        SplitView(2, 1, full=True, splits=(first,), predictor={"kind": "oracle"}),
+    ]
+    asked = []
+
+    def ask(epoch: int, version: int, _now: bool) -> SplitView:
+        asked.append((epoch, version))
+        return answers.pop(0)
+
+    source = split_view.SplitSource(ask, split_view.PendingSplits())
+    assert set(source.fetch(False).known) == {"a", "b"}
+    basis = source.fetch(False)
+    assert set(basis.known) == {"b"}
+    assert basis.predictor.predict(features(), 1024).pool_mib == 4096
+    assert caplog.text.count("kind 'oracle' is unknown") == 1
+    assert set(source.fetch(False).known) == {"a"}
+    assert asked == [(0, 0), (1, 1), (1, 2), (1, 3)]

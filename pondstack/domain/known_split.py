@@ -1,0 +1,45 @@
+"""What is known of an existing instance's split, so that its moves keep it; it travels to nova-scheduler. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from pondstack.domain.sizing import Split
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The pool memory that an instance of `guest_mib` has now, by the ledger."""
+
+    guest_mib: int
+    pool_mib: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSplit:
+    """One instance: what it has, and what it was placed with last under which flavor. Neither: it is forgotten."""
+
+    instance_uuid: str
+    present: Present | None = None
+    flavor_key: str = ""
+    remembered: Split | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing is known any more."""
+        return self.present is None and self.remembered is None
+
+    def to_wire(self) -> dict[str, Any]:
+        """Return JSON types only."""
+        return asdict(self)
+
+    @classmethod
+    def from_wire(cls, data: Mapping[str, Any]) -> Self:
+        """Build the value."""
+        present, remembered = data.get("present"), data.get("remembered")
+        return cls(
+            data["instance_uuid"],
+            None if present is None else Present(present["guest_mib"], present["pool_mib"]),
+            data.get("flavor_key", ""),
+            None if remembered is None else Split(**remembered),
+        )

@@ -1,0 +1,95 @@
+"""What schedulers are told to decide from. The pool has 8 slices, one is its buffer."""
+
+from uuid import uuid4
+
+import pytest
+
+from pondstack.controller.pool.split_board import LOST_SECONDS, SETTLED_SECONDS
+from pondstack.domain import errors
+from pondstack.domain.known_split import Present
+from pondstack.domain.room import PoolRoom
+from pondstack.rpc.wire import SplitAnswer, SplitView
+from pondstack.tests.controller.conftest import POOL, call
+from pondstack.tests.controller.leader.test_endpoint import record
+
+STATIC = SplitAnswer(7168, 1024, "static", 1.0, "15 %", 1024)
+
+
+def view(rack, epoch=0, version=0, now=False) -> SplitView:
+    return SplitView.from_wire(call(rack.split_endpoint.split_view, epoch=epoch, version=version, now=now))
+
+
+def test_before_the_first_look_there_is_nothing_to_tell(rack):
+    with pytest.raises(errors.Unavailable, match="call again"):
+        view(rack)
+
+
+def test_what_a_decision_needs(rack):
+    rack.board.refresh()
+    rack.now = 1.5
+    told = view(rack)
+    assert told.rooms == (PoolRoom("pool0", 8192, 7168),)
+    assert (told.slice_mib, told.age_seconds) == (1024, 1.5)
+    assert told.predictor == {"kind": "static", "percent": 15}
+
+
+def test_placement_is_asked_when_it_must_be_of_this_moment_only(rack):
+    rack.board.refresh()
+    rack.claims = {POOL: {"vm": 3072}}
+    rack.now = 1.0
+    assert view(rack).rooms[0].claimable_mib == 7168
+    assert view(rack, now=True).rooms[0].claimable_mib == 4096
+
+
+def test_what_was_told_and_is_not_claimed_is_pending(rack):
+    rack.board.refresh()
+    record(rack, STATIC)
+    assert view(rack).pending == {"i1": 1024}
+    rack.claims = {POOL: {"i1": 1024}}
+    rack.board.refresh()
+    told = view(rack)
+    assert (told.pending, told.claimed) == ({}, ("i1",))
+    assert told.rooms[0].claimable_mib == 6144
+    rack.now = SETTLED_SECONDS + 1
+    rack.board.refresh()
+    assert view(rack).claimed == ()
+
+
+def test_a_former_leaders_version_is_worth_nothing(rack):
+    record(rack, STATIC)
+    rack.board.refresh()
+    told = view(rack)
+    assert [item.instance_uuid for item in told.splits] == ["i1"]
+    assert view(rack, told.epoch, told.version).splits == ()
+    again = view(rack, told.epoch - 1, told.version)
+    assert again.full
+    assert again.splits == told.splits
+
+
+def test_a_new_leader_knows_what_was_remembered(rack, database):
+    record(rack, STATIC)
+    rack.board.__init__(database, rack.ledger, rack.reader.rack, lambda _: {}, 20.0)
+    rack.board.refresh()
+    assert rack.board.catalog.get("i1").remembered.reason == "15 %"
+
+
+def test_what_instances_have_is_told(rack):
+    consumer = str(uuid4())
+    rack.online(slices=3, consumer=consumer)
+    rack.board.refresh()
+    (known,) = view(rack).splits
+    assert known.present == Present(8192, 3072)
+
+
+def test_what_no_scheduler_told_is_remembered_from_placement(rack, monkeypatch):
+    """The scheduler died before it could. A claim that is as young as that says nothing yet."""
+    consumer = str(uuid4())
+    rack.online(slices=3, consumer=consumer)
+    rack.claims = {POOL: {consumer: 3072}}
+    rack.board.refresh()
+    with pytest.raises(errors.NotFound):
+        rack.reader.split(consumer)
+    monkeypatch.setattr("pondstack.controller.pool.split_board.LOST_SECONDS", -LOST_SECONDS)
+    rack.board.refresh()
+    found = rack.reader.split(consumer)
+    assert (found.local_mib, found.pool_mib, found.source) == (5120, 3072, "present")
