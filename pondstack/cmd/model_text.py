@@ -40,6 +40,7 @@ def shown(record: ModelRecord) -> str:
         f"{record.version} ({record.state}), kind {record.kind}, SHA-256 {record.sha256}",
         f"trained at {known['trained_at']} on starts from {data['window'][0]} to {data['window'][1]}: "
         f"{data['examples'][0]} to learn, {data['examples'][1]} to set margins, {data['examples'][2]} to judge",
+        "labels: " + ", ".join(f"{count} {source}" for source, count in sorted(data["lifetimes"].items())),
         f"quantile {known['quantile']}, slices of {known['slice_mib']} MiB, ONNX opset {known['opset']}, "
         f"largest difference to LightGBM {known['parity']:.1g}",
         "",

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,31 @@ from oslo_config import cfg
 
 from pondstack.cmd import model_text
 from pondstack.conf import model as options
+from pondstack.conf import prediction as history
 from pondstack.conf import sizing
 from pondstack.db.connection.engine import Database
+from pondstack.db.read.history import SqlHistory
 from pondstack.db.store import registry
 from pondstack.domain.errors import Conflict, NotFound, Unavailable
+from pondstack.domain.history import Lifetime, Selection
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.prediction import examples, runtime, sandbox, table
-from pondstack.prediction.features import FEATURES
+from pondstack.prediction.features import FEATURES, OLDEST
 from pondstack.prediction.trainer import KIND, Settings
 
-MIN_COVERAGE = 0.5
+
+class Recorded:
+    """The history that the controllers keep."""
+
+    def __init__(self, database: Database, conf: cfg.ConfigOpts) -> None:
+        self._history, self._min_coverage = (
+            SqlHistory(database, conf.prediction.gap_seconds),
+            conf.prediction.min_coverage,
+        )
+
+    def lifetimes(self, since: datetime, until: datetime) -> Iterable[Lifetime]:
+        """Return the instances of that time."""
+        return self._history.lifetimes(Selection(since=since, until=until, min_coverage=self._min_coverage))
 
 
 def add_commands(verbs: Any) -> None:
@@ -33,6 +49,11 @@ def add_commands(verbs: Any) -> None:
     _add_source(train)
     train.add_argument("--no-promote", action="store_true", help="store it as a candidate only")
     train.set_defaults(function=train_)
+    train.add_argument(
+        "--synthetic",
+        action="store_true",
+        help="learn from made-up labels, too: on a rack for trying out, never elsewhere",
+    )
     promote = verbs.add_parser("promote", help="have a model serve, whatever its verdict was")
     promote.add_argument("version")
     promote.set_defaults(function=promote_)
@@ -43,7 +64,9 @@ def add_commands(verbs: Any) -> None:
 
 
 def _add_source(parser: Any) -> None:
-    parser.add_argument("--from", dest="file", type=Path, required=True, help="JSON lines, one lifetime each")
+    parser.add_argument(
+        "--from", dest="file", type=Path, help="JSON lines, one lifetime each (default: what was recorded)"
+    )
     parser.add_argument("--now", type=_moment, help="ISO 8601: what came later is not read (default: now)")
     parser.add_argument(
         "--slice-mib", type=int, default=DEFAULT_SLICE_MIB, help="size of the pool's slices (default: %(default)s)"
@@ -73,6 +96,7 @@ def train_(conf: cfg.ConfigOpts) -> str:
     """Train in a process of its own, then store and promote in one transaction; returns what was done."""
     options.register_opts(conf)
     sizing.register_opts(conf)
+    history.register_opts(conf)
     group, command, database = conf.model, conf.command, _database(conf)
     now = command.now or datetime.now(UTC)
     settings = Settings(
@@ -80,12 +104,15 @@ def train_(conf: cfg.ConfigOpts) -> str:
     )
     serving = database.read(lambda session: registry.serving(session, KIND))
     candidate = sandbox.train(
-        examples.LifetimeFile(command.file).lifetimes(now - timedelta(seconds=group.window_seconds), now),
+        examples.usable(
+            _source(conf, database).lifetimes(now - timedelta(seconds=group.window_seconds), now),
+            synthetic=command.synthetic,
+        ),
         settings,
         None if serving is None else (serving.record.manifest, serving.blob),
         now,
         sandbox.Limits(group.training_seconds, group.training_memory_mib),
-        MIN_COVERAGE,
+        conf.prediction.min_coverage,
     )
     version = f"{KIND}-{now:%Y%m%dT%H%M%S}-{registry.sha256(candidate.blob)[:8]}"
     better = candidate.manifest["verdict"]["better"] and not command.no_promote
@@ -120,14 +147,15 @@ def rollback_(conf: cfg.ConfigOpts) -> str:
 def table_(conf: cfg.ConfigOpts) -> str:
     """Return the decisions of the serving model."""
     command = conf.command
+    history.register_opts(conf)
     if runtime.missing():
         raise Unavailable(f"{', '.join(runtime.missing())} is not installed: pip install 'pondstack[ml]'")
-    serving = _database(conf).read(lambda session: registry.serving(session, KIND))
+    database = _database(conf)
+    serving = database.read(lambda session: registry.serving(session, KIND))
     if serving is None:
         raise NotFound("no model runs: the static share serves; train one")
     now = command.now or datetime.now(UTC)
-    source = examples.LifetimeFile(command.file)
-    data = examples.read(source, now - timedelta(days=60), now, MIN_COVERAGE)
+    data = examples.read(_source(conf, database), now - OLDEST, now, conf.prediction.min_coverage)
     made = table.build(
         runtime.OnnxModel(serving.blob, FEATURES),
         serving.record.version,
@@ -138,6 +166,10 @@ def table_(conf: cfg.ConfigOpts) -> str:
         command.slice_mib,
     )
     return json.dumps(made, indent=2)
+
+
+def _source(conf: cfg.ConfigOpts, database: Database) -> examples.LifetimeSource:
+    return examples.LifetimeFile(conf.command.file) if conf.command.file else Recorded(database, conf)
 
 
 def _running(database: Database) -> str:

@@ -22,6 +22,13 @@ OPTIONS: list[cfg.Opt] = [
         "mispredictions of all models together stay below 100 minus this (Eq. 1).",
     ),
     cfg.IntOpt(
+        "refresh_seconds",
+        default=300,
+        min=10,
+        max=86400,
+        help="Seconds between two times that the leader computes the model's decisions for all projects and sizes.",
+    ),
+    cfg.IntOpt(
         "window_seconds",
         default=60 * 86400,
         min=7 * 86400,

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any, Protocol
 
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.history import Lifetime
+from pondstack.domain.telemetry import Source
 from pondstack.prediction.features import SETTLED, History, Record, Request, label, records
 
-TIMES = ("created_at", "deleted_at")
+TIMES = ("created_at", "deleted_at", "sized_at")
 
 
 class LifetimeSource(Protocol):
@@ -42,6 +44,16 @@ class LifetimeFile:
                     ) from error
                 if item.created_at <= until and (item.deleted_at is None or item.deleted_at >= since):
                     yield item
+
+
+def usable(items: Iterable[Lifetime], *, synthetic: bool) -> Iterator[Lifetime]:
+    """Return those whose labels are measured; made-up ones say nothing of real guests, and come where wanted only."""
+    return (item for item in items if synthetic or item.source != Source.SYNTHETIC)
+
+
+def begun(item: Lifetime) -> datetime:
+    """Return since when an instance has the size that its label is of."""
+    return item.sized_at or item.created_at
 
 
 def parse(data: dict[str, Any]) -> Lifetime:
@@ -86,17 +98,21 @@ class DataSet:
     examples: Sequence[Example]
     history: History
     sha256: str
-    lifetimes: int
+    sources: dict[str, int]
+    """Lifetimes by where their labels come from: measured, or made up."""
 
 
 def read(source: LifetimeSource, since: datetime, now: datetime, min_coverage: float) -> DataSet:
     """Read what is known now. An instance that still runs is an example once it has run for a day."""
-    items = sorted(source.lifetimes(since, now), key=lambda item: (item.created_at, item.instance_uuid))
+    items = sorted(source.lifetimes(since, now), key=lambda item: (begun(item), item.instance_uuid))
     digest = hashlib.sha256()
     for item in items:
         digest.update(dump(item).encode() + b"\n")
     return DataSet(
-        examples(items, now, min_coverage), History(records(items, now, min_coverage)), digest.hexdigest(), len(items)
+        examples(items, now, min_coverage),
+        History(records(items, now, min_coverage)),
+        digest.hexdigest(),
+        Counter(str(item.source) for item in items),
     )
 
 
@@ -107,11 +123,11 @@ def examples(items: Sequence[Lifetime], now: datetime, min_coverage: float) -> l
     for item in items:
         share = label(item, min_coverage)
         running = item.deleted_at is None or item.deleted_at > now
-        if share is None or item.created_at > now or (running and now - item.created_at < SETTLED):
+        if share is None or begun(item) > now or (running and now - begun(item) < SETTLED):
             continue
         end = now if item.deleted_at is None else min(item.deleted_at, now)
-        history = ended.before(item.project_id, item.created_at)
-        found.append(Example(request_of(item), item.created_at, end, share, history))
+        history = ended.before(item.project_id, begun(item))
+        found.append(Example(request_of(item), begun(item), end, share, history))
     return sorted(found, key=lambda example: example.as_of)
 
 

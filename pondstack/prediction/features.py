@@ -108,7 +108,7 @@ def records(lifetimes: Iterable[Lifetime], now: datetime, min_coverage: float) -
         seen_at = min(item.deleted_at or now, now)
         ended = item.deleted_at is not None and item.deleted_at <= now
         record = Record(item.project_id, share, seen_at)
-        (settled if ended or now - item.created_at >= SETTLED else young).append(record)
+        (settled if ended or now - (item.sized_at or item.created_at) >= SETTLED else young).append(record)
     least: dict[str, float] = {}
     for record in settled:
         least[record.project_id] = min(record.share, least.get(record.project_id, 1.0))

@@ -139,7 +139,7 @@ def train(
         "parity": parity,
         "data": {
             "sha256": data.sha256,
-            "lifetimes": data.lifetimes,
+            "lifetimes": dict(data.sources),
             "examples": [len(parts.learn), len(parts.calibrate), len(parts.newest)],
             "window": [data.examples[0].as_of.isoformat(), data.examples[-1].as_of.isoformat()],
             "judged_since": parts.newest[0].as_of.isoformat(),

@@ -16,6 +16,7 @@ from futurist import periodics
 from oslo_log import log
 
 from pondstack.controller.gate import Gate
+from pondstack.controller.history.forecaster import Forecaster
 from pondstack.controller.history.historian import Historian
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
@@ -48,7 +49,6 @@ from pondstack.domain.errors import NotLeader, PondError
 from pondstack.domain.rack import RackView
 from pondstack.ha.candidate import Candidate
 from pondstack.ledger.ledger import Ledger
-from pondstack.prediction.serving import static_predictor
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.wire import Report
@@ -104,6 +104,7 @@ class Leader:
         self._host_slices = self._make_host_slices()
         self._publisher = self._make_publisher()
         self._historian = Historian(resources, self._closing.is_set)
+        self._forecaster = Forecaster(resources)
 
         intake = ReportIntake(
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
@@ -216,9 +217,7 @@ class Leader:
         down_seconds = self._conf.controller.agent_down_seconds
         board = SplitBoard(self._resources.database, self.ledger, view, self._claims, down_seconds)
         group = self._conf.sizing
-        return SplitService(
-            self.ledger, board, lambda: static_predictor(group.static_pool_percent), group.refresh_seconds
-        )
+        return SplitService(self.ledger, board, self._forecaster.describe, group.refresh_seconds)
 
     def _make_endpoint(self, intake: ReportIntake) -> LeaderEndpoint:
         resources, down_seconds = self._resources, self._conf.controller.agent_down_seconds
@@ -322,6 +321,7 @@ class Leader:
         if self._publisher is not None:
             self._publisher.start()
         self._historian.start()
+        self._forecaster.start()
         periodic = self._make_periodic()
         with self._lock:
             if self._closing.is_set():
@@ -396,5 +396,6 @@ class Leader:
         if self._publisher is not None:
             self._publisher.stop()
         self._historian.stop()
+        self._forecaster.stop()
         self._executor.shutdown()
         LOG.info("Epoch %d: all parts have ended", self.epoch)
