@@ -5,11 +5,27 @@ Only pondstack.db knows SQL. Every change of the ledger is one transaction that 
 
 from typing import Any, cast
 
-from sqlalchemy import JSON, BigInteger, Boolean, Float, ForeignKey, Index, Integer, String, Table, Text, false
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    false,
+)
+from sqlalchemy.dialects.mysql import MEDIUMBLOB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 UUID = String(36)
 NAME = String(255)
+BLOB = LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb")
+"""16 MiB: MariaDB's plain BLOB takes 64 KiB."""
 
 
 class Base(DeclarativeBase):
@@ -340,3 +356,18 @@ class SplitRow(Base):
     confidence: Mapped[float] = mapped_column(Float(53))
     reason: Mapped[str] = mapped_column(Text)
     created_at: Mapped[float] = mapped_column(Float(53))
+
+
+class ModelRow(Base):
+    """A prediction model in ONNX; `state`: candidate, running (one of a kind at most) or retired (it ran before)."""
+
+    __tablename__ = "models"
+    version: Mapped[str] = mapped_column(String(64), primary_key=True)
+    kind: Mapped[str] = mapped_column(String(16))
+    state: Mapped[str] = mapped_column(String(16))
+    manifest: Mapped[dict[str, Any]] = mapped_column(JSON)
+    blob: Mapped[bytes] = mapped_column(BLOB)
+    sha256: Mapped[str] = mapped_column(String(64))
+    created_at: Mapped[float] = mapped_column(Float(53))
+    promoted_at: Mapped[float | None] = mapped_column(Float(53))
+    __table_args__ = (Index("ix_models_kind", "kind", "state"),)

@@ -23,9 +23,12 @@ from pondstack.domain.sizing import (
     StaticShare,
     decide,
 )
+from pondstack.prediction.untouched_table import UntouchedTable
 
 STATIC = "static"
 """Kind of the predictor that takes a fixed share of every VM; `percent` is the share."""
+UNTOUCHED = "um"
+"""Kind of the table of pondstack.prediction.table; `percent` is the share where it says nothing."""
 
 
 def features_from_wire(data: Mapping[str, Any]) -> Features:
@@ -54,6 +57,7 @@ def static_predictor(percent: int) -> dict[str, Any]:
 
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], SplitPredictor]] = {
     STATIC: lambda about: StaticShare(int(about["percent"])),
+    UNTOUCHED: lambda about: UntouchedTable(about, StaticShare(int(about["percent"]))),
 }
 
 

@@ -12,7 +12,8 @@ import pytest
 from .conftest import ROOT, Root, Wheel
 
 EVENTLET = ("eventlet", "greenlet", "gevent")
-CLOUD = ("nova", "placement", "keystone", "glance", "neutron", "tempest", "libvirt", "pytest", "rich")
+ML = ("lightgbm", "matplotlib", "numpy", "onnx", "onnxmltools", "onnxruntime", "scipy", "skl2onnx", "sklearn")
+CLOUD = ("nova", "placement", "keystone", "glance", "neutron", "tempest", "libvirt", "pytest", "rich", *ML)
 """What an agent's, a controller's or an operator's machine may lack: extras, never dependencies."""
 
 FOR_TESTS = {"rack/pondstack_rack": "pondstack_rack", "tests/fixtures": "tests.fixtures"}

@@ -16,6 +16,7 @@ from futurist import periodics
 from oslo_log import log
 
 from pondstack.controller.gate import Gate
+from pondstack.controller.history.forecaster import Forecaster
 from pondstack.controller.history.historian import Historian
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
@@ -102,12 +103,14 @@ class Leader:
         self._host_slices = self._make_host_slices()
         self._publisher = self._make_publisher()
         self._historian = Historian(resources, self._closing.is_set)
+        self._forecaster = Forecaster(resources)
 
         intake = ReportIntake(
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
         )
         self.reconciler = self._make_reconciler(intake)
-        self._splits = make_splits(conf, resources.database, self.ledger, warm_view or self.reader.rack, self._claims)
+        view, predictor = warm_view or self.reader.rack, self._forecaster.describe
+        self._splits = make_splits(resources, self.ledger, view, self._claims, predictor)
         self._endpoints = [
             self._make_endpoint(intake),
             SplitEndpoint(splits=self._splits, gate=self.gate),
@@ -312,6 +315,7 @@ class Leader:
         if self._publisher is not None:
             self._publisher.start()
         self._historian.start()
+        self._forecaster.start()
         periodic = self._make_periodic()
         with self._lock:
             if self._closing.is_set():
@@ -386,5 +390,6 @@ class Leader:
         if self._publisher is not None:
             self._publisher.stop()
         self._historian.stop()
+        self._forecaster.stop()
         self._executor.shutdown()
         LOG.info("Epoch %d: all parts have ended", self.epoch)

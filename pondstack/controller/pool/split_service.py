@@ -8,12 +8,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from oslo_config import cfg
-
 from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.split_board import SplitBoard
+from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
-from pondstack.db.connection.engine import Database
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import Split
@@ -25,7 +23,6 @@ from pondstack.prediction.serving import (
     flavor_key,
     kept_split,
     make_predictor,
-    static_predictor,
 )
 from pondstack.rpc.wire import SplitAnswer, SplitView, UsedSplit
 
@@ -110,16 +107,15 @@ class SplitService:
 
 
 def make_splits(
-    conf: cfg.ConfigOpts,
-    database: Database,
+    resources: ControllerResources,
     ledger: Ledger,
     view: Callable[[], RackView],
     claims: Callable[[RackView], PoolClaims],
+    predictor: Callable[[], dict[str, Any]],
 ) -> SplitService:
-    """Join the service of a leader, by [sizing] and [controller]."""
-    board = SplitBoard(database, ledger, view, claims, conf.controller.agent_down_seconds)
-    group = conf.sizing
-    return SplitService(ledger, board, lambda: static_predictor(group.static_pool_percent), group.refresh_seconds)
+    """Join the service of a leader, by [sizing] and [controller]; `predictor` describes the one in force."""
+    board = SplitBoard(resources.database, ledger, view, claims, resources.conf.controller.agent_down_seconds)
+    return SplitService(ledger, board, predictor, resources.conf.sizing.refresh_seconds)
 
 
 def _rememberable(used: UsedSplit) -> RememberedSplit:

@@ -1,0 +1,120 @@
+"""Starts and history from a trace of VM-hours (GWA-T-12 Bitbrains, hourly): a stand-in, for it has no starts.
+
+Each VM-week is a start, a VM is its own project, and the days before a week are the records of its history. A VM is a
+number within one month: the numbers of another month may be other machines. `used` is what a hypervisor estimates as
+active, so that 1 - max is an upper bound of what was never touched.
+"""
+
+import csv
+import gzip
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from pathlib import Path
+
+from pondstack.prediction.examples import Example
+from pondstack.prediction.features import OLDEST, Record, Request
+
+FILE = "vm_memory_hourly.csv.gz"
+DAY_HOURS, WEEK_DAYS = 24, 7
+LEAST_DAY, LEAST_WEEK = 17, 120
+"""Hours that must have been observed of a day or week."""
+LEAST_MIB = 1024
+HOUR = timedelta(hours=1)
+
+
+class BadTrace(ValueError):
+    """The file is no trace of VM-hours; the text names the line and what it should hold."""
+
+
+@dataclass(slots=True)
+class Day:
+    """One VM on one day: hours observed, least capacity and most memory used, in MiB."""
+
+    hours: int
+    capacity_mib: float
+    used_mib: float
+    vcpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One VM-week; `number`: of the VM, by which training and test are told apart in all months."""
+
+    number: str
+    example: Example
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """All VM-weeks in the order of time, and when the trace begins and ends."""
+
+    starts: list[Start]
+    begin: datetime
+    end: datetime
+
+
+def load(path: Path) -> Trace:
+    """Read a trace. Raises BadTrace, OSError."""
+    days: dict[tuple[str, str], dict[int, Day]] = defaultdict(dict)
+    rows = list(_rows(path))
+    if not rows:
+        raise BadTrace(f"{path} has no rows")
+    first, last = min(row[2] for row in rows), max(row[2] for row in rows)
+    for month, number, hour, vcpus, capacity, used in rows:
+        mine, day = days[month, number], (hour - first) // DAY_HOURS
+        if day not in mine:
+            mine[day] = Day(0, capacity, used, vcpus)
+        found = mine[day]
+        found.hours += 1
+        found.capacity_mib = min(found.capacity_mib, capacity)
+        found.used_mib = max(found.used_mib, used)
+    begin = datetime.fromtimestamp(first * 3600, UTC)
+    weeks = (last - first + 1) // (DAY_HOURS * WEEK_DAYS)
+    starts = [start for vm, mine in days.items() for start in _starts(vm, mine, begin, weeks)]
+    return Trace(sorted(starts, key=lambda item: item.example.as_of), begin, begin + (last - first + 1) * HOUR)
+
+
+def _rows(path: Path) -> Iterator[tuple[str, str, int, int, float, float]]:
+    with gzip.open(path, "rt", newline="") as lines:
+        for number, row in enumerate(csv.DictReader(lines), 2):
+            try:
+                yield (
+                    row["month"],
+                    row["vm_file"],
+                    int(row["epoch_hour"]) // 3600,
+                    int(row["cores"]),
+                    float(row["mem_cap_mb"]),
+                    float(row["mem_used_max_mb"]),
+                )
+            except (KeyError, TypeError, ValueError) as error:
+                wanted = "month, vm_file, epoch_hour (seconds), cores, mem_cap_mb, mem_used_max_mb"
+                raise BadTrace(f"{path}, line {number}: {error!r}; wanted {wanted}") from None
+
+
+def _starts(vm: tuple[str, str], days: dict[int, Day], begin: datetime, weeks: int) -> Iterator[Start]:
+    project = "/".join(vm)
+    records = [
+        Record(project, _share(day.capacity_mib, day.used_mib), begin + (number + 1) * DAY_HOURS * HOUR)
+        for number, day in sorted(days.items())
+        if day.hours >= LEAST_DAY and day.capacity_mib >= 1
+    ]
+    seen_at = attrgetter("seen_at")
+    for week in range(weeks):
+        mine = [days[day] for day in range(week * WEEK_DAYS, (week + 1) * WEEK_DAYS) if day in days]
+        memory = int(min((day.capacity_mib for day in mine), default=0))
+        if sum(day.hours for day in mine) < LEAST_WEEK or memory < LEAST_MIB:
+            continue
+        as_of = begin + week * WEEK_DAYS * DAY_HOURS * HOUR
+        share = _share(memory, max(day.used_mib for day in mine))
+        low, high = bisect_left(records, as_of - OLDEST, key=seen_at), bisect_right(records, as_of, key=seen_at)
+        end = as_of + WEEK_DAYS * DAY_HOURS * HOUR
+        request = Request(project, memory, mine[0].vcpus)
+        yield Start(vm[1], Example(request, as_of, end, share, records[low:high]))
+
+
+def _share(capacity_mib: float, used_mib: float) -> float:
+    return min(max(1.0 - used_mib / capacity_mib, 0.0), 1.0)

@@ -1,0 +1,183 @@
+"""`pondstack-manage model list|show|train|promote|rollback|table`: the registry of prediction models."""
+
+import json
+import sys
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from oslo_config import cfg
+
+from pondstack.cmd import model_text
+from pondstack.conf import model as options
+from pondstack.conf import prediction as history
+from pondstack.conf import sizing
+from pondstack.db.connection.engine import Database
+from pondstack.db.read.history import SqlHistory
+from pondstack.db.store import registry
+from pondstack.domain.errors import Conflict, NotFound, Unavailable
+from pondstack.domain.history import Lifetime, Selection
+from pondstack.domain.units import DEFAULT_SLICE_MIB
+from pondstack.prediction import examples, runtime, sandbox, table
+from pondstack.prediction.features import FEATURES, OLDEST
+from pondstack.prediction.trainer import KIND, Settings
+
+
+class Recorded:
+    """The history that the controllers keep."""
+
+    def __init__(self, database: Database, conf: cfg.ConfigOpts) -> None:
+        self._history, self._min_coverage = (
+            SqlHistory(database, conf.prediction.gap_seconds),
+            conf.prediction.min_coverage,
+        )
+
+    def lifetimes(self, since: datetime, until: datetime) -> Iterable[Lifetime]:
+        """Return the instances of that time."""
+        return self._history.lifetimes(Selection(since=since, until=until, min_coverage=self._min_coverage))
+
+
+def add_commands(verbs: Any) -> None:
+    """Add the verbs of `model` to the command line."""
+    verbs.add_parser("list", help="all models, the newest first").set_defaults(function=list_)
+    show = verbs.add_parser("show", help="a model's curve, chosen point and what it is expected to do")
+    show.add_argument("version", nargs="?", help="default: the running one")
+    show.add_argument("--json", action="store_true", help="the whole manifest")
+    show.set_defaults(function=show_)
+    train = verbs.add_parser("train", help="train a model; it is promoted if it is better than what runs")
+    _add_source(train)
+    train.add_argument("--no-promote", action="store_true", help="store it as a candidate only")
+    train.set_defaults(function=train_)
+    train.add_argument(
+        "--synthetic",
+        action="store_true",
+        help="learn from made-up labels, too: on a rack for trying out, never elsewhere",
+    )
+    promote = verbs.add_parser("promote", help="have a model serve, whatever its verdict was")
+    promote.add_argument("version")
+    promote.set_defaults(function=promote_)
+    verbs.add_parser("rollback", help="have the model before serve again").set_defaults(function=rollback_)
+    decisions = verbs.add_parser("table", help="show what the serving model decides for each project and size, as JSON")
+    _add_source(decisions)
+    decisions.set_defaults(function=table_)
+
+
+def _add_source(parser: Any) -> None:
+    parser.add_argument(
+        "--from", dest="file", type=Path, help="JSON lines, one lifetime each (default: what was recorded)"
+    )
+    parser.add_argument("--now", type=_moment, help="ISO 8601: what came later is not read (default: now)")
+    parser.add_argument(
+        "--slice-mib", type=int, default=DEFAULT_SLICE_MIB, help="size of the pool's slices (default: %(default)s)"
+    )
+
+
+def _moment(text: str) -> datetime:
+    value = datetime.fromisoformat(text)
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def list_(conf: cfg.ConfigOpts) -> str:
+    """Return all models, one a line."""
+    return model_text.listed(_database(conf).read(registry.models))
+
+
+def show_(conf: cfg.ConfigOpts) -> str:
+    """Return one model's figures."""
+    database, version = _database(conf), conf.command.version
+    if version is None:
+        version = _running(database)
+    record = database.read(lambda session: registry.find(session, version))
+    return json.dumps(record.manifest, indent=2) if conf.command.json else model_text.shown(record)
+
+
+def train_(conf: cfg.ConfigOpts) -> str:
+    """Train in a process of its own, then store and promote in one transaction; returns what was done."""
+    options.register_opts(conf)
+    sizing.register_opts(conf)
+    history.register_opts(conf)
+    group, command, database = conf.model, conf.command, _database(conf)
+    now = command.now or datetime.now(UTC)
+    settings = Settings(
+        group.over_prediction_percent, group.target_percent, conf.sizing.static_pool_percent, command.slice_mib
+    )
+    serving = database.read(lambda session: registry.serving(session, KIND))
+    candidate = sandbox.train(
+        examples.usable(
+            _source(conf, database).lifetimes(now - timedelta(seconds=group.window_seconds), now),
+            synthetic=command.synthetic,
+        ),
+        settings,
+        None if serving is None else (serving.record.manifest, serving.blob),
+        now,
+        sandbox.Limits(group.training_seconds, group.training_memory_mib),
+        conf.prediction.min_coverage,
+    )
+    version = f"{KIND}-{now:%Y%m%dT%H%M%S}-{registry.sha256(candidate.blob)[:8]}"
+    better = candidate.manifest["verdict"]["better"] and not command.no_promote
+    print("model train: storing", file=sys.stderr, flush=True)
+    beaten = None if serving is None else serving.record.version
+
+    def store(session: Any) -> None:
+        now_serving = registry.serving(session, KIND)
+        if (None if now_serving is None else now_serving.record.version) != beaten:
+            raise Conflict("another model was promoted meanwhile; nothing is stored: train again to compare with it")
+        registry.add(session, version, candidate.manifest, candidate.blob)
+        if better:
+            registry.promote(session, version)
+
+    database.write(store)
+    return model_text.trained(version, candidate.manifest, better)
+
+
+def promote_(conf: cfg.ConfigOpts) -> str:
+    """Promote by the operator's word; returns what it takes the place of."""
+    version = conf.command.version
+    former = _database(conf).write(lambda session: registry.promote(session, version))
+    return f"{version} serves in place of {former or 'the static share'}"
+
+
+def rollback_(conf: cfg.ConfigOpts) -> str:
+    """Go back by one model; returns what serves."""
+    left, back = _database(conf).write(lambda session: registry.rollback(session, KIND))
+    return f"{left} serves no more; {back or 'the static share'} does"
+
+
+def table_(conf: cfg.ConfigOpts) -> str:
+    """Return the decisions of the serving model."""
+    command = conf.command
+    history.register_opts(conf)
+    if runtime.missing():
+        raise Unavailable(f"{', '.join(runtime.missing())} is not installed: pip install 'pondstack[ml]'")
+    database = _database(conf)
+    serving = database.read(lambda session: registry.serving(session, KIND))
+    if serving is None:
+        raise NotFound("no model runs: the static share serves; train one")
+    now = command.now or datetime.now(UTC)
+    data = examples.read(_source(conf, database), now - OLDEST, now, conf.prediction.min_coverage)
+    made = table.build(
+        runtime.OnnxModel(serving.blob, FEATURES),
+        serving.record.version,
+        serving.record.manifest,
+        data.history,
+        [item.request for item in data.examples],
+        now,
+        command.slice_mib,
+    )
+    return json.dumps(made, indent=2)
+
+
+def _source(conf: cfg.ConfigOpts, database: Database) -> examples.LifetimeSource:
+    return examples.LifetimeFile(conf.command.file) if conf.command.file else Recorded(database, conf)
+
+
+def _running(database: Database) -> str:
+    serving = database.read(lambda session: registry.serving(session, KIND))
+    if serving is None:
+        raise NotFound("no model runs: the static share serves; pondstack-manage model list shows the candidates")
+    return serving.record.version
+
+
+def _database(conf: cfg.ConfigOpts) -> Database:
+    return Database.from_conf(conf)

@@ -1,0 +1,62 @@
+"""[model]: prediction models, what they may risk and what their training may take."""
+
+from oslo_config import cfg
+
+GROUP = "model"
+
+OPTIONS: list[cfg.Opt] = [
+    cfg.FloatOpt(
+        "over_prediction_percent",
+        default=4.0,
+        min=0.1,
+        max=50.0,
+        help="Most over-predictions in percent of the instances: those that touch more memory than the model of "
+        "untouched memory said and so use the pool (OP of Pond section 4.4). target_percent may leave less.",
+    ),
+    cfg.FloatOpt(
+        "target_percent",
+        default=98.0,
+        min=50.0,
+        max=99.9,
+        help="Instances in percent that are to stay within their tolerated slowdown (TP of Pond section 4.4): the "
+        "mispredictions of all models together stay below 100 minus this (Eq. 1).",
+    ),
+    cfg.IntOpt(
+        "refresh_seconds",
+        default=300,
+        min=10,
+        max=86400,
+        help="Seconds between two times that the leader computes the model's decisions for all projects and sizes.",
+    ),
+    cfg.IntOpt(
+        "window_seconds",
+        default=60 * 86400,
+        min=7 * 86400,
+        max=366 * 86400,
+        help="Seconds before now whose instances a model is trained and validated on.",
+    ),
+    cfg.IntOpt(
+        "training_seconds",
+        default=1800,
+        min=10,
+        max=86400,
+        help="Seconds after which the process that trains is killed; nothing is promoted then.",
+    ),
+    cfg.IntOpt(
+        "training_memory_mib",
+        default=4096,
+        min=1024,
+        max=262144,
+        help="Address space in MiB of the process that trains; one that needs more ends, and nothing is promoted.",
+    ),
+]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the group; idempotent."""
+    conf.register_opts(OPTIONS, group=GROUP)
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """Return the options for the sample generator."""
+    return [(GROUP, OPTIONS)]

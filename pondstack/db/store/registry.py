@@ -1,0 +1,169 @@
+"""The registry of prediction models in SQL: ONNX with a manifest, never a pickle; one model of a kind runs.
+
+Each function is a part of the caller's transaction: what is promoted was stored whole, or nothing happened.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from oslo_log import log
+from sqlalchemy import insert, select, update
+from sqlalchemy.orm import Session, defer
+
+from pondstack.db.connection.clock import now_seconds
+from pondstack.db.models import ModelRow
+from pondstack.domain.errors import Conflict, NotFound
+
+LOG = log.getLogger(__name__)
+
+
+class ModelState(StrEnum):
+    """What a model is for: to be judged, to serve, to come back when the running one is no good."""
+
+    CANDIDATE = "candidate"
+    RUNNING = "running"
+    RETIRED = "retired"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """A model without its blob; times in seconds since the epoch."""
+
+    version: str
+    kind: str
+    state: str
+    manifest: dict[str, Any]
+    sha256: str
+    created_at: float
+    promoted_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredModel:
+    """A model that is what was stored: its hash was compared."""
+
+    record: ModelRecord
+    blob: bytes
+
+
+def add(session: Session, version: str, manifest: dict[str, Any], blob: bytes) -> None:
+    """Store a candidate."""
+    session.execute(
+        insert(ModelRow).values(
+            version=version,
+            kind=manifest["kind"],
+            state=ModelState.CANDIDATE,
+            manifest=manifest,
+            blob=blob,
+            sha256=sha256(blob),
+            created_at=now_seconds(),
+        )
+    )
+
+
+def promote(session: Session, version: str) -> str | None:
+    """Have a model serve; returns the version that it takes the place of. Raises NotFound, Conflict."""
+    row = _locked(session, version)
+    if row.state == ModelState.RUNNING:
+        raise Conflict(f"model {version} runs already")
+    intact(row)
+    former = _retire(session, row.kind)
+    mine = ModelRow.version == version
+    session.execute(update(ModelRow).where(mine).values(state=ModelState.RUNNING, promoted_at=now_seconds()))
+    return former
+
+
+def rollback(session: Session, kind: str) -> tuple[str, str | None]:
+    """Retire the running model; the one that ran before it serves again, or none: the static share.
+
+    Returns both versions. Raises NotFound when none runs. The one that is left does not come back by itself: it is a
+    candidate again.
+    """
+    running = session.execute(
+        select(ModelRow).where(ModelRow.kind == kind, ModelRow.state == ModelState.RUNNING).with_for_update()
+    ).scalar()
+    if running is None:
+        raise NotFound(f"no model of kind {kind} runs: there is nothing to roll back")
+    former = next(
+        (row for row in _by_promotion(session, kind) if row.version != running.version and is_intact(row)), None
+    )
+    _set(session, running.version, ModelState.CANDIDATE)
+    if former is not None:
+        _set(session, former.version, ModelState.RUNNING)
+    return running.version, None if former is None else former.version
+
+
+def serving(session: Session, kind: str) -> StoredModel | None:
+    """Return the running model, or the last good one before it where it is corrupt; None: the static share serves."""
+    for row in _by_promotion(session, kind):
+        if is_intact(row):
+            if row.state != ModelState.RUNNING:
+                LOG.error(
+                    "Model %s serves in place of one that is corrupt; run pondstack-manage model rollback", row.version
+                )
+            return StoredModel(_record(row), row.blob)
+        LOG.error("Model %s is corrupt: its blob is not what was stored (SHA-256); it does not serve", row.version)
+    return None
+
+
+def models(session: Session) -> list[ModelRecord]:
+    """Return all models, the newest first."""
+    query = select(ModelRow).options(defer(ModelRow.blob)).order_by(ModelRow.created_at.desc(), ModelRow.version)
+    return [_record(row) for row in session.execute(query).scalars()]
+
+
+def find(session: Session, version: str) -> ModelRecord:
+    """Return one model; raises NotFound."""
+    row = session.execute(select(ModelRow).options(defer(ModelRow.blob)).where(ModelRow.version == version)).scalar()
+    if row is None:
+        raise NotFound(f"there is no model {version}; pondstack-manage model list shows them")
+    return _record(row)
+
+
+def sha256(blob: bytes) -> str:
+    """Return the hash that a blob is known by."""
+    return hashlib.sha256(blob).hexdigest()
+
+
+def is_intact(row: ModelRow) -> bool:
+    """Return whether the blob is what was stored."""
+    return sha256(row.blob) == row.sha256
+
+
+def intact(row: ModelRow) -> None:
+    """Raise Conflict where the blob is not what was stored."""
+    if not is_intact(row):
+        raise Conflict(f"model {row.version} is corrupt: its blob is not what was stored (SHA-256); train again")
+
+
+def _locked(session: Session, version: str) -> ModelRow:
+    row = session.execute(select(ModelRow).where(ModelRow.version == version).with_for_update()).scalar()
+    if row is None:
+        raise NotFound(f"there is no model {version}; pondstack-manage model list shows them")
+    return row
+
+
+def _retire(session: Session, kind: str) -> str | None:
+    running = (ModelRow.kind == kind, ModelRow.state == ModelState.RUNNING)
+    former = session.execute(select(ModelRow.version).where(*running).with_for_update()).scalar()
+    session.execute(update(ModelRow).where(*running).values(state=ModelState.RETIRED))
+    return former
+
+
+def _set(session: Session, version: str, state: ModelState) -> None:
+    session.execute(update(ModelRow).where(ModelRow.version == version).values(state=state))
+
+
+def _by_promotion(session: Session, kind: str) -> Sequence[ModelRow]:
+    """Return the running model and those before it, the last one first."""
+    states = (ModelState.RUNNING, ModelState.RETIRED)
+    query = select(ModelRow).where(ModelRow.kind == kind, ModelRow.state.in_(states))
+    rows = session.execute(query.order_by(ModelRow.promoted_at.desc())).scalars().all()
+    return sorted(rows, key=lambda row: row.state != ModelState.RUNNING)
+
+
+def _record(row: ModelRow) -> ModelRecord:
+    return ModelRecord(row.version, row.kind, row.state, row.manifest, row.sha256, row.created_at, row.promoted_at)

@@ -1,0 +1,87 @@
+"""Runs a training in a child process of bounded memory and time; what the child does changes nothing but its folder."""
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pondstack.domain.errors import BadRequest, Unavailable
+from pondstack.domain.history import Lifetime
+from pondstack.prediction import worker
+from pondstack.prediction.examples import dump
+from pondstack.prediction.trainer import Candidate, Settings
+
+MIB = 1024 * 1024
+NICENESS = 19
+ONE_THREAD = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Libraries take address space for each thread that they might use."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of the child process: wall-clock time, and address space in MiB."""
+
+    seconds: int
+    memory_mib: int
+
+
+def train(
+    lifetimes: Iterable[Lifetime],
+    settings: Settings,
+    running: tuple[dict[str, Any], bytes] | None,
+    now: datetime,
+    limits: Limits,
+    min_coverage: float,
+) -> Candidate:
+    """Return what was trained on these lifetimes; `running`: manifest and blob of the model to beat.
+
+    Raises BadRequest (too little history, a part of the extra `ml` missing) and Unavailable (killed, out of a limit).
+    """
+    with tempfile.TemporaryDirectory(prefix="pondstack-model-") as name:
+        folder = Path(name)
+        order = {"settings": asdict(settings), "now": now.isoformat(), "min_coverage": min_coverage}
+        (folder / worker.ORDER).write_text(json.dumps(order))
+        with (folder / worker.LIFETIMES).open("w") as lines:
+            lines.writelines(f"{dump(item)}\n" for item in lifetimes)
+        if running is not None:
+            (folder / worker.RUNNING_MANIFEST).write_text(json.dumps(running[0]))
+            (folder / worker.RUNNING_MODEL).write_bytes(running[1])
+        _run(folder, limits)
+        manifest = json.loads((folder / worker.MANIFEST).read_text())
+        return Candidate((folder / worker.MODEL).read_bytes(), manifest)
+
+
+def _run(folder: Path, limits: Limits) -> None:
+    def bound() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (limits.memory_mib * MIB, limits.memory_mib * MIB))
+        resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds))
+        os.nice(NICENESS)
+
+    command = [sys.executable, "-W", "ignore", "-m", worker.__name__, str(folder)]
+    environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, preexec_fn=bound) as child:
+        try:
+            code = child.wait(limits.seconds)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            raise Unavailable(
+                f"the training took more than {limits.seconds} s and was killed; nothing is promoted "
+                "([model] training_seconds, window_seconds)"
+            ) from None
+        finally:
+            if child.stdin:
+                child.stdin.close()
+    error = folder / worker.ERROR
+    if error.exists():
+        raise BadRequest(f"nothing was trained: {error.read_text()}")
+    if code:
+        raise Unavailable(
+            f"the training ended with {code}; nothing is promoted (killed, or out of [model] training_memory_mib)"
+        )

@@ -1,0 +1,225 @@
+"""Training of the untouched-memory model on three parts, forward in time: to learn, to set margins, to judge."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from pondstack.domain.errors import BadRequest
+from pondstack.prediction import boosting
+from pondstack.prediction.balance import Balance, Point, solve
+from pondstack.prediction.examples import DataSet, Example
+from pondstack.prediction.features import FEATURES, Vocabulary, ceiling, vector
+from pondstack.prediction.runtime import OnnxModel
+from pondstack.prediction.untouched import Case, Margins, Result, curve, result
+
+KIND = "um"
+QUANTILE = 0.2
+"""What the forest predicts; the budget decides how much is taken off it. Lower ones rest on too few examples."""
+LEARN, CALIBRATE = 0.6, 0.8
+"""Shares of the examples, by start, before which the first and the second part end."""
+LEAST_LEARN, LEAST_OTHER = 60, 20
+PARITY = 1e-4
+"""Most that the exported model may differ from the trained one, as a share of an instance's memory."""
+
+
+class ShareModel(Protocol):
+    """What predicts the untouched share of rows of features."""
+
+    def predict(self, rows: Sequence[Sequence[float]]) -> list[float]:
+        """Return the share for each row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the operator allows; percentages, and the size of a slice."""
+
+    over_prediction_percent: float
+    target_percent: float
+    static_percent: int
+    slice_mib: int
+
+    @property
+    def budget(self) -> float:
+        """Return the most OP in percent."""
+        return min(self.over_prediction_percent, 100.0 - self.target_percent)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A model that is to be beaten."""
+
+    model: ShareModel
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A trained model: an ONNX blob, and all that is known of it as JSON types."""
+
+    blob: bytes
+    manifest: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Examples forward in time: what one part learnt was known before the next one starts."""
+
+    learn: Sequence[Example]
+    calibrate: Sequence[Example]
+    newest: Sequence[Example]
+
+
+def split(examples: Sequence[Example]) -> Parts:
+    """Return the parts. Raises BadRequest where one is too small to say anything."""
+    if not examples:
+        raise BadRequest("no instance was observed long enough to learn from: wait for telemetry, or take another file")
+    first = examples[int(len(examples) * LEARN)].as_of
+    second = examples[int(len(examples) * CALIBRATE)].as_of
+    parts = Parts(
+        [item for item in examples if item.ended_at <= first],
+        [item for item in examples if item.as_of >= first and item.ended_at <= second],
+        [item for item in examples if item.as_of >= second],
+    )
+    sizes = (len(parts.learn), len(parts.calibrate), len(parts.newest))
+    if sizes[0] < LEAST_LEARN or min(sizes[1:]) < LEAST_OTHER:
+        raise BadRequest(
+            f"too little history: {sizes[0]} instances to learn from, {sizes[1]} to set margins, {sizes[2]} to judge; "
+            f"at least {LEAST_LEARN}, {LEAST_OTHER} and {LEAST_OTHER} are needed, each part begun after the one before "
+            "ended"
+        )
+    return parts
+
+
+def rows(examples: Iterable[Example], words: Vocabulary) -> list[list[float]]:
+    """Return the features of examples."""
+    return [vector(item.request, item.history, item.as_of, words) for item in examples]
+
+
+def cases(model: ShareModel, examples: Sequence[Example], words: Vocabulary) -> list[Case]:
+    """Return what a model predicts for examples, beside what happened."""
+    found = shares(model, rows(examples, words))
+    return [
+        Case(share, item.request.memory_mib, item.untouched_mib, bool(item.history))
+        for share, item in zip(found, examples, strict=True)
+    ]
+
+
+def shares(model: ShareModel, rows: Sequence[Sequence[float]]) -> list[float]:
+    """Return what a model predicts for rows of features, and no more than the project's own records allow."""
+    return [min(share, ceiling(row)) for share, row in zip(model.predict(rows), rows, strict=True)]
+
+
+def train(
+    data: DataSet, settings: Settings, running: Running | None, now: datetime, say: Callable[[str], None]
+) -> Candidate:
+    """Train, choose margins within the budget, export, compare. Raises BadRequest, ImportError."""
+    parts = split(data.examples)
+    words = Vocabulary.of(item.request for item in parts.learn)
+    say("fitting")
+    learn, labels = rows(parts.learn, words), [item.share for item in parts.learn]
+    forest = boosting.train(learn, labels, QUANTILE)
+    points = curve(cases(forest, parts.calibrate, words), settings.slice_mib)
+    chosen = solve([], points, settings.budget)
+    say("exporting")
+    blob = forest.to_onnx()
+    exported = OnnxModel(blob, FEATURES)
+    parity = check_parity(forest, exported, rows(data.examples, words))
+    margins = margins_of(chosen.untouched)
+    say("judging")
+    compared = compare(exported, words, margins, parts.newest, settings, running)
+    manifest = {
+        "kind": KIND,
+        "features": list(FEATURES),
+        "words": {"image_os": list(words.image_os), "zone": list(words.zone)},
+        "quantile": QUANTILE,
+        "margins": {"known": margins.known, "cold": margins.cold},
+        "slice_mib": settings.slice_mib,
+        "opset": boosting.OPSET,
+        "parity": parity,
+        "data": {
+            "sha256": data.sha256,
+            "lifetimes": dict(data.sources),
+            "examples": [len(parts.learn), len(parts.calibrate), len(parts.newest)],
+            "window": [data.examples[0].as_of.isoformat(), data.examples[-1].as_of.isoformat()],
+            "judged_since": parts.newest[0].as_of.isoformat(),
+        },
+        "target_percent": settings.target_percent,
+        "budget_percent": settings.budget,
+        "curve": [point_as_json(point) for point in points],
+        "chosen": balance_as_json(chosen),
+        "newest": {name: {"um": item.um, "op": item.op} for name, item in compared.items()},
+        "trained_at": now.isoformat(),
+    }
+    return Candidate(blob, {**manifest, "verdict": verdict(compared, settings.budget)})
+
+
+def check_parity(trained: ShareModel, exported: ShareModel, rows: Sequence[Sequence[float]]) -> float:
+    """Return the largest difference of two models. Raises BadRequest where it is more than PARITY."""
+    pairs = zip(trained.predict(rows), exported.predict(rows), strict=True)
+    worst = max((abs(one - other) for one, other in pairs), default=0.0)
+    if not worst <= PARITY:
+        raise BadRequest(f"the exported model differs from the trained one by {worst}, more than {PARITY}: not usable")
+    return worst
+
+
+def compare(
+    model: ShareModel,
+    words: Vocabulary,
+    margins: Margins,
+    newest: Sequence[Example],
+    settings: Settings,
+    running: Running | None,
+) -> dict[str, Result]:
+    """Return what the candidate, the static share and the running model do to the newest examples."""
+    static = [
+        Case(settings.static_percent / 100, item.request.memory_mib, item.untouched_mib, bool(item.history))
+        for item in newest
+    ]
+    found = {
+        "candidate": result(cases(model, newest, words), margins, settings.slice_mib),
+        "static": result(static, Margins(0.0, 0.0), settings.slice_mib),
+    }
+    if running is not None:
+        known = running.manifest
+        its = Vocabulary(**{name: tuple(values) for name, values in known["words"].items()})
+        found["running"] = result(cases(running.model, newest, its), Margins(**known["margins"]), settings.slice_mib)
+    return found
+
+
+def verdict(compared: dict[str, Result], budget: float) -> dict[str, Any]:
+    """Return whether the candidate is better than each other rule, and why not.
+
+    Who keeps to the budget beats who does not; of two that do the greater UM counts, of two that do not the smaller OP.
+    """
+
+    def worth(item: Result) -> tuple[bool, float]:
+        within = item.within(budget)
+        return within, item.um if within else -item.op
+
+    mine = compared["candidate"]
+    lost = [name for name, item in compared.items() if name != "candidate" and worth(item) >= worth(mine)]
+    if not mine.within(budget):
+        lost.insert(0, "budget")
+    told = ", ".join(f"{name} UM {item.um:.1f} % at OP {item.op:.1f} %" for name, item in compared.items())
+    return {"better": not lost, "not_better_than": lost, "text": f"on the newest data, budget {budget:g} %: {told}"}
+
+
+def margins_of(point: Point) -> Margins:
+    """Return the margins that a point of the curve stands for; of none, such as leave nothing to the pool."""
+    return Margins(point.setting.get("known", 2.0), point.setting.get("cold", 2.0))
+
+
+def point_as_json(point: Point) -> dict[str, Any]:
+    """Return a point of a curve."""
+    return {"gain": point.gain, "loss": point.loss, **point.setting}
+
+
+def balance_as_json(chosen: Balance) -> dict[str, Any]:
+    """Return what Eq. 1 chose."""
+    return {
+        "insensitive": point_as_json(chosen.insensitive),
+        "untouched": point_as_json(chosen.untouched),
+        "pool_percent": chosen.gain,
+        "mispredictions_percent": chosen.loss,
+    }

@@ -1,0 +1,80 @@
+"""The process that trains, `python -m pondstack.prediction.worker FOLDER`: files in, files out, bounded by its parent.
+
+The folder holds order.json and lifetimes.jsonl, and running.json and running.onnx where a model runs. It leaves
+model.onnx and manifest.json, or error.txt. It ends when its parent does: its standard input is closed then.
+"""
+
+import json
+import os
+import sys
+import threading
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pondstack.domain.errors import PondError
+from pondstack.prediction import examples
+from pondstack.prediction.features import FEATURES
+from pondstack.prediction.runtime import OnnxModel
+from pondstack.prediction.trainer import Running, Settings, train
+
+ORDER, LIFETIMES, MODEL, MANIFEST, ERROR = "order.json", "lifetimes.jsonl", "model.onnx", "manifest.json", "error.txt"
+RUNNING_MODEL, RUNNING_MANIFEST = "running.onnx", "running.json"
+
+
+def work(folder: Path) -> None:
+    """Train what the folder's order asks for; the manifest comes last and makes the result whole."""
+    order: dict[str, Any] = json.loads((folder / ORDER).read_text())
+    now = datetime.fromisoformat(order["now"])
+    source = examples.LifetimeFile(folder / LIFETIMES)
+    _say("reading")
+    data = examples.read(source, datetime.min.replace(tzinfo=UTC), now, order["min_coverage"])
+    candidate = train(data, Settings(**order["settings"]), _running(folder), now, _say)
+    (folder / MODEL).write_bytes(candidate.blob)
+    (folder / MANIFEST).write_text(json.dumps(candidate.manifest))
+
+
+def _running(folder: Path) -> Running | None:
+    """Return the running model; one of other features cannot be compared, and is beaten by any."""
+    path = folder / RUNNING_MANIFEST
+    if not path.exists():
+        return None
+    manifest = json.loads(path.read_text())
+    if manifest["features"] != list(FEATURES):
+        _say("the running model has other features: it is not compared")
+        return None
+    return Running(OnnxModel((folder / RUNNING_MODEL).read_bytes(), FEATURES), manifest)
+
+
+def _say(text: str) -> None:
+    print(f"model train: {text}", file=sys.stderr, flush=True)
+
+
+def _end_with_parent() -> None:
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+def main() -> int:
+    """Work in the folder of the command line; 1 with error.txt where that cannot be done."""
+    folder = Path(sys.argv[1])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        work(folder)
+    except MemoryError:
+        (folder / ERROR).write_text("it needs more memory than [model] training_memory_mib allows: raise that option")
+        return 1
+    except ImportError as error:
+        last = str(error).strip().splitlines()[-1]
+        hint = "install pondstack with the extra ml (pip install 'pondstack[ml]'), or raise [model] training_memory_mib"
+        (folder / ERROR).write_text(f"{last}: {hint}")
+        return 1
+    except PondError as error:
+        (folder / ERROR).write_text(error.message)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,105 @@
+"""The registry on each database: one model of a kind runs, and only what is whole serves."""
+
+import logging
+
+import pytest
+from sqlalchemy import update
+
+from pondstack.db.models import ModelRow
+from pondstack.db.store import registry
+from pondstack.domain.errors import Conflict, NotFound
+
+MANIFEST = {"kind": "um", "features": ["a"], "newest": {"candidate": {"um": 25.0, "op": 1.5}}}
+BLOB = bytes(range(256)) * 800  # more than MariaDB's smallest BLOB takes
+
+
+@pytest.fixture
+def stored(database):
+    for version in ("um-1", "um-2", "um-3"):
+        database.write(
+            lambda session, version=version: registry.add(session, version, MANIFEST, BLOB + version.encode())
+        )
+    return database
+
+
+def promote(database, version):
+    return database.write(lambda session: registry.promote(session, version))
+
+
+def rollback(database):
+    return database.write(lambda session: registry.rollback(session, "um"))
+
+
+def serving(database):
+    return database.read(lambda session: registry.serving(session, "um"))
+
+
+def states(database):
+    return {item.version: item.state for item in database.read(registry.models)}
+
+
+def corrupt(database, version):
+    row = ModelRow
+    database.write(lambda session: session.execute(update(row).where(row.version == version).values(blob=b"broken")))
+
+
+def test_none_serves_before_one_is_promoted(stored):
+    assert serving(stored) is None
+    assert set(states(stored).values()) == {"candidate"}
+    with pytest.raises(NotFound, match="nothing to roll back"):
+        rollback(stored)
+
+
+def test_one_of_a_kind_runs_and_comes_back_whole(stored):
+    assert promote(stored, "um-1") is None
+    assert promote(stored, "um-2") == "um-1"
+    assert states(stored) == {"um-1": "retired", "um-2": "running", "um-3": "candidate"}
+    got = serving(stored)
+    assert (got.record.version, got.record.manifest, got.blob) == ("um-2", MANIFEST, BLOB + b"um-2")
+    with pytest.raises(Conflict, match="runs already"):
+        promote(stored, "um-2")
+    with pytest.raises(NotFound, match="model list"):
+        promote(stored, "um-9")
+
+
+def test_rollback_goes_back_one_by_one_and_not_forth(stored):
+    for version in ("um-1", "um-2", "um-3"):
+        promote(stored, version)
+    assert rollback(stored) == ("um-3", "um-2")
+    assert rollback(stored) == ("um-2", "um-1")
+    assert rollback(stored) == ("um-1", None)
+    assert serving(stored) is None
+
+
+def test_a_corrupt_model_leaves_the_place_to_the_last_good_one(stored, caplog):
+    promote(stored, "um-1")
+    promote(stored, "um-2")
+    corrupt(stored, "um-2")
+    with caplog.at_level(logging.ERROR):
+        assert serving(stored).record.version == "um-1"
+    assert "um-2 is corrupt" in caplog.text
+    assert "um-1 serves in place" in caplog.text
+    corrupt(stored, "um-1")
+    assert serving(stored) is None
+    assert rollback(stored) == ("um-2", None)
+
+
+def test_a_corrupt_model_is_not_promoted(stored):
+    promote(stored, "um-1")
+    corrupt(stored, "um-2")
+    with pytest.raises(Conflict, match="corrupt"):
+        promote(stored, "um-2")
+    assert serving(stored).record.version == "um-1"
+
+
+def test_a_transaction_that_fails_promotes_nothing(stored):
+    promote(stored, "um-1")
+
+    def store(session):
+        registry.add(session, "um-4", MANIFEST, BLOB)
+        registry.promote(session, "um-4")
+        raise NotFound("late")
+
+    with pytest.raises(NotFound, match="late"):
+        stored.write(store)
+    assert states(stored) == {"um-1": "running", "um-2": "candidate", "um-3": "candidate"}

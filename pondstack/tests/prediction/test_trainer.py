@@ -1,0 +1,178 @@
+"""A model is trained, exported, compared and turned into a table; each step refuses what it cannot do well."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from pondstack.domain.errors import BadRequest
+from pondstack.domain.sizing import Features, Policy, PondSpecs, StaticShare
+from pondstack.prediction import table, trainer
+from pondstack.prediction.examples import examples, read
+from pondstack.prediction.features import FEATURES, Request
+from pondstack.prediction.runtime import OnnxModel
+from pondstack.prediction.untouched import Result
+from pondstack.prediction.untouched_table import UntouchedTable
+from tests.fixtures import lifetimes
+
+SETTINGS = trainer.Settings(4.0, 98.0, 15, 1024)
+ITEMS = lifetimes.generate()
+NOW = lifetimes.end(ITEMS)
+
+
+class Source:
+    def __init__(self, items):
+        self._items = items
+
+    def lifetimes(self, _since, _until):
+        return self._items
+
+
+def quiet(_text):
+    pass
+
+
+@pytest.fixture(scope="module")
+def data():
+    return read(Source(ITEMS), lifetimes.BEGIN, NOW, 0.5)
+
+
+@pytest.fixture(scope="module")
+def candidate(data):
+    return trainer.train(data, SETTINGS, None, NOW, quiet)
+
+
+def test_parts_go_forward_in_time(data):
+    parts = trainer.split(data.examples)
+    assert max(item.ended_at for item in parts.learn) <= min(item.as_of for item in parts.calibrate)
+    assert max(item.ended_at for item in parts.calibrate) <= min(item.as_of for item in parts.newest)
+    assert min(map(len, (parts.learn, parts.calibrate, parts.newest))) > 200
+
+
+def test_too_little_history_is_told():
+    few = examples(ITEMS[:100], NOW, 0.5)
+    with pytest.raises(BadRequest, match="60, 20 and 20 are needed"):
+        trainer.split(few)
+    with pytest.raises(BadRequest, match="no instance"):
+        trainer.split([])
+
+
+def test_it_beats_the_static_share_within_the_budget(candidate):
+    newest, known = candidate.manifest["newest"], candidate.manifest
+    assert known["verdict"]["better"], known["verdict"]
+    assert newest["candidate"]["um"] > 2 * newest["static"]["um"]
+    assert known["chosen"]["mispredictions_percent"] <= known["budget_percent"] == 2.0
+    assert known["parity"] <= trainer.PARITY
+
+
+def test_it_does_not_beat_itself(data, candidate):
+    running = trainer.Running(OnnxModel(candidate.blob, FEATURES), candidate.manifest)
+    again = trainer.train(data, SETTINGS, running, NOW, quiet)
+    assert again.blob == candidate.blob
+    assert again.manifest["verdict"]["not_better_than"] == ["running"]
+
+
+def test_it_is_no_better_where_the_newest_data_are_others():
+    """Projects that touch much more than they did: the candidate breaks the budget and must not be promoted."""
+    items = lifetimes.generate(shift=-0.4)
+    half = len(items) * 4 // 5
+    data = read(Source([*ITEMS[:half], *items[half:]]), lifetimes.BEGIN, NOW, 0.5)
+    verdict = trainer.train(data, SETTINGS, None, NOW, quiet).manifest["verdict"]
+    assert "budget" in verdict["not_better_than"]
+
+
+@pytest.mark.parametrize(
+    ("candidate_", "other", "better"),
+    [((300, 0), (200, 0), True), ((200, 0), (200, 0), False), ((300, 30), (100, 0), False), ((50, 0), (300, 30), True)],
+)
+def test_the_budget_comes_first_and_the_memory_second(candidate_, other, better):
+    rules = {
+        "candidate": Result(100, 1000, *candidate_),
+        "static": Result(100, 1000, *other),
+    }
+    assert trainer.verdict(rules, 2.0)["better"] is better
+
+
+def test_an_export_that_differs_is_refused():
+    class Other:
+        def predict(self, rows):
+            return [0.5 + 0.01 * len(rows)] * len(rows)
+
+    class Same:
+        def predict(self, rows):
+            return [0.5] * len(rows)
+
+    with pytest.raises(BadRequest, match="differs"):
+        trainer.check_parity(Same(), Other(), [[1.0]])
+
+
+def test_a_model_of_other_features_is_refused(candidate):
+    with pytest.raises(BadRequest, match="train again"):
+        OnnxModel(candidate.blob, FEATURES[:-1])
+    with pytest.raises(BadRequest, match="no ONNX model"):
+        OnnxModel(candidate.blob[:100], FEATURES)
+
+
+@pytest.fixture(scope="module")
+def made(data, candidate):
+    model = OnnxModel(candidate.blob, FEATURES)
+    requests = [item.request for item in data.examples]
+    return table.build(model, "um-1", candidate.manifest, data.history, requests, NOW, 1024)
+
+
+def test_the_table_gives_each_project_its_own(made, data):
+    """The project that leaves most of its memory gets more of it from the pool than the one that leaves least."""
+    shares = {}
+    for item in data.examples:
+        shares.setdefault(item.request.project_id, []).append(item.share)
+    order = sorted(shares, key=lambda project: min(shares[project]))
+    given = {}
+    for project in (order[0], order[-1]):
+        ((size, (mib, reason)),) = made["projects"][project].items()
+        given[project] = mib / int(size.split("/")[0])
+        assert "instances of its project" in reason
+    assert given[order[0]] == 0.0
+    assert given[order[-1]] > 0.5
+
+
+def test_a_table_predicts_within_flavor_and_cap(made):
+    project = max(made["projects"], key=lambda name: max(mib for mib, _ in made["projects"][name].values()))
+    ((size, (mib, _)),) = made["projects"][project].items()
+    memory, vcpus = map(int, size.split("/"))
+    predictor = UntouchedTable(made, StaticShare())
+    features = Features("i", memory, vcpus, project, specs=PondSpecs(Policy.AUTO))
+    got = predictor.predict(features, 1024)
+    assert (got.pool_mib, got.source) == (mib, "untouched")
+    assert got.reason.startswith("model um-1: ")
+    assert 0.9 < got.confidence < 1.0
+    capped = predictor.predict(replace(features, specs=PondSpecs(Policy.AUTO, max_pool_percent=20)), 1024)
+    assert 0 < capped.pool_mib <= memory * 0.2
+    assert predictor.predict(features, 2048).pool_mib % 2048 == 0
+
+
+def test_a_project_without_history_is_decided_by_size_and_an_unknown_size_statically(made):
+    predictor = UntouchedTable(made, StaticShare(15))
+    cold = predictor.predict(Features("i", 8192, 4, "new"), 1024)
+    assert "no history" in cold.reason
+    assert cold.pool_mib == 0  # too few such instances in the examples to bet on
+    assert predictor.predict(Features("i", 12288, 4, "new"), 1024).source == "static"
+
+
+def test_a_worse_record_makes_the_next_one_smaller(data, candidate):
+    """The next instance after a misprediction is predicted better."""
+    model = OnnxModel(candidate.blob, FEATURES)
+    most = max(data.history.projects(), key=lambda name: min(item.share for item in data.history.before(name, NOW)))
+    request = next(item.request for item in data.examples if item.request.project_id == most)
+    bad = replace(ITEMS[0], project_id=most, created_at=NOW - timedelta(hours=3), deleted_at=NOW, untouched_mib=0)
+    after = read(Source([*ITEMS, bad]), lifetimes.BEGIN, NOW, 0.5)
+    sizes = []
+    for history in (data.history, after.history):
+        got = table.build(model, "v", candidate.manifest, history, [request], NOW, 1024)
+        sizes.append(got["projects"][most][f"{request.memory_mib}/{request.vcpus}"][0])
+    assert sizes[1] < sizes[0]
+
+
+def test_unknown_words_do_not_matter(candidate, data):
+    model = OnnxModel(candidate.blob, FEATURES)
+    got = table.build(model, "v", candidate.manifest, data.history, [Request("x", 8192, 4, image_os="?")], NOW, 1024)
+    assert list(got["projects"]) == [""]
