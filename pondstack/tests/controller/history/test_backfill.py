@@ -63,7 +63,7 @@ def test_the_first_round_reads_all_that_lives_and_what_ended_lately(backfill, no
     nova.changed = [[gone]]
     backfill.run()
     assert nova.asked[0] is None
-    assert (NOW - nova.asked[1]).total_seconds() == pytest.approx(DAY, abs=60)
+    assert (datetime.now(UTC) - nova.asked[1]).total_seconds() == pytest.approx(DAY, abs=60)
     reader = SqlReader(database).history
     assert reader.lifetime(OLD.instance_uuid).deleted_at is None
     assert reader.lifetime(gone.instance_uuid).deleted_at == NOW
