@@ -110,7 +110,7 @@ class Leader:
         )
         self.reconciler = self._make_reconciler(intake)
         view, predictor = warm_view or self.reader.rack, self._forecaster.describe
-        self._splits = make_splits(resources, self.ledger, view, self._claims, predictor)
+        self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, predictor)
         self._endpoints = [
             self._make_endpoint(intake),
             SplitEndpoint(splits=self._splits, gate=self.gate),

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from oslo_config import cfg
+
 from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.split_board import SplitBoard
-from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
+from pondstack.db.connection.engine import Database
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import Split
@@ -107,15 +109,16 @@ class SplitService:
 
 
 def make_splits(
-    resources: ControllerResources,
+    conf: cfg.ConfigOpts,
+    database: Database,
     ledger: Ledger,
     view: Callable[[], RackView],
     claims: Callable[[RackView], PoolClaims],
     predictor: Callable[[], dict[str, Any]],
 ) -> SplitService:
     """Join the service of a leader, by [sizing] and [controller]; `predictor` describes the one in force."""
-    board = SplitBoard(resources.database, ledger, view, claims, resources.conf.controller.agent_down_seconds)
-    return SplitService(ledger, board, predictor, resources.conf.sizing.refresh_seconds)
+    board = SplitBoard(database, ledger, view, claims, conf.controller.agent_down_seconds)
+    return SplitService(ledger, board, predictor, conf.sizing.refresh_seconds)
 
 
 def _rememberable(used: UsedSplit) -> RememberedSplit:
