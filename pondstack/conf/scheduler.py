@@ -35,6 +35,7 @@ OPTS = [
         "split_max_age_seconds",
         default=600.0,
         min=1.0,
+        max=86400.0,
         help=(
             "Splits are decided from a view of the rack up to this age in seconds, while no controller answers. When "
             "it is older, VMs are placed all local; that is logged and counted. A VM with pool memory starts "
