@@ -156,7 +156,8 @@ def test_what_is_measured_crosses_the_bus(conf, device) -> None:
         with subprocess.Popen([sys.executable, *words], stdin=subprocess.PIPE) as process:
             service.start()
             try:
-                eventually(lambda: any(item.consumer_uuid == guest for item in endpoint.fake.samples))
+                wanted = {"memory_mib", "untouched_mib"}
+                eventually(lambda: wanted <= {it.metric for it in endpoint.fake.samples if it.consumer_uuid == guest})
             finally:
                 service.stop()
                 process.kill()
