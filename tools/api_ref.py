@@ -43,6 +43,7 @@ PATH_NAMES = {
     "lenders.host": "name of the host that lends",
     "uuid": "UUID of the allocation",
     "consumer": "UUID of the instance",
+    "version": "version of the model",
 }
 VERBS = frozenset({"fence", "unfence", "delegate", "reclaim"})
 NAMES = {"fence_host": "host-3", "delegate_host": "host-2", "reclaim_host": "host-3"}
@@ -176,7 +177,7 @@ def samples(route: Route) -> list[str]:
 
 def live_samples() -> dict[str, Any]:
     """Return the samples by file name, answered by the real application over the sample rack."""
-    from tests.fixtures import sample_rack
+    from tests.fixtures import sample_models, sample_rack
     from tests.fixtures.api import URL, ApiFixture
 
     found: dict[str, Any] = {}
@@ -188,6 +189,7 @@ def live_samples() -> dict[str, Any]:
             api = ApiFixture(Path(folder))
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
             names["consumer"] = sample_rack.CONSUMERS[0]
+            names["version"] = sample_models.RUNNING
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
             names["name"] = NAMES.get(name, names["name"])

@@ -15,6 +15,7 @@ from pondstack_api.handlers import (
     host,
     leader,
     lender,
+    model,
     pool,
     root,
     slice,
@@ -269,6 +270,25 @@ ROUTES: dict[str, dict[str, Route]] = {
             policies.history.SHOW,
             schemas.history.HISTORY,
             since=(1, 12),
+        )
+    },
+    "/models": {
+        "GET": Route(
+            model.list_models,
+            "List prediction models",
+            policies.model.LIST,
+            schemas.model.MODELS,
+            query=schemas.model.LIST_QUERY,
+            since=(1, 13),
+        )
+    },
+    "/models/{version}": {
+        "GET": Route(
+            model.show_model,
+            "Show a prediction model",
+            policies.model.SHOW,
+            schemas.model.MODEL,
+            since=(1, 13),
         )
     },
     "/splits/{consumer}": {

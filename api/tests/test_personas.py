@@ -3,10 +3,11 @@
 import pytest
 
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_rack
+from tests.fixtures import sample_models, sample_rack
 
 from .conftest import error_of
 
+MODEL = sample_models.CANDIDATE
 BLUE, CONSUMER = sample_rack.BLUE, sample_rack.CONSUMERS[0]
 SYSTEM = {"OpenStack-System-Scope": "all"}
 PERSONAS = {
@@ -59,6 +60,8 @@ ALLOWED = {
     ("POST", "/controllers/failover"): {"admin"},
     ("GET", "/telemetry/{consumer}"): RACK,
     ("GET", "/splits/{consumer}"): RACK,
+    ("GET", "/models"): RACK,
+    ("GET", "/models/{version}"): RACK,
     ("GET", "/history/{consumer}"): RACK | PROJECT,
 }
 REFUSED = {
@@ -95,7 +98,9 @@ def fill(path, api):
         name = "host-2"  # it is asked for nothing yet
     if path.endswith("/reclaim"):
         name = "host-3"  # so is this one
-    return path.format(pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0], consumer=CONSUMER)
+    return path.format(
+        pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0], consumer=CONSUMER, version=MODEL
+    )
 
 
 def test_the_table_has_every_route():
@@ -115,6 +120,7 @@ def test_each_route(api, call, persona):
         assert response.status_code == expected, where
         assert "pool0" not in response.text, where
         assert "controller-1" not in response.text, where
+        assert "sha256" not in response.text, where
         assert sample_rack.INCARNATIONS["host-1"] not in response.text, where
         assert error_of(response)["code"].startswith("pondstack."), where
 

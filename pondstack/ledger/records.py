@@ -199,3 +199,16 @@ class LeaderRecord:
     epoch: int
     holder: str
     age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """A prediction model without its blob; times in seconds since the epoch."""
+
+    version: str
+    kind: str
+    state: str
+    manifest: dict[str, Any]
+    sha256: str
+    created_at: float
+    promoted_at: float | None

@@ -10,12 +10,13 @@ from enum import StrEnum
 from typing import Any
 
 from oslo_log import log
-from sqlalchemy import insert, select, update
+from sqlalchemy import and_, insert, or_, select, update
 from sqlalchemy.orm import Session, defer
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import ModelRow
 from pondstack.domain.errors import Conflict, NotFound
+from pondstack.ledger.records import ModelRecord
 
 LOG = log.getLogger(__name__)
 
@@ -26,19 +27,6 @@ class ModelState(StrEnum):
     CANDIDATE = "candidate"
     RUNNING = "running"
     RETIRED = "retired"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRecord:
-    """A model without its blob; times in seconds since the epoch."""
-
-    version: str
-    kind: str
-    state: str
-    manifest: dict[str, Any]
-    sha256: str
-    created_at: float
-    promoted_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +97,21 @@ def serving(session: Session, kind: str) -> StoredModel | None:
     return None
 
 
-def models(session: Session) -> list[ModelRecord]:
-    """Return all models, the newest first."""
+def models(session: Session, *, limit: int | None = None, marker: str | None = None) -> list[ModelRecord]:
+    """Return the models, the newest first, those after `marker`; raises NotFound for an unknown one."""
     query = select(ModelRow).options(defer(ModelRow.blob)).order_by(ModelRow.created_at.desc(), ModelRow.version)
-    return [_record(row) for row in session.execute(query).scalars()]
+    if marker is not None:
+        seen = find(session, marker)
+        same = and_(ModelRow.created_at == seen.created_at, ModelRow.version > seen.version)
+        query = query.where(or_(ModelRow.created_at < seen.created_at, same))
+    return [_record(row) for row in session.execute(query.limit(limit)).scalars()]
 
 
 def find(session: Session, version: str) -> ModelRecord:
     """Return one model; raises NotFound."""
     row = session.execute(select(ModelRow).options(defer(ModelRow.blob)).where(ModelRow.version == version)).scalar()
     if row is None:
-        raise NotFound(f"there is no model {version}; pondstack-manage model list shows them")
+        raise NotFound(f"there is no model {version}; `model list` shows them")
     return _record(row)
 
 
@@ -142,7 +134,7 @@ def intact(row: ModelRow) -> None:
 def _locked(session: Session, version: str) -> ModelRow:
     row = session.execute(select(ModelRow).where(ModelRow.version == version).with_for_update()).scalar()
     if row is None:
-        raise NotFound(f"there is no model {version}; pondstack-manage model list shows them")
+        raise NotFound(f"there is no model {version}; `model list` shows them")
     return row
 
 

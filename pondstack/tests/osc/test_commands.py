@@ -29,6 +29,18 @@ COLUMNS = {
         "Cause",
     ],
     "memory controller list": ["Name", "Role", "Epoch", "Seen Seconds", "Lag", "Reaches Broker"],
+    "memory model list": [
+        "Version",
+        "Kind",
+        "State",
+        "Created At",
+        "Promoted At",
+        "UM Percent",
+        "OP Percent",
+        "Pool Percent",
+        "Mispredictions Percent",
+        "Synthetic Labels",
+    ],
     "memory allocation list": ["UUID", "Consumer", "State", "Local MiB", "Pool MiB", "Host", "Pool", "Slices"],
 }
 

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import update
 
 from pondstack.db.models import ModelRow
+from pondstack.db.read.models import SqlModels
 from pondstack.db.store import registry
 from pondstack.domain.errors import Conflict, NotFound
 
@@ -103,3 +104,24 @@ def test_a_transaction_that_fails_promotes_nothing(stored):
     with pytest.raises(NotFound, match="late"):
         stored.write(store)
     assert states(stored) == {"um-1": "running", "um-2": "candidate", "um-3": "candidate"}
+
+
+def test_pages_give_each_model_once_the_newest_first(stored):
+    for age, version in enumerate(("um-3", "um-1", "um-2")):
+        made = ModelRow.version == version
+        moment = 1000.0 if age == 2 else 2000.0 - 500 * age
+        stored.write(
+            lambda session, made=made, moment=moment: session.execute(
+                update(ModelRow).where(made).values(created_at=moment)
+            )
+        )
+    reader, seen, marker = SqlModels(stored), [], None
+    while found := reader.models(limit=1, marker=marker):
+        marker = found[0].version
+        seen.append(marker)
+    assert seen == ["um-3", "um-1", "um-2"] == [item.version for item in reader.models()]
+    stored.write(lambda session: session.execute(update(ModelRow).values(created_at=1000.0)))
+    assert [item.version for item in reader.models(marker="um-1")] == ["um-2", "um-3"]
+    assert reader.model("um-2").manifest == MANIFEST
+    with pytest.raises(NotFound):
+        reader.models(marker="um-9")

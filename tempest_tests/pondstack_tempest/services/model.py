@@ -1,0 +1,17 @@
+"""Client of prediction models."""
+
+from typing import Any
+
+from pondstack_tempest.services.base import MemoryClient
+
+
+class ModelsClient(MemoryClient):
+    """Prediction models, and which one serves."""
+
+    def list_models(self, **query: Any) -> Any:
+        """List them, the newest first: `limit`, `marker`."""
+        return self.read("/models", **query)
+
+    def show_model(self, version: str) -> Any:
+        """Show one."""
+        return self.read(f"/models/{version}")
