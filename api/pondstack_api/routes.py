@@ -291,6 +291,28 @@ ROUTES: dict[str, dict[str, Route]] = {
             since=(1, 13),
         )
     },
+    "/models/{version}/promote": {
+        "POST": Route(
+            model.promote_model,
+            "Have a prediction model serve",
+            policies.model.PROMOTE,
+            schemas.model.CHANGED,
+            body=schemas.model.NOTHING_MORE,
+            since=(1, 13),
+            errors=(409,),
+        )
+    },
+    "/models/{version}/rollback": {
+        "POST": Route(
+            model.rollback_model,
+            "Have the model before serve again",
+            policies.model.ROLLBACK,
+            schemas.model.CHANGED,
+            body=schemas.model.NOTHING_MORE,
+            since=(1, 13),
+            errors=(409,),
+        )
+    },
     "/splits/{consumer}": {
         "GET": Route(
             split.show_split,

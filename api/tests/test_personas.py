@@ -62,6 +62,8 @@ ALLOWED = {
     ("GET", "/splits/{consumer}"): RACK,
     ("GET", "/models"): RACK,
     ("GET", "/models/{version}"): RACK,
+    ("POST", "/models/{version}/promote"): {"admin"},
+    ("POST", "/models/{version}/rollback"): {"admin"},
     ("GET", "/history/{consumer}"): RACK | PROJECT,
 }
 REFUSED = {
@@ -81,6 +83,8 @@ BODIES = {
     ("PUT", "/hosts/{name}/tiering"): {"on": False, "generation": 0},
     ("POST", "/audits"): {"repair": False},
     ("POST", "/controllers/failover"): {},
+    ("POST", "/models/{version}/promote"): {},
+    ("POST", "/models/{version}/rollback"): {},
 }
 
 

@@ -47,3 +47,19 @@ def show_model(request: Request) -> Reply:
     """Show a prediction model, with all of its manifest and without its blob."""
     model = request.services.reader.models.model(request.args["version"])
     return Reply({**body(model), "manifest": model.manifest})
+
+
+def promote_model(request: Request) -> Reply:
+    """Have a prediction model serve, whatever its verdict was. The leader computes its decisions at once."""
+    version = _known(request)
+    return Reply(request.services.controller.promote_model(version=version))
+
+
+def rollback_model(request: Request) -> Reply:
+    """Retire the model that runs; the one before it serves again, or the static share. 409 where another one runs."""
+    version = _known(request)
+    return Reply(request.services.controller.rollback_model(version=version))
+
+
+def _known(request: Request) -> str:
+    return request.services.reader.models.model(request.args["version"]).version

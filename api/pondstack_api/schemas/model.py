@@ -68,3 +68,10 @@ _MANIFEST: base.Schema = {
 MODEL = base.closed({**_ABOUT, "manifest": _MANIFEST})
 MODELS = base.page("models", base.closed(_ABOUT))
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the version of the last model seen"))
+NOTHING_MORE = base.closed({})
+CHANGED = base.closed(
+    {
+        "running": base.nullable(base.described(base.NAME, "version that serves now; null: the static share does")),
+        "former": base.nullable(base.described(base.NAME, "version that served before; null: the static share did")),
+    }
+)

@@ -54,7 +54,8 @@ def add(session: Session, version: str, manifest: dict[str, Any], blob: bytes) -
 
 def promote(session: Session, version: str) -> str | None:
     """Have a model serve; returns the version that it takes the place of. Raises NotFound, Conflict."""
-    row = _locked(session, version)
+    _lock(session)
+    row = _known(session, version)
     if row.state == ModelState.RUNNING:
         raise Conflict(f"model {version} runs already")
     intact(row)
@@ -64,17 +65,19 @@ def promote(session: Session, version: str) -> str | None:
     return former
 
 
-def rollback(session: Session, kind: str) -> tuple[str, str | None]:
+def rollback(session: Session, kind: str, version: str | None = None) -> tuple[str, str | None]:
     """Retire the running model; the one that ran before it serves again, or none: the static share.
 
-    Returns both versions. Raises NotFound when none runs. The one that is left does not come back by itself: it is a
-    candidate again.
+    Returns both versions. Raises NotFound when none runs, and Conflict when it is not `version`: a repetition does not
+    go back by another one. The one that is left does not come back by itself: it is a candidate again.
     """
-    running = session.execute(
-        select(ModelRow).where(ModelRow.kind == kind, ModelRow.state == ModelState.RUNNING).with_for_update()
-    ).scalar()
+    _lock(session)
+    mine = ModelRow.kind == kind, ModelRow.state == ModelState.RUNNING
+    running = session.execute(select(ModelRow).where(*mine).with_for_update()).scalar()
     if running is None:
         raise NotFound(f"no model of kind {kind} runs: there is nothing to roll back")
+    if version not in (None, running.version):
+        raise Conflict(f"model {version} does not run, {running.version} does: nothing was rolled back")
     former = next(
         (row for row in _by_promotion(session, kind) if row.version != running.version and is_intact(row)), None
     )
@@ -131,7 +134,12 @@ def intact(row: ModelRow) -> None:
         raise Conflict(f"model {row.version} is corrupt: its blob is not what was stored (SHA-256); train again")
 
 
-def _locked(session: Session, version: str) -> ModelRow:
+def _lock(session: Session) -> None:
+    """Have changes of what runs one after the other, in every process: of two, each would find no model to retire."""
+    session.execute(select(ModelRow.version).order_by(ModelRow.version).with_for_update()).all()
+
+
+def _known(session: Session, version: str) -> ModelRow:
     row = session.execute(select(ModelRow).where(ModelRow.version == version).with_for_update()).scalar()
     if row is None:
         raise NotFound(f"there is no model {version}; `model list` shows them")

@@ -44,6 +44,9 @@ class Manifest(Column[Mapping[str, Any]]):
 _SHOW: base.Fields = {**_LIST, "SHA256": ("sha256", None), "Manifest": ("manifest", Manifest)}
 
 
+_CHANGED: base.Fields = {"Running": ("running", Maybe), "Former": ("former", Maybe)}
+
+
 def _said(part: Callable[[Mapping[str, Any]], str], manifest: Mapping[str, Any]) -> str:
     """Return a part of the text; nothing of what this kind of model does not have."""
     try:
@@ -75,6 +78,40 @@ class ShowModel(base.ShowCommand):
         """Return the fields."""
         version = parsed_args.version or running(self.client)["version"]
         return base.record(self.client.get("models", version), _SHOW)
+
+
+class PromoteModel(base.ShowCommand):
+    """Have a prediction model serve, whatever its verdict was"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the model."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("version", metavar="<version>", help="Version of the model")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return which one serves now, and which one did."""
+        return base.record(self.client.post("models", parsed_args.version, "promote", body={}), _CHANGED)
+
+
+class RollbackModel(base.ShowCommand):
+    """Have the prediction model before the one that runs serve again; with none before, the static share"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the model that is to serve no more."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument(
+            "version",
+            metavar="<version>",
+            nargs="?",
+            help="Version that runs, and shall no more: nothing is done if another one does (default: what runs now)",
+        )
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return which one serves now, and which one did."""
+        version = parsed_args.version or running(self.client)["version"]
+        return base.record(self.client.post("models", version, "rollback", body={}), _CHANGED)
 
 
 def running(client: MemoryClient) -> Document:

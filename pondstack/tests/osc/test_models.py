@@ -3,7 +3,7 @@
 import pytest
 
 from pondstack.db.models import ModelRow
-from tests.fixtures import sample_models
+from tests.fixtures import sample_models, sample_rack
 
 
 def test_list(json_of, openstack):
@@ -48,7 +48,25 @@ def test_of_none(api, openstack):
     assert (status, "no model runs: the static share serves" in err) == (1, True)
 
 
-@pytest.mark.parametrize("verb", ["show"])
+@pytest.mark.parametrize("verb", ["show", "promote", "rollback"])
 def test_an_unknown_one(openstack, verb):
     status, _, err = openstack(f"memory model {verb} um-9")
     assert (status, "pondstack.not_found" in err) == (1, True)
+
+
+def test_promote_and_rollback(json_of, openstack):
+    newer, older = sample_models.CANDIDATE, sample_models.RUNNING
+    assert json_of(f"memory model promote {newer}") == {"running": newer, "former": older}
+    status, _, err = openstack(f"memory model rollback {older}")
+    assert (status, "pondstack.conflict" in err) == (1, True)
+    assert json_of("memory model rollback") == {"running": older, "former": newer}
+    assert json_of(f"memory model rollback {older}") == {"running": None, "former": older}
+    status, _, err = openstack("memory model rollback")
+    assert (status, "no model runs" in err) == (1, True)
+
+
+def test_a_project_may_not(openstack):
+    for words in ("list", "show", f"promote {sample_models.CANDIDATE}", "rollback"):
+        status, out, err = openstack(f"memory model {words}", token=f"joe:{sample_rack.BLUE}")
+        assert (status, "pondstack.forbidden" in err) == (1, True), words
+        assert "um-" not in out

@@ -6,7 +6,7 @@ from pondstack_tempest.base import MemoryTest
 
 
 class ModelsTest(MemoryTest):
-    """GET /models, /models/{version}."""
+    """GET /models, /models/{version}; POST .../promote and .../rollback as far as they are refused."""
 
     min_microversion = "1.13"
 
@@ -26,9 +26,12 @@ class ModelsTest(MemoryTest):
     @decorators.attr(type=["negative", "smoke"])
     @decorators.idempotent_id("5b0f2a0d-37f5-4c0a-9d8e-0d6c7a9e1a45")
     def test_what_is_unknown_or_malformed_is_refused(self) -> None:
-        """404 for an unknown model and an unknown marker, 400 for an unknown parameter."""
+        """404 for an unknown model and an unknown marker, 400 for an unknown parameter or key."""
         client = self.memory("Models")
         unknown = self.unknown_uuid()
         self.assertRaises(exceptions.NotFound, client.show_model, unknown)
         self.assertRaises(exceptions.NotFound, client.list_models, marker=unknown)
         self.assertRaises(exceptions.BadRequest, client.list_models, colour="blue")
+        for change in (client.promote_model, client.rollback_model):
+            self.assertRaises(exceptions.NotFound, change, unknown)
+            self.assertRaises(exceptions.BadRequest, change, unknown, colour="blue")

@@ -56,6 +56,8 @@ ROUTES = (
     Route("GET", "/history/{consumer}", EVERYBODY),
     Route("GET", "/models", RACK),
     Route("GET", "/models/{version}", RACK),
+    Route("POST", "/models/{version}/promote", frozenset((ADMIN,)), {}),
+    Route("POST", "/models/{version}/rollback", frozenset((ADMIN,)), {}),
 )
 
 

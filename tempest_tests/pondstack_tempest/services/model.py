@@ -15,3 +15,11 @@ class ModelsClient(MemoryClient):
     def show_model(self, version: str) -> Any:
         """Show one."""
         return self.read(f"/models/{version}")
+
+    def promote_model(self, version: str, **body: Any) -> Any:
+        """Have one serve."""
+        return self.change("POST", f"/models/{version}/promote", **body)
+
+    def rollback_model(self, version: str, **body: Any) -> Any:
+        """Have the one before it serve again."""
+        return self.change("POST", f"/models/{version}/rollback", **body)

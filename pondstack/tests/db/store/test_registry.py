@@ -1,6 +1,7 @@
 """The registry on each database: one model of a kind runs, and only what is whole serves."""
 
 import logging
+from threading import Thread
 
 import pytest
 from sqlalchemy import update
@@ -70,6 +71,29 @@ def test_rollback_goes_back_one_by_one_and_not_forth(stored):
     assert rollback(stored) == ("um-2", "um-1")
     assert rollback(stored) == ("um-1", None)
     assert serving(stored) is None
+
+
+def test_a_rollback_of_what_does_not_run_changes_nothing(stored):
+    promote(stored, "um-1")
+    promote(stored, "um-2")
+    with pytest.raises(Conflict, match="um-1 does not run, um-2 does"):
+        stored.write(lambda session: registry.rollback(session, "um", "um-1"))
+    assert states(stored) == {"um-1": "retired", "um-2": "running", "um-3": "candidate"}
+    assert stored.write(lambda session: registry.rollback(session, "um", "um-2")) == ("um-2", "um-1")
+
+
+def test_of_promotions_at_once_one_model_runs(stored):
+    """The second, which begins before the first is committed, would find none to retire."""
+    second = Thread(target=promote, args=(stored, "um-2"))
+
+    def first(session):
+        registry.promote(session, "um-1")
+        second.start()
+        second.join(0.5)  # it waits for us; if it does not, it is done by now
+
+    stored.write(first)
+    second.join(30)
+    assert states(stored) == {"um-1": "retired", "um-2": "running", "um-3": "candidate"}
 
 
 def test_a_corrupt_model_leaves_the_place_to_the_last_good_one(stored, caplog):
