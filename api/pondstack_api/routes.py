@@ -313,6 +313,16 @@ ROUTES: dict[str, dict[str, Route]] = {
             errors=(409,),
         )
     },
+    "/splits": {
+        "GET": Route(
+            split.list_splits,
+            "List what instances were placed with",
+            policies.split.LIST,
+            schemas.split.SPLITS,
+            query=schemas.split.LIST_QUERY,
+            since=(1, 13),
+        )
+    },
     "/splits/{consumer}": {
         "GET": Route(
             split.show_split,

@@ -137,5 +137,10 @@ class Reader(Protocol):
         `history`: `samples` or `periods`. A guest that nobody measured, or that does not exist, has nothing.
         """
 
+    def splits(
+        self, *, project_id: str | None = None, limit: int | None = None, marker: str | None = None
+    ) -> list[SplitRecord]:
+        """List what instances, or those of a project, were placed with, by UUID; raises NotFound for a marker."""
+
     def split(self, instance_uuid: str) -> SplitRecord:
         """Return what an instance was placed with; raises NotFound."""

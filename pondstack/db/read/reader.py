@@ -240,6 +240,14 @@ class SqlReader:
             lambda session: telemetry.records(session, consumer_uuid, history=history, metric=metric, limit=limit)
         )
 
+    def splits(
+        self, *, project_id: str | None = None, limit: int | None = None, marker: str | None = None
+    ) -> list[SplitRecord]:
+        """List splits by the instances' UUIDs."""
+        return self._database.read(
+            lambda session: splits.records(session, project_id=project_id, limit=limit, marker=marker)
+        )
+
     def split(self, instance_uuid: str) -> SplitRecord:
         """Return what an instance was placed with; raises NotFound."""
         return self._database.read(lambda session: splits.record(session, instance_uuid))
