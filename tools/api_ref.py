@@ -31,6 +31,8 @@ BODIES: dict[str, Any] = {
     "fail_over": {"to": "controller-2"},
     "fence_host": {"reason": "its power supply burned", "force": False},
     "unfence_host": {},
+    "promote_model": {},
+    "rollback_model": {},
     "delegate_host": {"mib": 512, "kind": "zombie", "operation_id": "3f0c1f7e-8a52-4d0e-9c1b-6a7d5e2b4c90"},
     "reclaim_host": {"mib": 128, "seconds": 60, "operation_id": "b7d9e2c4-1f36-4e8a-8d5c-0a9b3c6e7f12"},
 }
@@ -43,8 +45,9 @@ PATH_NAMES = {
     "lenders.host": "name of the host that lends",
     "uuid": "UUID of the allocation",
     "consumer": "UUID of the instance",
+    "version": "version of the model",
 }
-VERBS = frozenset({"fence", "unfence", "delegate", "reclaim"})
+VERBS = frozenset({"fence", "unfence", "delegate", "reclaim", "promote", "rollback"})
 NAMES = {"fence_host": "host-3", "delegate_host": "host-2", "reclaim_host": "host-3"}
 """Whose sample is of another host: of a silent one; of hosts that are asked for nothing yet."""
 QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1", "list_buffers": "?limit=3"}
@@ -176,7 +179,7 @@ def samples(route: Route) -> list[str]:
 
 def live_samples() -> dict[str, Any]:
     """Return the samples by file name, answered by the real application over the sample rack."""
-    from tests.fixtures import sample_rack
+    from tests.fixtures import sample_models, sample_rack
     from tests.fixtures.api import URL, ApiFixture
 
     found: dict[str, Any] = {}
@@ -188,6 +191,7 @@ def live_samples() -> dict[str, Any]:
             api = ApiFixture(Path(folder))
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
             names["consumer"] = sample_rack.CONSUMERS[0]
+            names["version"] = sample_models.CANDIDATE if name == "promote_model" else sample_models.RUNNING
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
             names["name"] = NAMES.get(name, names["name"])

@@ -16,6 +16,7 @@ VERSIONS: dict[str, str] = {
     "1.10": "what a host lends, what of it may be borrowed, and what it waits for",
     "1.11": "slices that a host holds for itself, what an allocation is for, and whether a host is to tier",
     "1.12": "the history of an instance, and its remaining lifetime; where a sample of telemetry comes from",
+    "1.13": "prediction models, and which one serves; list what instances were placed with",
 }
 
 MINIMUM = next(iter(VERSIONS))

@@ -15,6 +15,7 @@ from pondstack_api.handlers import (
     host,
     leader,
     lender,
+    model,
     pool,
     root,
     slice,
@@ -269,6 +270,57 @@ ROUTES: dict[str, dict[str, Route]] = {
             policies.history.SHOW,
             schemas.history.HISTORY,
             since=(1, 12),
+        )
+    },
+    "/models": {
+        "GET": Route(
+            model.list_models,
+            "List prediction models",
+            policies.model.LIST,
+            schemas.model.MODELS,
+            query=schemas.model.LIST_QUERY,
+            since=(1, 13),
+        )
+    },
+    "/models/{version}": {
+        "GET": Route(
+            model.show_model,
+            "Show a prediction model",
+            policies.model.SHOW,
+            schemas.model.MODEL,
+            since=(1, 13),
+        )
+    },
+    "/models/{version}/promote": {
+        "POST": Route(
+            model.promote_model,
+            "Have a prediction model serve",
+            policies.model.PROMOTE,
+            schemas.model.CHANGED,
+            body=schemas.model.NOTHING_MORE,
+            since=(1, 13),
+            errors=(409,),
+        )
+    },
+    "/models/{version}/rollback": {
+        "POST": Route(
+            model.rollback_model,
+            "Have the model before serve again",
+            policies.model.ROLLBACK,
+            schemas.model.CHANGED,
+            body=schemas.model.NOTHING_MORE,
+            since=(1, 13),
+            errors=(409,),
+        )
+    },
+    "/splits": {
+        "GET": Route(
+            split.list_splits,
+            "List what instances were placed with",
+            policies.split.LIST,
+            schemas.split.SPLITS,
+            query=schemas.split.LIST_QUERY,
+            since=(1, 13),
         )
     },
     "/splits/{consumer}": {

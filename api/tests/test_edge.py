@@ -141,6 +141,25 @@ def test_nobody_without_a_project_lists_all_projects_where_the_policy_forbids_it
     api.close()
 
 
+def test_nor_their_splits(tmp_path):
+    (tmp_path / "policy.yaml").write_text("memory:splits:list:all_projects: role:admin\n")
+    api = ApiFixture(tmp_path, oslo_policy={"policy_file": str(tmp_path / "policy.yaml")})
+    reader = {"X-Auth-Token": "auditor", "X-Roles": "reader", "OpenStack-System-Scope": "all"}
+    response = ask(api, "/splits", **{"OpenStack-API-Version": "memory 1.13"}, **reader)
+    assert response.status_int == 403
+    assert "without a project" in response.text
+    api.close()
+
+
+def test_a_marker_of_another_project_s_split_is_as_unknown_as_any(call):
+    mine = {"X-Auth-Token": f"joe:{sample_rack.BLUE}"}
+    foreign, own = sample_rack.CONSUMERS[2], sample_rack.CONSUMERS[0]
+    answers = [call("GET", f"/splits?marker={marker}", mine) for marker in (foreign, sample_rack.POOL)]
+    texts = [error_of(answer)["detail"].replace(foreign, "X").replace(sample_rack.POOL, "X") for answer in answers]
+    assert ([answer.status_code for answer in answers], texts[0]) == ([404, 404], texts[1])
+    assert call("GET", f"/splits?marker={own}", mine).json() == {"splits": []}
+
+
 def test_a_marker_of_another_project_is_as_unknown_as_any(call):
     mine = {"X-Auth-Token": f"joe:{sample_rack.BLUE}"}
     rows = call("GET", "/allocations").json()["allocations"]

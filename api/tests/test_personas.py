@@ -3,10 +3,11 @@
 import pytest
 
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_rack
+from tests.fixtures import sample_models, sample_rack
 
 from .conftest import error_of
 
+MODEL = sample_models.CANDIDATE
 BLUE, CONSUMER = sample_rack.BLUE, sample_rack.CONSUMERS[0]
 SYSTEM = {"OpenStack-System-Scope": "all"}
 PERSONAS = {
@@ -58,9 +59,16 @@ ALLOWED = {
     ("GET", "/controllers/{name}"): RACK,
     ("POST", "/controllers/failover"): {"admin"},
     ("GET", "/telemetry/{consumer}"): RACK,
-    ("GET", "/splits/{consumer}"): RACK,
+    ("GET", "/splits"): RACK | PROJECT | {"other-project"},
+    ("GET", "/splits/{consumer}"): RACK | PROJECT,
+    ("GET", "/models"): RACK,
+    ("GET", "/models/{version}"): RACK,
+    ("POST", "/models/{version}/promote"): {"admin"},
+    ("POST", "/models/{version}/rollback"): {"admin"},
     ("GET", "/history/{consumer}"): RACK | PROJECT,
 }
+HIDDEN = {"/allocations/{uuid}", "/history/{consumer}", "/splits/{consumer}"}
+"""What of another project does not exist to a user."""
 REFUSED = {
     ("DELETE", "/hosts/{name}"): 409,
     ("DELETE", "/pools/{pool}"): 409,
@@ -78,6 +86,8 @@ BODIES = {
     ("PUT", "/hosts/{name}/tiering"): {"on": False, "generation": 0},
     ("POST", "/audits"): {"repair": False},
     ("POST", "/controllers/failover"): {},
+    ("POST", "/models/{version}/promote"): {},
+    ("POST", "/models/{version}/rollback"): {},
 }
 
 
@@ -95,7 +105,9 @@ def fill(path, api):
         name = "host-2"  # it is asked for nothing yet
     if path.endswith("/reclaim"):
         name = "host-3"  # so is this one
-    return path.format(pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0], consumer=CONSUMER)
+    return path.format(
+        pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0], consumer=CONSUMER, version=MODEL
+    )
 
 
 def test_the_table_has_every_route():
@@ -110,11 +122,12 @@ def test_each_route(api, call, persona):
         if persona in ALLOWED[method, path]:
             assert response.status_code == REFUSED.get((method, path), ROUTES[path][method].status), where
             continue
-        hidden = persona == "other-project" and path in {"/allocations/{uuid}", "/history/{consumer}"}
+        hidden = persona == "other-project" and path in HIDDEN
         expected = 401 if persona == "no-token" else 404 if hidden else 403
         assert response.status_code == expected, where
         assert "pool0" not in response.text, where
         assert "controller-1" not in response.text, where
+        assert "sha256" not in response.text, where
         assert sample_rack.INCARNATIONS["host-1"] not in response.text, where
         assert error_of(response)["code"].startswith("pondstack."), where
 
@@ -139,3 +152,21 @@ def test_the_operator_can_open_the_rack_to_readers_by_a_policy_file(call, tmp_pa
     (tmp_path / "policy.yaml").write_text('"memory:pools:list": "role:reader"\n')
     assert call("GET", "/pools", PERSONAS["reader"]).status_code == 200
     assert call("GET", "/hosts", PERSONAS["reader"]).status_code == 403
+
+
+@pytest.mark.parametrize("persona", ["manager", "member", "reader", "other-project"])
+def test_a_project_sees_its_own_splits_and_not_why(call, persona):
+    mine = persona != "other-project"
+    listed = call("GET", "/splits", PERSONAS[persona]).json()["splits"]
+    assert [item["consumer_uuid"] for item in listed] == ([CONSUMER] if mine else [])
+    fields = {"consumer_uuid", "project_id", "local_mib", "pool_mib", "source", "created_at"}
+    assert all(set(item) == fields for item in listed)
+    if mine:
+        assert call("GET", f"/splits/{CONSUMER}", PERSONAS[persona]).json() == listed[0]
+    assert call("GET", f"/splits?project_id={sample_rack.GREEN}", PERSONAS[persona]).status_code == 403
+
+
+def test_a_split_of_which_nova_told_nothing_is_no_project_s(call):
+    path = f"/splits/{sample_rack.CONSUMERS[2]}"
+    assert call("GET", path, PERSONAS["system-reader"]).json()["project_id"] is None
+    assert call("GET", path, PERSONAS["member"]).status_code == 404

@@ -7,7 +7,7 @@ from oslo_policy import policy
 from pondstack_api import openapi, policies
 from pondstack_api.microversion import VERSIONS
 from pondstack_api.routes import PUBLIC_PATHS, ROUTES
-from tests.fixtures import sample_rack
+from tests.fixtures import sample_models, sample_rack
 
 from .conftest import error_of
 
@@ -56,7 +56,8 @@ def test_schemas_are_schemas(method, path, route):
 def test_answers_fit_their_schema(api, call, method, path, route):
     name = "controller-1" if path.startswith("/controllers") else "host-1"
     fence = {"reason": "it burns", "force": True}
-    uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0]}
+    model = sample_models.CANDIDATE if path.endswith("/promote") else sample_models.RUNNING
+    uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0], "version": model}
     name = "host-2" if path.endswith(("/delegate", "/reclaim")) else name
     host = "host-1" if path.startswith("/lenders") else "host-3"
     concrete = path.format(pool="pool0", index=4, name=name, host=host, **uuids)
@@ -84,7 +85,14 @@ def test_an_answer_without_a_schema_has_no_body(api, call, method, path, route):
 @of_routes(lambda _, route: route.since > (1, 0))
 def test_before_its_microversion_a_route_does_not_exist(api, call, method, path, route):
     body = {} if route.body else None
-    concrete = path.format(name="controller-1", pool="pool0", consumer=sample_rack.CONSUMERS[0], host="host-1", index=0)
+    concrete = path.format(
+        name="controller-1",
+        pool="pool0",
+        consumer=sample_rack.CONSUMERS[0],
+        host="host-1",
+        index=0,
+        version=sample_models.RUNNING,
+    )
     versions = list(VERSIONS)
     for header in ("1.0", versions[versions.index(f"{route.since[0]}.{route.since[1]}") - 1]):
         response = call(method, concrete, version=header, json=body)

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from pondstack.db.store.registry import ModelRecord
-
-POINTS = 12
-"""Lines of a curve; the manifest has all."""
+from pondstack.ledger.records import ModelRecord
+from pondstack.prediction import report
 
 
 def listed(records: Sequence[ModelRecord]) -> str:
@@ -34,43 +32,21 @@ def trained(version: str, manifest: dict[str, Any], promoted: bool) -> str:
 def shown(record: ModelRecord) -> str:
     """Return a model's figures: curve, chosen point, expected pool share and mispredictions."""
     known = record.manifest
-    chosen, data = known["chosen"], known["data"]
-    point = chosen["untouched"]
     lines = [
         f"{record.version} ({record.state}), kind {record.kind}, SHA-256 {record.sha256}",
-        f"trained at {known['trained_at']} on starts from {data['window'][0]} to {data['window'][1]}: "
-        f"{data['examples'][0]} to learn, {data['examples'][1]} to set margins, {data['examples'][2]} to judge",
-        "labels: " + ", ".join(f"{count} {source}" for source, count in sorted(data["lifetimes"].items())),
+        report.training(known),
+        f"labels: {report.labels(known)}",
         f"quantile {known['quantile']}, slices of {known['slice_mib']} MiB, ONNX opset {known['opset']}, "
         f"largest difference to LightGBM {known['parity']:.1g}",
         "",
         "curve: untouched memory (UM) against over-predictions (OP), percent; margins with and without history",
-        *(_line(item, item == point) for item in _some(known["curve"], point)),
+        *(f"  {line}" for line in report.curve(known)),
         "",
-        f"chosen by Eq. 1: budget {known['budget_percent']:g} % of the instances (TP {known['target_percent']:g} %)",
-        f"expected pool share {chosen['pool_percent']:.1f} % of the memory, "
-        f"mispredictions {chosen['mispredictions_percent']:.1f} % of the instances",
-        known["verdict"]["text"],
+        f"chosen by Eq. 1: {report.choice(known)}",
+        report.expected(known),
+        report.verdict(known),
     ]
     return "\n".join(lines)
-
-
-def _some(curve: Sequence[dict[str, Any]], chosen: dict[str, Any]) -> list[dict[str, Any]]:
-    step = max(1, len(curve) // POINTS)
-    return [item for place, item in enumerate(curve) if place % step == 0 or item == chosen]
-
-
-def _line(point: dict[str, Any], chosen: bool) -> str:
-    margins = "off"
-    if "known" in point:
-        margins = f"margins {_margin(point['known'])} / {_margin(point['cold'])}"
-    mark = "  <- chosen" if chosen else ""
-    op = f"OP {point.get('measured_op', 0.0):5.1f} (bound {point['loss']:5.1f})"
-    return f"  UM {point['gain']:5.1f}  {op}  {margins}{mark}"
-
-
-def _margin(margin: float) -> str:
-    return "no pool" if margin > 1 else f"{100 * margin:+.0f} %"
 
 
 def _time(seconds: float | None) -> str:

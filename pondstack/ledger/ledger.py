@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from pondstack.ha.lease import Terms
 from pondstack.ledger.buffers import Buffers
@@ -65,6 +66,15 @@ class Ledger:
                 self._store.splits.remember(tx, item)
 
         self._transactions.write(work)
+
+    def once(
+        self, operation_id: str, kind: str, arguments: dict[str, Any], work: Callable[[Transaction], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Change rows that are beside the ledger's, under its epoch and journaled: the first time `work` is run.
+
+        Returns its effect. Raises OperationMismatch too, and what `work` raises.
+        """
+        return self._transactions.once(operation_id, kind, arguments, work)
 
     def prune(self, keep_seconds: float) -> int:
         """Forget operations and splits that are older than `keep_seconds`; returns how many operations."""

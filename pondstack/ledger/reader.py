@@ -11,6 +11,7 @@ from pondstack.ledger.records import (
     HostRecord,
     LeaderRecord,
     LenderRecord,
+    ModelRecord,
     PoolRecord,
     SliceRecord,
     SplitRecord,
@@ -34,12 +35,26 @@ class HistoryReader(Protocol):
         """Return from when on every instance is known, None: Nova's past was not read yet."""
 
 
+class ModelReader(Protocol):
+    """The prediction models, without their blobs."""
+
+    def models(self, *, limit: int | None = None, marker: str | None = None) -> list[ModelRecord]:
+        """List the models, the newest first; raises NotFound for an unknown marker."""
+
+    def model(self, version: str) -> ModelRecord:
+        """Return one model; raises NotFound."""
+
+
 class Reader(Protocol):
     """Consistent reads; lists are ordered by key, `marker` is exclusive, `limit` None means all."""
 
     @property
     def history(self) -> HistoryReader:
         """What is known of instances, ended ones included."""
+
+    @property
+    def models(self) -> ModelReader:
+        """The registry of prediction models."""
 
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer."""
@@ -121,6 +136,11 @@ class Reader(Protocol):
 
         `history`: `samples` or `periods`. A guest that nobody measured, or that does not exist, has nothing.
         """
+
+    def splits(
+        self, *, project_id: str | None = None, limit: int | None = None, marker: str | None = None
+    ) -> list[SplitRecord]:
+        """List what instances, or those of a project, were placed with, by UUID; raises NotFound for a marker."""
 
     def split(self, instance_uuid: str) -> SplitRecord:
         """Return what an instance was placed with; raises NotFound."""

@@ -161,7 +161,10 @@ class ControllerView:
 
 @dataclass(frozen=True, slots=True)
 class SplitRecord:
-    """What an instance was placed with, and why: `source` is the rule or model, or why it fell back to all local."""
+    """What an instance was placed with, and why: `source` is the rule or model, or why it fell back to all local.
+
+    `project_id` None: Nova has not told of the instance.
+    """
 
     instance_uuid: str
     local_mib: int
@@ -170,6 +173,7 @@ class SplitRecord:
     confidence: float
     reason: str
     created_at: float
+    project_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,3 +203,16 @@ class LeaderRecord:
     epoch: int
     holder: str
     age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRecord:
+    """A prediction model without its blob; times in seconds since the epoch."""
+
+    version: str
+    kind: str
+    state: str
+    manifest: dict[str, Any]
+    sha256: str
+    created_at: float
+    promoted_at: float | None

@@ -9,8 +9,24 @@ from pondstack.osc.client import MemoryClient
 
 API_NAME = "memory"
 API_VERSION_OPTION = "os_memory_api_version"
-DEFAULT_API_VERSION = "1.12"
-API_VERSIONS = ("1", "1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10", "1.11", "1.12")
+DEFAULT_API_VERSION = "1.13"
+API_VERSIONS = (
+    "1",
+    "1.0",
+    "1.1",
+    "1.2",
+    "1.3",
+    "1.4",
+    "1.5",
+    "1.6",
+    "1.7",
+    "1.8",
+    "1.9",
+    "1.10",
+    "1.11",
+    "1.12",
+    "1.13",
+)
 
 
 def make_client(instance: Any) -> MemoryClient:

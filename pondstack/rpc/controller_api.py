@@ -32,6 +32,9 @@ SPLIT_VIEW_VERSION = "1.10"
 HOST_SLICES_VERSION = "1.9"
 """The version that set_host_slices() and set_tiering() came with."""
 
+MODELS_VERSION = "1.11"
+"""The version that promote_model() and rollback_model() came with."""
+
 
 class ControllerAPI:
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
@@ -325,6 +328,28 @@ class ControllerAPI:
             return self._leader.prepare(timeout=seconds, version=REMOVAL_VERSION).call({}, method, **arguments)
 
         self._retrying.call(attempt, self._timeout)
+
+    def promote_model(self, *, version: str, operation_id: str | None = None) -> dict[str, Any]:
+        """Have a prediction model serve, whatever its verdict was.
+
+        Answers {"running": its version, "former": the one that served before, None: the static share}.
+        Raises NotFound, and Conflict where it runs already or is corrupt.
+        """
+        return self._of_model("promote_model", version=version, operation_id=operation_id or str(uuid4()))
+
+    def rollback_model(self, *, version: str, operation_id: str | None = None) -> dict[str, Any]:
+        """Retire the prediction model `version`, which must run; the one before it serves again, or the static share.
+
+        Answers as promote_model. Raises NotFound, and Conflict where another one runs.
+        """
+        return self._of_model("rollback_model", version=version, operation_id=operation_id or str(uuid4()))
+
+    def _of_model(self, method: str, **arguments: Any) -> dict[str, Any]:
+        def attempt(seconds: float) -> Any:
+            return self._leader.prepare(timeout=seconds, version=MODELS_VERSION).call({}, method, **arguments)
+
+        answer: dict[str, Any] = self._retrying.call(attempt, self._timeout)
+        return answer
 
     def audit(self, *, repair: bool) -> dict[str, Any]:
         """Compare ledger, Placement, agents and device now; with `repair` also mend what can be explained.

@@ -1,31 +1,74 @@
-"""Splits: how the memory of an instance was divided when it was placed, and why."""
+"""Splits: how the memory of an instance was divided when it was placed, and why. A project sees its own, not why."""
 
 from typing import Any
 from uuid import UUID
 
-from pondstack.domain.errors import BadRequest
+from pondstack.domain.errors import BadRequest, NotFound
 from pondstack.ledger.records import SplitRecord
 from pondstack_api import render
+from pondstack_api.errors import Forbidden
+from pondstack_api.pagination import page
+from pondstack_api.policies import split as policy
 from pondstack_api.request import Reply, Request
 
+PROJECT_SINCE = (1, 13)
 
-def body(record: SplitRecord) -> dict[str, Any]:
-    """Return a split as the API shows it."""
+
+def body(record: SplitRecord, version: tuple[int, int], *, with_reason: bool) -> dict[str, Any]:
+    """Return a split as the API shows it; `with_reason`: with what only the operator may know of models and pools."""
+    project = {"project_id": record.project_id} if version >= PROJECT_SINCE else {}
+    why = {"confidence": record.confidence, "reason": record.reason} if with_reason else {}
     return {
         "consumer_uuid": record.instance_uuid,
+        **project,
         "local_mib": record.local_mib,
         "pool_mib": record.pool_mib,
         "source": record.source,
-        "confidence": record.confidence,
-        "reason": record.reason,
+        **why,
         "created_at": render.time(record.created_at),
     }
 
 
+def list_splits(request: Request) -> Reply:
+    """List what instances were placed with, by their UUIDs: all projects' for the operator, else the own project's."""
+    project, marker = _project(request), request.query.get("marker")
+    reader, with_reason = request.services.reader, request.context.can(policy.REASONS)
+    return page(
+        request,
+        "splits",
+        "/splits",
+        lambda limit: reader.splits(project_id=project, limit=limit, marker=marker),
+        lambda record: record.instance_uuid,
+        lambda record: body(record, request.version, with_reason=with_reason),
+    )
+
+
 def show_split(request: Request) -> Reply:
-    """Show what an instance was placed with, as nova-scheduler told it."""
+    """Show what an instance was placed with, as nova-scheduler told it; a user sees none of other projects."""
     try:
         consumer = str(UUID(request.args["consumer"]))
     except ValueError:
         raise BadRequest(f"{request.args['consumer']} is no UUID; name the instance by its UUID") from None
-    return Reply(body(request.services.reader.split(consumer)))
+    unknown = NotFound(
+        f"no split of instance {consumer} is remembered: it was not placed with pond: specs that may give it pool "
+        "memory, or long ago and holds none"
+    )
+    try:
+        record = request.services.reader.split(consumer)
+    except NotFound:
+        raise unknown from None
+    if not request.context.can(policy.SHOW, {"project_id": record.project_id or ""}):
+        raise unknown
+    return Reply(body(record, request.version, with_reason=request.context.can(policy.REASONS)))
+
+
+def _project(request: Request) -> str | None:
+    """Return the project whose splits are asked for, None for all; raises Forbidden for another's."""
+    context, project = request.context, request.query.get("project_id")
+    if context.can(policy.ALL_PROJECTS):
+        return project
+    if project not in (None, context.project_id):
+        raise Forbidden("the splits of another project are the operator's to see; leave project_id out")
+    if context.project_id is None:  # which the reader takes for all of them
+        raise Forbidden(f"policy {policy.ALL_PROJECTS} does not allow this without a project; get a project's token")
+    return context.project_id

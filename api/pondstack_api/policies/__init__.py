@@ -13,6 +13,7 @@ from pondstack_api.policies import (
     host,
     leader,
     lender,
+    model,
     pool,
     slice,
     split,
@@ -23,4 +24,4 @@ from pondstack_api.policies import (
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
     rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer)
-    return [rule for module in (*rack, telemetry, split, history) for rule in module.RULES]
+    return [rule for module in (*rack, telemetry, split, history, model) for rule in module.RULES]

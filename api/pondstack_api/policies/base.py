@@ -1,7 +1,7 @@
 """The roles that the rules are made of.
 
 What is of the rack (pools, slices, hosts, agents, leader) belongs to the operator: admin, a service, or a reader whose
-token is scoped to the system. A project's reader (member and manager imply it) sees its own allocations only.
+token is scoped to the system. A project's reader (member and manager imply it) sees its own objects only.
 """
 
 from oslo_policy import policy

@@ -59,6 +59,7 @@ PATH: dict[str, Schema] = {
     "name": {**NAME, "description": "name of the host or the controller"},
     "host": {**NAME, "description": "name of the host"},
     "uuid": {**NAME, "description": "UUID of the allocation"},
+    "version": {**NAME, "description": "version of the model"},
     "consumer": {
         "type": "string",
         "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",

@@ -5,15 +5,30 @@ from pondstack_api.schemas import base
 SPLIT = base.closed(
     {
         "consumer_uuid": base.described(base.UUID, "instance that was placed"),
+        "project_id": base.nullable(
+            base.described(base.TEXT, "project of the instance; null: Nova has not told of it; since 1.13")
+        ),
         "local_mib": base.described(base.COUNT, "memory of its host, in MiB"),
         "pool_mib": base.described(base.COUNT, "pool memory, in MiB"),
         "source": base.described(
             base.NAME,
-            "what decided it: fixed (the flavor), static (a share of each VM), present (what it had); or why it is all "
-            "local although the flavor says otherwise, as timeout or over_quota",
+            "what decided it: fixed (the flavor), static (a share of each VM), untouched (a model), present (what it "
+            "had); or why it is all local although the flavor says otherwise, as timeout or over_quota",
         ),
-        "confidence": {"type": "number", "minimum": 0, "maximum": 1, "description": "0 to 1; 1 for a rule"},
-        "reason": base.described(base.TEXT, "why, for people"),
+        "confidence": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": 1,
+            "description": "0 to 1; 1 for a rule (operator only)",
+        },
+        "reason": base.described(base.TEXT, "why, for people (operator only)"),
         "created_at": base.described(base.TIME, "when it was placed with it (ISO 8601, UTC)"),
-    }
+    },
+    optional=("project_id", "confidence", "reason"),
+)
+SPLITS = base.page("splits", SPLIT)
+LIST_QUERY = base.query(
+    limit=base.LIMIT,
+    marker=base.described(base.UUID, "the instance of the last split seen"),
+    project_id=base.described(base.NAME, "a project; the operator's only, unless it is one's own"),
 )

@@ -34,6 +34,10 @@ class Forecaster:
         """Begin with a round."""
         self._worker.start()
 
+    def wake(self) -> None:
+        """Have a round soon: another model serves."""
+        self._worker.wake()
+
     def stop(self) -> None:
         """End after the round under way."""
         self._worker.stop(STOP_SECONDS)

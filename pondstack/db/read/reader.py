@@ -15,6 +15,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
 from pondstack.db.read import holdings, lending
 from pondstack.db.read.history import SqlHistory
+from pondstack.db.read.models import SqlModels
 from pondstack.db.read.rack import read_rack
 from pondstack.db.store import controllers, splits, telemetry
 from pondstack.db.store.leadership import ROW
@@ -23,7 +24,7 @@ from pondstack.domain.errors import NotFound
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
-from pondstack.ledger.reader import HistoryReader
+from pondstack.ledger.reader import HistoryReader, ModelReader
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -56,6 +57,7 @@ class SqlReader:
     ) -> None:
         self._database = database
         self.history: HistoryReader = SqlHistory(database, gap_seconds)
+        self.models: ModelReader = SqlModels(database)
         self._down = agent_down_seconds
         self._node_down = node_down_seconds
 
@@ -236,6 +238,14 @@ class SqlReader:
         """Return what was measured of a guest; see Reader.telemetry."""
         return self._database.read(
             lambda session: telemetry.records(session, consumer_uuid, history=history, metric=metric, limit=limit)
+        )
+
+    def splits(
+        self, *, project_id: str | None = None, limit: int | None = None, marker: str | None = None
+    ) -> list[SplitRecord]:
+        """List splits by the instances' UUIDs."""
+        return self._database.read(
+            lambda session: splits.records(session, project_id=project_id, limit=limit, marker=marker)
         )
 
     def split(self, instance_uuid: str) -> SplitRecord:

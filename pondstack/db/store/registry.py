@@ -10,12 +10,13 @@ from enum import StrEnum
 from typing import Any
 
 from oslo_log import log
-from sqlalchemy import insert, select, update
+from sqlalchemy import and_, insert, or_, select, update
 from sqlalchemy.orm import Session, defer
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import ModelRow
 from pondstack.domain.errors import Conflict, NotFound
+from pondstack.ledger.records import ModelRecord
 
 LOG = log.getLogger(__name__)
 
@@ -26,19 +27,6 @@ class ModelState(StrEnum):
     CANDIDATE = "candidate"
     RUNNING = "running"
     RETIRED = "retired"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRecord:
-    """A model without its blob; times in seconds since the epoch."""
-
-    version: str
-    kind: str
-    state: str
-    manifest: dict[str, Any]
-    sha256: str
-    created_at: float
-    promoted_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +54,8 @@ def add(session: Session, version: str, manifest: dict[str, Any], blob: bytes) -
 
 def promote(session: Session, version: str) -> str | None:
     """Have a model serve; returns the version that it takes the place of. Raises NotFound, Conflict."""
-    row = _locked(session, version)
+    _lock(session)
+    row = _known(session, version)
     if row.state == ModelState.RUNNING:
         raise Conflict(f"model {version} runs already")
     intact(row)
@@ -76,17 +65,19 @@ def promote(session: Session, version: str) -> str | None:
     return former
 
 
-def rollback(session: Session, kind: str) -> tuple[str, str | None]:
+def rollback(session: Session, kind: str, version: str | None = None) -> tuple[str, str | None]:
     """Retire the running model; the one that ran before it serves again, or none: the static share.
 
-    Returns both versions. Raises NotFound when none runs. The one that is left does not come back by itself: it is a
-    candidate again.
+    Returns both versions. Raises NotFound when none runs, and Conflict when it is not `version`: a repetition does not
+    go back by another one. The one that is left does not come back by itself: it is a candidate again.
     """
-    running = session.execute(
-        select(ModelRow).where(ModelRow.kind == kind, ModelRow.state == ModelState.RUNNING).with_for_update()
-    ).scalar()
+    _lock(session)
+    mine = ModelRow.kind == kind, ModelRow.state == ModelState.RUNNING
+    running = session.execute(select(ModelRow).where(*mine).with_for_update()).scalar()
     if running is None:
         raise NotFound(f"no model of kind {kind} runs: there is nothing to roll back")
+    if version not in (None, running.version):
+        raise Conflict(f"model {version} does not run, {running.version} does: nothing was rolled back")
     former = next(
         (row for row in _by_promotion(session, kind) if row.version != running.version and is_intact(row)), None
     )
@@ -109,17 +100,21 @@ def serving(session: Session, kind: str) -> StoredModel | None:
     return None
 
 
-def models(session: Session) -> list[ModelRecord]:
-    """Return all models, the newest first."""
+def models(session: Session, *, limit: int | None = None, marker: str | None = None) -> list[ModelRecord]:
+    """Return the models, the newest first, those after `marker`; raises NotFound for an unknown one."""
     query = select(ModelRow).options(defer(ModelRow.blob)).order_by(ModelRow.created_at.desc(), ModelRow.version)
-    return [_record(row) for row in session.execute(query).scalars()]
+    if marker is not None:
+        seen = find(session, marker)
+        same = and_(ModelRow.created_at == seen.created_at, ModelRow.version > seen.version)
+        query = query.where(or_(ModelRow.created_at < seen.created_at, same))
+    return [_record(row) for row in session.execute(query.limit(limit)).scalars()]
 
 
 def find(session: Session, version: str) -> ModelRecord:
     """Return one model; raises NotFound."""
     row = session.execute(select(ModelRow).options(defer(ModelRow.blob)).where(ModelRow.version == version)).scalar()
     if row is None:
-        raise NotFound(f"there is no model {version}; pondstack-manage model list shows them")
+        raise NotFound(f"there is no model {version}; `model list` shows them")
     return _record(row)
 
 
@@ -139,10 +134,15 @@ def intact(row: ModelRow) -> None:
         raise Conflict(f"model {row.version} is corrupt: its blob is not what was stored (SHA-256); train again")
 
 
-def _locked(session: Session, version: str) -> ModelRow:
+def _lock(session: Session) -> None:
+    """Have changes of what runs one after the other, in every process: of two, each would find no model to retire."""
+    session.execute(select(ModelRow.version).order_by(ModelRow.version).with_for_update()).all()
+
+
+def _known(session: Session, version: str) -> ModelRow:
     row = session.execute(select(ModelRow).where(ModelRow.version == version).with_for_update()).scalar()
     if row is None:
-        raise NotFound(f"there is no model {version}; pondstack-manage model list shows them")
+        raise NotFound(f"there is no model {version}; `model list` shows them")
     return row
 
 

@@ -1,12 +1,13 @@
 """The remembered splits in SQL."""
 
 from collections.abc import Sequence
+from typing import Any
 
-from sqlalchemy import and_, delete, exists, insert, or_, select
+from sqlalchemy import Select, and_, delete, exists, insert, or_, select
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
-from pondstack.db.models import AllocationRow, SplitRow
+from pondstack.db.models import AllocationRow, InstanceRow, SplitRow
 from pondstack.domain.errors import NotFound
 from pondstack.domain.sizing import PRESENT, Split
 from pondstack.ledger.records import SplitRecord
@@ -71,12 +72,44 @@ def prune(session: Session, keep_seconds: float) -> None:
 
 def record(session: Session, instance_uuid: str) -> SplitRecord:
     """Return what an instance was placed with; raises NotFound."""
-    row = session.get(SplitRow, instance_uuid)
-    if row is None:
+    found = session.execute(_with_project().where(SplitRow.instance_uuid == instance_uuid)).one_or_none()
+    if found is None:
         raise NotFound(
             f"no split of instance {instance_uuid} is remembered: it was not placed with pond: specs that may give it "
             "pool memory, or long ago and holds none"
         )
+    return _record(*found)
+
+
+def records(
+    session: Session, *, project_id: str | None = None, limit: int | None = None, marker: str | None = None
+) -> list[SplitRecord]:
+    """Return what instances, or those of a project, were placed with, by UUID; raises NotFound for a marker of none."""
+    query = _with_project().order_by(SplitRow.instance_uuid)
+    if project_id is not None:
+        query = query.where(InstanceRow.project_id == project_id)
+    if marker is not None:
+        # Of another project's instance it is as unknown as any.
+        if session.execute(query.where(SplitRow.instance_uuid == marker)).first() is None:
+            raise NotFound(f"marker: no split of instance {marker} is remembered; begin the list again")
+        query = query.where(SplitRow.instance_uuid > marker)
+    return [_record(*row) for row in session.execute(query.limit(limit))]
+
+
+def _with_project() -> Select[Any]:
+    """Return the query of splits with the projects of their instances, which Nova tells and a scheduler does not."""
+    instances = InstanceRow.instance_uuid == SplitRow.instance_uuid
+    return select(SplitRow, InstanceRow.project_id).outerjoin(InstanceRow, instances)
+
+
+def _record(row: SplitRow, project_id: str | None) -> SplitRecord:
     return SplitRecord(
-        row.instance_uuid, row.local_mib, row.pool_mib, row.source, row.confidence, row.reason, row.created_at
+        row.instance_uuid,
+        row.local_mib,
+        row.pool_mib,
+        row.source,
+        row.confidence,
+        row.reason,
+        row.created_at,
+        project_id,
     )

@@ -11,10 +11,28 @@ _FIELDS: base.Fields = {
     "Local MiB": ("local_mib", None),
     "Pool MiB": ("pool_mib", None),
     "Source": ("source", None),
-    "Confidence": ("confidence", None),
+    "Confidence": ("confidence", Maybe),
     "Reason": ("reason", Maybe),
     "Created At": ("created_at", None),
+    "Project": ("project_id", Maybe),
 }
+
+
+class ListSplit(base.ListCommand):
+    """List what instances were placed with, local and pool memory, and why"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the project."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--project-id", metavar="<project>", help="Only of this project (operator)")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the rows."""
+        found = self.client.list(
+            "splits", limit=parsed_args.limit, marker=parsed_args.marker, project_id=parsed_args.project_id
+        )
+        return base.table(found, _FIELDS)
 
 
 class ShowSplit(base.ShowCommand):

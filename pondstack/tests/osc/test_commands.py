@@ -29,6 +29,28 @@ COLUMNS = {
         "Cause",
     ],
     "memory controller list": ["Name", "Role", "Epoch", "Seen Seconds", "Lag", "Reaches Broker"],
+    "memory split list": [
+        "Consumer",
+        "Local MiB",
+        "Pool MiB",
+        "Source",
+        "Confidence",
+        "Reason",
+        "Created At",
+        "Project",
+    ],
+    "memory model list": [
+        "Version",
+        "Kind",
+        "State",
+        "Created At",
+        "Promoted At",
+        "UM Percent",
+        "OP Percent",
+        "Pool Percent",
+        "Mispredictions Percent",
+        "Synthetic Labels",
+    ],
     "memory allocation list": ["UUID", "Consumer", "State", "Local MiB", "Pool MiB", "Host", "Pool", "Slices"],
 }
 
@@ -123,6 +145,17 @@ def test_split(json_of, openstack):
     status, _, err = openstack("memory split show 0635cccd-1e78-5473-b66a-bacffc430000")
     assert status == 1
     assert "pondstack.not_found" in err
+
+
+def test_splits(json_of, openstack):
+    fixed, late = json_of("memory split list")
+    assert (fixed["Source"], late["Source"]) == ("fixed", "timeout")
+    assert [row["Consumer"] for row in json_of(f"memory split list --project-id {sample_rack.BLUE}")] == [
+        sample_rack.CONSUMERS[0]
+    ]
+    (own,) = json_of("memory split list", token=f"joe:{sample_rack.BLUE}")
+    assert (own["Pool MiB"], own["Source"], own["Reason"], own["Confidence"]) == (2048, "fixed", None, None)
+    assert "| -          | -      |" in openstack("memory split list", token=f"joe:{sample_rack.BLUE}")[1]
 
 
 def test_host_set(json_of, openstack):

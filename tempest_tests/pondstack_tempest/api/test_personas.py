@@ -52,15 +52,20 @@ ROUTES = (
     Route("POST", "/controllers/failover", frozenset((ADMIN,)), {}),
     Route("GET", "/controllers/{name}", RACK),
     Route("GET", "/telemetry/{consumer}", RACK),
-    Route("GET", "/splits/{consumer}", RACK),
+    Route("GET", "/splits", EVERYBODY),
+    Route("GET", "/splits/{consumer}", EVERYBODY),
     Route("GET", "/history/{consumer}", EVERYBODY),
+    Route("GET", "/models", RACK),
+    Route("GET", "/models/{version}", RACK),
+    Route("POST", "/models/{version}/promote", frozenset((ADMIN,)), {}),
+    Route("POST", "/models/{version}/rollback", frozenset((ADMIN,)), {}),
 )
 
 
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.12"
+    min_microversion = "1.13"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")
@@ -98,7 +103,8 @@ class PersonasTest(MemoryTest):
     def _refused(self, client: Any, route: Route) -> bool:
         unknown = self.unknown_uuid()
         # Nothing that is there: who may change things is not tried, and nobody else gets that far.
-        path = route.path.format(pool=unknown, index=0, name=unknown, host=unknown, uuid=unknown, consumer=unknown)
+        names = dict.fromkeys(("pool", "name", "host", "uuid", "consumer", "version"), unknown)
+        path = route.path.format(index=0, **names)
         body = None if route.body is None else jsonutils.dumps(route.body)
         try:
             client.request(route.method, path, body=body)

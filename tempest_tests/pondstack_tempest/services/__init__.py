@@ -9,6 +9,7 @@ from pondstack_tempest.services.history import HistoryClient
 from pondstack_tempest.services.host import HostsClient
 from pondstack_tempest.services.leader import LeaderClient
 from pondstack_tempest.services.lender import LendersClient
+from pondstack_tempest.services.model import ModelsClient
 from pondstack_tempest.services.pool import PoolsClient
 from pondstack_tempest.services.root import RootClient
 from pondstack_tempest.services.slice import SlicesClient
@@ -25,6 +26,7 @@ __all__ = [
     "HostsClient",
     "LeaderClient",
     "LendersClient",
+    "ModelsClient",
     "PoolsClient",
     "RootClient",
     "SlicesClient",

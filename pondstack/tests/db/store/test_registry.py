@@ -1,11 +1,13 @@
 """The registry on each database: one model of a kind runs, and only what is whole serves."""
 
 import logging
+from threading import Thread
 
 import pytest
 from sqlalchemy import update
 
 from pondstack.db.models import ModelRow
+from pondstack.db.read.models import SqlModels
 from pondstack.db.store import registry
 from pondstack.domain.errors import Conflict, NotFound
 
@@ -71,6 +73,29 @@ def test_rollback_goes_back_one_by_one_and_not_forth(stored):
     assert serving(stored) is None
 
 
+def test_a_rollback_of_what_does_not_run_changes_nothing(stored):
+    promote(stored, "um-1")
+    promote(stored, "um-2")
+    with pytest.raises(Conflict, match="um-1 does not run, um-2 does"):
+        stored.write(lambda session: registry.rollback(session, "um", "um-1"))
+    assert states(stored) == {"um-1": "retired", "um-2": "running", "um-3": "candidate"}
+    assert stored.write(lambda session: registry.rollback(session, "um", "um-2")) == ("um-2", "um-1")
+
+
+def test_of_promotions_at_once_one_model_runs(stored):
+    """The second, which begins before the first is committed, would find none to retire."""
+    second = Thread(target=promote, args=(stored, "um-2"))
+
+    def first(session):
+        registry.promote(session, "um-1")
+        second.start()
+        second.join(0.5)  # it waits for us; if it does not, it is done by now
+
+    stored.write(first)
+    second.join(30)
+    assert states(stored) == {"um-1": "retired", "um-2": "running", "um-3": "candidate"}
+
+
 def test_a_corrupt_model_leaves_the_place_to_the_last_good_one(stored, caplog):
     promote(stored, "um-1")
     promote(stored, "um-2")
@@ -103,3 +128,24 @@ def test_a_transaction_that_fails_promotes_nothing(stored):
     with pytest.raises(NotFound, match="late"):
         stored.write(store)
     assert states(stored) == {"um-1": "running", "um-2": "candidate", "um-3": "candidate"}
+
+
+def test_pages_give_each_model_once_the_newest_first(stored):
+    for age, version in enumerate(("um-3", "um-1", "um-2")):
+        made = ModelRow.version == version
+        moment = 1000.0 if age == 2 else 2000.0 - 500 * age
+        stored.write(
+            lambda session, made=made, moment=moment: session.execute(
+                update(ModelRow).where(made).values(created_at=moment)
+            )
+        )
+    reader, seen, marker = SqlModels(stored), [], None
+    while found := reader.models(limit=1, marker=marker):
+        marker = found[0].version
+        seen.append(marker)
+    assert seen == ["um-3", "um-1", "um-2"] == [item.version for item in reader.models()]
+    stored.write(lambda session: session.execute(update(ModelRow).values(created_at=1000.0)))
+    assert [item.version for item in reader.models(marker="um-1")] == ["um-2", "um-3"]
+    assert reader.model("um-2").manifest == MANIFEST
+    with pytest.raises(NotFound):
+        reader.models(marker="um-9")
