@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import update
 
-from pondstack.cmd import model_text
+from pondstack.cmd import model_text, status
 from pondstack.controller.history import candidates, drift, nightly
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
@@ -232,3 +232,14 @@ def test_an_old_model_is_stale(resources):
     now = datetime.now(UTC)
     assert "STALE: made 20 days ago" in model_text.listed([record], 14, now)
     assert model_text.stale(record, 30, now) == model_text.stale(record, 0, now) == ""
+
+
+def test_the_upgrade_check_warns_of_a_stale_model(resources, monkeypatch):
+    monkeypatch.setattr(status.Database, "from_conf", lambda _conf: resources.database)
+    resources.conf.model.max_age_days = 14
+    store(resources, "um-1", days=13)
+    assert status.check_model(resources.conf).code is status.Code.SUCCESS
+    store(resources, "um-2", days=20)
+    found = status.check_model(resources.conf)
+    assert found.code is status.Code.WARNING
+    assert "um-2 is stale" in found.detail
