@@ -4,19 +4,38 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pondstack.db.store.registry import ModelState
 from pondstack.ledger.records import ModelRecord
 from pondstack.prediction import report
 
+DAY = 86400.0
 
-def listed(records: Sequence[ModelRecord]) -> str:
+
+def listed(records: Sequence[ModelRecord], max_age_days: int, now: datetime) -> str:
     """Return a line for each model."""
     if not records:
         return "no models: the static share serves"
-    return "\n".join(
-        f"{item.version}  {item.state:9}  made {_time(item.created_at)}  promoted {_time(item.promoted_at)}  "
-        f"UM {item.manifest['newest']['candidate']['um']:.1f} %  OP {item.manifest['newest']['candidate']['op']:.1f} %"
-        for item in records
-    )
+    return "\n".join(_listed(item, max_age_days, now) for item in records)
+
+
+def _listed(item: ModelRecord, max_age_days: int, now: datetime) -> str:
+    line = f"{item.version}  {item.state:9}  made {_time(item.created_at)}"
+    if item.state == ModelState.FAILED:
+        return f"{line}  {item.manifest['failed']}"
+    newest = item.manifest["newest"]["candidate"]
+    line += f"  promoted {_time(item.promoted_at)}  UM {newest['um']:.1f} %  OP {newest['op']:.1f} %"
+    if item.state == ModelState.DEMOTED:
+        line += f"  {item.manifest['demoted']['text']}"
+    why = stale(item, max_age_days, now)
+    return f"{line}  STALE: {why}" if why else line
+
+
+def stale(item: ModelRecord, max_age_days: int, now: datetime) -> str:
+    """Return why a model that runs is stale, "" for one that is not."""
+    days = (now.timestamp() - item.created_at) / DAY
+    if item.state != ModelState.RUNNING or not max_age_days or days <= max_age_days:
+        return ""
+    return f"made {days:.0f} days ago, more than [model] max_age_days = {max_age_days}"
 
 
 def trained(version: str, manifest: dict[str, Any], promoted: bool) -> str:
@@ -32,8 +51,11 @@ def trained(version: str, manifest: dict[str, Any], promoted: bool) -> str:
 def shown(record: ModelRecord) -> str:
     """Return a model's figures: curve, chosen point, expected pool share and mispredictions."""
     known = record.manifest
+    if record.state == ModelState.FAILED:
+        return f"{record.version}: a training at {known['trained_at']} that left no model: {known['failed']}"
     lines = [
         f"{record.version} ({record.state}), kind {record.kind}, SHA-256 {record.sha256}",
+        *([known["demoted"]["text"]] if "demoted" in known else []),
         report.training(known),
         f"labels: {report.labels(known)}",
         f"quantile {known['quantile']}, slices of {known['slice_mib']} MiB, ONNX opset {known['opset']}, "

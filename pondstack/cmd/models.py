@@ -13,15 +13,16 @@ from pondstack.cmd import model_text
 from pondstack.conf import model as options
 from pondstack.conf import prediction as history
 from pondstack.conf import sizing
+from pondstack.controller.history import candidates
 from pondstack.db.connection.engine import Database
 from pondstack.db.read.history import SqlHistory
 from pondstack.db.store import registry
-from pondstack.domain.errors import Conflict, NotFound, Unavailable
+from pondstack.domain.errors import NotFound, Unavailable
 from pondstack.domain.history import Lifetime, Selection
 from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack.prediction import examples, runtime, sandbox, table
+from pondstack.prediction import examples, runtime, table
 from pondstack.prediction.features import FEATURES, OLDEST
-from pondstack.prediction.trainer import KIND, Settings
+from pondstack.prediction.trainer import KIND
 
 
 class Recorded:
@@ -80,7 +81,8 @@ def _moment(text: str) -> datetime:
 
 def list_(conf: cfg.ConfigOpts) -> str:
     """Return all models, one a line."""
-    return model_text.listed(_database(conf).read(registry.models))
+    options.register_opts(conf)
+    return model_text.listed(_database(conf).read(registry.models), conf.model.max_age_days, datetime.now(UTC))
 
 
 def show_(conf: cfg.ConfigOpts) -> str:
@@ -99,35 +101,15 @@ def train_(conf: cfg.ConfigOpts) -> str:
     history.register_opts(conf)
     group, command, database = conf.model, conf.command, _database(conf)
     now = command.now or datetime.now(UTC)
-    settings = Settings(
-        group.over_prediction_percent, group.target_percent, conf.sizing.static_pool_percent, command.slice_mib
-    )
     serving = database.read(lambda session: registry.serving(session, KIND))
-    candidate = sandbox.train(
-        examples.usable(
-            _source(conf, database).lifetimes(now - timedelta(seconds=group.window_seconds), now),
-            synthetic=command.synthetic,
-        ),
-        settings,
-        None if serving is None else (serving.record.manifest, serving.blob),
-        now,
-        sandbox.Limits(group.training_seconds, group.training_memory_mib),
-        conf.prediction.min_coverage,
+    lifetimes = examples.usable(
+        _source(conf, database).lifetimes(now - timedelta(seconds=group.window_seconds), now),
+        synthetic=command.synthetic,
     )
-    version = f"{KIND}-{now:%Y%m%dT%H%M%S}-{registry.sha256(candidate.blob)[:8]}"
+    candidate = candidates.train(conf, lifetimes, serving, now, command.slice_mib)
     better = candidate.manifest["verdict"]["better"] and not command.no_promote
     print("model train: storing", file=sys.stderr, flush=True)
-    beaten = None if serving is None else serving.record.version
-
-    def store(session: Any) -> None:
-        now_serving = registry.serving(session, KIND)
-        if (None if now_serving is None else now_serving.record.version) != beaten:
-            raise Conflict("another model was promoted meanwhile; nothing is stored: train again to compare with it")
-        registry.add(session, version, candidate.manifest, candidate.blob)
-        if better:
-            registry.promote(session, version)
-
-    database.write(store)
+    version = candidates.keep(database, candidate, serving, now, serve=better)
     return model_text.trained(version, candidate.manifest, better)
 
 

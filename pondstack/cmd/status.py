@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import IntEnum
 
 from oslo_service import backend
@@ -11,11 +12,13 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402 (threading first)
 
+from pondstack.cmd import model_text  # noqa: E402
 from pondstack.controller.pool.devices import parse_spec  # noqa: E402
 from pondstack.controller.service import register_opts  # noqa: E402
 from pondstack.db.connection import migration  # noqa: E402
 from pondstack.db.connection.engine import Database  # noqa: E402
 from pondstack.db.read.reader import SqlReader  # noqa: E402
+from pondstack.db.store import registry  # noqa: E402
 from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
 
 
@@ -69,10 +72,24 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
     return Result(Code.SUCCESS)
 
 
+def check_model(conf: cfg.ConfigOpts) -> Result:
+    """The model that runs is not stale; none at all is no fault: the static share serves."""
+    try:
+        found = Database.from_conf(conf).read(registry.models)
+    except (PondError, cfg.Error) as error:
+        return Result(Code.FAILURE, str(error))
+    for item in found:
+        why = model_text.stale(item, conf.model.max_age_days, datetime.now(UTC))
+        if why:
+            return Result(Code.WARNING, f"model {item.version} is stale: {why}; see pondstack-manage model list")
+    return Result(Code.SUCCESS)
+
+
 CHECKS: dict[str, Callable[[cfg.ConfigOpts], Result]] = {
     "Schema": check_schema,
     "Pool devices": check_devices,
     "Quarantine": check_quarantine,
+    "Model": check_model,
 }
 
 

@@ -49,6 +49,22 @@ OPTIONS: list[cfg.Opt] = [
         max=262144,
         help="Address space in MiB of the process that trains; one that needs more ends, and nothing is promoted.",
     ),
+    cfg.IntOpt(
+        "train_at_hour",
+        default=3,
+        min=-1,
+        max=23,
+        help="Hour of the day (UTC) from which on the leading controller trains a model once a day, if the extra ml is "
+        "installed; -1: never.",
+    ),
+    cfg.IntOpt(
+        "max_age_days",
+        default=14,
+        min=0,
+        max=3650,
+        help="Days after which the model that runs is told to be stale by pondstack-manage model list and "
+        "pondstack-status upgrade check; 0: never.",
+    ),
 ]
 
 

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -39,10 +39,11 @@ def train(
     now: datetime,
     limits: Limits,
     min_coverage: float,
+    started: Callable[[subprocess.Popen[bytes]], object] = lambda _child: None,
 ) -> Candidate:
     """Return what was trained on these lifetimes; `running`: manifest and blob of the model to beat.
-
-    Raises BadRequest (too little history, a part of the extra `ml` missing) and Unavailable (killed, out of a limit).
+    `started(child)` is told of the process, which may be killed at any time. Raises BadRequest (too little history, a
+    part of the extra `ml` missing) and Unavailable (killed, out of a limit).
     """
     with tempfile.TemporaryDirectory(prefix="pondstack-model-") as name:
         folder = Path(name)
@@ -53,21 +54,25 @@ def train(
         if running is not None:
             (folder / worker.RUNNING_MANIFEST).write_text(json.dumps(running[0]))
             (folder / worker.RUNNING_MODEL).write_bytes(running[1])
-        _run(folder, limits)
+        _run(folder, limits, started)
         manifest = json.loads((folder / worker.MANIFEST).read_text())
         return Candidate((folder / worker.MODEL).read_bytes(), manifest)
 
 
-def _run(folder: Path, limits: Limits) -> None:
-    def bound() -> None:
-        resource.setrlimit(resource.RLIMIT_AS, (limits.memory_mib * MIB, limits.memory_mib * MIB))
-        resource.setrlimit(resource.RLIMIT_CPU, (limits.seconds, limits.seconds))
-        os.nice(NICENESS)
+def _bound(pid: int, limits: Limits) -> None:
+    """From outside: Python code between fork and exec may hang in a process that has threads, as a leader has."""
+    resource.prlimit(pid, resource.RLIMIT_AS, (limits.memory_mib * MIB, limits.memory_mib * MIB))
+    resource.prlimit(pid, resource.RLIMIT_CPU, (limits.seconds, limits.seconds))
+    os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
 
+
+def _run(folder: Path, limits: Limits, started: Callable[[subprocess.Popen[bytes]], object]) -> None:
     command = [sys.executable, "-W", "ignore", "-m", worker.__name__, str(folder)]
     environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment, preexec_fn=bound) as child:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as child:
         try:
+            _bound(child.pid, limits)
+            started(child)
             code = child.wait(limits.seconds)
         except subprocess.TimeoutExpired:
             child.kill()

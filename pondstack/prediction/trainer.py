@@ -181,10 +181,15 @@ def compare(
         "static": result(static, Margins(0.0, 0.0), settings.slice_mib),
     }
     if running is not None:
-        known = running.manifest
-        its = Vocabulary(**{name: tuple(values) for name, values in known["words"].items()})
-        found["running"] = result(cases(running.model, newest, its), Margins(**known["margins"]), settings.slice_mib)
+        found["running"] = replay(running, newest, settings.slice_mib)
     return found
+
+
+def replay(running: Running, examples: Sequence[Example], slice_mib: int) -> Result:
+    """Return what a model does to examples, by its own words and margins."""
+    known = running.manifest
+    words = Vocabulary(**{name: tuple(values) for name, values in known["words"].items()})
+    return result(cases(running.model, examples, words), Margins(**known["margins"]), slice_mib)
 
 
 def verdict(compared: dict[str, Result], budget: float) -> dict[str, Any]:

@@ -218,6 +218,14 @@ class Idle:
         """End."""
 
 
+class NoPredictions(Idle):
+    """No instance is split in a history."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the predictor in force."""
+        return {}
+
+
 def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
     """Return what to put in the place of names of the controller's modules."""
     scheduler = rack.scheduler
@@ -245,6 +253,8 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "Admission": Admission if rack.guests is not None else lambda *_arguments, **_named: None,
         **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),
         "LendingInventory": lambda _placement, _ledger: None,
+        "make_splits": lambda *_arguments: Idle(),
+        "Predictions": lambda *_arguments: NoPredictions(),
         "RemoteClaims": lambda placement: RemoteClaims(placement) if rack.history.claims else None,
         "InventorySync": lambda placement, ledger, *others: InventorySync(
             placement.for_epoch(ledger.epoch), ledger, *others

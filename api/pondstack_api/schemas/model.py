@@ -17,8 +17,9 @@ _ABOUT: dict[str, Any] = {
     "kind": base.described(base.NAME, "what it predicts; um: the memory that an instance never touches"),
     "state": {
         "type": "string",
-        "enum": ["candidate", "running", "retired"],
-        "description": "running: it serves; retired: it served before; candidate: it was trained, or left",
+        "enum": ["candidate", "running", "retired", "demoted", "failed"],
+        "description": "running: it serves; retired: it served before; candidate: it was trained, or left; demoted: it "
+        "over-predicted more than its budget; failed: a training that left no model",
     },
     "created_at": base.CREATED_AT,
     "promoted_at": base.nullable(base.described(base.TIME, "when it was promoted last; null: never")),

@@ -2,7 +2,7 @@
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
 of lent memory, one that admits it, one writer of Placement, one notifier of failed guests, one keeper of host slices,
-one that reads Nova's past, [controller] agent_calls for commands to agents, one for Nova's notifications.
+three for predictions, [controller] agent_calls for commands to agents, one for Nova's notifications.
 """
 
 import threading
@@ -16,8 +16,7 @@ from futurist import periodics
 from oslo_log import log
 
 from pondstack.controller.gate import Gate
-from pondstack.controller.history.forecaster import Forecaster
-from pondstack.controller.history.historian import Historian
+from pondstack.controller.history.predictions import Predictions
 from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.host_endpoint import HostEndpoint
@@ -103,14 +102,13 @@ class Leader:
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._host_slices = self._make_host_slices()
         self._publisher = self._make_publisher()
-        self._historian = Historian(resources, self._closing.is_set)
-        self._forecaster = Forecaster(resources)
+        self._predictions = Predictions(resources, epoch, self._closing.is_set)
 
         intake = ReportIntake(
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
         )
         self.reconciler = self._make_reconciler(intake)
-        view, predictor = warm_view or self.reader.rack, self._forecaster.describe
+        view, predictor = warm_view or self.reader.rack, self._predictions.describe
         self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, predictor)
         self._endpoints = [
             self._make_endpoint(intake),
@@ -316,8 +314,7 @@ class Leader:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
-        self._historian.start()
-        self._forecaster.start()
+        self._predictions.start()
         periodic = self._make_periodic()
         with self._lock:
             if self._closing.is_set():
@@ -391,7 +388,6 @@ class Leader:
         self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
-        self._historian.stop()
-        self._forecaster.stop()
+        self._predictions.stop()
         self._executor.shutdown()
         LOG.info("Epoch %d: all parts have ended", self.epoch)

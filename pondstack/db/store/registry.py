@@ -6,11 +6,12 @@ Each function is a part of the caller's transaction: what is promoted was stored
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from oslo_log import log
-from sqlalchemy import and_, insert, or_, select, update
+from sqlalchemy import and_, delete, insert, or_, select, update
 from sqlalchemy.orm import Session, defer
 
 from pondstack.db.connection.clock import now_seconds
@@ -22,11 +23,17 @@ LOG = log.getLogger(__name__)
 
 
 class ModelState(StrEnum):
-    """What a model is for: to be judged, to serve, to come back when the running one is no good."""
+    """What a model is for: to be judged, to serve, to come back when the running one is no good.
+
+    Demoted: it broke the budget while it served, and does not come back by itself. Failed: the last nightly training
+    that left no model; its manifest has only the reason.
+    """
 
     CANDIDATE = "candidate"
     RUNNING = "running"
     RETIRED = "retired"
+    DEMOTED = "demoted"
+    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +59,46 @@ def add(session: Session, version: str, manifest: dict[str, Any], blob: bytes) -
     )
 
 
+def keep(
+    session: Session, manifest: dict[str, Any], blob: bytes, made: datetime, beaten: str | None, *, serve: bool
+) -> str:
+    """Store what was trained against model `beaten` (None: no model ran), and have it serve; returns its version.
+
+    Raises Conflict when another one serves by now: it was not compared with that.
+    """
+    kind = manifest["kind"]
+    found = serving(session, kind)
+    if (None if found is None else found.record.version) != beaten:
+        raise Conflict("another model was promoted meanwhile; nothing is stored: train again to compare with it")
+    version = f"{kind}-{made:%Y%m%dT%H%M%S}-{sha256(blob)[:8]}"
+    add(session, version, manifest, blob)
+    if serve:
+        promote(session, version)
+    return version
+
+
+def note_failure(session: Session, kind: str, made: datetime, reason: str) -> None:
+    """Remember when the last training failed, and why, in place of the failure before."""
+    session.execute(delete(ModelRow).where(ModelRow.kind == kind, ModelRow.state == ModelState.FAILED))
+    version = f"{kind}-{made:%Y%m%dT%H%M%S}-failed"
+    add(session, version, {"kind": kind, "trained_at": made.isoformat(), "failed": reason}, b"")
+    _set(session, version, ModelState.FAILED)
+
+
+def last_made(session: Session, kind: str) -> float | None:
+    """Return when a training of this kind ended last, well or not, in seconds since the epoch."""
+    query = select(ModelRow.created_at).where(ModelRow.kind == kind).order_by(ModelRow.created_at.desc()).limit(1)
+    return session.execute(query).scalar()
+
+
 def promote(session: Session, version: str) -> str | None:
     """Have a model serve; returns the version that it takes the place of. Raises NotFound, Conflict."""
     _lock(session)
     row = _known(session, version)
     if row.state == ModelState.RUNNING:
         raise Conflict(f"model {version} runs already")
+    if row.state == ModelState.FAILED:
+        raise Conflict(f"{version} is a training that failed: there is no model; train again")
     intact(row)
     former = _retire(session, row.kind)
     mine = ModelRow.version == version
@@ -85,6 +126,27 @@ def rollback(session: Session, kind: str, version: str | None = None) -> tuple[s
     if former is not None:
         _set(session, former.version, ModelState.RUNNING)
     return running.version, None if former is None else former.version
+
+
+def demote(session: Session, version: str, why: dict[str, Any]) -> str | None:
+    """Take a model that serves out of service for `why` (for its manifest); returns who serves then, None: static.
+
+    Raises NotFound, and Conflict when it does not serve any more.
+    """
+    _lock(session)
+    row = _known(session, version)
+    if row.state not in (ModelState.RUNNING, ModelState.RETIRED):
+        raise Conflict(f"model {version} is {row.state}: it does not serve")
+    was, kind, manifest = row.state, row.kind, {**row.manifest, "demoted": why}
+    mine = ModelRow.version == version
+    session.execute(update(ModelRow).where(mine).values(state=ModelState.DEMOTED, manifest=manifest))
+    session.expire_all()
+    former = next((item for item in _by_promotion(session, kind) if is_intact(item)), None)
+    if former is None:
+        return None
+    if was == ModelState.RUNNING:
+        _set(session, former.version, ModelState.RUNNING)
+    return former.version
 
 
 def serving(session: Session, kind: str) -> StoredModel | None:

@@ -17,23 +17,25 @@ def remember(ledger, split, age_seconds=0.0, flavor="f"):
     ledger.remember_splits([RememberedSplit(VM, flavor, split, age_seconds)])
 
 
-def recall(database, flavor="f"):
-    return database.read(lambda session: splits.recall(session, VM, flavor))
+def remembered(database, uuids=None):
+    return database.read(lambda session: splits.remembered(session, uuids))
 
 
-def test_it_is_recalled_under_its_flavor_only(database, ledger, reader):
-    remember(ledger, STATIC)
-    assert recall(database) == STATIC
-    assert recall(database, "g") is None
+def test_it_is_remembered_with_its_flavor(database, ledger, reader):
+    remember(ledger, STATIC, 30.0)
+    [found] = remembered(database)
+    assert (found.instance_uuid, found.flavor_key, found.split) == (VM, "f", STATIC)
+    assert found.age_seconds == pytest.approx(30.0, abs=20.0)
+    assert [item.split for item in remembered(database, [VM])] == [STATIC]
+    assert remembered(database, ["i-2"]) == []
     assert reader.split(VM).reason == "15 %"
     with pytest.raises(errors.NotFound):
         reader.split("i-2")
 
 
-def test_a_fallback_is_shown_and_not_recalled(database, ledger, reader):
+def test_a_fallback_is_shown(ledger, reader):
     remember(ledger, LATE)
     assert (reader.split(VM).source, reader.split(VM).pool_mib) == ("timeout", 0)
-    assert recall(database) is None
 
 
 def test_the_youngest_stays_whichever_comes_last(ledger, reader):
