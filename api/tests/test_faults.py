@@ -7,6 +7,7 @@ from pondstack.domain import errors as domain_errors
 from pondstack_api import errors
 from pondstack_api.routes import ROUTES
 from tests.fixtures.api import URL, ApiFixture
+from tests.fixtures.sample_models import RUNNING
 
 from .conftest import error_of
 
@@ -20,6 +21,8 @@ WRITES = {
     ("POST", "/hosts/{name}/reclaim"): {"mib": 64},
     ("PUT", "/hosts/{name}/tiering"): {"on": False, "generation": 0},
     ("PUT", "/hosts/{name}/slices"): {"purpose": "base", "count": 1, "generation": 0},
+    ("POST", "/models/{version}/promote"): {},
+    ("POST", "/models/{version}/rollback"): {},
     ("POST", "/audits"): {},
     ("POST", "/controllers/failover"): {},
 }
@@ -43,7 +46,7 @@ def test_the_table_has_every_write():
 )
 def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, method, path):
     api.controller.error = error
-    response = call(method, path.format(name="host-1", pool="pool0"), json=WRITES[method, path])
+    response = call(method, path.format(name="host-1", pool="pool0", version=RUNNING), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
     assert response.headers["openstack-api-version"] == "memory 1.13"

@@ -29,6 +29,10 @@ class Predictions:
         """Return the predictor in force, as pondstack.prediction.serving.make_predictor takes it."""
         return self._forecaster.describe()
 
+    def wake(self) -> None:
+        """Compute the decisions anew now: another model serves."""
+        self._forecaster.wake()
+
     def start(self) -> None:
         """Begin."""
         self._historian.start()

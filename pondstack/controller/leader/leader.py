@@ -116,7 +116,7 @@ class Leader:
             self._make_lending_endpoint(),
             self._make_removal_endpoint(),
             HostEndpoint(ledger=self.ledger, agents=self._agents, changed=self._settled, gate=self.gate),
-            ModelEndpoint(ledger=self.ledger, changed=self._forecaster.wake, gate=self.gate),
+            ModelEndpoint(ledger=self.ledger, changed=self._predictions.wake, gate=self.gate),
         ]
 
         self._lock = threading.Lock()
