@@ -54,15 +54,15 @@ OPTIONS: list[cfg.Opt] = [
         default=3,
         min=-1,
         max=23,
-        help="Hour of the day (UTC) from which on the leading controller trains a model once a day, if the extra ml is "
-        "installed; -1: never.",
+        help="Hour of the day (UTC; no unit) from which on the leading controller trains a model once a day, "
+        "if the extra ml is installed; -1: never.",
     ),
     cfg.IntOpt(
         "max_age_days",
         default=14,
         min=0,
         max=3650,
-        help="Days after which the model that runs is told to be stale by pondstack-manage model list and "
+        help="Number of days after which the model that runs is told to be stale by pondstack-manage model list and "
         "pondstack-status upgrade check; 0: never.",
     ),
 ]

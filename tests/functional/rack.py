@@ -133,6 +133,9 @@ class NovaWithRack(NovaWithFakes):
             assert aggregates
             for host in self.hosts:
                 assert set(aggregates) <= set(self._get_provider_aggregates(self._get_provider_uuid_by_name(host)))
+            # What splits are decided from comes by another way, and may be older.
+            told = self.api_of_controller.split_view(epoch=0, version=0, now=True, timeout_seconds=5)
+            assert any(room.claimable_mib for room in told.rooms)
 
         self.eventually(reached)
         # While a controller joins the hosts to the pool's aggregate, Placement refuses what their computes write at the

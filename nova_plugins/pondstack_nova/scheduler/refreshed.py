@@ -36,6 +36,8 @@ class Refreshed(Generic[T]):
         self._started_at = clock()
         self._view: T | None = None
         self._asked_at = float("-inf")
+        self._newest_at = float("-inf")
+        self._waited_for = False
         self._tries = 0
         self._failing = False
 
@@ -66,15 +68,15 @@ class Refreshed(Generic[T]):
         All waiting requests share one call of the controller, made by the background thread.
         """
         self._ensure_thread()
-        began = self._clock()
         with self._changed:
-            tries = self._tries
+            began, tries = self._clock(), self._tries
+            self._waited_for = True
             self._wanted.set()
             # Two tries, when one was under way already: that one may have been answered before we began.
             self._changed.wait_for(
-                lambda: self._asked_at >= began or self._tries >= tries + 2 or self._stop.is_set(), timeout_seconds
+                lambda: self._newest_at >= began or self._tries >= tries + 2 or self._stop.is_set(), timeout_seconds
             )
-            return self._view if self._asked_at >= began else None
+            return self._view if self._newest_at >= began else None
 
     def refresh(self, now: bool = False) -> bool:
         """Ask once (what the thread does); False when the controller gave no view, which is logged at the change."""
@@ -85,12 +87,12 @@ class Refreshed(Generic[T]):
             level = logging.DEBUG if self._failing or self._stop.is_set() else logging.WARNING
             LOG.log(level, "No %s from pondstack-controller: %s: %s", self._name, type(error).__name__, error)
             self._failing = True
-            self._publish(None, asked_at)
+            self._publish(None, asked_at, now)
             return False
         if self._failing:
             LOG.info("There is a %s from pondstack-controller again", self._name)
             self._failing = False
-        self._publish(view, asked_at)
+        self._publish(view, asked_at, now)
         return True
 
     def stop(self) -> None:
@@ -100,11 +102,13 @@ class Refreshed(Generic[T]):
         with self._changed:
             self._changed.notify_all()
 
-    def _publish(self, view: T | None, asked_at: float) -> None:
+    def _publish(self, view: T | None, asked_at: float, now: bool) -> None:
         with self._changed:
             self._tries += 1
             if view is not None:
                 self._view, self._asked_at = view, asked_at
+                if now:  # another one may be as old as what the controller keeps
+                    self._newest_at = asked_at
             self._changed.notify_all()
 
     def _ensure_thread(self) -> None:
@@ -119,8 +123,9 @@ class Refreshed(Generic[T]):
                 self._thread.start()
 
     def _run(self) -> None:
-        now = False
         while not self._stop.is_set():
-            self._wanted.clear()
+            with self._changed:
+                now, self._waited_for = self._waited_for, False
+                self._wanted.clear()
             self.refresh(now)
-            now = self._wanted.wait(self._interval)
+            self._wanted.wait(self._interval)
