@@ -107,13 +107,16 @@ def test_controller_down_at_attach(days: Days) -> None:
 
 def test_controller_down_at_scheduling_keeps_the_split(days: Days) -> None:
     """nova-scheduler decides by what it was told last; the guest starts once a controller gives it its slices."""
+    flavor = days.flavor()
+    before = days.boot(flavor)
+    assert days.until_built(before) == "ACTIVE"
     days.kill_controllers()
-    server = days.boot(days.flavor())
+    server = days.boot(flavor)
     days.until(lambda: days.claimed_mib(server) == GIB_MIB, 60.0, "the split is not claimed")
     days.start_controllers()
     assert days.until_built(server) == "ACTIVE"
     assert sum(item["pool_mib"] for item in days.allocations(server)) == GIB_MIB
-    days.delete(server)
+    days.delete(before, server)
     days.assert_nothing_leaked()
 
 
