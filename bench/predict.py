@@ -7,8 +7,7 @@ splits of 10,000 instances (generated).
 
 The former way, measured in the same run: ask the controller by RPC, which reads the whole ledger for each split. Runs
 of all variants alternate; each run gives one p50 and one p99. Targets: the p99 of all decisions under 2 ms, of all
-requests through the filter under 10 ms. Time in which the thread was ready to run and other processes had the
-processors is not counted (Linux, schedstat), and shown besides: on an idle machine there is none.
+requests through the filter under 10 ms. By the clock: run it on an idle machine.
 """
 
 import argparse
@@ -16,11 +15,9 @@ import logging
 import statistics
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +32,7 @@ from bench.figures import Meter, percentile, spread
 from bench.predict_rack import INSTANCES, Controller
 from pondstack.domain.sizing import Features, Policy, PondSpecs
 from pondstack.rpc import transport as rpc
-from pondstack_nova.scheduler import request_filter, split_view, splitting, used_splits
+from pondstack_nova.scheduler import request_filter, split_decision, split_view, used_splits
 from pondstack_rack.servers import RabbitMQServer
 
 CONF = nova.conf.CONF
@@ -67,34 +64,20 @@ def features(instance: str) -> Features:
     return Features(instance, MEMORY_MIB, 4, "bench", specs=PondSpecs(Policy.AUTO))
 
 
-def waited_ns() -> int:
-    """Return how long this thread was ready to run and had no processor, since its start (Linux: schedstat)."""
-    return int(Path(f"/proc/self/task/{threading.get_native_id()}/schedstat").read_text().split()[1])
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """Milliseconds of a call: by the clock, and less what others' work on the same processors took of it."""
-
-    clock: float
-    own: float
-
-
-def timed(call: Callable[[], object]) -> Spent:
-    """Time a call. What waits for the lock of the interpreter or for an answer is its own time."""
-    waited, used, began = waited_ns(), time.thread_time(), time.perf_counter()
+def timed(call: Callable[[], object]) -> float:
+    """Return how long a call takes, in milliseconds."""
+    began = time.perf_counter()
     call()
-    clock, used = time.perf_counter() - began, time.thread_time() - used
-    return Spent(clock * 1000, max(used, clock - (waited_ns() - waited) / 1e9) * 1000)
+    return (time.perf_counter() - began) * 1000
 
 
-def decide(_index: int) -> Spent:
+def decide(_index: int) -> float:
     """Time one decision, and forget its promise: nobody will claim it."""
     about = features(str(uuid.uuid4()))
-    return timed(lambda: splitting.decide(None, about, None))
+    return timed(lambda: split_decision.decide(None, about, None))
 
 
-def through_the_filter(_index: int) -> Spent:
+def through_the_filter(_index: int) -> float:
     """Time one request through the request filter; a fast wrong answer counts for nothing."""
     spec = make_spec(str(uuid.uuid4()))
     spent = timed(lambda: request_filter.pond_split(None, spec))
@@ -105,10 +88,10 @@ def through_the_filter(_index: int) -> Spent:
     return spent
 
 
-def former(client: Any) -> Callable[[int], Spent]:
+def former(client: Any) -> Callable[[int], float]:
     """Return what times one split as schedulers of the former release had it: RPC, whole ledger, all claims."""
 
-    def ask(_index: int) -> Spent:
+    def ask(_index: int) -> float:
         about = {
             "instance_uuid": str(uuid.uuid4()),
             "memory_mib": MEMORY_MIB,
@@ -120,9 +103,9 @@ def former(client: Any) -> Callable[[int], Spent]:
     return ask
 
 
-def measure(rounds: int, calls: int, variants: dict[str, Callable[[int], Spent]]) -> dict[str, list[list[Spent]]]:
+def measure(rounds: int, calls: int, variants: dict[str, Callable[[int], float]]) -> dict[str, list[list[float]]]:
     """Return the times of each variant, in milliseconds: one list for each run."""
-    found: dict[str, list[list[Spent]]] = {name: [] for name in variants}
+    found: dict[str, list[list[float]]] = {name: [] for name in variants}
     with Meter("runs", rounds) as meter:
         for number in range(rounds):
             for name, variant in variants.items():
@@ -139,35 +122,26 @@ TEXTS = {
 }
 
 
-def report(found: dict[str, list[list[Spent]]], hosts: int, slices: int) -> bool:
+def report(found: dict[str, list[list[float]]], hosts: int, slices: int) -> bool:
     """Print the figures; True when the targets hold."""
     print(f"\n{hosts} hosts, {slices} slices, {INSTANCES} instances with known splits, refresh under way")
     overall = {}
     for name, runs in found.items():
-        own = [[item.own for item in run] for run in runs]
-        every = [value for run in own for value in run]
-        by_clock = [item.clock for run in runs for item in run]
+        every = [value for run in runs for value in run]
         overall[name] = percentile(every, 99)
         middle, most = percentile(every, 50), max(every)
         print(f"  {TEXTS[name]} ({len(runs)} runs, {len(every)} calls)")
-        print(f"    p50 of each run, median (least - most)   {spread([percentile(run, 50) for run in own], 3)} ms")
-        print(f"    p99 of each run, median (least - most)   {spread([percentile(run, 99) for run in own], 3)} ms")
+        print(f"    p50 of each run, median (least - most)   {spread([percentile(run, 50) for run in runs], 3)} ms")
+        print(f"    p99 of each run, median (least - most)   {spread([percentile(run, 99) for run in runs], 3)} ms")
         print(f"    of all calls: p50 {middle:.3f} ms, p99 {overall[name]:.3f} ms, most {most:.3f} ms")
-        print(f"    with the wait for a processor: p50 {percentile(by_clock, 50):.3f} ms, {_p99(by_clock)}")
-    ratios = [
-        percentile([item.own for item in theirs], 50) / percentile([item.own for item in ours], 50)
-        for ours, theirs in zip(found["filter"], found["former"], strict=True)
-    ]
+    pairs = zip(found["filter"], found["former"], strict=True)
+    ratios = [percentile(theirs, 50) / percentile(ours, 50) for ours, theirs in pairs]
     print(f"  the former way takes {statistics.median(ratios):.0f} times as long as the filter ({spread(ratios, 0)})")
     good = overall["decision"] < DECISION_MS and overall["filter"] < FILTER_MS
     print(f"p99 of a decision   {overall['decision']:.3f} ms  target < {DECISION_MS:.0f} ms")
     print(f"p99 of the filter   {overall['filter']:.3f} ms  target < {FILTER_MS:.0f} ms")
     print("OK" if good else "MISSED")
     return good
-
-
-def _p99(values: list[float]) -> str:
-    return f"p99 {percentile(values, 99):.3f} ms"
 
 
 def run(options: argparse.Namespace, folder: Path, url: str) -> bool:

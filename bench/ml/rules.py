@@ -5,7 +5,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 
-from pondstack.prediction import boosting, trainer
+from pondstack.prediction import forest, trainer
 from pondstack.prediction.examples import Example
 from pondstack.prediction.features import FEATURES, GROUPS, Vocabulary, vector
 
@@ -52,8 +52,8 @@ def model(without: Collection[str] = ()) -> Callable[[Sequence[Example]], Rule]:
         return [[math.nan if place in missing else value for place, value in enumerate(row)] for row in full]
 
     def train(examples: Sequence[Example]) -> Rule:
-        forest = boosting.train(rows(examples), [item.share for item in examples], trainer.QUANTILE)
-        return lambda some: trainer.shares(forest, rows(some))
+        trained = forest.train(rows(examples), [item.share for item in examples], trainer.QUANTILE)
+        return lambda some: trainer.shares(trained, rows(some))
 
     return train
 

@@ -9,7 +9,7 @@ from pondstack.domain.room import PoolRoom
 from pondstack.domain.sizing import Policy, PondSpecs
 from pondstack.rpc.wire import SplitView
 from pondstack_nova import pins, validators, virt_libvirt
-from pondstack_nova.scheduler import request_filter, splitting, used_splits
+from pondstack_nova.scheduler import request_filter, split_decision, used_splits
 
 FIXED = {"pond__policy": "fixed", "pond__pool_mb": "1024"}
 
@@ -62,7 +62,7 @@ def test_of_an_image() -> None:
 )
 def test_the_request_filter(make_spec, monkeypatch, values, what: str) -> None:
     """Nothing is decided, and no pool memory of Placement asked for."""
-    monkeypatch.setattr(splitting, "decide", lambda *_: pytest.fail("decided"))
+    monkeypatch.setattr(split_decision, "decide", lambda *_: pytest.fail("decided"))
     fixed, auto = make_spec(**FIXED), make_spec(pond__policy="auto")
     for spec in (fixed, auto):
         for name, value in values.items():

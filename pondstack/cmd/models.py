@@ -21,18 +21,16 @@ from pondstack.domain.errors import NotFound, Unavailable
 from pondstack.domain.history import Lifetime, Selection
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.prediction import examples, runtime, table
-from pondstack.prediction.features import FEATURES, OLDEST
-from pondstack.prediction.trainer import KIND
+from pondstack.prediction.features import OLDEST
+from pondstack.prediction.trainer import KIND, Running
 
 
 class Recorded:
     """The history that the controllers keep."""
 
     def __init__(self, database: Database, conf: cfg.ConfigOpts) -> None:
-        self._history, self._min_coverage = (
-            SqlHistory(database, conf.prediction.gap_seconds),
-            conf.prediction.min_coverage,
-        )
+        self._history = SqlHistory(database, conf.prediction.gap_seconds)
+        self._min_coverage = conf.prediction.min_coverage
 
     def lifetimes(self, since: datetime, until: datetime) -> Iterable[Lifetime]:
         """Return the instances of that time."""
@@ -139,7 +137,7 @@ def table_(conf: cfg.ConfigOpts) -> str:
     now = command.now or datetime.now(UTC)
     data = examples.read(_source(conf, database), now - OLDEST, now, conf.prediction.min_coverage)
     made = table.build(
-        runtime.OnnxModel(serving.blob, FEATURES),
+        Running.load(serving.record.manifest, serving.blob).model,
         serving.record.version,
         serving.record.manifest,
         data.history,

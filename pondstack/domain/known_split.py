@@ -6,6 +6,8 @@ from typing import Any, Self
 
 from pondstack.domain.sizing import Split
 
+_SPLIT = [item.name for item in fields(Split)]
+
 
 @dataclass(frozen=True, slots=True)
 class Present:
@@ -41,5 +43,5 @@ class KnownSplit:
             data["instance_uuid"],
             None if present is None else Present(present["guest_mib"], present["pool_mib"]),
             data.get("flavor_key", ""),
-            None if remembered is None else Split(**{item.name: remembered[item.name] for item in fields(Split)}),
+            None if remembered is None else Split(**{name: remembered[name] for name in _SPLIT if name in remembered}),
         )

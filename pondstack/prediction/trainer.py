@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from pondstack.domain.errors import BadRequest
-from pondstack.prediction import boosting
+from pondstack.prediction import forest
 from pondstack.prediction.balance import Balance, Point, solve
 from pondstack.prediction.examples import DataSet, Example
 from pondstack.prediction.features import FEATURES, Vocabulary, ceiling, vector
@@ -47,10 +47,17 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A model that is to be beaten."""
+    """A model that serves, or is to be beaten."""
 
     model: ShareModel
     manifest: dict[str, Any]
+
+    @classmethod
+    def load(cls, manifest: dict[str, Any], blob: bytes) -> "Running":
+        """Return a stored model; raises BadRequest for one of other features than this release makes."""
+        if manifest["features"] != list(FEATURES):
+            raise BadRequest("the model takes other features than this release makes: pondstack-manage model train")
+        return cls(OnnxModel(blob, FEATURES), manifest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +125,13 @@ def train(
     words = Vocabulary.of(item.request for item in parts.learn)
     say("fitting")
     learn, labels = rows(parts.learn, words), [item.share for item in parts.learn]
-    forest = boosting.train(learn, labels, QUANTILE)
-    points = curve(cases(forest, parts.calibrate, words), settings.slice_mib)
+    trained = forest.train(learn, labels, QUANTILE)
+    points = curve(cases(trained, parts.calibrate, words), settings.slice_mib)
     chosen = solve([], points, settings.budget)
     say("exporting")
-    blob = forest.to_onnx()
+    blob = trained.to_onnx()
     exported = OnnxModel(blob, FEATURES)
-    parity = check_parity(forest, exported, rows(data.examples, words))
+    parity = check_parity(trained, exported, rows(data.examples, words))
     margins = margins_of(chosen.untouched)
     say("judging")
     compared = compare(exported, words, margins, parts.newest, settings, running)
@@ -135,7 +142,7 @@ def train(
         "quantile": QUANTILE,
         "margins": {"known": margins.known, "cold": margins.cold},
         "slice_mib": settings.slice_mib,
-        "opset": boosting.OPSET,
+        "opset": forest.OPSET,
         "parity": parity,
         "data": {
             "sha256": data.sha256,

@@ -12,10 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pondstack.domain.errors import PondError
+from pondstack.domain.errors import BadRequest, PondError
 from pondstack.prediction import examples
-from pondstack.prediction.features import FEATURES
-from pondstack.prediction.runtime import OnnxModel
 from pondstack.prediction.trainer import Running, Settings, train
 
 ORDER, LIFETIMES, MODEL, MANIFEST, ERROR = "order.json", "lifetimes.jsonl", "model.onnx", "manifest.json", "error.txt"
@@ -35,15 +33,15 @@ def work(folder: Path) -> None:
 
 
 def _running(folder: Path) -> Running | None:
-    """Return the running model; one of other features cannot be compared, and is beaten by any."""
+    """Return the running model; one that this release cannot run is not compared, and is beaten by any."""
     path = folder / RUNNING_MANIFEST
     if not path.exists():
         return None
-    manifest = json.loads(path.read_text())
-    if manifest["features"] != list(FEATURES):
-        _say("the running model has other features: it is not compared")
+    try:
+        return Running.load(json.loads(path.read_text()), (folder / RUNNING_MODEL).read_bytes())
+    except BadRequest as error:
+        _say(f"what runs is not compared: {error.message}")
         return None
-    return Running(OnnxModel((folder / RUNNING_MODEL).read_bytes(), FEATURES), manifest)
 
 
 def _say(text: str) -> None:

@@ -3,8 +3,8 @@
 Appended to Nova's request filters when PondFilter's module loads. It edits the in-memory copy of the flavor only, which
 neither the database nor the API ever sees. It runs again on each move; what each instance was placed with is remembered
 (used_splits.py), and a live migration keeps the split that the guest runs with. It decides in this process
-(splitting.py): no answer of the controller is waited for on the way of a boot. The group is always suffixed: Nova adds
-`in_tree` of a forced host to the un-numbered group, where a sharing provider fails.
+(split_decision.py): no answer of the controller is waited for on the way of a boot. The group is always suffixed: Nova
+adds `in_tree` of a forced host to the un-numbered group, where a sharing provider fails.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ from pondstack.domain.errors import BadSpec, PondError
 from pondstack.domain.sizing import PRESENT, Fallback, Features, Policy, PondSpecs, Split
 from pondstack_nova import flavors, migrations, pins, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
-from pondstack_nova.scheduler import groups, retry, snapshot, splitting, used_splits
+from pondstack_nova.scheduler import groups, retry, snapshot, split_decision, used_splits
 
 LOG = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ def _split(ctxt: Any, spec: Any, specs: PondSpecs) -> Split:
     if split.pool_mib:
         split = _apart(spec, specs, split)
     if pin is None:
-        splitting.promise(spec, split)
+        split_decision.promise(spec, split)
     used_splits.put_on(spec, used_splits.Decision(features, split))
     return split
 
@@ -115,8 +115,8 @@ def _decide(ctxt: Any, spec: Any, features: Features, move: migrations.Move | No
     if retry.goes_all_local(spec):
         return _fall_back(spec, Fallback.NO_ROOM, "no host has both its local and its pool memory free")
     try:
-        split = splitting.decide(ctxt, features, move)
-    except splitting.NoView as error:
+        split = split_decision.decide(ctxt, features, move)
+    except split_decision.NoView as error:
         return _fall_back(spec, error.reason, error)
     except PondError as error:
         raise exception.RequestFilterFailed(error.message) from error

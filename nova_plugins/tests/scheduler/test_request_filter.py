@@ -16,7 +16,7 @@ from pondstack.rpc.wire import SplitView
 from pondstack_nova import migrations, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
 from pondstack_nova.flavors import LOCAL_KEY, POOL_KEY
-from pondstack_nova.scheduler import request_filter, splitting, used_splits
+from pondstack_nova.scheduler import request_filter, split_decision, used_splits
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_a_second_pass_starts_anew(make_spec, rack) -> None:
 @pytest.mark.parametrize("specs", [{}, {"pond__policy": "local"}, {"hw__numa_nodes": "1"}])
 def test_asks_nobody(make_spec, monkeypatch, specs: dict[str, str]) -> None:
     """No pond: specs, or all local by rule: untouched and undecided."""
-    monkeypatch.setattr(splitting, "decide", lambda *_: pytest.fail("decided"))
+    monkeypatch.setattr(split_decision, "decide", lambda *_: pytest.fail("decided"))
     spec = make_spec(**specs)
     before = dict(spec.flavor.extra_specs)
     assert not request_filter.pond_split(None, spec)
@@ -92,9 +92,9 @@ def test_falls_back_to_all_local(make_spec, monkeypatch, caplog, reason: str) ->
     """Counted by reason, logged with the instance, never an error."""
 
     def no_view(*_: Any) -> Split:
-        raise splitting.NoView(Fallback(reason), "gone")
+        raise split_decision.NoView(Fallback(reason), "gone")
 
-    monkeypatch.setattr(splitting, "decide", no_view)
+    monkeypatch.setattr(split_decision, "decide", no_view)
     before = SPLIT_FALLBACKS.counts().get(reason, 0)
     spec = make_spec(**FIXED)
     with caplog.at_level("WARNING", logger="pondstack_nova.scheduler.request_filter"):
@@ -185,7 +185,7 @@ def test_numa_of_an_image_ends_the_request(make_spec) -> None:
 
 def test_a_running_guest_keeps_its_split(make_spec, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever flavor and service say: what it has is what the destination must give, all local or not."""
-    monkeypatch.setattr(splitting, "decide", lambda *_: pytest.fail("decided"))
+    monkeypatch.setattr(split_decision, "decide", lambda *_: pytest.fail("decided"))
     for local_mib, pool_mib in ((2048, 2048), (4096, 0)):
         monkeypatch.setattr(migrations, "find", lambda *_, mib=local_mib: migrations.Move(running_local_mib=mib))
         spec = make_spec(**FIXED)

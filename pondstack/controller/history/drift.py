@@ -13,8 +13,7 @@ from pondstack.db.store.registry import StoredModel
 from pondstack.domain.history import Selection
 from pondstack.domain.telemetry import Source
 from pondstack.prediction.examples import begun, examples, usable
-from pondstack.prediction.features import FEATURES, OLDEST
-from pondstack.prediction.runtime import OnnxModel
+from pondstack.prediction.features import OLDEST
 from pondstack.prediction.trainer import KIND, Running, replay
 from pondstack.prediction.untouched import Result
 
@@ -73,4 +72,4 @@ class DriftWatch:
         wanted = usable(found, synthetic=Source.SYNTHETIC in manifest["data"]["lifetimes"])
         items = sorted(wanted, key=lambda item: (begun(item), item.instance_uuid))
         newest = [item for item in examples(items, now, conf.min_coverage) if since <= item.ended_at < now]
-        return replay(Running(OnnxModel(serving.blob, FEATURES), manifest), newest, manifest["slice_mib"])
+        return replay(Running.load(manifest, serving.blob), newest, manifest["slice_mib"])

@@ -12,9 +12,9 @@ from pondstack.domain.history import Selection
 from pondstack.domain.telemetry import Source
 from pondstack.prediction import runtime, table
 from pondstack.prediction.examples import request_of, usable
-from pondstack.prediction.features import FEATURES, OLDEST, History, records
+from pondstack.prediction.features import OLDEST, History, records
 from pondstack.prediction.serving import static_predictor
-from pondstack.prediction.trainer import KIND
+from pondstack.prediction.trainer import KIND, Running
 
 LOG = log.getLogger(__name__)
 STOP_SECONDS = 1.0
@@ -64,7 +64,7 @@ class Forecaster:
         found = self._resources.reader.history.lifetimes(chosen)
         lifetimes = list(usable(found, synthetic=Source.SYNTHETIC in manifest["data"]["lifetimes"]))
         made = table.build(
-            runtime.OnnxModel(serving.blob, FEATURES),
+            Running.load(manifest, serving.blob).model,
             record.version,
             manifest,
             History(records(lifetimes, now, conf.min_coverage)),

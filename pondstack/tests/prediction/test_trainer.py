@@ -66,7 +66,7 @@ def test_it_beats_the_static_share_within_the_budget(candidate):
 
 
 def test_it_does_not_beat_itself(data, candidate):
-    running = trainer.Running(OnnxModel(candidate.blob, FEATURES), candidate.manifest)
+    running = trainer.Running.load(candidate.manifest, candidate.blob)
     again = trainer.train(data, SETTINGS, running, NOW, quiet)
     assert again.blob == candidate.blob
     assert again.manifest["verdict"]["not_better_than"] == ["running"]
@@ -111,6 +111,9 @@ def test_a_model_of_other_features_is_refused(candidate):
         OnnxModel(candidate.blob, FEATURES[:-1])
     with pytest.raises(BadRequest, match="no ONNX model"):
         OnnxModel(candidate.blob[:100], FEATURES)
+    renamed = {**candidate.manifest, "features": [*FEATURES[:-1], "another"]}
+    with pytest.raises(BadRequest, match="other features"):
+        trainer.Running.load(renamed, candidate.blob)
 
 
 @pytest.fixture(scope="module")

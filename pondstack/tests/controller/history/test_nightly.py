@@ -18,6 +18,8 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.models import ModelRow
 from pondstack.db.store import registry
 from pondstack.domain.errors import BadRequest, Conflict, NotLeader, Unavailable
+from pondstack.prediction import trainer
+from pondstack.prediction.features import FEATURES
 from pondstack.prediction.trainer import Candidate
 from tests.fixtures import lifetimes
 
@@ -27,6 +29,7 @@ RECENT = [replace(item, created_at=item.created_at + SHIFT, deleted_at=item.dele
 TOUCHED = [replace(item, untouched_mib=0) for item in RECENT]
 MANIFEST = {
     "kind": "um",
+    "features": list(FEATURES),
     "slice_mib": 1024,
     "words": {"image_os": [], "zone": []},
     "margins": {"known": 0.0, "cold": 0.0},
@@ -49,7 +52,7 @@ class Flat:
 @pytest.fixture
 def resources(tmp_path, monkeypatch):
     monkeypatch.setattr(nightly.runtime, "missing", list)
-    monkeypatch.setattr(drift, "OnnxModel", Flat)
+    monkeypatch.setattr(trainer, "OnnxModel", Flat)
     database = Database.from_url(f"sqlite:///{tmp_path}/ledger.db")
     migration.sync(database)
     model = SimpleNamespace(

@@ -12,7 +12,7 @@ from pondstack.prediction.serving import flavor_key, static_predictor
 from pondstack.rpc.wire import SplitView
 from pondstack_nova import migrations
 from pondstack_nova.counters import STALE_SPLITS
-from pondstack_nova.scheduler import split_view, splitting, used_splits
+from pondstack_nova.scheduler import split_decision, split_view, used_splits
 
 UUID, OTHER = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
 FIXED, AUTO = PondSpecs(Policy.FIXED, 4096), PondSpecs(Policy.AUTO)
@@ -67,7 +67,7 @@ def test_a_stale_view_decides_and_says_so(use_splits, clock: Clock) -> None:
     use_splits(view(), ConnectionError("broker gone"), clock=clock)
     clock.now += 45
     before = STALE_SPLITS.counts().get("static", 0)
-    split = splitting.decide(None, features(), None)
+    split = split_decision.decide(None, features(), None)
     assert split.pool_mib == 4096
     assert split.reason.endswith("; decided from a view 45 s old")
     assert STALE_SPLITS.counts()["static"] == before + 1
@@ -77,16 +77,16 @@ def test_a_view_that_is_much_too_old_decides_nothing(use_splits, clock: Clock) -
     """A server with pool memory could not start: nobody has given it slices for that long."""
     use_splits(view(), ConnectionError("broker gone"), clock=clock)
     clock.now += 601
-    with pytest.raises(splitting.NoView, match="for 601 s") as failure:
-        splitting.decide(None, features(), None)
+    with pytest.raises(split_decision.NoView, match="for 601 s") as failure:
+        split_decision.decide(None, features(), None)
     assert failure.value.reason == "stale"
 
 
 def test_without_a_first_view(use_splits) -> None:
     """The one case of a scheduler's start."""
     use_splits(ConnectionError("broker gone"))
-    with pytest.raises(splitting.NoView) as failure:
-        splitting.decide(None, features(), None)
+    with pytest.raises(split_decision.NoView) as failure:
+        split_decision.decide(None, features(), None)
     assert failure.value.reason == "no_view"
 
 
@@ -95,12 +95,12 @@ def test_what_this_process_promised_is_not_promised_twice(use_splits, make_spec,
     cache = use_splits(view(7168), ConnectionError("gone"), view(7168), clock=clock)
     spec = make_spec()
     spec.instance_uuid = OTHER
-    splitting.promise(spec, Split(4096, 4096, "static", 1.0, ""))
+    split_decision.promise(spec, Split(4096, 4096, "static", 1.0, ""))
     clock.now += 1
-    short = splitting.decide(None, features(), None)
+    short = split_decision.decide(None, features(), None)
     assert short.pool_mib == 0
     assert "pool pool0 has 3072 MiB free" in short.reason
-    assert splitting.decide(None, features(uuid=OTHER), None).pool_mib == 4096
+    assert split_decision.decide(None, features(uuid=OTHER), None).pool_mib == 4096
     clock.now += 2 * PENDING_SECONDS
     assert cache.newer(5) is None
     assert cache.pending.mib() == 4096
@@ -111,7 +111,7 @@ def test_what_this_process_promised_is_not_promised_twice(use_splits, make_spec,
 def test_a_promise_ends_when_it_is_claimed(use_splits, make_spec, clock: Clock) -> None:
     """Not before: the room of that view knows the claim."""
     cache = use_splits(view(7168), view(3072, claimed=(UUID,)), clock=clock)
-    splitting.promise(make_spec(), Split(4096, 4096, "static", 1.0, ""))
+    split_decision.promise(make_spec(), Split(4096, 4096, "static", 1.0, ""))
     clock.now += 1
     cache.newer(5)
     assert cache.pending.mib() == 0
@@ -120,19 +120,19 @@ def test_a_promise_ends_when_it_is_claimed(use_splits, make_spec, clock: Clock) 
 def test_a_fixed_share_is_refused_by_the_room_of_this_moment_only(use_splits) -> None:
     """What the view has may be old; with the newest one there is room, or the shortage has its numbers."""
     use_splits(view(0), view())
-    assert splitting.decide(None, features(FIXED), None).pool_mib == 4096
+    assert split_decision.decide(None, features(FIXED), None).pool_mib == 4096
     use_splits(view(0), view(1024))
     with pytest.raises(PoolShortage, match=r"pool0 has 1024 MiB free of 65536 MiB \(3072 MiB short\)"):
-        splitting.decide(None, features(FIXED), None)
+        split_decision.decide(None, features(FIXED), None)
 
 
 def test_without_a_controller_placement_judges_a_fixed_share(use_splits) -> None:
     """What could never be is refused all the same."""
     use_splits(view(0), ConnectionError("broker gone"))
-    assert splitting.decide(None, features(FIXED), None).pool_mib == 4096
+    assert split_decision.decide(None, features(FIXED), None).pool_mib == 4096
     use_splits(view(0, rooms=(PoolRoom("pool0", 2048, 0),)), ConnectionError("broker gone"))
     with pytest.raises(PoolShortage, match="the largest pool pool0 has 2048 MiB in all"):
-        splitting.decide(None, features(FIXED), None)
+        split_decision.decide(None, features(FIXED), None)
 
 
 def known(pool_mib: int = 2048, source: str = "static") -> KnownSplit:
@@ -143,35 +143,35 @@ def known(pool_mib: int = 2048, source: str = "static") -> KnownSplit:
 def test_a_move_keeps_a_known_split(use_splits) -> None:
     """It comes with the view."""
     use_splits(view(splits=(known(),)))
-    assert splitting.decide(None, features(), MOVE).reason == "so it was"
+    assert split_decision.decide(None, features(), MOVE).reason == "so it was"
 
 
 def test_a_server_that_fell_back_is_decided_anew(use_splits) -> None:
     """A reason that is no decision binds nothing."""
     use_splits(view(splits=(known(0, "timeout"),)))
-    assert splitting.decide(None, features(), MOVE).pool_mib == 4096
+    assert split_decision.decide(None, features(), MOVE).pool_mib == 4096
 
 
 def test_a_move_of_an_unknown_instance_waits_for_a_newer_view(use_splits) -> None:
     """Another scheduler placed it a moment ago."""
     use_splits(view(), view(splits=(known(),)))
-    assert splitting.decide(None, features(), MOVE).pool_mib == 2048
+    assert split_decision.decide(None, features(), MOVE).pool_mib == 2048
 
 
 def test_a_move_of_what_this_process_placed(use_splits, told_splits) -> None:
     """The controller is away since before the boot."""
     use_splits(view(), ConnectionError("broker gone"))
     told_splits.note(UUID, used_splits.Decision(features(), Split(6144, 2048, "static", 1.0, "mine")))
-    assert splitting.decide(None, features(), MOVE).reason == "mine"
+    assert split_decision.decide(None, features(), MOVE).reason == "mine"
 
 
 def test_placement_knows_in_any_case(use_splits, claims: dict[str, int]) -> None:
     """Another scheduler placed it and the controller is away."""
     use_splits(view(), ConnectionError("broker gone"))
     claims["holder"] = 1024
-    split = splitting.decide(None, features(), MOVE)
+    split = split_decision.decide(None, features(), MOVE)
     assert (split.pool_mib, split.source) == (1024, "present")
-    assert splitting.decide(None, features(), migrations.Move(resized=True, holder="holder")).pool_mib == 4096
+    assert split_decision.decide(None, features(), migrations.Move(resized=True, holder="holder")).pool_mib == 4096
 
 
 def test_a_source_joins_pages_and_keeps_the_last_predictor(caplog: pytest.LogCaptureFixture) -> None:
