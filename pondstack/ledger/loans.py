@@ -1,21 +1,187 @@
-"""What the ledger writes of loans: the buffers that a consumer has on a host, as one (see pondstack.ledger.buffers)."""
+"""What the ledger writes of loans: the buffers that a consumer has on a host, as one (Zombieland, section 4).
 
-from collections.abc import Sequence
+The paper's calls are named in brackets; what the lenders of these buffers do is in pondstack.ledger.buffers.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
+from uuid import NAMESPACE_OID, uuid5
 
-from pondstack.domain.lending import IN_USE
-from pondstack.domain.states import SliceEvent
-from pondstack.ledger.moves import BUFFER_MOVES, MOVES, move
+from pondstack.domain import buffer_choice
+from pondstack.domain.causes import Cause
+from pondstack.domain.errors import Conflict, IllegalTransition, NotFound
+from pondstack.domain.lending import (
+    IN_USE,
+    Buffer,
+    LenderKind,
+    RemoteAllocation,
+    buffers_for,
+    check_claim,
+    given,
+)
+from pondstack.domain.requests import BorrowRequest
+from pondstack.domain.states import SliceEvent, SliceState
+from pondstack.domain.transitions import LET_GO
+from pondstack.ledger.hosts import usable_host
+from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import Store, Transaction
 from pondstack.ledger.transactions import Transactions
 
 
 class Loans:
-    """All loans. Each method is one transaction."""
+    """All loans. Each method is one transaction. `down_seconds`: silence after which a host's agent counts as gone."""
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: Transactions, down_seconds: float) -> None:
         self._transactions = transactions
         self._store = transactions.store
+        self._down = down_seconds
+
+    def allocations(self) -> list[RemoteAllocation]:
+        """Return all allocations of lent memory, by UUID."""
+        return self._transactions.read(self._store.buffers.allocations)
+
+    def borrowers(self) -> list[str]:
+        """Return the hosts that take part, by name: they say what they borrow, are heard of, and may have memory."""
+        return self._transactions.read(lambda tx: self._store.buffers.borrowers(tx, self._down))
+
+    def borrow(
+        self, operation_id: str, request: BorrowRequest, buffer_mib: int, claimed_mib: int | None = None
+    ) -> dict[str, Any]:
+        """Take free buffers of `buffer_mib` for a consumer (GS_alloc_ext when guaranteed, else GS_alloc_swap).
+
+        `claimed_mib`: what the consumer claims on the host; what it has guaranteed is never more. None: nobody looked.
+
+        Returns {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
+        "generation"}]}; no buffer at all when nothing is guaranteed and nothing is free: then there is no allocation.
+        Raises BufferShortage, NotAligned, HostUnusable, Unclaimed, OperationMismatch, and Conflict when the
+        operation's allocation has been released since.
+        """
+        uuid = str(uuid5(NAMESPACE_OID, f"pondstack remote allocation {operation_id}"))
+
+        def repeated(tx: Transaction, effect: dict[str, Any]) -> None:
+            if effect["buffers"] and self._store.buffers.allocation(tx, uuid) is None:
+                raise Conflict(f"the allocation of operation {operation_id} was released; make a new operation id")
+
+        return self._transactions.once(
+            operation_id,
+            "borrow",
+            {**asdict(request), "buffer_mib": buffer_mib},
+            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib),
+            repeated,
+        )
+
+    def _borrow(
+        self,
+        tx: Transaction,
+        operation_id: str,
+        uuid: str,
+        request: BorrowRequest,
+        buffer_mib: int,
+        claimed_mib: int | None,
+    ) -> dict[str, Any]:
+        usable_host(self._store, tx, request.host)
+        count = buffers_for(request.remote_mib, buffer_mib)
+        if request.guaranteed and claimed_mib is not None:
+            check_claim(request, claimed_mib, guaranteed_mib(self._store, tx, request.consumer_uuid, request.host))
+        free = [item for item in self._store.buffers.free(tx) if item.size_mib == buffer_mib]
+        # A zombie's agent is silent because it sleeps.
+        asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}
+        down = self._store.buffers.silent(tx, self._down) - asleep
+        chosen = buffer_choice.choose(
+            buffer_choice.usable(free, request.host, down), count, guaranteed=request.guaranteed
+        )
+        if chosen:
+            asked = {name: value for name, value in asdict(request).items() if not name.endswith("_mib")}
+            self._store.buffers.add_allocation(tx, uuid, operation_id, asked)
+        moves = self._move(tx, chosen, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
+        return {"allocation_uuid": uuid, "buffers": [given(item) for item in chosen], BUFFER_MOVES: moves, MOVES: []}
+
+    def acknowledge(
+        self, operation_id: str, allocation_uuid: str, host: str, opened: Sequence[tuple[str, int]] = ()
+    ) -> None:
+        """The borrower has the keys: ASSIGNING becomes ONLINE, all or none.
+
+        `opened`: those it is going to use, (incarnation, index) each. Raises NotFound, Conflict when one of them is the
+        allocation's no more, and IllegalTransition when a buffer is on its way back or lost.
+        """
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            if not self._borrows(tx, allocation_uuid, host):
+                raise NotFound(f"there is no allocation {allocation_uuid}; it was released, borrow again")
+            mine = self._store.buffers.of_allocation(tx, allocation_uuid)
+            if gone := sorted(set(opened) - {(item.incarnation, item.index) for item in mine}):
+                raise Conflict(
+                    f"buffers {[index for _, index in gone]} were taken back from allocation {allocation_uuid} before "
+                    "they were acknowledged; give the allocation back and borrow again"
+                )
+            waiting = [item for item in mine if item.state is not SliceState.ONLINE]
+            if other := [item for item in waiting if item.state is not SliceState.ASSIGNING]:
+                raise IllegalTransition(
+                    f"{other[0].name} of allocation {allocation_uuid} is {other[0].state} ({other[0].reason}); "
+                    "give the allocation back and borrow again"
+                )
+            moves = self._move(tx, waiting, SliceEvent.ACKNOWLEDGE)
+            return {"buffers": [item.index for item in waiting], BUFFER_MOVES: moves, MOVES: []}
+
+        arguments = {"uuid": allocation_uuid, "host": host, "opened": [list(each) for each in opened]}
+        self._transactions.once(operation_id, "acknowledge_borrowed", arguments, work)
+
+    def release_abandoned(self, seconds: float) -> int:
+        """ASSIGNING for longer than that becomes RELEASING: who borrowed it never acknowledged. Returns how many.
+
+        No memory is handed on by it: its borrower is asked to let go, and its key dies, as of any other.
+        """
+        if not self._transactions.read(lambda tx: self._store.buffers.unacknowledged(tx, seconds)):
+            return 0
+
+        why = f"it was not acknowledged within {seconds:g} s"
+        return self._ask_back(lambda tx: self._store.buffers.unacknowledged(tx, seconds), why)
+
+    def release_unacknowledged(self, allocation_uuid: str, reason: str) -> int:
+        """ASSIGNING of an allocation becomes RELEASING, as release_abandoned does; returns how many.
+
+        What its borrower has acknowledged stays: another attempt of the same operation has answered it.
+        """
+
+        def waiting(tx: Transaction) -> list[Buffer]:
+            mine = self._store.buffers.of_allocation(tx, allocation_uuid)
+            return [item for item in mine if item.state is SliceState.ASSIGNING]
+
+        return self._ask_back(waiting, reason)
+
+    def give_back(
+        self,
+        operation_id: str,
+        allocation_uuid: str,
+        host: str,
+        only: Sequence[tuple[str, int]] | None = None,
+    ) -> list[str]:
+        """The borrower uses buffers no more, all of the allocation's or `only` these (incarnation, index).
+
+        They go to SANITIZING, quarantined ones too; those whose lender lost them are forgotten. Returns the lenders
+        that have to revoke keys. Raises Conflict when the allocation is another host's.
+        """
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            self._borrows(tx, allocation_uuid, host)
+            mine = [
+                item
+                for item in self._store.buffers.of_allocation(tx, allocation_uuid)
+                if item.host == host and (only is None or (item.incarnation, item.index) in set(only))
+            ]
+            lost = [item for item in mine if item.cause is Cause.LENDER_LOST]
+            kept = [item for item in mine if item not in lost]
+            moves: Moves = []
+            for state in sorted({item.state for item in kept}):
+                moves += self._move(tx, [i for i in kept if i.state is state], *LET_GO[state])
+            self._store.buffers.remove(tx, lost)
+            self._store.buffers.drop_empty(tx, [allocation_uuid])
+            lenders = sorted({item.lender for item in kept})
+            return {"lenders": lenders, "lost": len(lost), BUFFER_MOVES: moves, MOVES: []}
+
+        arguments = {"uuid": allocation_uuid, "host": host, "only": None if only is None else [list(i) for i in only]}
+        return list(self._transactions.once(operation_id, "give_back", arguments, work)["lenders"])
 
     def ask_back(self, allocation_uuid: str, reason: str, only: Sequence[tuple[str, int]] | None = None) -> int:
         """What is in use of a loan becomes RELEASING, all of it or `only` these (incarnation, index); how many are.
@@ -23,19 +189,34 @@ class Loans:
         No memory is handed on by it: its borrower is asked to let go, and its key dies, as of any other.
         """
 
-        def work(tx: Transaction) -> dict[str, Any]:
+        def in_use(tx: Transaction) -> list[Buffer]:
             mine = [item for item in self._store.buffers.of_allocation(tx, allocation_uuid) if item.state in IN_USE]
-            found = [item for item in mine if only is None or (item.incarnation, item.index) in set(only)]
-            epoch = self._transactions.epoch
-            moves = move(self._store.buffers.swap, tx, found, SliceEvent.RELEASE, epoch=epoch, reason=reason)
-            return {"buffers": [item.index for item in found], BUFFER_MOVES: moves, MOVES: []}
+            return [item for item in mine if only is None or (item.incarnation, item.index) in set(only)]
 
-        return len(self._transactions.journal("ask_back", {"reason": reason}, work)["buffers"])
+        return self._ask_back(in_use, reason)
 
     def mark_claims(self, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
         """Note which loans Placement backs with a claim; an unclaimed one keeps the moment of its first note."""
         if claimed or unclaimed:
             self._transactions.write(lambda tx: self._store.buffers.mark_claims(tx, claimed, unclaimed))
+
+    def _ask_back(self, find: Callable[[Transaction], list[Buffer]], reason: str) -> int:
+        def work(tx: Transaction) -> dict[str, Any]:
+            found = find(tx)
+            moves = self._move(tx, found, SliceEvent.RELEASE, reason=reason)
+            return {"buffers": [item.index for item in found], BUFFER_MOVES: moves, MOVES: []}
+
+        return len(self._transactions.journal("ask_back", {"reason": reason}, work)["buffers"])
+
+    def _borrows(self, tx: Transaction, uuid: str, host: str) -> bool:
+        """Return whether there is such an allocation; raises Conflict when it is another host's."""
+        found = self._store.buffers.allocation(tx, uuid)
+        if found is not None and found.host != host:
+            raise Conflict(f"allocation {uuid} belongs to host {found.host}, not to {host}")
+        return found is not None
+
+    def _move(self, tx: Transaction, items: Sequence[Buffer], *events: SliceEvent, **target: Any) -> Moves:
+        return move(self._store.buffers.swap, tx, items, *events, epoch=self._transactions.epoch, **target)
 
 
 def guaranteed_mib(store: Store, tx: Transaction, consumer_uuid: str, host: str) -> int:

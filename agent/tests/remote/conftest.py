@@ -104,7 +104,7 @@ class Controller:
         return self.lenders.borrow(operation_id, request, 1)
 
     def acknowledge_borrowed(self, *, operation_id, allocation_uuid, host, opened) -> None:
-        self.ledger.buffers.acknowledge(operation_id, allocation_uuid, host, opened)
+        self.ledger.loans.acknowledge(operation_id, allocation_uuid, host, opened)
 
     def states(self) -> dict[str, int]:
         """Count buffers by state."""

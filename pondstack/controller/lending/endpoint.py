@@ -117,7 +117,7 @@ class LendingEndpoint:
     ) -> None:
         """The borrower has its keys."""
         places = [(incarnation, index) for incarnation, index in opened]
-        self._ledger.buffers.acknowledge(operation_id, allocation_uuid, host, places)
+        self._ledger.loans.acknowledge(operation_id, allocation_uuid, host, places)
 
     # Calls of operators
 

@@ -63,7 +63,7 @@ class LendingInventory:
             return
         try:
             self._write(record or _NOTHING)
-            self._share(self._ledger.buffers.borrowers())
+            self._share(self._ledger.loans.borrowers())
         except PondError:
             # A lost or rebuilt Placement needs everything again.
             self._written, self._joined = None, set()
@@ -81,7 +81,7 @@ class LendingInventory:
         return f"Placement has {present}, it should be {record or _NOTHING}"
 
     def _wanted(self) -> Inventory | None:
-        swap = [item.uuid for item in self._ledger.buffers.allocations() if not item.guaranteed]
+        swap = [item.uuid for item in self._ledger.loans.allocations() if not item.guaranteed]
         return wanted(self._ledger.buffers.find(), swap)
 
     def _write(self, record: Inventory) -> None:

@@ -47,7 +47,7 @@ class Lenders:
         sleep: those made their keys beforehand. A repetition gets the same, but for what went back since. When a
         lender makes no keys all goes back; raises AgentUnavailable then, and what Ledger.borrow raises.
         """
-        effect = self._ledger.buffers.borrow(operation_id, request, buffer_mib, claimed_mib)
+        effect = self._ledger.loans.borrow(operation_id, request, buffer_mib, claimed_mib)
         uuid = effect["allocation_uuid"]
         mine = {(item.incarnation, item.index): item for item in self._ledger.buffers.find() if _held_by(item, uuid)}
         given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]
@@ -58,7 +58,7 @@ class Lenders:
             keys = {lender: self._export(buffers, request.host) for lender, buffers in wanted.items()}
         except PondError as error:
             # Not given back here: another attempt of this operation may have answered the host at this moment.
-            self._ledger.buffers.release_unacknowledged(uuid, f"a lender made no keys: {error.message}")
+            self._ledger.loans.release_unacknowledged(uuid, f"a lender made no keys: {error.message}")
             self.settle()
             raise
         return {"allocation_uuid": uuid, "buffers": given, "lenders": keys}
@@ -67,7 +67,7 @@ class Lenders:
         self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None
     ) -> None:
         """Note that a borrower does not use buffers any more; the settler has their lenders end the keys."""
-        if self._ledger.buffers.give_back(operation_id, allocation_uuid, host, only):
+        if self._ledger.loans.give_back(operation_id, allocation_uuid, host, only):
             self.settle()
 
     def reclaim(self, operation_id: str, host: str, mib: int) -> list[int]:
@@ -113,7 +113,7 @@ class BufferSettler:
 
     def run(self) -> None:
         """Do one round; the next one tries again what was not answered."""
-        self._ledger.buffers.release_abandoned(self._abandoned_seconds())
+        self._ledger.loans.release_abandoned(self._abandoned_seconds())
         items = self._ledger.buffers.find()
         for held in _groups(items, lambda item: item.state is SliceState.RELEASING or _lost(item)):
             self._attempt(held, self._take_back)
@@ -124,7 +124,7 @@ class BufferSettler:
         for promised in _groups(items, lambda item: _free(item) and _awake(item) and item.promised_to is not None):
             self._attempt(promised, self._withdraw_promise)
         for loose in _groups(items, _wants_promise):
-            plan = buffer_choice.promise(loose, self._ledger.buffers.borrowers())
+            plan = buffer_choice.promise(loose, self._ledger.loans.borrowers())
             for borrower in sorted(set(plan.values())):
                 part = [item for item in loose if plan[item.index] == borrower]
                 self._attempt(part, partial(self._promise, borrower))
@@ -226,7 +226,7 @@ class BufferSettler:
         )
         only = [(first.incarnation, index) for index in sorted(set(done) & set(indexes))]
         if only:
-            self._ledger.buffers.give_back(str(uuid4()), uuid, host, only)
+            self._ledger.loans.give_back(str(uuid4()), uuid, host, only)
 
     def _attempt(self, items: Sequence[Buffer], work: Callable[[Sequence[Buffer]], None]) -> None:
         if self._stopping():

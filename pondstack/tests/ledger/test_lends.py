@@ -83,11 +83,11 @@ def test_a_removed_host_takes_its_wish_along(ledger) -> None:
 def test_nobody_borrows_what_is_not_admitted(ledger) -> None:
     delegate(ledger)
     with pytest.raises(BufferShortage):
-        ledger.buffers.borrow("op-1", BorrowRequest("vm", "h2", BUFFER, guaranteed=True), BUFFER)
+        ledger.loans.borrow("op-1", BorrowRequest("vm", "h2", BUFFER, guaranteed=True), BUFFER)
     assert ledger.buffers.admit("h1", "another life", [0, 1]) == []
     assert ledger.buffers.admit("h1", LIFE, [1, 7]) == [1]
     assert ledger.buffers.admit("h1", LIFE, [1]) == []
-    given = ledger.buffers.borrow("op-2", BorrowRequest("vm", "h2", BUFFER, guaranteed=True), BUFFER)["buffers"]
+    given = ledger.loans.borrow("op-2", BorrowRequest("vm", "h2", BUFFER, guaranteed=True), BUFFER)["buffers"]
     assert [item["index"] for item in given] == [1]
     delegate(ledger, sequence=2)
     assert [item.admitted for item in ledger.buffers.find("h1")] == [False, True], "another word changes nothing"

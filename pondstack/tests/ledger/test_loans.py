@@ -25,7 +25,7 @@ def lent(ledger):
 
 def borrow(lent, count=2, claimed_mib=None, *, guaranteed=True, consumer=VM):
     wanted = BorrowRequest(consumer, "h2", count * BUFFER, guaranteed)
-    return lent.buffers.borrow(str(uuid4()), wanted, BUFFER, claimed_mib)["allocation_uuid"]
+    return lent.loans.borrow(str(uuid4()), wanted, BUFFER, claimed_mib)["allocation_uuid"]
 
 
 def states(lent):

@@ -87,7 +87,7 @@ def test_a_host_with_slices_stays_with_the_list_of_them(ledger, database, reader
 def test_a_host_that_lends_or_borrows_stays(ledger, database):
     lend(ledger)
     request = BorrowRequest(consumer_uuid=CONSUMER, host="h2", remote_mib=64, guaranteed=True)
-    ledger.buffers.borrow("op-borrow", request, 64)
+    ledger.loans.borrow("op-borrow", request, 64)
     quiet(database, "h1", "h2")
     with pytest.raises(NotEmpty, match=r"2 buffers that it lends \(1 free, 1 assigning\)"):
         ledger.removal.remove_host("h1", "op1")

@@ -120,7 +120,7 @@ def test_a_lender_that_has_all_back_while_buffers_are_listed(api, json_of, opens
     def gone_afterwards(**arguments):
         found = real(**arguments)
         api.ledger.buffers.delegate(Lender("host-3", "", LenderKind.ACTIVE, 64), 2, {})
-        api.ledger.buffers.give_back("d2f1c0de-0000-4000-8000-000000000001", _loan_of_the_zombie(api), "host-1")
+        api.ledger.loans.give_back("d2f1c0de-0000-4000-8000-000000000001", _loan_of_the_zombie(api), "host-1")
         api.ledger.buffers.delegate(Lender("host-3", "", LenderKind.ACTIVE, 64), 3, {})
         return found
 

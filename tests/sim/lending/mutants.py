@@ -12,9 +12,9 @@ from pondstack.controller.reconcile.holders import Claims
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.controller.reconcile.rules import loans
-from pondstack.ledger import buffers as ledger_buffers
+from pondstack.ledger import loans as ledger_loans
 from pondstack.ledger import transactions
-from pondstack.ledger.buffers import Buffers
+from pondstack.ledger.loans import Loans
 from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_rdma.lending import SoftwareLender
@@ -66,7 +66,7 @@ def given_back_on_time_out() -> Iterator[None]:
             plain(self, held)
         except oslo_messaging.MessagingTimeout:
             only = [(item.incarnation, item.index) for item in held]
-            self._ledger.buffers.give_back(str(transactions.uuid4()), held[0].allocation_uuid, held[0].host, only)
+            self._ledger.loans.give_back(str(transactions.uuid4()), held[0].allocation_uuid, held[0].host, only)
 
     with mock.patch.object(BufferSettler, "_take_back", ask_back):
         yield
@@ -75,7 +75,7 @@ def given_back_on_time_out() -> Iterator[None]:
 @mutant()
 def abandoned_for_ever() -> Iterator[None]:
     """A loan that is never acknowledged is never asked back."""
-    with mock.patch.object(Buffers, "release_abandoned", return_value=0):
+    with mock.patch.object(Loans, "release_abandoned", return_value=0):
         yield
 
 
@@ -121,18 +121,18 @@ def failed_attempt_gives_all_back() -> Iterator[None]:
     """An attempt to borrow that fails gives back what another attempt of the same operation was answered with."""
 
     def give_back(self: Any, uuid: str, _reason: str) -> int:
-        for host in {item.host for item in self.find() if item.allocation_uuid == uuid}:
+        for host in {item.host for item in self.allocations() if item.uuid == uuid}:
             self.give_back(str(transactions.uuid4()), uuid, host)
         return 0
 
-    with mock.patch.object(Buffers, "release_unacknowledged", give_back):
+    with mock.patch.object(Loans, "release_unacknowledged", give_back):
         yield
 
 
 @mutant()
 def admitted_without_a_claim() -> Iterator[None]:
     """A guaranteed loan is given to whoever asks, whatever it claims in Placement."""
-    with mock.patch.object(ledger_buffers, "check_claim", return_value=None):
+    with mock.patch.object(ledger_loans, "check_claim", return_value=None):
         yield
 
 

@@ -177,7 +177,7 @@ class LentMemory(RuleBasedStateMachine):
 
     @rule()
     def give_up_waiting_for_an_acknowledgement(self) -> None:
-        self.ledger.buffers.release_abandoned(-1.0)
+        self.ledger.loans.release_abandoned(-1.0)
 
     @rule(name=st.sampled_from(HOSTS), count=st.integers(1, 3), kind=st.sampled_from(LenderKind))
     def lend(self, name: str, count: int, kind: LenderKind) -> None:
@@ -206,11 +206,11 @@ class LentMemory(RuleBasedStateMachine):
         for lender, keys in given["lenders"].items():
             self.hosts[name].opened |= {(lender, keys["incarnation"], index) for index in keys["keys"]}
         if given["buffers"] and acknowledges:
-            self.ledger.buffers.acknowledge(operation, given["allocation_uuid"], name)
+            self.ledger.loans.acknowledge(operation, given["allocation_uuid"], name)
 
     @rule(which=st.integers(0, 9))
     def give_back(self, which: int) -> None:
-        allocations = self.ledger.buffers.allocations()
+        allocations = self.ledger.loans.allocations()
         if allocations:
             allocation = allocations[which % len(allocations)]
             self.lenders.give_back(self.operation(), allocation.uuid, allocation.host)
@@ -277,11 +277,11 @@ class LentMemory(RuleBasedStateMachine):
         for name, host in self.hosts.items():
             host.kind = LenderKind.ACTIVE
             self.tell(name)
-        for allocation in self.ledger.buffers.allocations():
+        for allocation in self.ledger.loans.allocations():
             self.lenders.give_back(self.operation(), allocation.uuid, allocation.host)
         for _ in range(3):
             self.settler.run()
-        assert self.ledger.buffers.allocations() == []
+        assert self.ledger.loans.allocations() == []
         left = self.ledger.buffers.find()
         assert {item.state for item in left} <= {SliceState.FREE}
         assert not any(item.promised_to for item in left)

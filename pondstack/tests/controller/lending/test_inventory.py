@@ -44,11 +44,11 @@ def test_what_can_be_claimed_and_by_whom(ledger, placement) -> None:
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS) == Inventory(256, 0, SIZE, SIZE, 256)
     assert [shared(placement, host) for host in ("h1", "h2", "h3")] == [True, True, False]
-    uuid = ledger.buffers.borrow("op-1", BorrowRequest("vm1", "h2", SIZE, guaranteed=True), SIZE)["allocation_uuid"]
-    ledger.buffers.borrow("op-2", BorrowRequest("swap", "h2", SIZE, guaranteed=False), SIZE)
+    uuid = ledger.loans.borrow("op-1", BorrowRequest("vm1", "h2", SIZE, guaranteed=True), SIZE)["allocation_uuid"]
+    ledger.loans.borrow("op-2", BorrowRequest("swap", "h2", SIZE, guaranteed=False), SIZE)
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == SIZE, "swap has no claim"
-    ledger.buffers.give_back("op-3", uuid, "h2")
+    ledger.loans.give_back("op-3", uuid, "h2")
     ledger.buffers.reclaim("op-4", "h1", SIZE)
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == 3 * SIZE

@@ -197,13 +197,13 @@ def test_without_all_keys_nobody_gets_anything(rack, fault, error):
     for _ in range(2):
         rack.settler.run()
     assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
-    assert rack.ledger.buffers.allocations() == []
+    assert rack.ledger.loans.allocations() == []
 
 
 def test_an_attempt_that_failed_takes_nothing_from_one_that_was_answered(rack):
     """Both are of one operation: the borrower asked again because the first one took long."""
     given = rack.borrow(4, operation="op-1")
-    rack.ledger.buffers.acknowledge("op-1", given["allocation_uuid"], "h3")
+    rack.ledger.loans.acknowledge("op-1", given["allocation_uuid"], "h3")
     rack.agents.down = {"h2"}
     with pytest.raises(AgentUnavailable):
         rack.borrow(4, operation="op-1")
@@ -212,7 +212,7 @@ def test_an_attempt_that_failed_takes_nothing_from_one_that_was_answered(rack):
 
 def test_a_lender_gets_its_memory_back_step_by_step(rack):
     given = rack.borrow(8)
-    rack.ledger.buffers.acknowledge("op-1", given["allocation_uuid"], "h3")
+    rack.ledger.loans.acknowledge("op-1", given["allocation_uuid"], "h3")
     assert rack.lenders.reclaim("op-2", "h1", 2 * SIZE) == []
     rack.agents.keep = {("h1", 0)}
     rack.settler.run()
@@ -238,7 +238,7 @@ def test_what_a_lender_lost_is_forgotten_once_its_borrower_let_go(rack):
     rack.agents.down = set()
     rack.settler.run()
     assert rack.states() == ["assigning"] * 4 + ["free"]
-    assert rack.ledger.buffers.allocations()[0].uuid == given["allocation_uuid"]
+    assert rack.ledger.loans.allocations()[0].uuid == given["allocation_uuid"]
 
 
 def test_a_fenced_borrower_loses_its_keys_before_anybody_gets_its_buffers(rack):
@@ -252,7 +252,7 @@ def test_a_fenced_borrower_loses_its_keys_before_anybody_gets_its_buffers(rack):
     rack.agents.down = set()
     rack.settler.run()
     assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
-    assert rack.ledger.buffers.allocations() == []
+    assert rack.ledger.loans.allocations() == []
     rack.lenders.give_back("op-9", given["allocation_uuid"], "h3")  # its word comes late
 
 
@@ -273,7 +273,7 @@ def test_what_a_fenced_host_lent_is_lost(rack):
     assert rack.states() == ["assigning"] * 4 + ["quarantined"] * 4
     rack.settler.run()
     assert rack.states() == ["assigning"] * 4
-    assert [item.uuid for item in rack.ledger.buffers.allocations()] == [given["allocation_uuid"]]
+    assert [item.uuid for item in rack.ledger.loans.allocations()] == [given["allocation_uuid"]]
 
 
 def test_what_is_not_admitted_is_promised_to_nobody(rack):
@@ -345,7 +345,7 @@ def test_a_loan_that_is_never_acknowledged_comes_back(rack):
     for _ in range(2):
         rack.settler.run()
     assert (rack.states(), rack.agents.keys) == (["free"] * 8, {})
-    assert rack.ledger.buffers.allocations() == []
+    assert rack.ledger.loans.allocations() == []
 
 
 def test_a_repetition_makes_no_key_of_what_went_back(rack):

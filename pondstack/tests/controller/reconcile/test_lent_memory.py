@@ -96,7 +96,7 @@ class LentRack:
         consumer = consumer or str(uuid4())
         self.claim(consumer, count * SIZE)
         uuid = self.borrow(consumer, count)["allocation_uuid"]
-        self.ledger.buffers.acknowledge(str(uuid4()), uuid, "h2")
+        self.ledger.loans.acknowledge(str(uuid4()), uuid, "h2")
         self.books({uuid: list(range(count))})
         self.report([0, count, "h2", 1], [count, 4 - count, "", 0])
         self.placed.beat()
