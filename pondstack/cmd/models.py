@@ -20,7 +20,8 @@ from pondstack.db.store import registry
 from pondstack.domain.errors import NotFound, Unavailable
 from pondstack.domain.history import Lifetime, Selection
 from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack.prediction import examples, runtime, table
+from pondstack.prediction import examples, latency, runtime, sensitivity, table
+from pondstack.prediction.choice import Limits, choose
 from pondstack.prediction.features import OLDEST
 from pondstack.prediction.trainer import KIND, Running
 
@@ -57,7 +58,9 @@ def add_commands(verbs: Any) -> None:
     promote.add_argument("version")
     promote.set_defaults(function=promote_)
     verbs.add_parser("rollback", help="have the model before serve again").set_defaults(function=rollback_)
-    decisions = verbs.add_parser("table", help="show what the serving model decides for each project and size, as JSON")
+    decisions = verbs.add_parser(
+        "table", help="show what the serving models say of each project and size, and what Eq. 1 chose, as JSON"
+    )
     _add_source(decisions)
     decisions.set_defaults(function=table_)
 
@@ -89,7 +92,9 @@ def show_(conf: cfg.ConfigOpts) -> str:
     if version is None:
         version = _running(database)
     record = database.read(lambda session: registry.find(session, version))
-    return json.dumps(record.manifest, indent=2) if conf.command.json else model_text.shown(record)
+    if conf.command.json:
+        return json.dumps({**record.manifest, "serving": record.serving}, indent=2)
+    return "\n".join([model_text.shown(record), *model_text.served(record)])
 
 
 def train_(conf: cfg.ConfigOpts) -> str:
@@ -125,27 +130,48 @@ def rollback_(conf: cfg.ConfigOpts) -> str:
 
 
 def table_(conf: cfg.ConfigOpts) -> str:
-    """Return the decisions of the serving model."""
-    command = conf.command
-    history.register_opts(conf)
+    """Return what the serving models say, and the points that Eq. 1 chooses, as it travels to schedulers."""
+    for group in (history, options, sizing):
+        group.register_opts(conf)
     if runtime.missing():
         raise Unavailable(f"{', '.join(runtime.missing())} is not installed: pip install 'pondstack[ml]'")
     database = _database(conf)
-    serving = database.read(lambda session: registry.serving(session, KIND))
-    if serving is None:
+    untouched = database.read(lambda session: registry.serving(session, KIND))
+    latent = database.read(lambda session: registry.serving(session, latency.KIND))
+    if untouched is None and latent is None:
         raise NotFound("no model runs: the static share serves; train one")
-    now = command.now or datetime.now(UTC)
+    now = conf.command.now or datetime.now(UTC)
+    made = table.join(
+        None if untouched is None else _untouched(conf, database, untouched, now),
+        None if latent is None else _sensitivity(conf, database, latent, now),
+        choose(
+            None if untouched is None else untouched.record.manifest,
+            None if latent is None else latent.record.manifest,
+            Limits(conf.model.target_percent, conf.model.over_prediction_percent),
+        ),
+        percent=conf.sizing.static_pool_percent,
+        min_local_percent=conf.model.min_local_percent,
+    )
+    return json.dumps(made, indent=2)
+
+
+def _untouched(conf: cfg.ConfigOpts, database: Database, serving: registry.StoredModel, now: datetime) -> table.Part:
     data = examples.read(_source(conf, database), now - OLDEST, now, conf.prediction.min_coverage)
-    made = table.build(
+    return table.untouched(
         Running.load(serving.record.manifest, serving.blob).model,
         serving.record.version,
         serving.record.manifest,
         data.history,
         [item.request for item in data.examples],
         now,
-        command.slice_mib,
     )
-    return json.dumps(made, indent=2)
+
+
+def _sensitivity(conf: cfg.ConfigOpts, database: Database, serving: registry.StoredModel, now: datetime) -> table.Part:
+    guests = SqlHistory(database, conf.prediction.gap_seconds).counters(now - OLDEST)
+    known = sensitivity.usable(guests, serving.record.manifest)
+    model = latency.load(serving.record.manifest, serving.blob)
+    return sensitivity.table(serving.record.version, known, sensitivity.slowdowns(model, known))
 
 
 def _source(conf: cfg.ConfigOpts, database: Database) -> examples.LifetimeSource:

@@ -73,12 +73,14 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
 
 
 def check_model(conf: cfg.ConfigOpts) -> Result:
-    """The model that runs is not stale; none at all is no fault: the static share serves."""
+    """The models that run are not stale, and their budget holds; none at all is no fault: the static share serves."""
     try:
         found = Database.from_conf(conf).read(registry.models)
     except (PondError, cfg.Error) as error:
         return Result(Code.FAILURE, str(error))
     for item in found:
+        if used_up := model_text.used_up(item):
+            return Result(Code.WARNING, f"{used_up}; see pondstack-manage model show")
         why = model_text.stale(item, conf.model.max_age_days, datetime.now(UTC))
         if why:
             return Result(Code.WARNING, f"model {item.version} is stale: {why}; see pondstack-manage model list")
