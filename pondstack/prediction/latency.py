@@ -13,11 +13,14 @@ from typing import Any, Protocol
 from pondstack.domain.errors import BadRequest
 from pondstack.prediction.balance import Point
 from pondstack.prediction.counters import COUNTERS, selected
+from pondstack.prediction.latency_rules import WeighedSum
 from pondstack.prediction.runtime import OnnxModel
+from pondstack.prediction.untouched import RARE, tail
 
 KIND = "li"
-FOREST = "forest"
-"""Predictor of a model: a random forest in ONNX."""
+FOREST, LIGHT, ANALYTIC = "forest", "light", "analytic"
+"""Predictors: a random forest of all counters that are known, one of Memstrata's four, a weighed sum as CAMP's."""
+PREDICTORS = (FOREST, LIGHT, ANALYTIC)
 PDMS: tuple[int, ...] = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 """Tolerated slowdowns in percent for which a model has a curve."""
 FEW = 20
@@ -66,6 +69,10 @@ class Marked:
         """Return the FP in percent to expect of the next workload, as if it were marked wrongly: for few, careful."""
         return 100.0 * (self.wrong + 1) / (self.workloads + 1) if self.marked else 0.0
 
+    def within(self, budget: float) -> bool:
+        """Return whether a rule may be one that keeps to a budget of FP in percent: these would be no rare bad luck."""
+        return tail(self.wrong, self.workloads, budget / 100) >= RARE
+
 
 def mark(cases: Sequence[Case], threshold: float, pdm_percent: float) -> Marked:
     """Return what a threshold does."""
@@ -101,10 +108,12 @@ def points_of(manifest: Mapping[str, Any], pdm_percent: float) -> list[Point]:
 
 def curves(cases: Sequence[Case]) -> dict[str, list[dict[str, Any]]]:
     """Return the points of each PDM as JSON types: `curves` of a manifest."""
-    return {
-        f"{pdm:g}": [{"gain": item.gain, "loss": item.loss, **item.setting} for item in points(cases, pdm)]
-        for pdm in PDMS
-    }
+    return {f"{pdm:g}": [point_as_json(item) for item in points(cases, pdm)] for pdm in PDMS}
+
+
+def point_as_json(point: Point) -> dict[str, Any]:
+    """Return a point of a curve."""
+    return {"gain": point.gain, "loss": point.loss, **point.setting}
 
 
 def _point(data: Mapping[str, Any]) -> Point:
@@ -136,6 +145,7 @@ def load(manifest: Mapping[str, Any], blob: bytes) -> LatencyModel:
             f"the model takes counters that this release does not measure ({', '.join(strange) or 'none'}): "
             "pondstack-manage model train --kind li"
         )
-    if manifest.get("predictor") != FOREST:
-        raise BadRequest(f"a predictor {manifest.get('predictor')!r} is unknown here; known: {FOREST}")
-    return ForestModel(features, blob)
+    predictor = manifest.get("predictor")
+    if predictor not in PREDICTORS:
+        raise BadRequest(f"a predictor {predictor!r} is unknown here; known: {', '.join(PREDICTORS)}")
+    return WeighedSum.load(blob) if predictor == ANALYTIC else ForestModel(features, blob)

@@ -40,7 +40,7 @@ def slowdowns(model: LatencyModel, guests: Sequence[GuestCounters]) -> dict[str,
     rows = [(guest.instance_uuid, row_of(guest.counters)) for guest in guests]
     known = [(uuid, row) for uuid, row in rows if not unknown(model.features, row)]
     found = model.slowdowns([row for _, row in known])
-    return {uuid: value for (uuid, _), value in zip(known, found, strict=True)}
+    return {uuid: value for (uuid, _), value in zip(known, found, strict=True) if math.isfinite(value)}
 
 
 def table(version: str, guests: Iterable[GuestCounters], slowdown: dict[str, float]) -> dict[str, Any]:

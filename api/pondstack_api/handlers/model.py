@@ -13,7 +13,8 @@ SERVING_SINCE = (1, 15)
 
 def body(model: ModelRecord) -> dict[str, Any]:
     """Return a model as lists show it. A figure that its manifest does not have is null, never 0."""
-    labels = model.manifest.get("data", {}).get("lifetimes")
+    data = model.manifest.get("data", {})
+    labels = data.get("lifetimes", data.get("samples"))
     newest = model.manifest.get("newest", {}).get("candidate", {})
     chosen = model.manifest.get("chosen", {})
     return {

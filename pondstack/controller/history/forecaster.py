@@ -77,12 +77,8 @@ class Forecaster:
         now = datetime.now(UTC)
         self._untouched.refresh(now)
         self._sensitivity.refresh(now)
-        group = self._resources.conf.model
-        chosen = choose(
-            self._untouched.manifest,
-            self._sensitivity.manifest,
-            Limits(group.target_percent, group.over_prediction_percent),
-        )
+        limits = Limits.of(self._resources.conf.model)
+        chosen = choose(self._untouched.manifest, self._sensitivity.manifest, limits)
         versions = (self._untouched.version, self._sensitivity.version)
         account = self._budget.refresh(now, versions, self._sensitivity.slowdowns)
         self._table = self._join(chosen) if any(versions) else None

@@ -18,7 +18,7 @@ LI = {
 
 
 def test_both_models_share_one_budget():
-    found = choose(UM, LI, Limits(98.0, 4.0))
+    found = choose(UM, LI, Limits(98.0, 4.0, 4.0))
     assert list(found) == ["0", "1", "5"]
     five = found["5"]
     assert (five.insensitive.gain, five.untouched.gain) == (30.0, 10.0)
@@ -28,18 +28,22 @@ def test_both_models_share_one_budget():
 
 
 def test_where_no_curve_says_anything_the_untouched_memory_has_all_of_it():
-    found = choose(UM, LI, Limits(98.0, 4.0))
+    found = choose(UM, LI, Limits(98.0, 4.0, 4.0))
     assert found["0"] == found["1"]
     assert (found["0"].insensitive.gain, found["0"].untouched.gain) == (0.0, 20.0)
 
 
 def test_its_own_cap_holds_for_the_untouched_memory_whatever_tp_leaves():
-    assert choose(UM, None, Limits(90.0, 50.0))["0"].untouched.gain == 30.0
-    assert choose(UM, None, Limits(90.0, 4.0))["0"].untouched.gain == 20.0
-    assert choose(UM, LI, Limits(90.0, 4.0))["5"].gain == 50.0
+    assert choose(UM, None, Limits(90.0, 50.0, 4.0))["0"].untouched.gain == 30.0
+    assert choose(UM, None, Limits(90.0, 4.0, 4.0))["0"].untouched.gain == 20.0
+    assert choose(UM, LI, Limits(90.0, 4.0, 4.0))["5"].gain == 50.0
+
+
+def test_its_own_cap_holds_for_the_latency_sensitivity():
+    assert choose(UM, LI, Limits(90.0, 4.0, 1.0))["5"].insensitive.gain == 15.0
 
 
 def test_without_models_nothing_is_risked():
-    found = choose(None, None, Limits(98.0, 4.0))
+    found = choose(None, None, Limits(98.0, 4.0, 4.0))
     assert (list(found), found["0"].gain, found["0"].loss) == (["0"], 0.0, 0.0)
-    assert choose(None, LI, Limits(98.0, 4.0))["5"].gain == 30.0
+    assert choose(None, LI, Limits(98.0, 4.0, 4.0))["5"].gain == 30.0

@@ -128,7 +128,7 @@ def made(data, candidate):
 
 
 def flow(part, manifest, otherwise=None):
-    chosen = choose(manifest, None, Limits(98.0, 4.0))
+    chosen = choose(manifest, None, Limits(98.0, 4.0, 2.0))
     about = table.join(part, None, chosen, percent=15, min_local_percent=10)
     return Flow(about, otherwise or StaticShare(int(about["percent"])))
 
@@ -174,7 +174,7 @@ def test_a_project_without_history_is_decided_by_size_and_an_unknown_size_static
 
 def test_a_former_scheduler_decides_the_same_for_the_default_pdm(made, candidate):
     about = table.join(
-        made, None, choose(candidate.manifest, None, Limits(98.0, 4.0)), percent=15, min_local_percent=10
+        made, None, choose(candidate.manifest, None, Limits(98.0, 4.0, 2.0)), percent=15, min_local_percent=10
     )
     told = describe_formerly(about, None, 1024)
     old, new = UntouchedTable(told, StaticShare()), Flow(about, StaticShare())

@@ -78,6 +78,7 @@ def resources(tmp_path):
             refresh_seconds=300,
             target_percent=98.0,
             over_prediction_percent=4.0,
+            false_positive_percent=2.0,
             min_local_percent=10,
             proving_seconds=3600,
             trial_instances=10,
