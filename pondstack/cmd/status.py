@@ -73,16 +73,20 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
 
 
 def check_model(conf: cfg.ConfigOpts) -> Result:
-    """The model that runs is not stale; none at all is no fault: the static share serves."""
+    """No model that runs, of any kind, is stale, and their budget holds; none at all is no fault."""
     try:
         found = Database.from_conf(conf).read(registry.models)
     except (PondError, cfg.Error) as error:
         return Result(Code.FAILURE, str(error))
+    now, most = datetime.now(UTC), conf.model.max_age_days
     for item in found:
-        why = model_text.stale(item, conf.model.max_age_days, datetime.now(UTC))
-        if why:
-            return Result(Code.WARNING, f"model {item.version} is stale: {why}; see pondstack-manage model list")
-    return Result(Code.SUCCESS)
+        if used_up := model_text.used_up(item):
+            return Result(Code.WARNING, f"{used_up}; see pondstack-manage model show")
+    told = [(item, why) for item in found if (why := model_text.stale(item, most, now))]
+    if not told:
+        return Result(Code.SUCCESS)
+    stale = "; ".join(f"model {item.version} (kind {item.kind}) is stale: {why}" for item, why in told)
+    return Result(Code.WARNING, f"{stale}; see pondstack-manage model list")
 
 
 CHECKS: dict[str, Callable[[cfg.ConfigOpts], Result]] = {

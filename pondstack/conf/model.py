@@ -14,12 +14,45 @@ OPTIONS: list[cfg.Opt] = [
         "untouched memory said and so use the pool (OP of Pond section 4.4). target_percent may leave less.",
     ),
     cfg.FloatOpt(
+        "false_positive_percent",
+        default=2.0,
+        min=0.1,
+        max=50.0,
+        help="Most false positives in percent of the workloads: those that the model of latency sensitivity calls "
+        "insensitive and that are slowed down by more than they tolerate (FP of Pond section 4.4). target_percent may "
+        "leave less.",
+    ),
+    cfg.FloatOpt(
         "target_percent",
         default=98.0,
         min=50.0,
         max=99.9,
         help="Instances in percent that are to stay within their tolerated slowdown (TP of Pond section 4.4): the "
         "mispredictions of all models together stay below 100 minus this (Eq. 1).",
+    ),
+    cfg.IntOpt(
+        "min_local_percent",
+        default=10,
+        min=1,
+        max=100,
+        help="Share in percent of its memory, and at least one slice, that an instance keeps from its host although "
+        "it is predicted to be insensitive to latency: its CPUs need a NUMA node with memory. 100: none is treated so.",
+    ),
+    cfg.IntOpt(
+        "proving_seconds",
+        default=6 * 3600,
+        min=300,
+        max=28 * 86400,
+        help="Seconds for which an instance must be observed, without a misprediction, before it counts as proven; "
+        "until then the models' budget counts it as one that may fail.",
+    ),
+    cfg.IntOpt(
+        "trial_instances",
+        default=10,
+        min=1,
+        max=100000,
+        help="Number of instances that models may mispredict before 100 minus target_percent of those that they "
+        "decided is more; a new model begins with so many.",
     ),
     cfg.IntOpt(
         "refresh_seconds",
