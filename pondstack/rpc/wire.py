@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.model import Extent
+from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.domain.room import PoolRoom
@@ -259,7 +260,8 @@ class SplitView(Wire):
     `rooms`: of the pools that are up and that a usable host reaches, `age_seconds` old. `pending`: MiB by consumer of
     what schedulers told and nobody has claimed yet; `claimed`: who came up among the claims lately. `predictor`: as
     pondstack.prediction.serving.make_predictor takes it. `splits`: what changed since the version that was asked from,
-    or, when `full`, all that is known from its start on; `more`: ask again, from `version`.
+    or, when `full`, all that is known from its start on; `more`: ask again, from `version`. `projects`: what operators
+    have set, of each project that has something set (since 1.12).
     """
 
     epoch: int
@@ -273,9 +275,12 @@ class SplitView(Wire):
     pending: dict[str, int] = field(default_factory=dict)
     claimed: tuple[str, ...] = ()
     splits: tuple[KnownSplit, ...] = ()
+    projects: dict[str, ProjectSettings] = field(default_factory=dict)
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:
+        if key == "projects":
+            return {project: ProjectSettings.from_wire(item) for project, item in value.items()}
         if key == "rooms":
             return tuple(PoolRoom(item["name"], item["total_mib"], item["claimable_mib"]) for item in value)
         if key == "splits":

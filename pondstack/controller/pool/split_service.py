@@ -82,7 +82,12 @@ class SplitService:
             pending=board.pending.by_consumer(),
             claimed=tuple(sorted(rooms.claimed)),
             splits=changes.items,
+            projects=board.projects,
         )
+
+    def projects_changed(self) -> None:
+        """Have the next views show what operators have set per project. Raises Unavailable."""
+        self._board.read_projects()
 
     def split(self, data: Mapping[str, Any]) -> SplitAnswer:
         """Return the split of a VM (Features as a dict). Raises BadRequest, BadSpec, NotAligned, PoolShortage."""
