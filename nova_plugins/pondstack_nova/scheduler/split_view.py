@@ -14,6 +14,7 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.known_split import KnownSplit
+from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.room import PendingSplits, PoolRoom
 from pondstack.domain.sizing import SplitPredictor, StaticShare
 from pondstack.domain.units import DEFAULT_SLICE_MIB
@@ -34,13 +35,17 @@ Ask = Callable[[int, int, bool], SplitView]
 
 @dataclass(frozen=True, slots=True)
 class SplitBasis:
-    """What a decision needs, at one moment. `pending`: what others have split and nobody has claimed, in MiB."""
+    """What a decision needs, at one moment. `pending`: what others have split and nobody has claimed, in MiB.
+
+    `projects`: what operators have set, by project; none from a controller of the former release.
+    """
 
     predictor: SplitPredictor
     slice_mib: int = DEFAULT_SLICE_MIB
     rooms: tuple[PoolRoom, ...] = ()
     pending: Mapping[str, int] = field(default_factory=dict)
     known: Mapping[str, KnownSplit] = field(default_factory=dict)
+    projects: Mapping[str, ProjectSettings] = field(default_factory=dict)
 
 
 class SplitSource:
@@ -68,7 +73,7 @@ class SplitSource:
         self._epoch, self._version, self._known = epoch, version, known
         self._take_predictor(view.predictor)
         self._pending.settle(frozenset(view.claimed), asked_at - view.age_seconds)
-        return SplitBasis(self._predictor, view.slice_mib, view.rooms, view.pending, known)
+        return SplitBasis(self._predictor, view.slice_mib, view.rooms, view.pending, known, view.projects)
 
     def _take_predictor(self, about: Mapping[str, object]) -> None:
         if about == self._about:
