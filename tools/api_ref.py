@@ -33,6 +33,7 @@ BODIES: dict[str, Any] = {
     "unfence_host": {},
     "promote_model": {},
     "rollback_model": {},
+    "set_project": {"default_policy": "auto", "max_pool_percent": 40},
     "delegate_host": {"mib": 512, "kind": "zombie", "operation_id": "3f0c1f7e-8a52-4d0e-9c1b-6a7d5e2b4c90"},
     "reclaim_host": {"mib": 128, "seconds": 60, "operation_id": "b7d9e2c4-1f36-4e8a-8d5c-0a9b3c6e7f12"},
 }
@@ -46,6 +47,7 @@ PATH_NAMES = {
     "uuid": "UUID of the allocation",
     "consumer": "UUID of the instance",
     "version": "version of the model",
+    "project_id": "id of the project",
 }
 VERBS = frozenset({"fence", "unfence", "delegate", "reclaim", "promote", "rollback"})
 NAMES = {"fence_host": "host-3", "delegate_host": "host-2", "reclaim_host": "host-3"}
@@ -190,7 +192,7 @@ def live_samples() -> dict[str, Any]:
         with TemporaryDirectory() as folder:
             api = ApiFixture(Path(folder))
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
-            names["consumer"] = sample_rack.CONSUMERS[0]
+            names["consumer"], names["project_id"] = sample_rack.CONSUMERS[0], sample_rack.BLUE
             names["version"] = sample_models.CANDIDATE if name == "promote_model" else sample_models.RUNNING
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"

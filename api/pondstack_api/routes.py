@@ -17,6 +17,7 @@ from pondstack_api.handlers import (
     lender,
     model,
     pool,
+    project,
     root,
     slice,
     split,
@@ -312,6 +313,33 @@ ROUTES: dict[str, dict[str, Route]] = {
             since=(1, 13),
             errors=(409,),
         )
+    },
+    "/projects": {
+        "GET": Route(
+            project.list_projects,
+            "List what is set for projects",
+            policies.project.LIST,
+            schemas.project.PROJECTS,
+            query=schemas.project.LIST_QUERY,
+            since=(1, 14),
+        )
+    },
+    "/projects/{project_id}": {
+        "GET": Route(
+            project.show_project,
+            "Show what is set for a project",
+            policies.project.SHOW,
+            schemas.project.PROJECT,
+            since=(1, 14),
+        ),
+        "PUT": Route(
+            project.set_project,
+            "Set something for a project",
+            policies.project.SET,
+            schemas.project.PROJECT,
+            body=schemas.project.CHANGES,
+            since=(1, 14),
+        ),
     },
     "/splits": {
         "GET": Route(

@@ -6,6 +6,7 @@ import pytest
 from pondstack.domain import errors as domain_errors
 from pondstack_api import errors
 from pondstack_api.routes import ROUTES
+from tests.fixtures import sample_rack
 from tests.fixtures.api import URL, ApiFixture
 from tests.fixtures.sample_models import RUNNING
 
@@ -23,9 +24,13 @@ WRITES = {
     ("PUT", "/hosts/{name}/slices"): {"purpose": "base", "count": 1, "generation": 0},
     ("POST", "/models/{version}/promote"): {},
     ("POST", "/models/{version}/rollback"): {},
+    ("PUT", "/projects/{project_id}"): {"max_pool_percent": 0},
     ("POST", "/audits"): {},
     ("POST", "/controllers/failover"): {},
 }
+
+
+NAMES = {"name": "host-1", "pool": "pool0", "version": RUNNING, "project_id": sample_rack.BLUE}
 
 
 def test_the_table_has_every_write():
@@ -46,7 +51,7 @@ def test_the_table_has_every_write():
 )
 def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, method, path):
     api.controller.error = error
-    response = call(method, path.format(name="host-1", pool="pool0", version=RUNNING), json=WRITES[method, path])
+    response = call(method, path.format(**NAMES), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
     assert response.headers["openstack-api-version"] == "memory 1.15"

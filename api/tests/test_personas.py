@@ -66,6 +66,9 @@ ALLOWED = {
     ("POST", "/models/{version}/promote"): {"admin"},
     ("POST", "/models/{version}/rollback"): {"admin"},
     ("GET", "/history/{consumer}"): RACK | PROJECT,
+    ("GET", "/projects"): RACK,
+    ("GET", "/projects/{project_id}"): RACK,
+    ("PUT", "/projects/{project_id}"): {"admin"},
 }
 HIDDEN = {"/allocations/{uuid}", "/history/{consumer}", "/splits/{consumer}"}
 """What of another project does not exist to a user."""
@@ -88,6 +91,7 @@ BODIES = {
     ("POST", "/controllers/failover"): {},
     ("POST", "/models/{version}/promote"): {},
     ("POST", "/models/{version}/rollback"): {},
+    ("PUT", "/projects/{project_id}"): {"max_pool_percent": 50},
 }
 
 
@@ -105,9 +109,8 @@ def fill(path, api):
         name = "host-2"  # it is asked for nothing yet
     if path.endswith("/reclaim"):
         name = "host-3"  # so is this one
-    return path.format(
-        pool="pool0", index=0, name=name, host="host-1", uuid=api.allocations[0], consumer=CONSUMER, version=MODEL
-    )
+    names = {"uuid": api.allocations[0], "consumer": CONSUMER, "version": MODEL, "project_id": BLUE}
+    return path.format(pool="pool0", index=0, name=name, host="host-1", **names)
 
 
 def test_the_table_has_every_route():

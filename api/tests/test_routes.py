@@ -58,6 +58,7 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     fence = {"reason": "it burns", "force": True}
     model = sample_models.CANDIDATE if path.endswith("/promote") else sample_models.RUNNING
     uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0], "version": model}
+    uuids["project_id"] = sample_rack.BLUE
     name = "host-2" if path.endswith(("/delegate", "/reclaim")) else name
     host = "host-1" if path.startswith("/lenders") else "host-3"
     concrete = path.format(pool="pool0", index=4, name=name, host=host, **uuids)
@@ -65,6 +66,7 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     bodies |= {"/hosts/{name}/delegate": {"mib": 512}, "/hosts/{name}/reclaim": {"mib": 64, "seconds": 0.5}}
     bodies["/hosts/{name}/tiering"] = {"on": None, "generation": 0}
     bodies["/hosts/{name}/slices"] = {"purpose": "tier", "count": 1, "generation": 0}
+    bodies["/projects/{project_id}"] = {"default_policy": None, "max_pool_percent": 0}
     response = call(method, concrete, json=bodies.get(path, {}) if route.body else None)
     assert response.status_code == route.status
     jsonschema.validate(response.json(), route.response)
@@ -92,6 +94,7 @@ def test_before_its_microversion_a_route_does_not_exist(api, call, method, path,
         host="host-1",
         index=0,
         version=sample_models.RUNNING,
+        project_id=sample_rack.BLUE,
     )
     versions = list(VERSIONS)
     for header in ("1.0", versions[versions.index(f"{route.since[0]}.{route.since[1]}") - 1]):

@@ -13,7 +13,8 @@ from oslo_log import log as logging
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack_nova import stats
 from pondstack_nova.counters import HOST_REJECTS
-from pondstack_nova.scheduler import groups, hooks, request_filter, retry, snapshot, used_splits
+from pondstack_nova.scheduler import aggregates, defaults, groups, hooks, request_filter, retry, snapshot, used_splits
+from pondstack_nova.scheduler.defaults import Origin
 from pondstack_nova.scheduler.rack import Rack
 
 CONF = nova.conf.CONF
@@ -24,6 +25,8 @@ NO_SNAPSHOT = "no snapshot from pondstack-controller yet; requests without pool 
 
 class PondFilter(filters.BaseHostFilter):
     """Pass hosts that can really get the pool memory of a request: usable, and reaching a pool with enough free slices.
+
+    Where a default policy gave it, hosts of an aggregate that has none of that fail.
 
     One cached snapshot serves all hosts. Requests without pool memory pass everywhere. While no controller answers, the
     last snapshot decides; without any, hosts fail for requests with pool memory.
@@ -41,7 +44,8 @@ class PondFilter(filters.BaseHostFilter):
         if need_mib == 0:
             return filter_obj_list
         hosts = list(filter_obj_list)
-        able = [host for host in hosts if stats.refusal(host) is None]
+        refusals = {id(host): _told(host, spec_obj) for host in hosts}
+        able = [host for host in hosts if refusals[id(host)] is None]
         spread = groups.look(spec_obj)
         rack = snapshot.cache().first(CONF.pondstack.first_view_seconds)
         passed = _passing(able, rack, need_mib, spread) if rack is not None else {}
@@ -49,29 +53,35 @@ class PondFilter(filters.BaseHostFilter):
             # The view may be one interval old: wait for a newer one, once, before nobody is left.
             rack = snapshot.cache().newer(CONF.pondstack.split_timeout_ms / 1000) or rack
             passed = _passing(able, rack, need_mib, spread) if rack is not None else {}
-        return self._settle(hosts, passed, rack, need_mib, spec_obj)
-
-    def _settle(
-        self, hosts: list[Any], passed: dict[int, list[Any]], rack: Rack | None, need_mib: int, spec_obj: Any
-    ) -> list[Any]:
         kept = []
         for host in hosts:
             if id(host) in passed:
                 host.allocation_candidates = passed[id(host)]
                 kept.append(host)
                 continue
-            word, reason = _refusal(host, rack, need_mib)
+            word, reason = refusals[id(host)] or _refusal(host, rack, need_mib)
             HOST_REJECTS.add(word)
             log = LOG.info if rack is None else LOG.debug
             log("Host %s fails for instance %s: %s", host.nodename, spec_obj.instance_uuid, reason)
         return kept
 
 
-def _refusal(host: Any, rack: Rack | None, need_mib: int) -> tuple[str, str]:
-    """Return why a host fails: the word of the counter, and the text."""
+def _told(host: Any, spec: Any) -> tuple[str, str] | None:
+    """Return why a host is out of the question, whatever its pools have; None when it is not."""
     told = stats.refusal(host)
     if told is not None:
         return "host_refuses", told
+    if defaults.is_plain(spec) and not stats.by_claim(host):
+        return "former_release", "its nova-compute is of a former release, and takes plain flavors for all local"
+    decision = used_splits.of(spec)
+    by = None if decision is None else decision.default_by
+    if by in (Origin.AGGREGATE, Origin.OPTION) and aggregates.refuses(host):
+        return "aggregate_refuses", aggregates.REFUSAL
+    return None
+
+
+def _refusal(host: Any, rack: Rack | None, need_mib: int) -> tuple[str, str]:
+    """Return why a host fails: the word of the counter, and the text."""
     if rack is None:
         return "no_snapshot", NO_SNAPSHOT
     return "no_room", rack.refusal(host.nodename, need_mib)

@@ -15,10 +15,10 @@ GROUP_SUFFIX = "_POND"
 POOL_KEY = f"resources{GROUP_SUFFIX}:{RESOURCE_CLASS}"
 LOCAL_KEY = "resources:MEMORY_MB"
 
-_NUMA = "pond: specs lay out the guest's NUMA nodes themselves; legal with them: no hw:numa_*, no pinning, no page size"
+NUMA = "pond: specs lay out the guest's NUMA nodes themselves; legal with them: no hw:numa_*, no pinning, no page size"
 _CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile(r"hw:numa_(nodes|cpus\..+|mem\..+)"), _NUMA),
-    (re.compile(r"hw:cpu_(dedicated_mask|realtime|realtime_mask)|hw:emulator_threads_policy|hw:mem_page_size"), _NUMA),
+    (re.compile(r"hw:numa_(nodes|cpus\..+|mem\..+)"), NUMA),
+    (re.compile(r"hw:cpu_(dedicated_mask|realtime|realtime_mask)|hw:emulator_threads_policy|hw:mem_page_size"), NUMA),
     (re.compile(r"hw:(mem_encryption|pmem)"), "pool memory can be neither encrypted guest memory nor beside hw:pmem"),
     (re.compile(r"resources\w*:(MEMORY_MB|CUSTOM_POND_\w+)"), "the split sets these resources; give pond: specs only"),
 )
@@ -52,12 +52,20 @@ def check(extra_specs: Mapping[str, str], memory_mib: int | None = None) -> Pond
 def check_numa(specs: PondSpecs | None, topology: object) -> None:
     """Raise BadSpec when Nova lays out NUMA nodes (from flavor or image) for a guest that may get pool memory."""
     if specs is not None and specs.policy is not Policy.LOCAL and topology is not None:
-        raise BadSpec(f"flavor or image asks for a NUMA topology or pinned CPUs: {_NUMA}; or set pond:policy=local")
+        raise BadSpec(f"flavor or image asks for a NUMA topology or pinned CPUs: {NUMA}; or set pond:policy=local")
+
+
+def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:
+    """Return what of a flavor without `pond:` specs, or of Nova's NUMA topology, leaves no room for pool memory."""
+    for key, value in sorted(extra_specs.items()):
+        if _contradiction(key, str(value)):
+            return f"{key}={value} lays out or sets the memory itself"
+    return None if topology is None else "flavor or image asks for a NUMA topology or pinned CPUs"
 
 
 def _contradiction(key: str, value: str) -> str | None:
     if value.lower() in _OFF.get(key, ()):
         return None
     if value.lower() in _PINNED.get(key, ()):
-        return _NUMA
+        return NUMA
     return next((reason for pattern, reason in _CONTRADICTIONS if pattern.fullmatch(key)), None)

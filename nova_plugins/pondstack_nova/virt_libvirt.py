@@ -15,7 +15,7 @@ from pondstack.rpc.wire import Attachment
 from pondstack_nova import pins, stats
 from pondstack_nova.compute import host_nodes, libvirt_checks, znuma
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
-from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle, concerns_us
+from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -51,6 +51,13 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
                 raise PoolMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
         return guest
 
+    def _pond_had_pool_memory(self, instance: Any) -> bool | None:
+        try:
+            xml = self._host.get_guest(instance).get_xml_desc()
+        except (exception.InstanceNotFound, exception.InternalError):
+            return None
+        return bool(instance.numa_topology is None and znuma.pool_cells_mib(xml))
+
     def _pond_cell_pins(self, attachment: Attachment) -> dict[str, set[int]]:
         if not _on_host_nodes(attachment):
             return {}
@@ -64,7 +71,8 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
 
     def attach_interface(self, context: Any, instance: Any, image_meta: Any, vif: Any) -> Any:
         """Refuse a port that would pin the memory of a guest with pool memory; raises InterfaceAttachFailed."""
-        if vif.get("vnic_type") in pins.VNIC_TYPES and self._pond_attachment(instance) is not None:
+        pinning = vif.get("vnic_type") in pins.VNIC_TYPES
+        if pinning and self._pond_attachment(instance) is not None:
             LOG.error("A port of type %s would pin pool memory; %s", vif["vnic_type"], pins.LEGAL, instance=instance)
             raise exception.InterfaceAttachFailed(instance_uuid=instance.uuid)
         return super().attach_interface(context, instance, image_meta, vif)
@@ -73,14 +81,14 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
 
     def check_can_live_migrate_source(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
         """Refuse to move a guest whose nodes are not what its agent holds; raises MigrationPreCheckError."""
-        if concerns_us(instance):
-            self._pond_check_running_guest(instance)
+        self._pond_check_running_guest(instance)
         return super().check_can_live_migrate_source(context, instance, *args, **kwargs)
 
     def _pond_check_running_guest(self, instance: Any) -> None:
         cells_mib = znuma.pool_cells_mib(self._host.get_guest(instance).get_xml_desc())
         try:
-            held = self.pool_memory.find(self._pond_node()[1], instance.uuid)
+            ask = self.pool_memory.find if cells_mib else self.pool_memory.look
+            held = ask(self._pond_node()[1], instance.uuid)
         except PoolMemoryUnavailable as error:
             raise exception.MigrationPreCheckError(reason=str(error)) from error
         held_mib = tuple(backing.size_mib for backing in held.backings) if held else ()
@@ -101,9 +109,11 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        if concerns_us(instance) and "dst_numa_info" in migrate_data and migrate_data.dst_numa_info:
+        # Nova's own NUMA guests have a topology, and none of them has pool memory.
+        ours = instance.numa_topology is None
+        if ours and "dst_numa_info" in migrate_data and migrate_data.dst_numa_info:
             guest = _RewrittenGuest(guest, partial(znuma.rebind, pins=migrate_data.dst_numa_info.cell_pins))
-        elif instance.numa_topology is None:
+        elif ours:
             # There it is bound by the memory policy that it inherits, and by its next start.
             guest = _RewrittenGuest(guest, znuma.unbind)
         return super()._live_migration_operation(

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 from nova.conf import CONF
 
+from pondstack.domain.sizing import Features, Split
 from pondstack.rpc.wire import Snapshot
 from pondstack_nova.counters import HOST_REJECTS
 from pondstack_nova.filter import PondFilter
 from pondstack_nova.flavors import POOL_KEY
-from pondstack_nova.stats import NO_POOL_MEMORY
+from pondstack_nova.scheduler import defaults, used_splits
+from pondstack_nova.scheduler.defaults import Origin
+from pondstack_nova.stats import BY_CLAIM, NO_POOL_MEMORY
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +45,24 @@ def test_a_host_that_refuses_by_its_own_word(use_rack, make_pool, make_spec) -> 
     spec.flavor.extra_specs = {POOL_KEY: "1024"}
     assert names(PondFilter().filter_all(hosts, spec)) == ["h2"]
     assert HOST_REJECTS.counts()["host_refuses"] == before + 1
+
+
+@pytest.mark.parametrize(
+    ("origin", "passed"),
+    [(Origin.OPTION, ["h3"]), (Origin.AGGREGATE, ["h3"]), (Origin.PROJECT, ["h2", "h3"]), (None, ["h1", "h2", "h3"])],
+)
+def test_hosts_that_take_no_plain_flavor_with_pool_memory(use_rack, make_pool, make_spec, origin, passed) -> None:
+    """One has a nova-compute of the former release, one an aggregate with none; flavors' own specs go anywhere."""
+    use_rack(Snapshot(1, (make_pool("p", 4, "h1", "h2", "h3"),), ("h1", "h2", "h3")))
+    hosts = [host(name, "uuid-p") for name in ("h1", "h2", "h3")]
+    for state in hosts[1:]:
+        state.stats = {BY_CLAIM: "1"}
+    hosts[1].aggregates = [SimpleNamespace(name="a", metadata={"pond:default_policy": "none"})]
+    spec = make_spec(**{POOL_KEY: "1024"})
+    defaults.mark(spec, plain=origin is not None)
+    split = Split(3072, 1024, "static", 1.0, "")
+    used_splits.put_on(spec, used_splits.Decision(Features(spec.instance_uuid, 4096, 2), split, origin))
+    assert names(PondFilter().filter_all(hosts, spec)) == passed
 
 
 def pools_of(state: Any) -> list[str]:

@@ -56,6 +56,10 @@ SCHEDULER: list[tuple[str, Patch]] = [
         (manager.SchedulerManager, "select_destinations", nothing),
     ),
     (
+        "nova.scheduler.host_manager.HostManager.aggs_by_id",
+        (host_manager.HostManager, "_update_aggregate", nothing),
+    ),
+    (
         "nova.scheduler.utils.ResourceRequest.from_request_spec",
         (utils.ResourceRequest, "XS_KEYPAT", utils.re.compile("never")),
     ),

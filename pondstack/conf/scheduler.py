@@ -11,6 +11,21 @@ OPTS = [
         default=None,
         help="Message bus of pondstack, as a URL like nova's transport_url. Unset: nova's own bus.",
     ),
+    cfg.StrOpt(
+        "default_policy",
+        default="none",
+        choices=[
+            ("none", "they are all local"),
+            ("auto", "they are treated as with pond:policy=auto: the service decides how much pool memory they get"),
+        ],
+        help=(
+            "What servers of flavors without pond: extra specs are treated as. pond: specs of a flavor always win, "
+            "pond:policy=local among them; then what is set for the project (openstack memory project set), then "
+            "pond:default_policy in the metadata of the host aggregates that the request is bound to (its availability "
+            "zone's), then this option. Servers that cannot have pool memory (NUMA topology, pinned CPUs, huge pages, "
+            "passed-through devices, encryption) are all local, and none is refused for it."
+        ),
+    ),
     cfg.IntOpt(
         "split_timeout_ms",
         default=500,

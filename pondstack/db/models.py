@@ -389,3 +389,13 @@ class ModelRow(Base):
     promoted_at: Mapped[float | None] = mapped_column(Float(53))
     serving: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     __table_args__ = (Index("ix_models_kind", "kind", "state"),)
+
+
+class ProjectSettingsRow(Base):
+    """What an operator set for a project; None: that is not set. A project with nothing set has no row."""
+
+    __tablename__ = "project_settings"
+    project_id: Mapped[str] = mapped_column(String(255), primary_key=True)
+    default_policy: Mapped[str | None] = mapped_column(String(8))
+    max_pool_percent: Mapped[int | None] = mapped_column(Integer)
+    updated_at: Mapped[float] = mapped_column(Float(53))

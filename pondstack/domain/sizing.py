@@ -26,7 +26,8 @@ class Fallback(StrEnum):
     NO_VIEW: the scheduler never had a view of the controller's. STALE: it has none that is young enough.
     BREAKER_OPEN to MALFORMED: a scheduler of the former release had no answer of the controller
     in time, or none that may be used.
-    PINNED: a device or an encryption of the VM pins its memory. ANTI_AFFINITY: members of its group are on all pools.
+    PINNED: a device or an encryption of the VM pins its memory. UNFIT: its flavor has no pond: specs, and
+    flavor or image lay out its memory themselves. ANTI_AFFINITY: members of its group are on all pools.
     NO_ROOM: there was room by the scheduler's view, and no host by Placement. MODEL_BUDGET: the models have hurt, or
     may have hurt, as many instances as they may.
     """
@@ -44,6 +45,7 @@ class Fallback(StrEnum):
     OVER_QUOTA = "over_quota"
     QUOTA_UNKNOWN = "quota_unknown"
     PINNED = "pinned"
+    UNFIT = "unfit"
     ANTI_AFFINITY = "anti_affinity"
     NO_ROOM = "no_room"
     MODEL_BUDGET = "model_budget"

@@ -13,6 +13,7 @@ from pondstack.ledger.records import (
     LenderRecord,
     ModelRecord,
     PoolRecord,
+    ProjectRecord,
     SliceRecord,
     SplitRecord,
     TelemetryRecord,
@@ -54,6 +55,16 @@ class ModelReader(Protocol):
         """Return one model; raises NotFound."""
 
 
+class ProjectReader(Protocol):
+    """What operators set per project."""
+
+    def projects(self, *, limit: int | None = None, marker: str | None = None) -> list[ProjectRecord]:
+        """List the projects that have something set, by id; raises NotFound for an unknown marker."""
+
+    def project(self, project_id: str) -> ProjectRecord:
+        """Return what is set for a project, which may be nothing."""
+
+
 class Reader(Protocol):
     """Consistent reads; lists are ordered by key, `marker` is exclusive, `limit` None means all."""
 
@@ -64,6 +75,10 @@ class Reader(Protocol):
     @property
     def models(self) -> ModelReader:
         """The registry of prediction models."""
+
+    @property
+    def projects(self) -> ProjectReader:
+        """What operators set per project."""
 
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from pondstack.domain.causes import Cause
 from pondstack.domain.free_buffer import UNSIZED, FreeBuffer
+from pondstack.domain.project_settings import ProjectSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,15 @@ class LeaderRecord:
     epoch: int
     holder: str
     age_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectRecord:
+    """What an operator set for a project; `updated_at` in seconds since the epoch, None: nothing is set."""
+
+    project_id: str
+    settings: ProjectSettings
+    updated_at: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,8 @@ HOST_SLICES_VERSION = "1.9"
 
 MODELS_VERSION = "1.11"
 """The version that promote_model() and rollback_model() came with."""
+PROJECTS_VERSION = "1.12"
+"""The version that set_project() came with; what is set travels with split_view() of any version."""
 
 
 class ControllerAPI:
@@ -361,6 +363,24 @@ class ControllerAPI:
         def attempt(seconds: float) -> Any:
             return self._leader.prepare(timeout=seconds, version=MODELS_VERSION).call({}, method, **arguments)
 
+        answer: dict[str, Any] = self._retrying.call(attempt, self._timeout)
+        return answer
+
+    def set_project(
+        self, *, project_id: str, changes: dict[str, Any], operation_id: str | None = None
+    ) -> dict[str, Any]:
+        """Set for a project what `changes` names; None: unset.
+
+        default_policy (none, auto), max_pool_percent (0 to 100). Answers what is set then, by these names.
+        Raises BadRequest.
+        """
+
+        def attempt(seconds: float) -> Any:
+            return self._leader.prepare(timeout=seconds, version=PROJECTS_VERSION).call(
+                {}, "set_project", project_id=project_id, changes=changes, operation_id=operation
+            )
+
+        operation = operation_id or str(uuid4())
         answer: dict[str, Any] = self._retrying.call(attempt, self._timeout)
         return answer
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.model import Extent
+from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.domain.room import PoolRoom
@@ -263,7 +264,8 @@ class SplitView(Wire):
     pondstack.prediction.serving.make_predictor takes it; {}: still that of `predictor_version`, which the scheduler
     has. `model_budget`: what the models may still risk, as pondstack.domain.allowance; None: no model does.
     `splits`: what changed since the version that was asked from, or, when `full`, all that is known from its start on;
-    `more`: ask again, from `version`.
+    `more`: ask again, from `version`. `projects`: what operators have set, of each project that has something set
+    (since 1.12).
     """
 
     epoch: int
@@ -279,9 +281,12 @@ class SplitView(Wire):
     splits: tuple[KnownSplit, ...] = ()
     predictor_version: str = ""
     model_budget: dict[str, Any] | None = None
+    projects: dict[str, ProjectSettings] = field(default_factory=dict)
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:
+        if key == "projects":
+            return {project: ProjectSettings.from_wire(item) for project, item in value.items()}
         if key == "rooms":
             return tuple(PoolRoom(item["name"], item["total_mib"], item["claimable_mib"]) for item in value)
         if key == "splits":

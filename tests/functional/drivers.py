@@ -11,7 +11,7 @@ from nova.tests.fixtures import libvirt as fakelibvirt
 from nova.tests.functional.libvirt import base as libvirt_base
 from oslo_utils.fixture import uuidsentinel as uuids
 
-from pondstack_nova import virt_fake
+from pondstack_nova import stats, virt_fake
 from pondstack_nova.compute import znuma
 from tests.fixtures.fake_agents import FakeAgents
 from tests.functional.base import CONF, NovaWithPondstack
@@ -39,9 +39,13 @@ class NovaWithAgents(NovaWithPondstack):
         patcher.start()
         self.addCleanup(patcher.stop)
 
+    def pond_flavor(self, pool_mib: int, memory_mib: int) -> str:
+        """Make a flavor whose servers get so much pool memory."""
+        return self.flavor(memory_mib, policy="fixed", pool_mb=str(pool_mib))
+
     def boot_pond(self, pool_mib: int = 1024, memory_mib: int = 4096, **kwargs: Any) -> dict[str, Any]:
         """Boot a guest with pool memory."""
-        return self.boot(self.flavor(memory_mib, policy="fixed", pool_mb=str(pool_mib)), **kwargs)
+        return self.boot(self.pond_flavor(pool_mib, memory_mib), **kwargs)
 
     def host_of(self, server: dict[str, Any]) -> str:
         """Return where a server is."""
@@ -65,7 +69,8 @@ class NovaWithFakes(NovaWithAgents):
         """Tell the hosts apart."""
 
         def resources(driver: Any, nodename: str) -> Any:
-            return super(virt_fake.fake.FakeDriverWithoutFakeNodes, driver).get_available_resource(nodename)
+            data = super(virt_fake.fake.FakeDriverWithoutFakeNodes, driver).get_available_resource(nodename)
+            return {**data, "stats": {stats.BY_CLAIM: "1"}}
 
         def nodes(driver: Any, refresh: bool = False) -> dict[str, str]:
             del refresh

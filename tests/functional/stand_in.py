@@ -7,6 +7,7 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.domain.known_split import KnownSplit
+from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.room import PoolRoom
 from pondstack.domain.sizing import STATIC_AUTO_PERCENT
 from pondstack.prediction.serving import static_predictor
@@ -17,7 +18,7 @@ from pondstack.rpc.wire import PoolView, Snapshot, SplitView, UsedSplit
 
 @dataclass
 class StandInController:
-    """RPC endpoint. `hold` blocks split_view while it is cleared."""
+    """RPC endpoint. `hold` blocks split_view while it is cleared; `percent`: share of automatic splits."""
 
     target = oslo_messaging.Target(version=SPLIT_VIEW_VERSION)
 
@@ -25,6 +26,8 @@ class StandInController:
     hosts: list[str] = field(default_factory=list)
     used: dict[str, UsedSplit] = field(default_factory=dict)
     known: list[KnownSplit] = field(default_factory=list)
+    projects: dict[str, ProjectSettings] = field(default_factory=dict)
+    percent: int = STATIC_AUTO_PERCENT
     snapshots: int = 0
     hold: threading.Event = field(default_factory=threading.Event)
 
@@ -38,9 +41,10 @@ class StandInController:
             epoch=1,
             version=1,
             full=True,
-            predictor=static_predictor(STATIC_AUTO_PERCENT),
+            predictor=static_predictor(self.percent),
             rooms=tuple(self._room(pool) for pool in self.pools),
             splits=tuple(self.known),
+            projects=self.projects,
         ).to_wire()
 
     def record_splits(self, _context: dict[str, Any], splits: list[dict[str, Any]]) -> None:

@@ -53,6 +53,29 @@ class TestSplits(NovaWithRack):
         self._confirm_resize(server)
         assert self.as_placed(server, "fixed").pool_mib == 2048
 
+    def test_a_plain_flavor_of_a_project_that_is_pooled(self) -> None:
+        """An operator's word goes through controller and view to the scheduler, and the guest lives with it."""
+        flavor = self.flavor(7168)
+        server = self.boot(flavor)
+        assert self.claim(server["id"]) == {self.host_of(server): {"MEMORY_MB": 7168}}
+        set_ = self.api_of_controller.set_project
+        assert set_(project_id=server["tenant_id"], changes={"default_policy": "auto"})["max_pool_percent"] is None
+        split_view.reset()
+        server = self.boot(flavor)
+        found = self.as_placed(server, "static")
+        assert found.pool_mib == 1024
+        assert found.reason.endswith("the flavor is plain, the project says auto")
+        self._reboot_server(server, hard=True)
+        server = self._migrate_server(server)
+        self._confirm_resize(server)
+        assert self.as_placed(server, "static").pool_mib == 1024
+        assert self.ledger_of(server) == {self.host_of(server): 1024}
+        set_(project_id=server["tenant_id"], changes={"max_pool_percent": 0})
+        split_view.reset()
+        assert self.as_placed(self.boot(flavor), "static").pool_mib == 0
+        self._delete_server(server)
+        self.settled()
+
     def test_no_controller_since_the_start(self) -> None:
         """It is told once it is back; the next start is not bound by it."""
         self.flags(first_view_seconds=0.3, split_retry_seconds=0.5, group="pondstack")

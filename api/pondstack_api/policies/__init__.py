@@ -15,6 +15,7 @@ from pondstack_api.policies import (
     lender,
     model,
     pool,
+    project,
     slice,
     split,
     telemetry,
@@ -24,4 +25,4 @@ from pondstack_api.policies import (
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
     rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer)
-    return [rule for module in (*rack, telemetry, split, history, model) for rule in module.RULES]
+    return [rule for module in (*rack, telemetry, split, history, model, project) for rule in module.RULES]

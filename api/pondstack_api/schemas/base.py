@@ -60,6 +60,7 @@ PATH: dict[str, Schema] = {
     "host": {**NAME, "description": "name of the host"},
     "uuid": {**NAME, "description": "UUID of the allocation"},
     "version": {**NAME, "description": "version of the model"},
+    "project_id": {**NAME, "description": "id of the project"},
     "consumer": {
         "type": "string",
         "pattern": "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",

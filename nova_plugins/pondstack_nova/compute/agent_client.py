@@ -40,6 +40,7 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.wire import Attachment
+from pondstack_nova.breaker import Breaker
 from pondstack_nova.compute.claims import PoolClaim
 
 CONF = nova.conf.CONF
@@ -55,6 +56,9 @@ IN_USE_SECONDS = 10.0
 
 SHORTAGE_PAUSE_SECONDS = 1.0
 """Between two questions whether slices have come back."""
+
+SILENT_SECONDS = 30.0
+"""An agent that was silent again and again is asked for guests that may have nothing again after this long."""
 
 Answer = TypeVar("Answer")
 Bus = oslo_messaging.MessagingException
@@ -183,6 +187,7 @@ class PoolAttachments:
         self._clock = clock
         self._sleep = sleep or _sleep
         self._patient_until = clock()
+        self._breakers: dict[str, Breaker] = {}
 
     def nova_compute_started(self) -> None:
         """Count agent_start_timeout_seconds from now, for calls with `patient`."""
@@ -198,6 +203,25 @@ class PoolAttachments:
         except (PondError, Bus) as error:
             where = f"host {host}, consumer {consumer_uuid}"
             raise unavailable(error, where, self._waited(error, patient)) from error
+
+    def look(self, host: str, consumer_uuid: str) -> Attachment | None:
+        """Return what a guest that claims nothing holds on a host all the same; None also without an answer.
+
+        One try, and none where the agent was silent again and again: a host may have no agent, and such guests do not
+        depend on it. What is held and not claimed, the controller's reconciler finds, too.
+        """
+        breaker = self._breaker(host)
+        if not breaker.admit():
+            return None
+        try:
+            found = self._client().get_attachment(host, consumer_uuid=consumer_uuid)
+        except (PondError, Bus) as error:
+            if isinstance(error, Bus):
+                breaker.failed()
+            LOG.debug("Whether %s holds pool memory on %s is not known: %s", consumer_uuid, host, explain(error))
+            return None
+        breaker.succeeded()
+        return found
 
     def attach(
         self, host: str, consumer_uuid: str, claim: PoolClaim, *, patient: bool = False, **wishes: Any
@@ -227,8 +251,15 @@ class PoolAttachments:
     def release(self, host: str, consumer_uuid: str) -> bool:
         """Give back what a guest that is gone holds on a host; True when the agent did it or had nothing.
 
-        Never raises: the end of a guest does not wait for us. What fails is logged; the reconciler gets it later.
+        Never raises: the end of a guest does not wait for us. What fails is logged; the reconciler gets it later. An
+        agent that was silent again and again is not asked: every guest ends here, whether it held something or not.
         """
+        breaker = self._breaker(host)
+        if not breaker.admit():
+            LOG.info(
+                "pondstack-agent on %s is silent: it was not asked to release pool memory of %s", host, consumer_uuid
+            )
+            return False
         operation_id = str(uuid.uuid4())
         give_up_at = self._clock() + IN_USE_SECONDS
         retry = tenacity.Retrying(
@@ -243,13 +274,16 @@ class PoolAttachments:
                 lambda: self._client().detach(host, operation_id=operation_id, consumer_uuid=consumer_uuid)
             )
         except (PondError, Bus) as error:
+            if isinstance(error, Bus):
+                breaker.failed()
             LOG.warning(
-                "Pool memory of %s on %s was not released: %s. Its slices come back once the agent answers",
+                "What %s may hold of a pool on %s was not released: %s. Its slices come back once the agent answers",
                 consumer_uuid,
                 host,
                 explain(error),
             )
             return False
+        breaker.succeeded()
         if released:
             LOG.info("Released the pool memory of %s on %s", consumer_uuid, host)
         return True
@@ -272,7 +306,9 @@ class PoolAttachments:
             before_sleep=self._teller(host) if patient else None,
             reraise=True,
         )
-        return retry(lambda: call(self._client()))
+        answer = retry(lambda: call(self._client()))
+        self._breaker(host).succeeded()
+        return answer
 
     def _teller(self, host: str) -> Callable[[tenacity.RetryCallState], None]:
         """Return what logs now and then, while a guest of a host that boots waits, for what and how long yet."""
@@ -295,6 +331,10 @@ class PoolAttachments:
         if not patient or not seconds or not _worth_another_try(error) or self._clock() < self._patient_until:
             return ""
         return f"; given up {seconds} s after the start of nova-compute: hard reboot the server once that works"
+
+    def _breaker(self, host: str) -> Breaker:
+        with self._lock:
+            return self._breakers.setdefault(host, Breaker(self._clock, lambda: SILENT_SECONDS))
 
     def _client(self) -> AgentAPI:
         with self._lock:

@@ -37,6 +37,7 @@ DRIVER_HOOKS: dict[str, tuple[str, ...]] = {
     "rollback_live_migration_at_destination": ("context", "instance"),
     "get_nodenames_by_uuid": (),
     "update_provider_tree": ("provider_tree", "nodename", "allocations"),
+    "get_available_resource": ("nodename",),
     "init_host": ("host",),
     "resume_state_on_host_boot": ("context", "instance"),
 }

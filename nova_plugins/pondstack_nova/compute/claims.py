@@ -1,5 +1,8 @@
 """What a guest may use of a pool on this host, read from its Placement allocations. Pure.
 
+Nothing else says whether a guest has pool memory: an operator may pool guests of flavors without `pond:` specs, and one
+with such specs may be all local.
+
 The pool's share is not read off the pool's own allocation: a sharing provider is kept once while an evacuated instance
 holds two hosts, so only the host's own MEMORY_MB says how the guest is split *here*.
 """
@@ -8,9 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pondstack.domain.errors import BadSpec, Conflict
+from pondstack.domain.errors import Conflict
 from pondstack.domain.model import Extent
-from pondstack.domain.sizing import NAMESPACE, Policy, parse_specs
 from pondstack.domain.units import RESOURCE_CLASS
 
 
@@ -22,35 +24,32 @@ class PoolClaim:
     pool_mib: int
 
 
-def may_have_pool_memory(extra_specs: Mapping[str, str] | None) -> bool:
-    """Say whether a guest of such a flavor can have pool memory; everything else is none of our business."""
-    specs = extra_specs or {}
-    if not any(key.startswith(NAMESPACE) for key in specs):
-        return False
-    try:
-        parsed = parse_specs(specs)
-    except BadSpec:
-        return True
-    return parsed is not None and parsed.policy is not Policy.LOCAL
+class Unclaimed(Conflict):
+    """Placement holds neither memory of this host nor pool memory for a guest: nobody says how it is split."""
 
 
-def claim_of(allocations: Mapping[str, Any], provider_uuid: str, memory_mib: int) -> PoolClaim | None:
+def claim_of(
+    allocations: Mapping[str, Any], provider_uuid: str, memory_mib: int, *, own_amount: bool = False
+) -> PoolClaim | None:
     """Return the claim of a guest with `memory_mib` MiB in all on the host `provider_uuid`, None when it is all local.
 
-    `allocations` is Nova's form: {provider uuid: {"resources": {class: amount}}}. Raises Conflict when Placement holds
-    nothing for the guest on this host, or amounts that do not add up.
+    `allocations` is Nova's form: {provider uuid: {"resources": {class: amount}}}. `own_amount`: its flavor sets the
+    MEMORY_MB itself, so that this is no split. Raises Unclaimed, and Conflict when Placement holds nothing for the
+    guest on this host, or amounts that do not add up.
     """
     resources = {uuid: held.get("resources", {}) for uuid, held in allocations.items()}
+    held = {uuid: int(has[RESOURCE_CLASS]) for uuid, has in resources.items() if int(has.get(RESOURCE_CLASS, 0)) > 0}
+    if not held and own_amount:
+        return None
     if "MEMORY_MB" not in resources.get(provider_uuid, {}):
-        raise Conflict(
+        raise (Conflict if held else Unclaimed)(
             f"Placement holds no MEMORY_MB of this host ({provider_uuid}) for the guest; see `openstack "
             f"resource provider allocation show`"
         )
     local_mib = int(resources[provider_uuid]["MEMORY_MB"])
     pool_mib = memory_mib - local_mib
-    if pool_mib == 0:
+    if pool_mib == 0 or (pool_mib < 0 and not held):
         return None
-    held = {uuid: int(has[RESOURCE_CLASS]) for uuid, has in resources.items() if int(has.get(RESOURCE_CLASS, 0)) > 0}
     pools = sorted((uuid for uuid, mib in held.items() if mib >= pool_mib), key=lambda uuid: (held[uuid], uuid))
     if pool_mib < 0 or not pools:
         raise Conflict(

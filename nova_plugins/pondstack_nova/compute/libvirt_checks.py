@@ -80,7 +80,6 @@ LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
     "attach_interface": ("context", "instance", "image_meta", "vif"),
     "check_can_live_migrate_source": ("context", "instance"),
     "_live_migration_operation": ("context", "instance", "dest", "block_migration", "migrate_data", "guest"),
-    "get_available_resource": ("nodename",),
     "_get_host_numa_topology": (),
 }
 

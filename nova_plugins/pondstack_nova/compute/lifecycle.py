@@ -12,6 +12,7 @@
 | post_live_migration | released at the source |
 | rollback_live_migration_at_destination | released at the destination |
 
+Whether a guest has pool memory, holdings.py says: by what Placement holds for it, never by its flavor.
 While nova-compute starts, perhaps because its host does, guests that are started again wait for the agent.
 A release never fails its caller; an attach that fails raises PoolMemoryUnavailable (Nova reschedules a build). What is
 left behind either way, the controller's reconciler finds by comparing Placement, ledger and agents.
@@ -28,36 +29,24 @@ from nova.compute import task_states
 from nova.compute import utils as compute_utils
 from oslo_log import log as logging
 
-from pondstack.domain.errors import BadSpec, Conflict
+from pondstack.domain.errors import Conflict
 from pondstack.rpc.wire import Attachment
-from pondstack_nova import flavors
+from pondstack_nova import flavors, stats
 from pondstack_nova.compute import claims, lent_inventory, lent_memory
-from pondstack_nova.compute.agent_client import PoolAttachments, PoolMemoryUnavailable, unavailable
+from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.claims import PoolClaim
+from pondstack_nova.compute.holdings import Claim, PoolMemoryHoldings
 
 LOG = logging.getLogger(__name__)
 
 
-def concerns_us(instance: Any) -> bool:
-    """Say whether a guest can have pool memory, by its flavor or the one that it is being resized from or to."""
-    chosen = [instance.flavor]
-    for name in ("old_flavor", "new_flavor"):
-        with contextlib.suppress(AttributeError, NotImplementedError, exception.NovaException):
-            chosen.append(getattr(instance, name))
-    return any(flavor is not None and claims.may_have_pool_memory(flavor.extra_specs) for flavor in chosen)
-
-
-class PoolMemoryLifecycle:
+class PoolMemoryLifecycle(PoolMemoryHoldings):
     """Mixin; the class after it in the MRO is a nova.virt.driver.ComputeDriver. Thread-safe, like Nova by instance."""
-
-    virtapi: Any
 
     def __init__(self, virtapi: Any, read_only: bool = False) -> None:
         super().__init__(virtapi, read_only)  # type: ignore[call-arg]
-        self.pool_memory = PoolAttachments()
         self.lent_memory = lent_memory.LentMemoryReader()
         self._pond_lock = threading.Lock()
-        self._pond_building: dict[str, Attachment] = {}
         self._pond_rebooting: set[str] = set()
         self._pond_rebuilding: set[str] = set()
 
@@ -95,7 +84,7 @@ class PoolMemoryLifecycle:
         **kwargs: Any,
     ) -> Any:
         """Attach, then make the guest; also unshelve, the second half of rebuild and of evacuate."""
-        with self._pond_guest(context, instance, allocations):
+        with self._pond_guest(context, instance, allocations, made_here=True):
             return super().spawn(  # type: ignore[misc]
                 context, instance, image_meta, injected_files, admin_password, allocations, *args, **kwargs
             )
@@ -171,21 +160,26 @@ class PoolMemoryLifecycle:
         inventory = provider_tree.data(nodename).inventory
         provider_tree.update_inventory(nodename, lent_inventory.reserve(inventory, before, lent))
 
+    def get_available_resource(self, nodename: str) -> Any:
+        """Tell the scheduler that guests of any flavor may have pool memory here."""
+        data = super().get_available_resource(nodename)  # type: ignore[misc]
+        data["stats"] = {**(data.get("stats") or {}), stats.BY_CLAIM: "1"}
+        return data
+
     # Live migration.
 
     def check_source_migrate_data_at_dest(
         self, ctxt: Any, instance: Any, migrate_data: Any, migration: Any, limits: Any, allocs: Any
     ) -> Any:
         """Refuse a live migration that would change the running guest's NUMA nodes; raises MigrationPreCheckError."""
-        if concerns_us(instance):
-            self._pond_plan_move(ctxt, instance, allocs)
+        self._pond_plan_move(ctxt, instance, allocs)
         return super().check_source_migrate_data_at_dest(  # type: ignore[misc]
             ctxt, instance, migrate_data, migration, limits, allocs
         )
 
     def pre_live_migration(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
         """Attach at the destination, as many slices per node as at the source, before the guest's XML is used there."""
-        attachment = self._pond_attach_for_move(context, instance) if concerns_us(instance) else None
+        attachment = self._pond_attach_for_move(context, instance)
         try:
             migrate_data = super().pre_live_migration(context, instance, *args, **kwargs)  # type: ignore[misc]
         except Exception:
@@ -217,23 +211,29 @@ class PoolMemoryLifecycle:
 
     # Helpers.
 
-    def _pond_node(self) -> tuple[str, str]:
-        """Return (provider UUID, hypervisor hostname) of this host; the agent bears the latter name."""
-        ((provider_uuid, name),) = self.get_nodenames_by_uuid().items()  # type: ignore[attr-defined]
-        return provider_uuid, name
-
     @contextlib.contextmanager
     def _pond_guest(
-        self, context: Any, instance: Any, allocations: Mapping[str, Any] | None, migration: Any = None
+        self,
+        context: Any,
+        instance: Any,
+        allocations: Mapping[str, Any] | None,
+        migration: Any = None,
+        *,
+        made_here: bool = False,
     ) -> Iterator[None]:
-        """Have the pool memory there while a guest is made; what was attached for it is released when that fails."""
+        """Have the pool memory there while a guest is made; what was attached for it is released when that fails.
+
+        `made_here`: it did not run here with another claim, so that one without a claim is no question to the agent.
+        """
         uuid = instance.uuid
-        if uuid in self._pond_building or not claims.may_have_pool_memory(instance.flavor.extra_specs):
+        if uuid in self._pond_building:
             yield
             return
-        attachment, is_new = self._pond_ensure(context, instance, allocations, migration)
-        if attachment:
-            self._pond_building[uuid] = attachment
+        claim = self._pond_claim_or_error(context, instance, allocations, migration)
+        attachment, is_new = None, False
+        if claim is not None or not made_here:
+            attachment, is_new = self._pond_ensure(instance, claim, again=not allocations, sure=migration is not None)
+        self._pond_building[uuid] = attachment
         try:
             yield
         except Exception:
@@ -254,27 +254,18 @@ class PoolMemoryLifecycle:
             with self._pond_lock:
                 self._pond_rebooting.discard(instance.uuid)
 
-    def _pond_attachment(self, instance: Any) -> Attachment | None:
-        """Return what a guest on this host holds; raises PoolMemoryUnavailable."""
-        if not claims.may_have_pool_memory(instance.flavor.extra_specs):
-            return None
-        return self._pond_building.get(instance.uuid) or self.pool_memory.find(self._pond_node()[1], instance.uuid)
+    def _pond_ensure(self, instance: Any, claim: Claim, *, again: bool, sure: bool) -> tuple[Attachment | None, bool]:
+        """Return the attachment that fits the claim, and whether it is new; raises PoolMemoryUnavailable.
 
-    def _pond_ensure(
-        self, context: Any, instance: Any, allocations: Mapping[str, Any] | None, migration: Any
-    ) -> tuple[Attachment | None, bool]:
-        """Return the attachment that fits the claim, and whether it is new; raises PoolMemoryUnavailable."""
-        self._pond_refuse_numa(instance)
-        again = not allocations  # a build has them, and another host to go to
-        present = self.pool_memory.find(self._pond_node()[1], instance.uuid, patient=again)
-        try:
-            claim = self._pond_claim(context, instance, allocations, migration)
-        except PoolMemoryUnavailable as error:
-            if present is None or allocations or migration is not None:
-                raise
-            # A live migration that broke off leaves the claim with the destination; the guest is still ours to restart.
-            LOG.warning("Restarting on the slices that are there: %s", error.details, instance=instance)
-            return present, False
+        `again`: a guest that was here is started; a build has another host to go to. `sure`: nothing but its claim says
+        what it is to have.
+        """
+        if isinstance(claim, Exception):
+            if isinstance(claim, PoolMemoryUnavailable) and (sure or not again):
+                raise claim
+            return self._pond_held(instance, claim, patient=again), False
+        self._pond_refuse_numa(instance, claim)
+        present = self._pond_held(instance, claim, patient=again)
         if present and claim and present.pool_mib == claim.pool_mib and present.pool_uuid in claim.pools:
             return present, False
         if present:
@@ -298,38 +289,21 @@ class PoolMemoryLifecycle:
         )
 
     def _pond_release(self, instance: Any) -> bool:
-        return not concerns_us(instance) or self.pool_memory.release(self._pond_node()[1], instance.uuid)
+        return self.pool_memory.release(self._pond_node()[1], instance.uuid)
 
-    def _pond_claim(
-        self, context: Any, instance: Any, allocations: Mapping[str, Any] | None, migration: Any = None
-    ) -> PoolClaim | None:
-        """Return what Placement grants the guest on this host; raises PoolMemoryUnavailable."""
-        provider, host = self._pond_node()
-        held = allocations or self._pond_allocations(context, instance.uuid)
-        if provider not in held and migration is not None:  # a migration that broke off still holds the source
-            held = self._pond_allocations(context, migration.uuid)
-        try:
-            return claims.claim_of(held, provider, instance.flavor.memory_mb)
-        except Conflict as error:
-            raise unavailable(error, f"host {host}, consumer {instance.uuid}") from error
-
-    def _pond_allocations(self, context: Any, consumer_uuid: str) -> Mapping[str, Any]:
-        answer: Mapping[str, Any] = self.virtapi.reportclient.get_allocs_for_consumer(context, consumer_uuid)
-        return answer["allocations"]
-
-    def _pond_refuse_numa(self, instance: Any) -> None:
-        try:
-            flavors.check_numa(flavors.check(instance.flavor.extra_specs), instance.numa_topology)
-        except BadSpec as error:
-            raise exception.BuildAbortException(instance_uuid=instance.uuid, reason=error.message) from error
+    def _pond_refuse_numa(self, instance: Any, claim: PoolClaim | None) -> None:
+        if claim is not None and instance.numa_topology is not None:
+            reason = f"it claims {claim.pool_mib} MiB of pool memory. {flavors.NUMA}; or set pond:policy=local"
+            raise exception.BuildAbortException(instance_uuid=instance.uuid, reason=reason)
 
     def _pond_plan_move(
         self, context: Any, instance: Any, allocs: Mapping[str, Any] | None
     ) -> tuple[PoolClaim | None, Attachment | None]:
         """Return the claim here and what the guest holds at its source, which fit; raises MigrationPreCheckError."""
         try:
-            claim = self._pond_claim(context, instance, allocs)
-            source = self.pool_memory.find(instance.node, instance.uuid)
+            claim = self._pond_claim_for_move(context, instance, allocs)
+            ask = self.pool_memory.find if claim else self.pool_memory.look
+            source = ask(instance.node, instance.uuid)
             claims.check_move(source.pool_mib if source else None, claim)
         except Conflict as error:
             raise exception.MigrationPreCheckError(reason=error.message) from error

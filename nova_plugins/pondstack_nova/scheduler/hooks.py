@@ -1,5 +1,6 @@
 """The internal hooks of nova-scheduler that pondstack relies on, each checked by behaviour on throw-away objects."""
 
+import collections
 import inspect
 from typing import Any
 
@@ -132,6 +133,20 @@ def weight_multiplier_helper() -> None:
     expect(utils.get_weight_multiplier(state, "pool_weight_multiplier", 1.5) == 1.5, "it gave something else")
 
 
+def aggregates_are_known() -> None:
+    """The manager's HostManager keeps all aggregates in aggs_by_id; Destination.aggregates has the required ones."""
+    expect("host_manager" in manager.SchedulerManager.__init__.__code__.co_names, "the manager has no host_manager")
+    known = object.__new__(host_manager.HostManager)
+    known.aggs_by_id, known.host_aggregates_map = {}, collections.defaultdict(set)
+    aggregate = objects.Aggregate(id=1, uuid=UUID, name="a", hosts=["host"], metadata={"key": "value"})
+    known.update_aggregates([aggregate])
+    found = [(item.uuid, item.metadata) for item in known.aggs_by_id.values()]
+    expect(found == [(UUID, {"key": "value"})], f"aggs_by_id has {found}")
+    destination = objects.Destination()
+    destination.require_aggregates(["a", "b"])
+    expect(destination.aggregates == ["a,b"], f"required are {destination.aggregates}")
+
+
 def move_is_recognised() -> None:
     """What tells a move: the destination's cell, the instance's task and flavor, the holder of its claim."""
     expect("cell" in objects.Destination.fields, "a Destination has no cell")
@@ -164,6 +179,7 @@ CHECKS: list[Check] = [
     ("nova.weights.BaseWeigher.weigh_objects", weigh_objects_call),
     ("nova.scheduler.weights.ram.RAMWeigher", ram_weigher),
     ("nova.scheduler.utils.get_weight_multiplier", weight_multiplier_helper),
+    ("nova.scheduler.host_manager.HostManager.aggs_by_id", aggregates_are_known),
     ("nova.objects.Destination, Instance, Migration of a move", move_is_recognised),
     ("nova.limit.placement, usage of a project", quota_enforcer),
 ]

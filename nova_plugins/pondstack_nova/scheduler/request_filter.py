@@ -1,24 +1,29 @@
-"""Sizes the Placement request of a VM with `pond:` specs: MEMORY_MB = local, a suffixed group = pool.
+"""Sizes the Placement request of a VM: MEMORY_MB = local, a suffixed group = pool.
 
-Appended to Nova's request filters when PondFilter's module loads. It edits the in-memory copy of the flavor only, which
-neither the database nor the API ever sees. It runs again on each move; what each instance was placed with is remembered
+By the `pond:` specs of its flavor, or for a plain flavor by the default policy (defaults.py). Appended to Nova's
+request filters when PondFilter's module loads. It edits the in-memory copy of the flavor only, which neither the
+database nor the API ever sees. It runs again on each move; what each instance was placed with is remembered
 (used_splits.py), and a live migration keeps the split that the guest runs with. It decides in this process
 (split_decision.py): no answer of the controller is waited for on the way of a boot. The group is always suffixed: Nova
 adds `in_tree` of a forced host to the un-numbered group, where a sharing provider fails.
 """
 
+from dataclasses import replace
 from typing import Any
 
+import nova.conf
 from nova import exception
 from nova.scheduler import request_filter as nova_request_filter
 from oslo_log import log as logging
 
 from pondstack.domain.errors import BadSpec, PondError
-from pondstack.domain.sizing import PRESENT, Fallback, Features, Policy, PondSpecs, Split
+from pondstack.domain.project_settings import ProjectSettings
+from pondstack.domain.sizing import NAMESPACE, PRESENT, Fallback, Features, Policy, PondSpecs, Split
 from pondstack_nova import flavors, migrations, pins, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
-from pondstack_nova.scheduler import groups, retry, snapshot, split_decision, used_splits
+from pondstack_nova.scheduler import defaults, groups, retry, snapshot, split_decision, used_splits
 
+CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
@@ -27,27 +32,18 @@ def pond_split(ctxt: Any, spec: Any) -> bool:
 
     Raises RequestFilterFailed (Nova: "No valid host was found. ...") that names pool and shortage, or the wrong spec.
     """
-    extra_specs = spec.flavor.extra_specs if "extra_specs" in spec.flavor else {}
-    if not any(key.startswith("pond:") for key in extra_specs or {}):
-        return False
-    # A second pass over the same spec starts from the flavor's own specs again.
-    original = {key: value for key, value in extra_specs.items() if not _is_ours(key, extra_specs)}
+    original = _unsized(spec)
     used_splits.put_on(spec, None)
-    try:
-        specs = flavors.check(original, spec.flavor.memory_mb)
-        flavors.check_numa(specs, spec.numa_topology if "numa_topology" in spec else None)
-    except BadSpec as error:
-        raise exception.RequestFilterFailed(error.message) from error
-    spec.flavor.extra_specs = original
-    if specs is None or specs.policy is Policy.LOCAL:
-        return False
-    split = _split(ctxt, spec, specs)
-    if split.pool_mib == 0:
+    plain = not any(key.startswith(NAMESPACE) for key in original)
+    defaults.mark(spec, plain=plain)
+    split = (_split_by_default if plain else _split_by_specs)(ctxt, spec, original)
+    if split is None or split.pool_mib == 0:
         return False
     spec.flavor.extra_specs = original | {
         flavors.LOCAL_KEY: str(split.local_mib),
         flavors.POOL_KEY: str(split.pool_mib),
     }
+    spec._pondstack_unsized = original
     LOG.debug(
         "Instance %s: %d MiB local, %d MiB pool (%s: %s)",
         spec.instance_uuid,
@@ -71,28 +67,100 @@ def pool_mib_of(spec: Any) -> int:
     return int((extra_specs or {}).get(flavors.POOL_KEY, 0))
 
 
-def _is_ours(key: str, extra_specs: dict[str, str]) -> bool:
-    return flavors.POOL_KEY in extra_specs and key in (flavors.POOL_KEY, flavors.LOCAL_KEY)
+def _unsized(spec: Any) -> dict[str, str]:
+    """Return the flavor's own extra specs; a second pass over the same request starts from them again."""
+    original = getattr(spec, "_pondstack_unsized", None)
+    if original is None:
+        return dict((spec.flavor.extra_specs if "extra_specs" in spec.flavor else None) or {})
+    spec._pondstack_unsized = None
+    spec.flavor.extra_specs = original
+    return dict(original)
 
 
-def _split(ctxt: Any, spec: Any, specs: PondSpecs) -> Split:
-    """Return the split to place a request with, and leave it on the request."""
+def _split_by_specs(ctxt: Any, spec: Any, extra_specs: dict[str, str]) -> Split | None:
+    """Return the split of a flavor with `pond:` specs; None where they guarantee that it is all local."""
+    try:
+        specs = flavors.check(extra_specs, spec.flavor.memory_mb)
+        flavors.check_numa(specs, spec.numa_topology if "numa_topology" in spec else None)
+    except BadSpec as error:
+        raise exception.RequestFilterFailed(error.message) from error
+    if specs is None or specs.policy is Policy.LOCAL:
+        return None
+    if specs.policy is Policy.AUTO:
+        settings = defaults.settings_of(spec, first_view_seconds=CONF.pondstack.first_view_seconds)
+        specs = _capped(specs, settings)
+    return _split(ctxt, spec, specs)
+
+
+def _split_by_default(ctxt: Any, spec: Any, extra_specs: dict[str, str]) -> Split | None:
+    """Return the split of a flavor without `pond:` specs; None where it is Nova's alone."""
+    seconds = min(CONF.pondstack.first_view_seconds, defaults.FIRST_SETTINGS_SECONDS)
+    settings = defaults.settings_of(spec, first_view_seconds=seconds)
+    default = defaults.of_request(spec, settings)
+    if not default.pooled:
+        return _running(ctxt, spec)
+    obstacle = flavors.obstacle(extra_specs, spec.numa_topology if "numa_topology" in spec else None)
+    return _split(ctxt, spec, _capped(PondSpecs(Policy.AUTO), settings), default.origin, obstacle)
+
+
+def _running(ctxt: Any, spec: Any) -> Split | None:
+    """Return the split of a guest that got pool memory while a default policy said so, and that is moved live."""
+    if not split_decision.may_hold(spec.instance_uuid):
+        return None
+    move = migrations.find(ctxt, spec)
+    return None if move is None or move.running_local_mib is None else _keep(spec, move.running_local_mib)
+
+
+def _capped(specs: PondSpecs, settings: ProjectSettings) -> PondSpecs:
+    if settings.max_pool_percent is None:
+        return specs
+    return replace(specs, max_pool_percent=min(specs.max_pool_percent, settings.max_pool_percent))
+
+
+def _split(
+    ctxt: Any, spec: Any, specs: PondSpecs, default_by: defaults.Origin | None = None, obstacle: str | None = None
+) -> Split:
+    """Return the split to place a request with, and leave it on the request.
+
+    `default_by`: who has a plain flavor split at all; `obstacle`: why it cannot have pool memory.
+    """
     move = migrations.find(ctxt, spec)
     if move is not None and move.running_local_mib is not None:
         return _keep(spec, move.running_local_mib)  # nothing new: what is remembered says why
     features = _features(spec, specs, resized=move is not None and move.resized)
-    pin = pins.of_request(spec)
+    split = _without_pool(spec, specs, obstacle)
+    if split is None:
+        split = _decide(ctxt, spec, features, move)
+        if split.pool_mib:
+            split = _apart(spec, specs, split)
+        split_decision.promise(spec, split)
+    if default_by is not None:
+        split = _said_by(split, default_by)
+    used_splits.put_on(spec, used_splits.Decision(features, split, default_by))
+    return split
+
+
+def _without_pool(spec: Any, specs: PondSpecs, obstacle: str | None) -> Split | None:
+    """Return the split of a VM that can have no pool memory: as it must be, so nothing is counted; None for others.
+
+    Raises RequestFilterFailed where the flavor fixes the pool memory.
+    """
+    memory_mib, pin = spec.flavor.memory_mb, pins.of_request(spec)
+    if obstacle is not None:
+        return Split(memory_mib, 0, Fallback.UNFIT, 1.0, f"all local: {obstacle}")
     try:
         pins.check(specs, pin)
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error
-    split = _decide(ctxt, spec, features, move) if pin is None else _all_local(spec, pin)
-    if split.pool_mib:
-        split = _apart(spec, specs, split)
     if pin is None:
-        split_decision.promise(spec, split)
-    used_splits.put_on(spec, used_splits.Decision(features, split))
-    return split
+        return None
+    return Split(memory_mib, 0, Fallback.PINNED, 1.0, f"all local: {pin} pins or encrypts the memory")
+
+
+def _said_by(split: Split, origin: defaults.Origin) -> Split:
+    """Return a split whose reason says who had the VM split; a split that is kept may say so already."""
+    told = f"; the flavor is plain, {origin} says auto"
+    return split if told in split.reason else replace(split, reason=split.reason + told)
 
 
 def _features(spec: Any, specs: PondSpecs, resized: bool) -> Features:
@@ -113,7 +181,7 @@ def _features(spec: Any, specs: PondSpecs, resized: bool) -> Features:
 def _decide(ctxt: Any, spec: Any, features: Features, move: migrations.Move | None) -> Split:
     """Return the split by the flavor, what is known and the room; all local (logged, counted) without a view."""
     if retry.goes_all_local(spec):
-        return _fall_back(spec, Fallback.NO_ROOM, "no host has both its local and its pool memory free")
+        return _fall_back(spec, Fallback.NO_ROOM, "no host that it may use has both its local and its pool memory free")
     try:
         split = split_decision.decide(ctxt, features, move, spec.num_instances if "num_instances" in spec else 1)
     except split_decision.NoView as error:
@@ -156,11 +224,6 @@ def _apart(spec: Any, specs: PondSpecs, split: Split) -> Split:
     if specs.policy is Policy.FIXED:
         raise exception.RequestFilterFailed(f"{reason}, and {split.pool_mib} MiB of pool memory are wanted")
     return Split(spec.flavor.memory_mb, 0, Fallback.ANTI_AFFINITY, 1.0, f"all local: {reason}")
-
-
-def _all_local(spec: Any, pin: str) -> Split:
-    """Return the split of a VM with policy auto whose memory is pinned: as it must be, so nothing is counted."""
-    return Split(spec.flavor.memory_mb, 0, Fallback.PINNED, 1.0, f"all local: {pin} pins or encrypts the memory")
 
 
 def _fall_back(spec: Any, reason: Fallback, detail: object) -> Split:

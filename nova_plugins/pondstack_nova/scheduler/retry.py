@@ -2,7 +2,7 @@
 
 The scheduler's view of the room is a hint. Several schedulers may promise the last slices to a server each, and the
 pool with room may be one that only full hosts reach; Placement, which admits, then refuses a server that could have
-started all local. Nova ends such a request, so we wrap its entry.
+started all local. Nova ends such a request, so we wrap its entry. There a request gets to know Nova's aggregates, too.
 """
 
 import functools
@@ -14,7 +14,7 @@ from nova.scheduler import manager
 from oslo_log import log as logging
 
 from pondstack.domain.sizing import PRESENT, Policy
-from pondstack_nova.scheduler import used_splits
+from pondstack_nova.scheduler import aggregates, used_splits
 
 LOG = logging.getLogger(__name__)
 
@@ -37,6 +37,8 @@ def wrap(select: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(select)
     def select_destinations(*arguments: Any, **named: Any) -> Any:
         spec = named.get("spec_obj")
+        if spec is not None and arguments:
+            aggregates.see(spec, arguments[0])
         try:
             return select(*arguments, **named)
         except Exception as error:
@@ -60,11 +62,11 @@ def _no_valid_host(error: Exception) -> bool:
 
 
 def _may_be_all_local(spec: Any) -> bool:
-    """Whether pool memory was decided for a new server, and not by its flavor."""
+    """Whether pool memory was decided for a new server, and not by its flavor; or for one whose flavor is plain."""
     decision = used_splits.of(spec)
     return (
         decision is not None
         and decision.features.specs.policy is Policy.AUTO
         and decision.split.pool_mib > 0
-        and decision.split.source != PRESENT
+        and (decision.split.source != PRESENT or decision.default_by is not None)
     )

@@ -55,6 +55,18 @@ def decide(ctxt: Any, features: Features, move: migrations.Move | None, instance
     return replace(split, reason=f"{split.reason}; decided from a view {age_seconds:.0f} s old")
 
 
+def may_hold(instance_uuid: str) -> bool:
+    """Say whether an instance may have pool memory, by what this process knows: True where it knows nothing."""
+    basis = split_view.cache().latest()[0]
+    noted = used_splits.used_splits().noted(instance_uuid)
+    known = [item for item in (noted, None if basis is None else basis.known.get(instance_uuid)) if item is not None]
+    return basis is None or any(
+        (item.present is not None and item.present.pool_mib > 0)
+        or (item.remembered is not None and item.remembered.pool_mib > 0)
+        for item in known
+    )
+
+
 def promise(spec: Any, split: Split) -> None:
     """Keep what a request was split with from others until it is claimed; 0 MiB takes an earlier promise back."""
     cache = split_view.cache()

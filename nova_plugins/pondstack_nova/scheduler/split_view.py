@@ -16,6 +16,7 @@ from oslo_log import log as logging
 from pondstack.domain.allowance import Allowance
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.known_split import KnownSplit
+from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.room import PendingSplits, PoolRoom
 from pondstack.domain.sizing import SplitPredictor, StaticShare
 from pondstack.domain.units import DEFAULT_SLICE_MIB
@@ -42,6 +43,7 @@ class SplitBasis:
     """What a decision needs, at one moment. `pending`: what others have split and nobody has claimed, in MiB.
 
     `budget`: what the models may still risk, None: no model decides, or the controller is of the former release.
+    `projects`: what operators have set, by project; none from a controller of the former release.
     """
 
     predictor: SplitPredictor
@@ -50,6 +52,7 @@ class SplitBasis:
     pending: Mapping[str, int] = field(default_factory=dict)
     known: Mapping[str, KnownSplit] = field(default_factory=dict)
     budget: Allowance | None = None
+    projects: Mapping[str, ProjectSettings] = field(default_factory=dict)
 
 
 class Risked:
@@ -117,7 +120,7 @@ class SplitSource:
         self._pending.settle(frozenset(view.claimed), asked_at - view.age_seconds)
         self._risked.settle(known)
         budget = None if view.model_budget is None else Allowance.from_wire(view.model_budget)
-        return SplitBasis(self._predictor, view.slice_mib, view.rooms, view.pending, known, budget)
+        return SplitBasis(self._predictor, view.slice_mib, view.rooms, view.pending, known, budget, view.projects)
 
     def _take_predictor(self, view: SplitView) -> None:
         about = view.predictor

@@ -21,6 +21,7 @@ from pondstack.domain.sizing import Features, Split
 from pondstack.prediction.serving import flavor_key
 from pondstack.rpc.wire import UsedSplit
 from pondstack_nova import controller_client
+from pondstack_nova.scheduler.defaults import Origin
 from pondstack_nova.scheduler.per_process import PerProcess
 
 CONF = nova.conf.CONF
@@ -36,10 +37,11 @@ Tell = Callable[[Sequence[UsedSplit]], None]
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """How a request was split, from which features."""
+    """How a request was split, from which features. `default_by`: who had a flavor without pond: specs split at all."""
 
     features: Features
     split: Split
+    default_by: Origin | None = None
 
 
 def put_on(spec: Any, decision: Decision | None) -> None:

@@ -238,7 +238,7 @@ def test_release_never_raises(
 ) -> None:
     agents.faults["detach"] = [fault]
     assert not pool.release("h1", "vm")
-    assert "Pool memory of vm on h1 was not released" in caplog.text
+    assert "What vm may hold of a pool on h1 was not released" in caplog.text
     assert agents.log == ["detach h1"]
 
 

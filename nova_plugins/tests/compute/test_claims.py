@@ -4,7 +4,7 @@ import pytest
 
 from pondstack.domain.errors import Conflict
 from pondstack.domain.model import Extent
-from pondstack_nova.compute.claims import PoolClaim, check_move, claim_of, may_have_pool_memory, shape_of
+from pondstack_nova.compute.claims import PoolClaim, Unclaimed, check_move, claim_of, shape_of
 
 HOST, OTHER, POOL, POOL2 = "host-rp", "other-rp", "pool-rp", "pool2-rp"
 
@@ -52,20 +52,21 @@ def test_what_does_not_add_up_is_refused(held: dict[str, dict[str, dict[str, int
         claim_of(held, HOST, 4096)
 
 
-@pytest.mark.parametrize(
-    ("specs", "expected"),
-    [
-        ({}, False),
-        (None, False),
-        ({"hw:numa_nodes": "2"}, False),
-        ({"pond:policy": "local"}, False),
-        ({"pond:policy": "auto"}, True),
-        ({"pond:policy": "fixed", "pond:pool_mb": "1024"}, True),
-        ({"pond:policy": "nonsense"}, True),
-    ],
-)
-def test_only_flavors_with_a_pond_policy_concern_us(specs: dict[str, str] | None, expected: bool) -> None:
-    assert may_have_pool_memory(specs) is expected
+def test_nobody_says_how_a_guest_without_any_claim_is_split() -> None:
+    """Not the same as a claim of another host, which a broken migration leaves."""
+    for held in ({}, _held(other=4096)):
+        with pytest.raises(Unclaimed):
+            claim_of(held, HOST, 4096)
+    with pytest.raises(Conflict) as caught:
+        claim_of(_held(other=3072, pool=1024), HOST, 4096)
+    assert not isinstance(caught.value, Unclaimed)
+
+
+def test_an_amount_that_is_no_split() -> None:
+    """A flavor may set its MEMORY_MB; an old resize in place may have left too much."""
+    assert claim_of(_held(host=512), HOST, 4096, own_amount=True) is None
+    assert claim_of({}, HOST, 4096, own_amount=True) is None
+    assert claim_of(_held(host=8192), HOST, 4096) is None
 
 
 def test_a_live_migration_needs_the_same_split() -> None:

@@ -13,6 +13,7 @@ from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import driver
 
 from pondstack.domain.admission import LentReport
+from pondstack_nova import stats
 from pondstack_nova.compute import host_nodes
 from pondstack_nova.virt_libvirt import PondLibvirtDriver
 
@@ -122,7 +123,8 @@ def test_the_hypervisors_figures_leave_pool_nodes_out(pond: Any) -> None:
     for total, used, told in ((8192 + 3072, 9000, 8192), (8192, -2048, 0)):
         answer = {"memory_mb": total, "memory_mb_used": used}
         with patch.object(driver.LibvirtDriver, "get_available_resource", lambda _self, _node, a=answer: dict(a)):
-            assert pond.get_available_resource("h1") == {"memory_mb": 8192, "memory_mb_used": told}
+            figures = pond.get_available_resource("h1")
+            assert figures == {"memory_mb": 8192, "memory_mb_used": told, "stats": {stats.BY_CLAIM: "1"}}
 
 
 def test_no_nova_numa_node_is_fitted_to_a_pool_node(pond: Any) -> None:

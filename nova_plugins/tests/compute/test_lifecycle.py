@@ -3,11 +3,13 @@
 from typing import Any
 
 import pytest
+from keystoneauth1 import exceptions as keystone
 from nova import exception
 
 from nova_plugins.tests.compute.refusals import refused
-from nova_plugins.tests.compute.virt_rig import POOL, VM, Driver, Rack, claim, guest, h1, h2, rack, spawn
+from nova_plugins.tests.compute.virt_rig import POND, POOL, VM, Driver, Rack, claim, guest, h1, h2, rack, spawn
 from pondstack.domain import errors
+from pondstack_nova.breaker import FAILURES_TO_OPEN
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 
 __all__ = ["h1", "h2", "rack"]
@@ -24,11 +26,17 @@ def test_spawn_attaches_before_the_guest_is_made(rack: Rack, h1: Driver) -> None
     assert (wish["project_id"], wish["user_id"]) == ("project", "user")
 
 
-@pytest.mark.parametrize("specs", [{}, {"pond:policy": "local"}])
-def test_a_guest_without_pool_memory_never_asks_the_agent(rack: Rack, h1: Driver, specs: dict[str, str]) -> None:
+PLAIN: dict[str, str] = {}
+FLAVORS = pytest.mark.parametrize("specs", [PLAIN, {"pond:policy": "local"}, POND], ids=["plain", "local", "fixed"])
+
+
+@FLAVORS
+def test_a_guest_that_claims_no_pool_memory_needs_no_agent(rack: Rack, h1: Driver, specs: dict[str, str]) -> None:
     rack.agents.down = {"h1", "h2"}
+    rack.claims[VM] = claim("h1", local=4096, pool=0)
     instance = guest(specs)
-    spawn(h1, instance)
+    spawn(h1, instance, rack.claims[VM])
+    assert rack.agents.log == []
     h1.reboot(instance)
     h1.migrate_disk_and_power_off("context", instance)
     h1.pre_live_migration("context", instance, {}, [], "disks", "data")
@@ -36,7 +44,33 @@ def test_a_guest_without_pool_memory_never_asks_the_agent(rack: Rack, h1: Driver
     h1.check_source_migrate_data_at_dest("context", instance, "data", None, None, {})
     h1.rollback_live_migration_at_destination("context", instance)
     h1.destroy("context", instance)
-    assert rack.agents.log == []
+    assert rack.agents.attaches == []
+    asked = len(rack.agents.log)
+    for _ in range(5):
+        h1.reboot(instance)
+        h1.destroy("context", instance)
+    assert len(rack.agents.log) == asked, "a silent agent is left alone"
+
+
+def test_an_agent_that_answers_again_is_asked_again(rack: Rack, h1: Driver) -> None:
+    rack.agents.down = {"h1"}
+    for _ in range(4):
+        h1.destroy("context", guest(PLAIN))
+    assert rack.agents.log == ["detach h1"] * FAILURES_TO_OPEN
+    rack.agents.down.clear()
+    spawn(h1, guest(PLAIN))
+    h1.destroy("context", guest(PLAIN))
+    assert rack.agents.held == {}
+
+
+@FLAVORS
+def test_the_claim_decides_and_not_the_flavor(rack: Rack, h1: Driver, specs: dict[str, str]) -> None:
+    instance = guest(specs)
+    spawn(h1, instance)
+    h1.reboot(instance)
+    assert h1.seen == [("spawn", 1024), ("destroy", 1024), ("made anew", 1024)]
+    h1.destroy("context", instance)
+    assert rack.agents.held == {}
 
 
 def test_a_pond_flavor_that_was_placed_all_local(rack: Rack, h1: Driver) -> None:
@@ -107,9 +141,9 @@ def test_delete_does_not_fail_because_the_agent_is_down(rack: Rack, h1: Driver) 
     assert h1.seen[-1] == ("destroy", 1024)
 
 
-def test_a_guest_deleted_in_the_middle_of_a_resize_is_released_by_its_other_flavor(rack: Rack, h1: Driver) -> None:
+def test_a_guest_deleted_in_the_middle_of_a_resize_is_released(rack: Rack, h1: Driver) -> None:
     spawn(h1, guest())
-    h1.destroy("context", guest({}, old_flavor=guest().flavor))
+    h1.destroy("context", guest(PLAIN))
     assert rack.agents.held == {}
 
 
@@ -145,6 +179,34 @@ def test_a_guest_whose_claim_went_away_with_a_broken_migration_restarts_on_its_s
     rack.agents.lose("h1")
     with refused("holds no MEMORY_MB of this host"):
         h1.reboot(guest())
+
+
+@pytest.mark.parametrize(
+    "error", [keystone.ConnectFailure(), exception.ConsumerAllocationRetrievalFailed(consumer_uuid=VM, error="")]
+)
+def test_without_placement_a_guest_stays_what_it_was(rack: Rack, h1: Driver, error: Exception) -> None:
+    spawn(h1, guest(PLAIN))
+    rack.silent = error
+    h1.reboot(guest(PLAIN))
+    assert h1.seen[-1] == ("made anew", 1024)
+    rack.agents.lose("h1")
+    with refused("Placement does not answer"):
+        h1.reboot(guest(PLAIN))
+    h1._pond_had_pool_memory = lambda _instance: False
+    h1.reboot(guest(PLAIN))
+    assert h1.seen[-1] == ("made anew", 0)
+
+
+def test_a_guest_without_any_claim_is_restarted_as_nova_does_unless_it_had_pool_memory(rack: Rack, h1: Driver) -> None:
+    rack.claims.clear()
+    h1.reboot(guest(PLAIN))
+    assert h1.seen[-1] == ("made anew", 0)
+    h1._pond_had_pool_memory = lambda _instance: True
+    with refused("holds no MEMORY_MB of this host"):
+        h1.reboot(guest(PLAIN))
+    spawn(h1, guest(PLAIN))
+    h1.reboot(guest(PLAIN))
+    assert h1.seen[-1] == ("made anew", 1024)
 
 
 def test_destroy_after_a_hard_reboot_releases(rack: Rack, h1: Driver) -> None:

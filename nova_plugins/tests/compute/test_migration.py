@@ -66,7 +66,7 @@ def test_a_migration_that_broke_off_finds_the_sources_claim_under_its_own_uuid(r
 def test_a_resize_on_the_same_host_changes_the_amount(rack: Rack, h1: Driver) -> None:
     spawn(h1, guest())
     h1.migrate_disk_and_power_off("context", guest(), "h1")
-    bigger = guest(memory_mib=8192, old_flavor=guest().flavor)
+    bigger = guest(memory_mib=8192)
     _finish(h1, bigger, claim("h1", local=6144, pool=2048))
     assert rack.agents.hosts_of(VM) == {"h1": 2048}
     h1.destroy("context", bigger)

@@ -60,6 +60,9 @@ class NovaDriver:
         record = {"total": 8192, "reserved": 512, "max_unit": 8192, "min_unit": 1, "step_size": 1}
         provider_tree.update_inventory(nodename, {"MEMORY_MB": record})
 
+    def get_available_resource(self, nodename: str) -> dict[str, Any]:
+        return {"hypervisor_hostname": nodename}
+
     def get_nodenames_by_uuid(self) -> dict[str, str]:
         return {f"{self.host}-rp": self.host}
 
@@ -77,22 +80,25 @@ class Driver(PoolMemoryLifecycle, NovaDriver):
 
 
 class Rack:
-    """Two hosts, their agents, and what Placement holds: `claims`, by consumer."""
+    """Two hosts, their agents, and what Placement holds: `claims`, by consumer. `silent`: what it raises instead."""
 
     def __init__(self) -> None:
+        self.silent: Exception | None = None
         self.agents = FakeAgents()
         self.claims: dict[str, dict[str, Any]] = {VM: claim("h1")}
         self.drivers = {host: self._driver(host) for host in ("h1", "h2")}
 
     def _driver(self, host: str) -> Driver:
-        report = SimpleNamespace(
-            get_allocs_for_consumer=lambda _context, consumer: {"allocations": self.claims.get(consumer, {})}
-        )
-        driver = Driver(SimpleNamespace(reportclient=report))
+        driver = Driver(SimpleNamespace(reportclient=SimpleNamespace(get_allocs_for_consumer=self._claim_of)))
         driver.host = host
         driver.agents = self.agents
         driver.pool_memory = PoolAttachments(lambda: self.agents, sleep=lambda _seconds: None)
         return driver
+
+    def _claim_of(self, _context: Any, consumer: str) -> dict[str, Any]:
+        if self.silent is not None:
+            raise self.silent
+        return {"allocations": self.claims.get(consumer, {})}
 
 
 def claim(*hosts: str, local: int = 3072, pool: int = 1024) -> dict[str, Any]:
@@ -107,8 +113,6 @@ def guest(specs: dict[str, str] | None = None, memory_mib: int = 4096, **more: A
     fields = {
         "uuid": VM,
         "flavor": flavor,
-        "old_flavor": None,
-        "new_flavor": None,
         "task_state": None,
         "numa_topology": None,
         "node": "h1",

@@ -9,13 +9,17 @@ from nova import exception
 
 from pondstack.domain.sizing import Features, Policy, PondSpecs, Split
 from pondstack_nova.scheduler import retry, used_splits
+from pondstack_nova.scheduler.defaults import Origin
 
 
-def request(policy: Policy = Policy.AUTO, pool_mib: int = 1024, source: str = "static") -> Any:
+def request(
+    policy: Policy = Policy.AUTO, pool_mib: int = 1024, source: str = "static", default_by: Origin | None = None
+) -> Any:
     """Return a request with a decision."""
     spec = SimpleNamespace(instance_uuid="vm")
     features = Features("vm", 8192, 2, specs=PondSpecs(policy, pool_mib))
-    used_splits.put_on(spec, used_splits.Decision(features, Split(8192 - pool_mib, pool_mib, source, 1.0, "")))
+    split = Split(8192 - pool_mib, pool_mib, source, 1.0, "")
+    used_splits.put_on(spec, used_splits.Decision(features, split, default_by))
     return spec
 
 
@@ -39,6 +43,19 @@ def test_it_is_tried_all_local_once() -> None:
     assert retry.wrap(nova.select)(spec_obj=spec) == "host"
     assert nova.tries == [False, True]
     assert not retry.goes_all_local(spec)
+
+
+def test_a_plain_flavor_asked_for_nothing() -> None:
+    """What it has is not binding either: hosts that it may move to may be of an aggregate without."""
+    nova = Nova()
+    assert retry.wrap(nova.select)(spec_obj=request(source="present", default_by=Origin.OPTION)) == "host"
+
+
+def test_a_request_gets_to_know_novas_aggregates() -> None:
+    """The manager is the first argument of its method."""
+    spec, manager = request(), SimpleNamespace(host_manager=object())
+    retry.wrap(lambda _manager, spec_obj: spec_obj)(manager, spec_obj=spec)
+    assert spec._pondstack_host_manager is manager.host_manager
 
 
 def test_as_oslo_messaging_raises_it() -> None:

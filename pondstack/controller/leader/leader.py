@@ -21,6 +21,7 @@ from pondstack.controller.leader.endpoint import LeaderEndpoint
 from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.host_endpoint import HostEndpoint
 from pondstack.controller.leader.model_endpoint import ModelEndpoint
+from pondstack.controller.leader.project_endpoint import ProjectEndpoint
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.leader.split_endpoint import SplitEndpoint
 from pondstack.controller.lending.admission import Admission
@@ -117,6 +118,7 @@ class Leader:
             self._make_removal_endpoint(),
             HostEndpoint(ledger=self.ledger, agents=self._agents, changed=self._settled, gate=self.gate),
             ModelEndpoint(ledger=self.ledger, changed=self._predictions.wake, gate=self.gate),
+            ProjectEndpoint(ledger=self.ledger, changed=self._splits.projects_changed, gate=self.gate),
         ]
 
         self._lock = threading.Lock()

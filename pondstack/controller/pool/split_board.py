@@ -17,9 +17,10 @@ from pondstack.controller.pool.capacity import claimable
 from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.split_catalog import SplitCatalog
 from pondstack.db.connection.engine import Database
-from pondstack.db.store import splits
+from pondstack.db.store import project_settings, splits
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.known_split import Present
+from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import RackView
 from pondstack.domain.room import PendingSplits, PoolRoom
@@ -75,6 +76,7 @@ class SplitBoard:
         self._loaded_at: float | None = None
         self.catalog = SplitCatalog()
         self.pending = PendingSplits()
+        self.projects: dict[str, ProjectSettings] = {}
 
     @property
     def rooms(self) -> Rooms:
@@ -102,6 +104,7 @@ class SplitBoard:
         if self._loaded_at is None or self._clock() - self._loaded_at > RELOAD_SECONDS:
             loaded_at = self._clock()
             self.catalog.remember(self._database.read(splits.remembered), all_there_is=True)
+            self.read_projects()
             self._loaded_at = loaded_at
         read_at, view = self._clock(), self._view()
         claims = self._present_claims(view)
@@ -116,6 +119,10 @@ class SplitBoard:
         )
         self.pending.settle(consumers, read_at)
         self._mend(view, claims)
+
+    def read_projects(self) -> None:
+        """Read what operators have set per project. Raises Unavailable."""
+        self.projects = self._database.read(project_settings.all_set)
 
     def recorded(self, items: Iterable[RememberedSplit]) -> None:
         """Take over what the ledger was just told that instances were placed with."""

@@ -102,6 +102,7 @@ class SplitService:
             splits=changes.items,
             predictor_version=about_version,
             model_budget=None if allowance is None else allowance.to_wire(),
+            projects=board.projects,
         )
 
     def _about(self, known: str | None, allowance: Allowance | None, slice_mib: int) -> tuple[dict[str, Any], str]:
@@ -119,6 +120,10 @@ class SplitService:
         if found is None:
             raise Unavailable("this controller has just been elected and has asked no model yet; call again")
         return dict(found)
+
+    def projects_changed(self) -> None:
+        """Have the next views show what operators have set per project. Raises Unavailable."""
+        self._board.read_projects()
 
     def split(self, data: Mapping[str, Any]) -> SplitAnswer:
         """Return the split of a VM (Features as a dict). Raises BadRequest, BadSpec, NotAligned, PoolShortage."""

@@ -16,6 +16,7 @@ from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership,
 from pondstack.db.read import holdings, lending
 from pondstack.db.read.history import SqlHistory
 from pondstack.db.read.models import SqlModels
+from pondstack.db.read.project_settings import SqlProjects
 from pondstack.db.read.rack import read_rack
 from pondstack.db.store import controllers, splits, telemetry
 from pondstack.db.store.leadership import ROW
@@ -24,7 +25,7 @@ from pondstack.domain.errors import NotFound
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
-from pondstack.ledger.reader import HistoryReader, ModelReader
+from pondstack.ledger.reader import HistoryReader, ModelReader, ProjectReader
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -58,6 +59,7 @@ class SqlReader:
         self._database = database
         self.history: HistoryReader = SqlHistory(database, gap_seconds)
         self.models: ModelReader = SqlModels(database)
+        self.projects: ProjectReader = SqlProjects(database)
         self._down = agent_down_seconds
         self._node_down = node_down_seconds
 

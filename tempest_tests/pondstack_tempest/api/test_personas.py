@@ -59,13 +59,16 @@ ROUTES = (
     Route("GET", "/models/{version}", RACK),
     Route("POST", "/models/{version}/promote", frozenset((ADMIN,)), {}),
     Route("POST", "/models/{version}/rollback", frozenset((ADMIN,)), {}),
+    Route("GET", "/projects", RACK),
+    Route("GET", "/projects/{project_id}", RACK),
+    Route("PUT", "/projects/{project_id}", frozenset((ADMIN,)), {"max_pool_percent": 100}),
 )
 
 
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.13"
+    min_microversion = "1.14"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")
@@ -103,7 +106,7 @@ class PersonasTest(MemoryTest):
     def _refused(self, client: Any, route: Route) -> bool:
         unknown = self.unknown_uuid()
         # Nothing that is there: who may change things is not tried, and nobody else gets that far.
-        names = dict.fromkeys(("pool", "name", "host", "uuid", "consumer", "version"), unknown)
+        names = dict.fromkeys(("pool", "name", "host", "uuid", "consumer", "version", "project_id"), unknown)
         path = route.path.format(index=0, **names)
         body = None if route.body is None else jsonutils.dumps(route.body)
         try:

@@ -11,6 +11,7 @@ from pondstack_tempest.services.leader import LeaderClient
 from pondstack_tempest.services.lender import LendersClient
 from pondstack_tempest.services.model import ModelsClient
 from pondstack_tempest.services.pool import PoolsClient
+from pondstack_tempest.services.project import ProjectsClient
 from pondstack_tempest.services.root import RootClient
 from pondstack_tempest.services.slice import SlicesClient
 from pondstack_tempest.services.split import SplitsClient
@@ -28,6 +29,7 @@ __all__ = [
     "LendersClient",
     "ModelsClient",
     "PoolsClient",
+    "ProjectsClient",
     "RootClient",
     "SlicesClient",
     "SplitsClient",

@@ -14,6 +14,22 @@ MUTANTS = (
         "a guest is attached to a pool where it claims less than it takes",
     ),
     Mutant(
+        "the_projects_cap_is_not_asked",
+        "nova_plugins/pondstack_nova/scheduler/request_filter.py",
+        "_split(ctxt, spec, _capped(PondSpecs(Policy.AUTO), settings), default.origin, obstacle)",
+        "_split(ctxt, spec, PondSpecs(Policy.AUTO), default.origin, obstacle)",
+        ("nova_plugins/tests/scheduler/test_defaults.py::test_the_projects_cap",),
+        "a project that opted out gets pool memory",
+    ),
+    Mutant(
+        "plain_guests_on_former_computes",
+        "nova_plugins/pondstack_nova/filter.py",
+        "if defaults.is_plain(spec) and not stats.by_claim(host):",
+        "if False:",
+        ("nova_plugins/tests/test_filter.py",),
+        "a nova-compute of the former release gives a guest local memory that it did not claim",
+    ),
+    Mutant(
         "promises_are_forgotten",
         "nova_plugins/pondstack_nova/scheduler/split_decision.py",
         "    cache.pending.add(spec.instance_uuid, split.pool_mib * instances, cache.clock())\n",

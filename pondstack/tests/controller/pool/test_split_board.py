@@ -6,9 +6,11 @@ from uuid import uuid4
 import pytest
 
 from pondstack.controller.pool.split_board import LOST_SECONDS, SETTLED_SECONDS
+from pondstack.db.store import project_settings
 from pondstack.domain import errors
 from pondstack.domain.allowance import Allowance
 from pondstack.domain.known_split import Present
+from pondstack.domain.project_settings import DefaultPolicy, ProjectSettings
 from pondstack.domain.room import PoolRoom
 from pondstack.prediction import table
 from pondstack.prediction.balance import OFF, Balance, Point
@@ -36,6 +38,15 @@ def test_what_a_decision_needs(rack):
     assert told.rooms == (PoolRoom("pool0", 8192, 7168),)
     assert (told.slice_mib, told.age_seconds) == (1024, 1.5)
     assert told.predictor == {"kind": "static", "percent": 15}
+
+
+def test_what_is_set_for_projects(rack):
+    rack.database.write(lambda tx: project_settings.change(tx, "p", {"default_policy": "auto", "max_pool_percent": 40}))
+    rack.board.refresh()
+    assert view(rack).projects == {"p": ProjectSettings(DefaultPolicy.AUTO, 40)}
+    rack.database.write(lambda tx: project_settings.change(tx, "p", {"default_policy": None}))
+    rack.splits.projects_changed()
+    assert view(rack).projects == {"p": ProjectSettings(None, 40)}
 
 
 def test_placement_is_asked_when_it_must_be_of_this_moment_only(rack):
