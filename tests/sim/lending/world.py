@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 RECLAIM_SECONDS = 6.0
 PROMISE_SECONDS = 2.5
 """So long a host that wants to sleep waits for its buffers' borrowers."""
+WAKE_SECONDS = 40.0
+"""So long an operator tries to have a host lend as one that is awake: longer than any reclaim waits."""
 HOST_BYTES = 64 * 1024**3
 
 
@@ -183,7 +185,22 @@ class LendingWorld:
         host.process.paused_until = scheduler.now + seconds
         scheduler.faults["zombie slept"] += 1
         scheduler.sleep(seconds)
-        self._lend(controller, host, lent, LenderKind.ACTIVE)
+        self._wake(controller, host, lent)
+
+    def _wake(self, controller: SimControllerAPI, host: "SimHost", buffers: int) -> None:
+        """Have a host that is awake lend as one, as its operator does: again while it is busy, or nobody answers.
+
+        The keys of a zombie are not ended, so that nothing of it comes back.
+        """
+        deadline = self._rack.scheduler.now + WAKE_SECONDS
+        while True:
+            try:
+                return self._lend(controller, host, buffers, LenderKind.ACTIVE)
+            except FAILED as error:
+                if self._rack.scheduler.now > deadline:
+                    raise
+                self._rack.scheduler.note(f"{host.name} is told again that it is awake: {error}")
+                self._rack.scheduler.sleep(1.0)
 
     def freeze(self, host: "SimHost", seconds: float) -> None:
         """Freeze the lender's process."""
