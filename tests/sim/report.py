@@ -111,7 +111,8 @@ class Progress:
         line = f"{done}/{self._total} histories, {rate:.0f} a minute, {found} violations"
         for figures in kinds:
             if figures.failed_seeds:
-                line += f" ({figures.kind}, seed {min(figures.failed_seeds)})"
+                newest = ", ".join(map(str, figures.failed_seeds[-3:]))
+                line += f" ({figures.kind}, seeds {newest})"
         sys.stderr.write(f"\r{line} " if self._terminal else f"{line}\n")
         sys.stderr.flush()
 

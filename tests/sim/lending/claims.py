@@ -26,6 +26,7 @@ class LoanClaims:
         self.consumer_of: dict[str, str] = {}
         self._gone_at: dict[str, float] = {}
         self._back: dict[str, tuple[float, float]] = {}
+        self._judged: set[tuple[Place, str]] = set()
 
     @property
     def present(self) -> Mapping[str, int]:
@@ -49,11 +50,18 @@ class LoanClaims:
             self._gone_at[consumer] = gone_at if now - back_at < settings.RECONCILE_SECONDS else now
 
     def look(self, buffers: Mapping[Place, Buffer]) -> None:
-        """No loan is asked back for want of a claim that is there, or has gone a moment ago."""
-        for item in buffers.values():
-            if item.state is not SliceState.RELEASING or not item.reason.startswith("unclaimed"):
-                continue
-            consumer = self.consumer_of.get(item.allocation_uuid or "")
+        """No loan is asked back for want of a claim that is there, or has gone a moment ago.
+
+        Judged when it is asked back: a borrower that is paused still has it when its claim is there again.
+        """
+        asked = {
+            (place, item.allocation_uuid or ""): item
+            for place, item in buffers.items()
+            if item.state is SliceState.RELEASING and item.reason.startswith("unclaimed")
+        }
+        new, self._judged = set(asked) - self._judged, set(asked)
+        for key in sorted(new):
+            item, consumer = asked[key], self.consumer_of.get(key[1])
             if consumer is None:
                 continue
             if self._gone_seconds(consumer) < EARLY * settings.LIMITS.unclaimed_grace_seconds:

@@ -50,6 +50,19 @@ def test_a_claim_that_was_back_between_two_looks_only_is_not_seen() -> None:
     assert not outcome.code, outcome.detail
 
 
+ASLEEP_FOR_GOOD = 28000080
+"""Its operator woke a host once, during a reclaim, was refused and gave up."""
+
+BACK_TOO_LATE = 28003845
+"""A paused borrower still had what was asked back from it when its claim came back: the check judged it once more."""
+
+
+@pytest.mark.parametrize("seed", [ASLEEP_FOR_GOOD, BACK_TOO_LATE])
+def test_nobody_is_blamed_for_what_was_right_when_it_was_done(seed: int) -> None:
+    outcome = run(draw(seed))
+    assert not outcome.code, outcome.detail
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)
