@@ -166,9 +166,10 @@ def verdict(curves: Mapping[str, Curve], chosen: Kept, origin: str) -> tuple[lis
     li, fp = float(chosen.li.mean()), float(chosen.fp.mean())
     li_low, li_high = np.percentile(chosen.li, INTERVAL)
     fp_low, fp_high = np.percentile(chosen.fp, INTERVAL)
+    than = "fewer" if mean < at[best] else "no fewer"
     lines = [
         f"{origin}: with hindsight the best single counter at {TARGET_LI:.0f} % LI is {best}: {at[best]:.2f} % FP, the "
-        f"forest has {'fewer' if mean < at[best] else 'no fewer'}; training would choose one with {at[COUNTER_NAME]:.2f} %",
+        f"forest has {than}; training would choose one with {at[COUNTER_NAME]:.2f} %",
         f"{origin}: at {TARGET_LI:.0f} % LI the forest has {mean:.2f} % FP (99 %: {low:.2f} - {high:.2f}), wanted at "
         f"most the {at[rival]:.2f} % of Pond's heuristic {rival}",
         f"{origin}: chosen in training for {SETTINGS.budget:g} % FP: LI {li:.1f} % ({li_low:.1f} - {li_high:.1f}) at "

@@ -41,7 +41,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         metavar="MIB",
         help="sizes in MiB, with commas (default: %(default)s)",
     )
-    parser.add_argument("--runs", type=int, default=3, help="runs of each (default 3)")
+    parser.add_argument("--runs", type=int, default=1, help="runs of each (default 1)")
     parser.add_argument("--seconds", type=float, default=0.3, help="least time of a run in local memory (default 0.3)")
     parser.add_argument("--workloads", type=int, default=158, help="how many to make up (default 158)")
     parser.add_argument("--seed", type=int, default=1, help="of what is made up (default 1)")
