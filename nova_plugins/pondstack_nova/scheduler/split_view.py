@@ -120,7 +120,15 @@ class SplitSource:
         self._pending.settle(frozenset(view.claimed), asked_at - view.age_seconds)
         self._risked.settle(known)
         budget = None if view.model_budget is None else Allowance.from_wire(view.model_budget)
-        return SplitBasis(self._predictor, view.slice_mib, view.rooms, view.pending, known, budget, view.projects)
+        return SplitBasis(
+            self._predictor,
+            view.slice_mib,
+            view.rooms,
+            view.pending,
+            known,
+            budget=budget,
+            projects=view.projects,
+        )
 
     def _take_predictor(self, view: SplitView) -> None:
         about = view.predictor
