@@ -42,8 +42,10 @@ OPTS = [
         min=0.0,
         max=60.0,
         help=(
-            "How long, in seconds from a scheduler process's first request with pond: specs, requests wait for its "
-            "first view of the rack. Without one, VMs are placed all local: that is logged and counted, never an error."
+            "How long, in seconds from a scheduler process's first request on, requests that may get pool memory wait "
+            "for its first view of the rack. Without one, VMs are placed all local: that is logged and counted, never "
+            "an error. Requests for flavors without pond: specs wait half a second at most, unless default_policy is "
+            "auto."
         ),
     ),
     cfg.FloatOpt(

@@ -218,6 +218,13 @@ class Idle:
         """End."""
 
 
+class NoSplits(Idle):
+    """The service of splits where no instance is split."""
+
+    def projects_changed(self) -> None:
+        """Tell nobody."""
+
+
 class NoPredictions(Idle):
     """No instance is split in a history."""
 
@@ -253,7 +260,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "Admission": Admission if rack.guests is not None else lambda *_arguments, **_named: None,
         **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),
         "LendingInventory": lambda _placement, _ledger: None,
-        "make_splits": lambda *_arguments: Idle(),
+        "make_splits": lambda *_arguments: NoSplits(),
         "Predictions": lambda *_arguments: NoPredictions(),
         "RemoteClaims": lambda placement: RemoteClaims(placement) if rack.history.claims else None,
         "InventorySync": lambda placement, ledger, *others: InventorySync(

@@ -54,8 +54,8 @@ def show_split(request: Request) -> Reply:
     except ValueError:
         raise BadRequest(f"{request.args['consumer']} is no UUID; name the instance by its UUID") from None
     unknown = NotFound(
-        f"no split of instance {consumer} is remembered: it was not placed with pond: specs that may give it pool "
-        "memory, or long ago and holds none"
+        f"no split of instance {consumer} is remembered: neither its flavor nor a default policy may give it pool "
+        "memory, or it was placed long ago and holds none"
     )
     try:
         record = request.services.reader.split(consumer)

@@ -77,8 +77,8 @@ def record(session: Session, instance_uuid: str) -> SplitRecord:
     found = session.execute(_with_project().where(SplitRow.instance_uuid == instance_uuid)).one_or_none()
     if found is None:
         raise NotFound(
-            f"no split of instance {instance_uuid} is remembered: it was not placed with pond: specs that may give it "
-            "pool memory, or long ago and holds none"
+            f"no split of instance {instance_uuid} is remembered: neither its flavor nor a default policy may give it "
+            "pool memory, or it was placed long ago and holds none"
         )
     return _record(*found)
 
