@@ -84,8 +84,8 @@ def split(examples: Sequence[Example]) -> Parts:
     first = examples[int(len(examples) * LEARN)].as_of
     second = examples[int(len(examples) * CALIBRATE)].as_of
     parts = Parts(
-        [item for item in examples if item.ended_at <= first],
-        [item for item in examples if item.as_of >= first and item.ended_at <= second],
+        [known for item in examples if item.as_of < first and (known := item.known_at(first))],
+        [known for item in examples if item.as_of >= first and (known := item.known_at(second))],
         [item for item in examples if item.as_of >= second],
     )
     sizes = (len(parts.learn), len(parts.calibrate), len(parts.newest))
