@@ -20,6 +20,7 @@ from pondstack.db.connection.engine import Database  # noqa: E402
 from pondstack.db.read.reader import SqlReader  # noqa: E402
 from pondstack.db.store import registry  # noqa: E402
 from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
+from pondstack.prediction.trainer import KIND  # noqa: E402
 
 
 class Code(IntEnum):
@@ -73,11 +74,18 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
 
 
 def check_model(conf: cfg.ConfigOpts) -> Result:
-    """The model that runs is not stale; none at all is no fault: the static share serves."""
+    """The model that runs is whole and not stale; none at all is no fault: the static share serves."""
     try:
-        found = Database.from_conf(conf).read(registry.models)
+        database = Database.from_conf(conf)
+        found = database.read(registry.models)
+        broken = database.read(lambda session: registry.corrupt(session, KIND))
     except (PondError, cfg.Error) as error:
         return Result(Code.FAILURE, str(error))
+    if broken:
+        version, why = next(iter(broken.items()))
+        return Result(
+            Code.WARNING, f"model {version} is corrupt: {why}; run pondstack-manage model rollback, and train"
+        )
     for item in found:
         why = model_text.stale(item, conf.model.max_age_days, datetime.now(UTC))
         if why:

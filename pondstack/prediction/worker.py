@@ -28,6 +28,7 @@ def work(folder: Path) -> None:
     _say("reading")
     data = examples.read(source, datetime.min.replace(tzinfo=UTC), now, order["min_coverage"])
     candidate = train(data, Settings(**order["settings"]), _running(folder), now, _say)
+    _say("writing")
     (folder / MODEL).write_bytes(candidate.blob)
     (folder / MANIFEST).write_text(json.dumps(candidate.manifest))
 
