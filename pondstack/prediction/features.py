@@ -4,6 +4,7 @@ A feature that is not known is NaN, never zero. The untouched memory of a projec
 """
 
 import math
+import statistics
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -133,9 +134,9 @@ def past_records(lifetimes: Iterable[Lifetime], now: datetime, min_coverage: flo
         for place, (at, share) in enumerate(marks):
             until = marks[place + 1][0] if place + 1 < len(marks) else ended
             found.append(Record(item.project_id, share, at, until))
-        share = label(item, min_coverage)
-        if ended is not None and share is not None:
-            found.append(Record(item.project_id, share, ended))
+        last = label(item, min_coverage)
+        if ended is not None and last is not None:
+            found.append(Record(item.project_id, last, ended))
     return found
 
 
@@ -186,6 +187,11 @@ def ceiling(row: Sequence[float]) -> float:
     """Return the most that a prediction may say, of a vector: the lowest percent of its project; 1 without history."""
     lowest = row[LOWEST]
     return 1.0 if math.isnan(lowest) else lowest
+
+
+def spread(history: Sequence[Record], otherwise: float) -> float:
+    """Return the standard deviation of a project's untouched shares; `otherwise` of fewer than two."""
+    return statistics.pstdev(item.share for item in history) if len(history) > 1 else otherwise
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

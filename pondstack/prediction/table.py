@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from pondstack.prediction.features import History, Record, Request, Vocabulary, vector
+from pondstack.prediction.features import History, Record, Request, Vocabulary, spread, vector
 from pondstack.prediction.trainer import KIND, ShareModel, shares
-from pondstack.prediction.untouched import Margins, less, pool_mib
+from pondstack.prediction.untouched import SPREAD, Margins, less, pool_mib
 from pondstack.prediction.untouched_table import COLD, size_key
 
 
@@ -40,10 +40,11 @@ def build(
     projects: dict[str, dict[str, list[Any]]] = {}
     for (project, size), item, records, share in zip(wanted, wanted.values(), known, shares(model, rows), strict=True):
         margin = margins.known if records else margins.cold
-        untouched = pool_mib(less(share, margin, item.memory_mib), item.memory_mib, slice_mib)
+        left = less(share, margin, item.memory_mib, spread(records, SPREAD))
+        untouched = pool_mib(left, item.memory_mib, slice_mib)
         projects.setdefault(project, {})[size] = [
             untouched,
-            _reason(share, share - less(share, margin, item.memory_mib), records),
+            _reason(share, share - left, records),
         ]
     return {
         "kind": KIND,
