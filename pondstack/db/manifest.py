@@ -40,10 +40,9 @@ class ManifestColumn(TypeDecorator[dict[str, Any]]):
 
         def tolerant(value: Any) -> dict[str, Any]:
             try:
-                found: dict[str, Any] = read(value) if read else value
+                return dict((read(value) if read else value) or {})
             except ValueError as error:
                 return {CORRUPT: f"its manifest is no JSON: {error}"}
-            return found
 
         return tolerant
 

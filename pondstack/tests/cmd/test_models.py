@@ -12,7 +12,7 @@ from pondstack.db.store import registry
 from pondstack.prediction import examples, sandbox, trainer
 from tests.fixtures import lifetimes
 
-ITEMS = lifetimes.generate(projects=12, weeks=3)
+ITEMS = lifetimes.generate(projects=12, weeks=6)
 NOW = lifetimes.end(ITEMS).isoformat()
 
 
@@ -92,7 +92,7 @@ def test_bad_input_is_told_and_changes_nothing(run, file, tmp_path, configuratio
     for words, told in (
         (("train", "--from", bad, "--now", NOW), "line 2: created_at is missing"),
         (("train", "--from", tmp_path / "none"), "No such file"),
-        (("train", "--from", file, "--now", "2026-01-05T00:00:00"), "too little history"),
+        (("train", "--from", file, "--now", "2026-01-09T00:00:00"), "too little history"),
         (("train", "--from", file), "no instance was observed"),
         (("table", "--from", file), "no model runs"),
         (("promote", "um-9"), "there is no model um-9"),
