@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-lifetime bench-predict bench-ml docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-lifetime bench-predict bench-ml docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -41,6 +41,9 @@ rack-up: setup ## Start the rack without the demonstration
 
 demo: ## Boot the zNUMA guest on the running rack and show it
 	@$(RACK) demo
+
+predictions: ## Have VMs of the running rack live with made-up traces, and see the next ones placed by their project's history
+	@$(RACK) predictions
 
 failover: ## Kill the running rack's leading controller and watch the other one take over (KILL=0: hand over; TIMES)
 	@$(RACK) failover $(if $(filter-out 0,$(KILL)),--kill) $(call option,times,TIMES)
