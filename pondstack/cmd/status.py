@@ -20,6 +20,7 @@ from pondstack.db.connection.engine import Database  # noqa: E402
 from pondstack.db.read.reader import SqlReader  # noqa: E402
 from pondstack.db.store import registry  # noqa: E402
 from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
+from pondstack.prediction import latency, trainer  # noqa: E402
 
 
 class Code(IntEnum):
@@ -73,11 +74,20 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
 
 
 def check_model(conf: cfg.ConfigOpts) -> Result:
-    """No model that runs, of any kind, is stale, and their budget holds; none at all is no fault."""
+    """No model that runs, of any kind, is corrupt or stale, and their budget holds; none at all is no fault."""
     try:
-        found = Database.from_conf(conf).read(registry.models)
+        database = Database.from_conf(conf)
+        found = database.read(registry.models)
+        broken = {}
+        for kind in (trainer.KIND, latency.KIND):
+            broken |= database.read(lambda session, kind=kind: registry.corrupt(session, kind))
     except (PondError, cfg.Error) as error:
         return Result(Code.FAILURE, str(error))
+    if broken:
+        version, why = next(iter(broken.items()))
+        return Result(
+            Code.WARNING, f"model {version} is corrupt: {why}; run pondstack-manage model rollback, and train"
+        )
     now, most = datetime.now(UTC), conf.model.max_age_days
     for item in found:
         if used_up := model_text.used_up(item):

@@ -106,7 +106,7 @@ class Flow:
 
     def _znuma(self, features: Features, slice_mib: int, untouched: Untouched, risk: Risk) -> Split:
         margin = risk.margin(untouched)
-        share = less(untouched.share, margin, features.memory_mib)
+        share = less(untouched.share, margin, features.memory_mib, untouched.spread)
         given = _slices(features, pool_mib(share, features.memory_mib, slice_mib), slice_mib)
         version, pdm = self._untouched["version"], features.specs.pdm_percent
         if given and not self._allowed(version):
