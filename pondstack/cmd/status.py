@@ -11,6 +11,7 @@ from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402 (threading first)
+from sqlalchemy.orm import Session  # noqa: E402
 
 from pondstack.cmd import model_text  # noqa: E402
 from pondstack.controller.pool.devices import parse_spec  # noqa: E402
@@ -73,14 +74,16 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
     return Result(Code.SUCCESS)
 
 
+def _corrupt(session: Session) -> dict[str, str]:
+    return registry.corrupt(session, trainer.KIND) | registry.corrupt(session, latency.KIND)
+
+
 def check_model(conf: cfg.ConfigOpts) -> Result:
     """No model that runs, of any kind, is corrupt or stale, and their budget holds; none at all is no fault."""
     try:
         database = Database.from_conf(conf)
         found = database.read(registry.models)
-        broken = {}
-        for kind in (trainer.KIND, latency.KIND):
-            broken |= database.read(lambda session, kind=kind: registry.corrupt(session, kind))
+        broken = database.read(_corrupt)
     except (PondError, cfg.Error) as error:
         return Result(Code.FAILURE, str(error))
     if broken:
