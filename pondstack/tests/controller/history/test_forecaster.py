@@ -323,10 +323,10 @@ def test_a_registry_that_is_damaged_leaves_the_last_good_model_then_the_static_s
     monkeypatch.setattr(status.Database, "from_conf", lambda _conf: resources.database)
     resources.conf.model.max_age_days = 14
     assert status.check_model(resources.conf).code is status.Code.SUCCESS
-    leads = Forecaster(resources)
-    for version, kind in (("um-2", "um"), ("um-1", "static")):
+    leads = make(resources)
+    for version, kind in (("um-2", "flow"), ("um-1", "static")):
         resources.database.write(lambda session, hurt=version: session.execute(text(damage), {"version": hurt}))
-        for forecaster in (leads, Forecaster(resources)):
+        for forecaster in (leads, make(resources)):
             forecaster.refresh()
             assert forecaster.describe()["kind"] == kind
             assert split(forecaster, "p1", 8192, 4).local_mib > 0
