@@ -85,7 +85,7 @@ def check_model(conf: cfg.ConfigOpts) -> Result:
     told = [(item, why) for item in found if (why := model_text.stale(item, most, now))]
     if not told:
         return Result(Code.SUCCESS)
-    stale = "; ".join(f"model {item.version} (kind {item.kind}) is stale: {why}" for item, why in told)
+    stale = "; ".join(f"model {item.version} is stale (kind {item.kind}): {why}" for item, why in told)
     return Result(Code.WARNING, f"{stale}; see pondstack-manage model list")
 
 

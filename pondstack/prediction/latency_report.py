@@ -10,7 +10,7 @@ def origin(manifest: Manifest) -> str:
     """Return whether it was measured, loudly where it was not."""
     counts = ", ".join(f"{count} {source}" for source, count in sorted(manifest["data"]["samples"].items()))
     loud = "" if manifest["source"] == "measured" else "SYNTHETIC: made-up samples, which say nothing of real guests; "
-    return f"{loud}runs: {counts}"
+    return f"{loud}runs: {counts}; counted on {', '.join(manifest['data'].get('cpus', ['?']))}"
 
 
 def training(manifest: Manifest) -> str:

@@ -200,6 +200,7 @@ def train(
             "workloads": [len(learn), len(judge)],
             "left_out": data.left_out,
             "window": list(data.window),
+            "cpus": list(data.cpus),
         },
         "false_positive_percent": settings.false_positive_percent,
         "target_percent": settings.target_percent,

@@ -75,6 +75,8 @@ class SampleSet:
     """Workloads that lack one of the features."""
     sha256: str
     window: tuple[str, str]
+    cpus: Sequence[str]
+    """Models of processors that they were counted on: of others a counter may mean something else."""
 
 
 def dump(sample: Sample) -> str:
@@ -153,6 +155,7 @@ def gather(samples: Iterable[Sample]) -> SampleSet:
         len(workloads) - len(whole),
         digest.hexdigest(),
         (times[0], times[-1]),
+        sorted({item.cpu for item in found}),
     )
 
 

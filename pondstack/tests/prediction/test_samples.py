@@ -61,7 +61,7 @@ def test_the_runs_of_a_workload_are_one():
     merged = next(item for item in found.workloads if item.name == one.workload)
     assert merged.slowdown == pytest.approx((one.slowdown_percent + two.slowdown_percent) / 2)
     assert merged.row[0] == pytest.approx((one.counters[COUNTERS[0]] + two.counters[COUNTERS[0]]) / 2)
-    assert found.sources == {"synthetic": 80}
+    assert (found.sources, found.cpus) == ({"synthetic": 80}, ["made up"])
 
 
 def test_a_counter_that_few_know_is_no_feature_and_who_lacks_one_is_left_out():
