@@ -86,8 +86,8 @@ class Flow:
         given = _slices(features, features.memory_mib - local_mib, slice_mib)
         version, pdm = self._sensitivity["version"], features.specs.pdm_percent
         reason = (
-            f"model {version}: {history.percent:g} % slowdown predicted by {history.instances} instances of its "
-            f"project and size, insensitive up to {risk.threshold:g} % at a PDM of {pdm} %"
+            f"model {version}: {history.percent:.2f} % slowdown predicted by {history.instances} instances of its "
+            f"project and size, insensitive up to {risk.threshold:.2f} % at a PDM of {pdm} %"
         )
         return Split(
             features.memory_mib - given,

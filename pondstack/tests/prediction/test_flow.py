@@ -39,7 +39,7 @@ def test_an_insensitive_project_gets_all_but_a_minimum_from_the_pool():
     assert (got.source, got.model_version) == ("insensitive", LI)
     assert (got.local_mib, got.pool_mib) == (2048, 14336)  # 10 % of 16 GiB, up to a whole slice
     assert got.inputs == {"pdm": 5, "history": 9, "slowdown": 3.0, "threshold": 3.0}
-    assert "insensitive up to 3 % at a PDM of 5 %" in got.reason
+    assert "insensitive up to 3.00 % at a PDM of 5 %" in got.reason
 
 
 def test_the_pdm_of_the_flavor_decides_who_is_insensitive():
