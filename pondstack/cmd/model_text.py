@@ -6,8 +6,9 @@ from typing import Any
 
 from pondstack.db.manifest import CORRUPT
 from pondstack.db.store.registry import ModelState
+from pondstack.domain.telemetry import Source
 from pondstack.ledger.records import ModelRecord
-from pondstack.prediction import report
+from pondstack.prediction import latency, latency_report, report
 
 DAY = 86400.0
 
@@ -26,11 +27,24 @@ def _listed(item: ModelRecord, max_age_days: int, now: datetime) -> str:
     if item.state == ModelState.FAILED:
         return f"{line}  {item.manifest['failed']}"
     newest = item.manifest["newest"]["candidate"]
-    line += f"  promoted {_time(item.promoted_at)}  UM {newest['um']:.1f} %  OP {newest['op']:.1f} %"
+    figures = "  ".join(f"{name.upper()} {value:.1f} %" for name, value in newest.items())
+    line += f"  promoted {_time(item.promoted_at)}  {figures}"
+    if item.manifest.get("source") == Source.SYNTHETIC:
+        line += "  SYNTHETIC"
     if item.state == ModelState.DEMOTED:
         line += f"  {item.manifest['demoted']['text']}"
     why = stale(item, max_age_days, now)
     return f"{line}  STALE: {why}" if why else line
+
+
+def stand_in(kind: str) -> str:
+    """Return what decides where no model of a kind runs."""
+    return "nothing" if kind == latency.KIND else "the static share"
+
+
+def without(kind: str) -> str:
+    """Return what that comes to."""
+    return "no instance counts as insensitive" if kind == latency.KIND else "the static share serves"
 
 
 def stale(item: ModelRecord, max_age_days: int, now: datetime) -> str:
@@ -58,9 +72,29 @@ def shown(record: ModelRecord) -> str:
         return f"{record.version} ({record.state}) is corrupt: {known[CORRUPT]}; pondstack-manage model rollback"
     if record.state == ModelState.FAILED:
         return f"{record.version}: a training at {known['trained_at']} that left no model: {known['failed']}"
-    lines = [
+    head = [
         f"{record.version} ({record.state}), kind {record.kind}, SHA-256 {record.sha256}",
         *([known["demoted"]["text"]] if "demoted" in known else []),
+    ]
+    return "\n".join(head + (_latency(known) if record.kind == latency.KIND else _untouched(known)))
+
+
+def _latency(known: dict[str, Any]) -> list[str]:
+    return [
+        latency_report.training(known),
+        latency_report.origin(known),
+        latency_report.predictor(known),
+        "",
+        "insensitive workloads (LI) against false positives (FP), percent; chosen for each tolerated slowdown (PDM)",
+        *(f"  {line}" for line in latency_report.chosen(known)),
+        "",
+        latency_report.budget(known),
+        report.verdict(known),
+    ]
+
+
+def _untouched(known: dict[str, Any]) -> list[str]:
+    return [
         report.training(known),
         f"labels: {report.labels(known)}",
         f"quantile {known['quantile']}, slices of {known['slice_mib']} MiB, ONNX opset {known['opset']}, "
@@ -73,7 +107,6 @@ def shown(record: ModelRecord) -> str:
         report.expected(known),
         report.verdict(known),
     ]
-    return "\n".join(lines)
 
 
 def _time(seconds: float | None) -> str:

@@ -17,12 +17,13 @@ from pondstack.controller.history import candidates
 from pondstack.db.connection.engine import Database
 from pondstack.db.read.history import SqlHistory
 from pondstack.db.store import registry
-from pondstack.domain.errors import NotFound, Unavailable
+from pondstack.db.store.registry import StoredModel
+from pondstack.domain.errors import BadRequest, NotFound, Unavailable
 from pondstack.domain.history import Lifetime, Selection
 from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack.prediction import examples, runtime, table
+from pondstack.prediction import examples, latency, runtime, samples, table
 from pondstack.prediction.features import OLDEST
-from pondstack.prediction.trainer import KIND, Running
+from pondstack.prediction.trainer import KIND, Candidate, Running
 
 
 class Recorded:
@@ -42,13 +43,22 @@ def add_commands(verbs: Any) -> None:
     """Add the verbs of `model` to the command line."""
     verbs.add_parser("list", help="all models, the newest first").set_defaults(function=list_)
     show = verbs.add_parser("show", help="a model's curve, chosen point and what it is expected to do")
-    show.add_argument("version", nargs="?", help="default: the running one")
+    show.add_argument("version", nargs="?", help="default: the running one of the kind")
+    _add_kind(show)
     show.add_argument("--json", action="store_true", help="the whole manifest")
     show.set_defaults(function=show_)
     train = verbs.add_parser("train", help="train a model; it is promoted if it is better than what runs")
     _add_source(train)
     train.add_argument("--no-promote", action="store_true", help="store it as a candidate only")
     train.set_defaults(function=train_)
+    _add_kind(train)
+    train.add_argument("--samples", type=Path, help="of kind li: the file that pondstack-sample wrote")
+    train.add_argument(
+        "--predictor",
+        choices=latency.PREDICTORS,
+        default=latency.FOREST,
+        help="of kind li: a forest of all counters, one of four (light), or a weighed sum (default: %(default)s)",
+    )
     train.add_argument(
         "--synthetic",
         action="store_true",
@@ -57,10 +67,21 @@ def add_commands(verbs: Any) -> None:
     promote = verbs.add_parser("promote", help="have a model serve, whatever its verdict was")
     promote.add_argument("version")
     promote.set_defaults(function=promote_)
-    verbs.add_parser("rollback", help="have the model before serve again").set_defaults(function=rollback_)
+    rollback = verbs.add_parser("rollback", help="have the model of that kind before serve again")
+    _add_kind(rollback)
+    rollback.set_defaults(function=rollback_)
     decisions = verbs.add_parser("table", help="show what the serving model decides for each project and size, as JSON")
     _add_source(decisions)
     decisions.set_defaults(function=table_)
+
+
+def _add_kind(parser: Any) -> None:
+    parser.add_argument(
+        "--kind",
+        choices=(KIND, latency.KIND),
+        default=KIND,
+        help="um: untouched memory, li: latency sensitivity (default: %(default)s)",
+    )
 
 
 def _add_source(parser: Any) -> None:
@@ -88,7 +109,7 @@ def show_(conf: cfg.ConfigOpts) -> str:
     """Return one model's figures."""
     database, version = _database(conf), conf.command.version
     if version is None:
-        version = _running(database)
+        version = _running(database, conf.command.kind)
     record = database.read(lambda session: registry.find(session, version))
     return json.dumps(record.manifest, indent=2) if conf.command.json else model_text.shown(record)
 
@@ -98,31 +119,50 @@ def train_(conf: cfg.ConfigOpts) -> str:
     options.register_opts(conf)
     sizing.register_opts(conf)
     history.register_opts(conf)
-    group, command, database = conf.model, conf.command, _database(conf)
+    command, database = conf.command, _database(conf)
     now = command.now or datetime.now(UTC)
-    serving = database.read(lambda session: registry.serving(session, KIND))
-    lifetimes = examples.usable(
-        _source(conf, database).lifetimes(now - timedelta(seconds=group.window_seconds), now),
-        synthetic=command.synthetic,
-    )
-    candidate = candidates.train(conf, lifetimes, serving, now, command.slice_mib)
+    serving = database.read(lambda session: registry.serving(session, command.kind))
+    train = _latency if command.kind == latency.KIND else _untouched
+    candidate = train(conf, database, serving, now)
     better = candidate.manifest["verdict"]["better"] and not command.no_promote
     print("model train: storing", file=sys.stderr, flush=True)
     version = candidates.keep(database, candidate, serving, now, serve=better)
     return model_text.trained(version, candidate.manifest, better)
 
 
+def _untouched(conf: cfg.ConfigOpts, database: Database, serving: StoredModel | None, now: datetime) -> Candidate:
+    if conf.command.samples is not None:
+        raise BadRequest("--samples is of --kind li; a model of untouched memory learns --from lifetimes")
+    lifetimes = examples.usable(
+        _source(conf, database).lifetimes(now - timedelta(seconds=conf.model.window_seconds), now),
+        synthetic=conf.command.synthetic,
+    )
+    return candidates.train(conf, lifetimes, serving, now, conf.command.slice_mib)
+
+
+def _latency(conf: cfg.ConfigOpts, _database: Database, serving: StoredModel | None, now: datetime) -> Candidate:
+    command = conf.command
+    if command.samples is None or command.file is not None:
+        raise BadRequest("--kind li learns from --samples FILE, which pondstack-sample writes, and from nothing else")
+    found = samples.usable(samples.read(command.samples), synthetic=command.synthetic)
+    if not found:
+        raise BadRequest(f"{command.samples} has no sample: run pondstack-sample --output {command.samples}")
+    return candidates.train_latency(conf, found, serving, now, command.predictor)
+
+
 def promote_(conf: cfg.ConfigOpts) -> str:
     """Promote by the operator's word; returns what it takes the place of."""
-    version = conf.command.version
-    former = _database(conf).write(lambda session: registry.promote(session, version))
-    return f"{version} serves in place of {former or 'the static share'}"
+    version, database = conf.command.version, _database(conf)
+    former = database.write(lambda session: registry.promote(session, version))
+    kind = database.read(lambda session: registry.find(session, version)).kind
+    return f"{version} serves in place of {former or model_text.stand_in(kind)}"
 
 
 def rollback_(conf: cfg.ConfigOpts) -> str:
     """Go back by one model; returns what serves."""
-    left, back = _database(conf).write(lambda session: registry.rollback(session, KIND))
-    return f"{left} serves no more; {back or 'the static share'} does"
+    kind = conf.command.kind
+    left, back = _database(conf).write(lambda session: registry.rollback(session, kind))
+    return f"{left} serves no more; {back or model_text.stand_in(kind)} does"
 
 
 def table_(conf: cfg.ConfigOpts) -> str:
@@ -153,10 +193,10 @@ def _source(conf: cfg.ConfigOpts, database: Database) -> examples.LifetimeSource
     return examples.LifetimeFile(conf.command.file) if conf.command.file else Recorded(database, conf)
 
 
-def _running(database: Database) -> str:
-    serving = database.read(lambda session: registry.serving(session, KIND))
+def _running(database: Database, kind: str) -> str:
+    serving = database.read(lambda session: registry.serving(session, kind))
     if serving is None:
-        raise NotFound("no model runs: the static share serves; pondstack-manage model list shows the candidates")
+        raise NotFound(f"no model runs: {model_text.without(kind)}; pondstack-manage model list shows the candidates")
     return serving.record.version
 
 

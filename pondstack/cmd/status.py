@@ -20,7 +20,6 @@ from pondstack.db.connection.engine import Database  # noqa: E402
 from pondstack.db.read.reader import SqlReader  # noqa: E402
 from pondstack.db.store import registry  # noqa: E402
 from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
-from pondstack.prediction.trainer import KIND  # noqa: E402
 
 
 class Code(IntEnum):
@@ -74,11 +73,11 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
 
 
 def check_model(conf: cfg.ConfigOpts) -> Result:
-    """The model that runs is whole and not stale; none at all is no fault: the static share serves."""
+    """All models that serve are whole, and none of them is stale; none at all is no fault: the static share serves."""
     try:
         database = Database.from_conf(conf)
         found = database.read(registry.models)
-        broken = database.read(lambda session: registry.corrupt(session, KIND))
+        broken = database.read(registry.corrupt)
     except (PondError, cfg.Error) as error:
         return Result(Code.FAILURE, str(error))
     if broken:
@@ -86,11 +85,12 @@ def check_model(conf: cfg.ConfigOpts) -> Result:
         return Result(
             Code.WARNING, f"model {version} is corrupt: {why}; run pondstack-manage model rollback, and train"
         )
-    for item in found:
-        why = model_text.stale(item, conf.model.max_age_days, datetime.now(UTC))
-        if why:
-            return Result(Code.WARNING, f"model {item.version} is stale: {why}; see pondstack-manage model list")
-    return Result(Code.SUCCESS)
+    now, most = datetime.now(UTC), conf.model.max_age_days
+    told = [(item, why) for item in found if (why := model_text.stale(item, most, now))]
+    if not told:
+        return Result(Code.SUCCESS)
+    stale = "; ".join(f"model {item.version} (kind {item.kind}) is stale: {why}" for item, why in told)
+    return Result(Code.WARNING, f"{stale}; see pondstack-manage model list")
 
 
 CHECKS: dict[str, Callable[[cfg.ConfigOpts], Result]] = {

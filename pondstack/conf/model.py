@@ -14,6 +14,15 @@ OPTIONS: list[cfg.Opt] = [
         "untouched memory said and so use the pool (OP of Pond section 4.4). target_percent may leave less.",
     ),
     cfg.FloatOpt(
+        "false_positive_percent",
+        default=2.0,
+        min=0.1,
+        max=50.0,
+        help="Most false positives in percent of the workloads: those that the model of latency sensitivity calls "
+        "insensitive and that are slowed down by more than they tolerate (FP of Pond section 4.4). target_percent may "
+        "leave less.",
+    ),
+    cfg.FloatOpt(
         "target_percent",
         default=98.0,
         min=50.0,

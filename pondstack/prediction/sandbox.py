@@ -14,8 +14,9 @@ from typing import Any
 
 from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.domain.history import Lifetime
-from pondstack.prediction import worker
+from pondstack.prediction import latency, latency_trainer, samples, trainer, worker
 from pondstack.prediction.examples import dump
+from pondstack.prediction.samples import Sample
 from pondstack.prediction.trainer import Candidate, Settings
 
 MIB = 1024 * 1024
@@ -32,25 +33,58 @@ class Limits:
     memory_mib: int
 
 
+Started = Callable[[subprocess.Popen[bytes]], object]
+"""Is told of the child process, which may be killed at any time."""
+Stored = tuple[dict[str, Any], bytes]
+"""Manifest and blob."""
+
+
+def _nobody(_child: subprocess.Popen[bytes]) -> None:
+    pass
+
+
 def train(
     lifetimes: Iterable[Lifetime],
     settings: Settings,
-    running: tuple[dict[str, Any], bytes] | None,
+    running: Stored | None,
     now: datetime,
     limits: Limits,
     min_coverage: float,
-    started: Callable[[subprocess.Popen[bytes]], object] = lambda _child: None,
+    started: Started = _nobody,
 ) -> Candidate:
-    """Return what was trained on these lifetimes; `running`: manifest and blob of the model to beat.
-    `started(child)` is told of the process, which may be killed at any time. Raises BadRequest (too little history, a
-    part of the extra `ml` missing) and Unavailable (killed, out of a limit).
+    """Return what was trained on these lifetimes; `running`: the model to beat. Raises BadRequest (too little history,
+    a part of the extra `ml` missing) and Unavailable (killed, out of a limit).
     """
+    order = {
+        "kind": trainer.KIND,
+        "settings": asdict(settings),
+        "now": now.isoformat(),
+        "min_coverage": min_coverage,
+    }
+    return _train(order, map(dump, lifetimes), running, limits, started)
+
+
+def train_latency(
+    items: Iterable[Sample],
+    settings: latency_trainer.Settings,
+    running: Stored | None,
+    now: datetime,
+    limits: Limits,
+    started: Started = _nobody,
+) -> Candidate:
+    """Return what was trained on these samples; else as train()."""
+    order = {"kind": latency.KIND, "settings": asdict(settings), "now": now.isoformat()}
+    return _train(order, map(samples.dump, items), running, limits, started)
+
+
+def _train(
+    order: dict[str, Any], data: Iterable[str], running: Stored | None, limits: Limits, started: Started
+) -> Candidate:
     with tempfile.TemporaryDirectory(prefix="pondstack-model-") as name:
         folder = Path(name)
-        order = {"settings": asdict(settings), "now": now.isoformat(), "min_coverage": min_coverage}
         (folder / worker.ORDER).write_text(json.dumps(order))
-        with (folder / worker.LIFETIMES).open("w") as lines:
-            lines.writelines(f"{dump(item)}\n" for item in lifetimes)
+        with (folder / worker.DATA).open("w") as lines:
+            lines.writelines(f"{item}\n" for item in data)
         if running is not None:
             (folder / worker.RUNNING_MANIFEST).write_text(json.dumps(running[0]))
             (folder / worker.RUNNING_MODEL).write_bytes(running[1])
@@ -66,7 +100,7 @@ def _bound(pid: int, limits: Limits) -> None:
     os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
 
 
-def _run(folder: Path, limits: Limits, started: Callable[[subprocess.Popen[bytes]], object]) -> None:
+def _run(folder: Path, limits: Limits, started: Started) -> None:
     command = [sys.executable, "-W", "ignore", "-m", worker.__name__, str(folder)]
     environment = {**os.environ, **dict.fromkeys(ONE_THREAD, "1")}
     with subprocess.Popen(command, stdin=subprocess.PIPE, env=environment) as child:

@@ -75,7 +75,7 @@ class Result:
 
     def within(self, budget: float) -> bool:
         """Return whether a rule may be one that keeps to a budget of OP in percent: these would be no rare bad luck."""
-        return _tail(self.over, self.instances, budget / 100) >= RARE
+        return tail(self.over, self.instances, budget / 100) >= RARE
 
     def __add__(self, other: "Result") -> "Result":
         return Result(
@@ -86,7 +86,7 @@ class Result:
         )
 
 
-def _tail(least: int, tries: int, chance: float) -> float:
+def tail(least: int, tries: int, chance: float) -> float:
     """Return the probability of at least so many hits (exact, binomial)."""
     if not 0 < chance < 1:
         return 1.0 if chance >= 1 or least == 0 else 0.0

@@ -4,62 +4,23 @@ A reading is one read(2) for each vCPU and group. Which guests and vCPUs there a
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from oslo_log import log
 
-from pondstack.domain.telemetry import Metric
 from pondstack_agent.qemu.process import NOT_ALLOWED, under_kvm, vcpu_threads
-from pondstack_agent.telemetry import pagemap, perf
+from pondstack_agent.telemetry import pagemap
+from pondstack_agent.telemetry.events import EventSet, figures
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.perf import Counts, Event, Group, NotCounted
+from pondstack_agent.telemetry.perf import Counts, Group, NotCounted
 
 LOG = log.getLogger(__name__)
 
 REFRESH_SECONDS = 30.0
 NO_VCPUS = "no thread of the guest's process is named as a vCPU"
-NO_TOP_DOWN = "this machine's counters do not tell of the pipeline's slots (top-down events)"
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """A metric: one event's count for `scale` of another's; both by their place in the set."""
-
-    above: int
-    below: int
-    scale: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class EventSet:
-    """Events that are counted together, and what is told of them. `events` (): not on this machine, for `reason`."""
-
-    events: tuple[Event, ...]
-    ratios: Mapping[Metric, Ratio]
-    reason: str = ""
-
-
-GENERAL = EventSet(
-    tuple(Event(perf.HARDWARE, config) for config in (perf.CYCLES, perf.INSTRUCTIONS, perf.CACHE_MISSES)),
-    {Metric.INSTRUCTIONS_PER_CYCLE: Ratio(1, 0), Metric.CACHE_MISSES_PER_KILO: Ratio(2, 1, 1000.0)},
-)
-
-
-def top_down(device: Path = perf.DEVICE) -> EventSet:
-    """Return the top-down events of this machine's CPUs. The slots lead: the others are counted with them only."""
-    slots = perf.event_of("slots", device)
-    named = {
-        Metric.BACKEND_BOUND_PERCENT: perf.event_of("topdown-be-bound", device),
-        Metric.MEMORY_BOUND_PERCENT: perf.event_of("topdown-mem-bound", device),
-    }
-    known = {metric: event for metric, event in named.items() if event is not None}
-    if slots is None or not known:
-        return EventSet((), dict.fromkeys(named, Ratio(0, 0)), NO_TOP_DOWN)
-    ratios = {metric: Ratio(place, 0, 100.0) for place, metric in enumerate(known, 1)}
-    return EventSet((slots, *known.values()), ratios)
 
 
 @dataclass(slots=True)
@@ -110,13 +71,8 @@ class CountersLook:
     def _read(self, name: str, events: EventSet, counted: _Counted) -> None:
         now = [group.read() for group in counted.groups]
         before, counted.last = counted.last, now
-        pairs = list(zip(before, now, strict=True))
-        if not any(new.running > old.running for old, new in pairs):
-            return  # the guest did not run, or the counters were somebody else's
-        sums = [sum(new.values[place] - old.values[place] for old, new in pairs) for place in range(len(events.events))]
-        for metric, ratio in events.ratios.items():
-            if sums[ratio.below] > 0:
-                self._outbox.add(name, metric, sums[ratio.above] * ratio.scale / sums[ratio.below])
+        for metric, value in figures(events, list(zip(before, now, strict=True))):
+            self._outbox.add(name, metric, value)
 
     def _refresh(self) -> None:
         found = {}
@@ -124,7 +80,7 @@ class CountersLook:
             try:
                 found[name] = (pid, vcpu_threads(pid, self._proc), under_kvm(pid, self._proc))
             except PermissionError:
-                for metric in (metric for events in self._sets for metric in events.ratios):
+                for metric in (metric for events in self._sets for metric in (*events.ratios, *events.missing)):
                     self._outbox.missing(name, metric, NOT_ALLOWED)
             except OSError as error:
                 LOG.debug("Guest %s (process %d) cannot be looked at: %s", name, pid, error)
@@ -138,9 +94,13 @@ class CountersLook:
                     self._open(name, events, counted, threads, kvm)
 
     def _open(self, name: str, events: EventSet, counted: _Counted, threads: Sequence[int], kvm: bool) -> None:
-        reason = events.reason or ("" if threads else NO_VCPUS)
+        for metric, absent in events.missing.items():
+            self._outbox.missing(name, metric, absent)
+        if not events.events:
+            return
+        reason = "" if threads else NO_VCPUS
         try:
-            for tid in () if reason else threads:
+            for tid in threads:
                 counted.groups.append(Group(tid, events.events, guest_only=kvm))
             counted.last = [group.read() for group in counted.groups]
         except (NotCounted, OSError) as error:

@@ -16,6 +16,8 @@ from pathlib import Path
 
 HARDWARE = 0
 """PERF_TYPE_HARDWARE."""
+RAW = 4
+"""PERF_TYPE_RAW: an event of this model of processor, by its code."""
 CYCLES, INSTRUCTIONS, CACHE_MISSES = 0, 1, 3
 """PERF_COUNT_HW_CPU_CYCLES, _INSTRUCTIONS, _CACHE_MISSES."""
 DEVICE = Path("/sys/bus/event_source/devices/cpu")

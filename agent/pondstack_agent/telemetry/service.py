@@ -16,11 +16,12 @@ from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.records import Records
 from pondstack_agent.telemetry.access import AccessLook
 from pondstack_agent.telemetry.balloon import Balloon, BalloonLook
-from pondstack_agent.telemetry.counters import GENERAL, CountersLook, top_down
+from pondstack_agent.telemetry.counters import CountersLook
 from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.libvirt_guests import libvirt_guests
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.processors import event_sets, processor
 from pondstack_agent.telemetry.sender import TelemetrySender
 from pondstack_agent.telemetry.synthetic import PlayedGuests, SyntheticLook
 from pondstack_agent.telemetry.traces import TraceFile
@@ -65,7 +66,7 @@ class Telemetry:
             scans = AccessLook(outbox, group.access_seconds, group.access_cpu_percent, damon, running=running)
             looks.append((group.access_seconds, scans.run))
         if group.counters_seconds:
-            counters = CountersLook(outbox, [GENERAL, top_down()], running=running)
+            counters = CountersLook(outbox, event_sets(processor()), running=running)
             looks.append((group.counters_seconds, counters.run))
         return looks
 

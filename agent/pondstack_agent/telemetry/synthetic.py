@@ -1,8 +1,8 @@
 """Traces that are made up, for guests without memory to measure, as fake computes have: every sample says so.
 
 A guest touches its memory as time goes by, local memory first, and leaves a share of it untouched for good. The share
-is about that of its project, and its own by its UUID, so that a project's history tells of its next guest. Pure but for
-the look.
+is about that of its project, and its own by its UUID, so that a project's history tells of its next guest. Its counters
+are those of one made-up workload per project, a little its own. Pure but for the look.
 """
 
 import hashlib
@@ -11,12 +11,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pondstack.domain.telemetry import Metric
+from pondstack.prediction.sample_generator import counters_of
 from pondstack_agent.telemetry.outbox import Outbox
 
 _PROJECT = (0.15, 0.75)
 """Least and greatest share that a project's guests leave untouched, on the average."""
 _SPREAD = 0.08
 """How far a guest's share may be from its project's, up or down."""
+_COUNTERS_SPREAD = 0.05
+"""How far a guest's counters may be from its project's, as a share."""
 _TOUCHING_SECONDS = (20.0, 300.0)
 """Least and greatest time in which a guest touches two thirds of what it is going to touch."""
 
@@ -41,6 +44,12 @@ def untouched_mib(guest: PlayedGuest) -> float:
     share += _between(-_SPREAD, _SPREAD, f"share {guest.consumer_uuid}")
     seconds = _between(*_TOUCHING_SECONDS, f"touching {guest.consumer_uuid}")
     return guest.memory_mib * (share + (1.0 - share) * math.exp(-max(0.0, guest.age_seconds) / seconds))
+
+
+def counters(guest: PlayedGuest) -> dict[str, float]:
+    """Return what the counters of a guest's vCPUs say."""
+    own = _between(1 - _COUNTERS_SPREAD, 1 + _COUNTERS_SPREAD, f"counters {guest.consumer_uuid}")
+    return {name: value * own for name, value in counters_of(f"project {guest.project_id}").items()}
 
 
 def _between(least: float, greatest: float, seed: str) -> float:
@@ -68,6 +77,8 @@ class SyntheticLook:
             self._report(guest.consumer_uuid, None, guest.memory_mib, untouched)
             self._report(guest.consumer_uuid, 0, guest.memory_mib - guest.pool_mib, untouched - pool)
             self._report(guest.consumer_uuid, 1, guest.pool_mib, pool)
+            for name, value in counters(guest).items():
+                self._outbox.add(guest.consumer_uuid, Metric(name), value)
 
     def _report(self, consumer_uuid: str, node: int | None, memory: float, untouched: float) -> None:
         self._outbox.add(consumer_uuid, Metric.MEMORY_MIB, memory, node)

@@ -13,9 +13,11 @@ import pytest
 from pondstack.domain.telemetry import Metric
 from pondstack_agent.qemu.process import vcpu_threads
 from pondstack_agent.telemetry import counters, perf
-from pondstack_agent.telemetry.counters import GENERAL, NO_TOP_DOWN, NO_VCPUS, CountersLook, EventSet, Ratio, top_down
+from pondstack_agent.telemetry.counters import NO_VCPUS, CountersLook
+from pondstack_agent.telemetry.events import EventSet, Ratio
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.perf import Event, Group, NotCounted
+from pondstack_agent.telemetry.processors import NO_TOP_DOWN, Processor, event_sets, processor, top_down
 
 from .conftest import UUID
 
@@ -23,6 +25,7 @@ SOFTWARE = 1
 MINOR_FAULTS, FAULTS = 5, 2
 VCPUS = 8
 NO_KIND = 0x7FFFFFFF
+GENERAL = event_sets(Processor())[0]
 SAMPLE_SECONDS = 0.001
 """One reading of a guest's counters (issue, Pond 5: 1 ms)."""
 
@@ -176,8 +179,9 @@ def test_guests_come_and_go(threads: Threads, monkeypatch: pytest.MonkeyPatch) -
 def test_a_process_without_vcpus_says_so() -> None:
     outbox = Outbox(lambda: 0.0)
     CountersLook(outbox, [GENERAL], running=lambda: {UUID: os.getpid()}).run()
+    expected = {**dict.fromkeys(GENERAL.ratios, NO_VCPUS), **GENERAL.missing}
     assert {(item.metric, item.readings, item.reason) for item in outbox.take()} == {
-        (str(metric), 0, NO_VCPUS) for metric in GENERAL.ratios
+        (str(metric), 0, reason) for metric, reason in expected.items()
     }
 
 
@@ -188,7 +192,7 @@ def test_hardware_that_is_missing_is_said(threads: Threads, tmp_path: Path) -> N
     outbox = Outbox(lambda: 0.0)
     CountersLook(outbox, sets, running=lambda: {UUID: threads.process.pid}).run()
     first = {item.metric: item for item in outbox.take()}
-    assert len(first) == 4
+    assert len(first) == 8
     assert all(item.readings == 0 and item.mean is None for item in first.values())
     assert "no such counters" in first["instructions_per_cycle"].reason
     assert first["memory_bound_percent"].reason == NO_TOP_DOWN
@@ -198,7 +202,7 @@ if perf.DEVICE.exists():  # on other machines there is nothing to count
 
     def test_hardware_is_counted(threads: Threads) -> None:
         outbox = Outbox(lambda: 0.0)
-        look = CountersLook(outbox, [GENERAL, top_down()], running=lambda: {UUID: threads.process.pid})
+        look = CountersLook(outbox, event_sets(processor()), running=lambda: {UUID: threads.process.pid})
         look.run()
         outbox.take()
         threads.touch(0, 2000)
@@ -214,5 +218,8 @@ def test_top_down_events_are_the_pmus_own(tmp_path: Path) -> None:
     found = top_down(tmp_path)
     assert found.events == (Event(4, 0x400), Event(4, 0x8300))
     assert found.ratios == {Metric.BACKEND_BOUND_PERCENT: Ratio(1, 0, 100.0)}
+    assert found.missing[Metric.MEMORY_BOUND_PERCENT] == NO_TOP_DOWN
     (tmp_path / "events" / "topdown-mem-bound").write_text("event=0x00,umask=0x87\n")
-    assert top_down(tmp_path).ratios[Metric.MEMORY_BOUND_PERCENT] == Ratio(2, 0, 100.0)
+    again = top_down(tmp_path)
+    assert again.ratios[Metric.MEMORY_BOUND_PERCENT] == Ratio(2, 0, 100.0)
+    assert Metric.MEMORY_BOUND_PERCENT not in again.missing

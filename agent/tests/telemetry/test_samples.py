@@ -113,12 +113,13 @@ def test_what_cannot_be_told_has_a_reason_and_no_value(start_guest: GuestMaker, 
 _AS_NOBODY = """
 import sys
 from pondstack_agent.telemetry.access import AccessLook
-from pondstack_agent.telemetry.counters import GENERAL, CountersLook
+from pondstack_agent.telemetry.counters import CountersLook
 from pondstack_agent.telemetry.memory import MemoryLook
 from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.processors import Processor, event_sets
 outbox, running = Outbox(lambda: 0.0), lambda: {"vm": int(sys.argv[1])}
 for look in (MemoryLook(outbox, running), AccessLook(outbox, 1.0, 1.0, None, running=running),
-             CountersLook(outbox, [GENERAL], running=running)):
+             CountersLook(outbox, event_sets(Processor("GenuineIntel"))[:1], running=running)):
     look.run()
 for sample in outbox.take():
     print(sample.metric, sample.readings, sample.reason)
@@ -135,6 +136,7 @@ def test_an_agent_that_may_not_look_says_so(start_guest: GuestMaker) -> None:
         pytest.skip("nobody may not even run this Python")
     assert done.returncode == 0, done.stderr
     metrics = ("untouched_mib", "hot_mib", "cold_mib", "instructions_per_cycle", "cache_misses_per_kilo")
+    metrics += ("read_mib_per_cpu_second",)
     assert done.stdout.splitlines() == [f"{metric} 0 {NOT_ALLOWED}" for metric in metrics]
 
 

@@ -5,8 +5,9 @@ from uuid import uuid4
 
 import pytest
 
+from pondstack.prediction.counters import COUNTERS
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.synthetic import PlayedGuest, SyntheticLook, untouched_mib
+from pondstack_agent.telemetry.synthetic import PlayedGuest, SyntheticLook, counters, untouched_mib
 
 VM = "0635cccd-1e78-5473-b66a-bacffc433357"
 GUEST = PlayedGuest(VM, "blue", 4096, 1024, 0.0)
@@ -40,13 +41,21 @@ def test_guests_of_a_project_are_alike_and_projects_differ() -> None:
     assert all(0 < one < 1 for found in shares.values() for one in found)
 
 
+def test_counters_are_about_those_of_the_project() -> None:
+    own = counters(GUEST)
+    assert set(own) == set(COUNTERS)
+    alike, other = counters(replace(GUEST, consumer_uuid="b")), counters(replace(GUEST, project_id="red"))
+    assert all(alike[name] == pytest.approx(own[name], rel=0.11) for name in COUNTERS)
+    assert sum(other[name] == pytest.approx(own[name], rel=0.11) for name in COUNTERS) < len(COUNTERS) / 2
+
+
 def test_every_sample_says_that_it_is_made_up_and_the_nodes_sum_up() -> None:
     guests = [GUEST, replace(GUEST, consumer_uuid="young", age_seconds=1e6)]
     outbox = Outbox(lambda: 0.0, "synthetic")
     SyntheticLook(outbox, lambda: guests).run()
     samples = outbox.take()
     assert {item.source for item in samples} == {"synthetic"}
-    assert len(samples) == 12
+    assert len(samples) == 2 * (6 + len(COUNTERS))
     values = {(item.consumer_uuid, item.metric, item.node): item.mean for item in samples}
     for guest in (VM, "young"):
         for metric in ("memory_mib", "untouched_mib"):

@@ -11,7 +11,8 @@ from pondstack_api.request import Reply, Request
 
 def body(model: ModelRecord) -> dict[str, Any]:
     """Return a model as lists show it. A figure that its manifest does not have is null, never 0."""
-    labels = model.manifest.get("data", {}).get("lifetimes")
+    data = model.manifest.get("data", {})
+    labels = data.get("lifetimes", data.get("samples"))
     newest = model.manifest.get("newest", {}).get("candidate", {})
     chosen = model.manifest.get("chosen", {})
     return {

@@ -14,7 +14,9 @@ def _percent(description: str) -> base.Schema:
 
 _ABOUT: dict[str, Any] = {
     "version": VERSION,
-    "kind": base.described(base.NAME, "what it predicts; um: the memory that an instance never touches"),
+    "kind": base.described(
+        base.NAME, "what it predicts; um: the memory that an instance never touches; li: its slowdown on pool memory"
+    ),
     "state": {
         "type": "string",
         "enum": ["candidate", "running", "retired", "demoted", "failed"],
@@ -46,6 +48,9 @@ _MANIFEST: base.Schema = {
             "items": {"type": "object", "properties": _POINT},
             "description": "the settings that were measured",
         },
+        "curves": {"type": "object", "description": "of kind li: such a curve for each tolerated slowdown in percent"},
+        "predictor": base.described(base.TEXT, "of kind li: forest, light or analytic"),
+        "source": base.described(base.TEXT, "of kind li: measured, or synthetic: it learnt from made-up samples"),
         "chosen": {"type": "object", "description": "what Eq. 1 of Pond chose of them, and what is expected of it"},
         "margins": {"type": "object", "description": "what is taken off, with a history (known) and without (cold)"},
         "data": {
@@ -54,6 +59,8 @@ _MANIFEST: base.Schema = {
             "properties": {
                 "sha256": base.described(base.TEXT, "hash of the data"),
                 "lifetimes": {"type": "object", "description": "labels by source: measured, synthetic"},
+                "samples": {"type": "object", "description": "of kind li: runs by source: measured, synthetic"},
+                "workloads": {"type": "array", "description": "of kind li: how many to learn, to judge"},
                 "examples": {"type": "array", "description": "how many to learn, to set margins, to judge"},
                 "window": {"type": "array", "description": "the first and the last start"},
             },

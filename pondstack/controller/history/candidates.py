@@ -14,7 +14,8 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.store import registry
 from pondstack.db.store.registry import StoredModel
 from pondstack.domain.history import Lifetime
-from pondstack.prediction import sandbox
+from pondstack.prediction import latency_trainer, sandbox
+from pondstack.prediction.samples import Sample
 from pondstack.prediction.trainer import Candidate, Settings
 
 
@@ -42,6 +43,24 @@ def train(
         sandbox.Limits(conf.model.training_seconds, conf.model.training_memory_mib),
         conf.prediction.min_coverage,
         started,
+    )
+
+
+def latency_settings_of(conf: cfg.ConfigOpts, predictor: str) -> latency_trainer.Settings:
+    """Return what the operator allows a model of latency sensitivity."""
+    return latency_trainer.Settings(conf.model.false_positive_percent, conf.model.target_percent, predictor)
+
+
+def train_latency(
+    conf: cfg.ConfigOpts, items: Iterable[Sample], serving: StoredModel | None, now: datetime, predictor: str
+) -> Candidate:
+    """Return a candidate for latency sensitivity; else as train()."""
+    return sandbox.train_latency(
+        items,
+        latency_settings_of(conf, predictor),
+        None if serving is None else (serving.record.manifest, serving.blob),
+        now,
+        sandbox.Limits(conf.model.training_seconds, conf.model.training_memory_mib),
     )
 
 

@@ -9,7 +9,9 @@ from osc_lib import exceptions
 from pondstack.osc.client import Document, MemoryClient
 from pondstack.osc.v1 import base
 from pondstack.osc.v1.columns import Column, Maybe, Rounded
-from pondstack.prediction import report
+from pondstack.prediction import latency_report, report
+
+UNTOUCHED, LATENCY = "um", "li"
 
 _LIST: base.Fields = {
     "Version": ("version", None),
@@ -32,8 +34,12 @@ class Manifest(Column[Mapping[str, Any]]):
         """Return the text for a table."""
         parts: tuple[Callable[[Mapping[str, Any]], str], ...] = (
             report.training,
+            latency_report.training,
             report.labels,
+            latency_report.origin,
+            latency_report.predictor,
             lambda known: "\n".join(report.curve(known)),
+            lambda known: "\n".join(latency_report.chosen(known)),
             report.choice,
             report.expected,
             report.verdict,
@@ -72,11 +78,12 @@ class ShowModel(base.ShowCommand):
         parser.add_argument(
             "version", metavar="<version>", nargs="?", help="Version of the model (default: the one that runs)"
         )
+        _add_kind(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return the fields."""
-        version = parsed_args.version or running(self.client)["version"]
+        version = parsed_args.version or running(self.client, parsed_args.kind)["version"]
         return base.record(self.client.get("models", version), _SHOW)
 
 
@@ -106,19 +113,28 @@ class RollbackModel(base.ShowCommand):
             nargs="?",
             help="Version that runs, and shall no more: nothing is done if another one does (default: what runs now)",
         )
+        _add_kind(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return which one serves now, and which one did."""
-        version = parsed_args.version or running(self.client)["version"]
+        version = parsed_args.version or running(self.client, parsed_args.kind)["version"]
         return base.record(self.client.post("models", version, "rollback", body={}), _CHANGED)
 
 
-def running(client: MemoryClient) -> Document:
-    """Return the model that runs; CommandError where none does."""
-    for model in client.list("models"):
-        if model["state"] == "running":
-            return model
-    raise exceptions.CommandError(
-        "no model runs: the static share serves; `openstack memory model list` shows the candidates"
+def running(client: MemoryClient, kind: str | None = None) -> Document:
+    """Return the model that runs, of any kind that of untouched memory first; CommandError where none does."""
+    found = [model for model in client.list("models") if model["state"] == "running" and kind in (None, model["kind"])]
+    if not found:
+        what = f"of kind {kind} runs" if kind else "runs: the static share serves"
+        raise exceptions.CommandError(f"no model {what}; `openstack memory model list` shows the candidates")
+    return min(found, key=lambda model: model["kind"] != UNTOUCHED)
+
+
+def _add_kind(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kind",
+        metavar="<kind>",
+        choices=(UNTOUCHED, LATENCY),
+        help="Without a version: um (untouched memory) or li (latency sensitivity) (default: what runs, um first)",
     )

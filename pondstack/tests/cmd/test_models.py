@@ -5,12 +5,17 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
+from oslo_config import cfg
+from sqlalchemy import update
 
-from pondstack.cmd import manage
+from pondstack.cmd import manage, status
+from pondstack.controller.service import register_opts
 from pondstack.db.connection.engine import Database
+from pondstack.db.models import ModelRow
 from pondstack.db.store import registry
 from pondstack.prediction import examples, sandbox, trainer
 from tests.fixtures import lifetimes
+from tests.fixtures import samples as sample_file
 
 ITEMS = lifetimes.generate(projects=12, weeks=6)
 NOW = lifetimes.end(ITEMS).isoformat()
@@ -84,6 +89,68 @@ def test_a_model_lives(run, file, configuration, twin):
     assert len(table["projects"]) == 13
     assert run("rollback") == (0, f"{second} serves no more; {first} does\n")
     assert models(configuration) == {first: "running", second: "candidate"}
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory):
+    return sample_file.write(tmp_path_factory.mktemp("samples") / "samples.jsonl", 200, seed=5)
+
+
+def test_a_model_of_latency_lives_beside_it(run, samples, configuration):
+    """Of another kind: made-up samples only where they are wanted, its own curves, its own rollback."""
+    train = ("train", "--kind", "li", "--samples", samples)
+    assert "samples are synthetic" in run(*train)[1]
+    code, text = run(*train, "--synthetic")
+    assert (code, "200 workloads" in text or "workloads that it has not seen" in text) == (0, True), text
+    ((first, state),) = models(configuration).items()
+    assert first.startswith("li-")
+    if state != "running":
+        run("promote", first)
+    shown = run("show", "--kind", "li")[1]
+    for wanted in (first, "SYNTHETIC", "PDM   5 %: LI", "bound", "predicted slowdown up to", "budget 2 %", "forest"):
+        assert wanted in shown
+    assert "SYNTHETIC" in run("list")[1]
+    assert json.loads(run("show", first, "--json")[1])["source"] == "synthetic"
+    assert "no model runs: the static share" in run("show")[1]
+    code, text = run(*train, "--synthetic", "--predictor", "analytic", "--no-promote")
+    assert (code, "running LI" in text, "as --no-promote asks" in text or "not better" in text) == (0, True, True)
+    assert "nothing to roll back" in run("rollback")[1]
+    assert run("rollback", "--kind", "li") == (0, f"{first} serves no more; nothing does\n")
+    assert "no instance counts as insensitive" in run("show", "--kind", "li")[1]
+
+
+def test_a_model_of_latency_wants_its_own_data(run, file, samples, configuration):
+    for words, told in (
+        (("train", "--kind", "li"), "--kind li learns from --samples"),
+        (("train", "--kind", "li", "--from", file), "--kind li learns from --samples"),
+        (("train", "--samples", samples), "--samples is of --kind li"),
+        (("train", "--kind", "li", "--samples", file), "line 1: 'sweep' is missing"),
+    ):
+        code, text = run(*words)
+        assert (code, told in text) == (1, True), text
+    assert models(configuration) == {}
+
+
+@pytest.mark.parametrize("kind", ["um", "li"])
+def test_a_stale_model_is_flagged(kind, run, configuration):
+    database = Database.from_url(f"sqlite:///{configuration.parent}/ledger.db")
+    manifest = {"kind": kind, "newest": {"candidate": {"gain": 1.0}}}
+
+    def work(session):
+        registry.add(session, "old", manifest, b"x")
+        registry.promote(session, "old")
+        session.execute(update(ModelRow).values(created_at=0.0))
+
+    database.write(work)
+    database.dispose()
+    assert "STALE: made" in run("list")[1]
+    conf = cfg.ConfigOpts()
+    register_opts(conf)
+    conf(["--config-file", str(configuration)], project="pondstack")
+    found = status.check_model(conf)
+    assert found.code == status.Code.WARNING
+    assert "old" in found.detail
+    assert kind in found.detail
 
 
 def test_bad_input_is_told_and_changes_nothing(run, file, tmp_path, configuration):

@@ -1,9 +1,34 @@
 """openstack memory model."""
 
 import pytest
+from sqlalchemy import update
 
 from pondstack.db.models import ModelRow
 from tests.fixtures import sample_models, sample_rack
+
+POINT = {"gain": 24.0, "loss": 1.9, "threshold": 1.25, "measured_fp": 0.5}
+LATENCY = {
+    "kind": "li",
+    "predictor": "forest",
+    "features": ["dram_bound_percent"],
+    "source": "synthetic",
+    "opset": 15,
+    "parity": 1e-6,
+    "data": {
+        "samples": {"synthetic": 158},
+        "workloads": [105, 53],
+        "left_out": 0,
+        "window": ["2026-01-01T00:00:00+00:00", "2026-01-01T00:00:00+00:00"],
+        "cpus": ["made up"],
+    },
+    "budget_percent": 2.0,
+    "target_percent": 98.0,
+    "curves": {"1": [], "5": [POINT, {"gain": 40.0, "loss": 5.0, "threshold": 4.0, "measured_fp": 4.0}]},
+    "chosen": {"1": {"gain": 0.0, "loss": 0.0}, "5": POINT},
+    "newest": {"candidate": {"li": 26.0, "fp": 0.0}},
+    "verdict": {"better": True, "not_better_than": [], "text": "better"},
+    "trained_at": "2026-11-23T02:00:00+00:00",
+}
 
 
 def test_list(json_of, openstack):
@@ -39,6 +64,24 @@ def test_nothing_is_made_up_of_what_a_manifest_does_not_have(api, json_of, opens
     assert (shown["pool_percent"], shown["synthetic_labels"], shown["untouched_percent"]) == (None, None, None)
     status, out, _ = openstack("memory model show")
     assert (status, "chosen" in out) == (0, False)
+
+
+def test_a_model_of_latency_is_shown_with_its_chosen_points_and_says_that_it_is_made_up(api, json_of, openstack):
+    with api.database.engine.begin() as connection:
+        mine = ModelRow.version == sample_models.RUNNING
+        connection.execute(update(ModelRow).where(mine).values(manifest=LATENCY, kind="li"))
+    shown = json_of("memory model show --kind li")
+    assert (shown["version"], shown["kind"], shown["synthetic_labels"]) == (sample_models.RUNNING, "li", 158)
+    out = openstack("memory model show --kind li")[1]
+    for text in (
+        "SYNTHETIC: made-up samples, which say nothing of real guests; runs: 158 synthetic; counted on made up",
+        "105 workloads to learn, 53 others to judge",
+        "PDM   5 %: LI  24.0  FP  0.50 (bound  1.90)  predicted slowdown up to 1.25 %, of 2 points",
+        "PDM   1 %: off, of 0 points none is within the budget",
+    ):
+        assert text in out
+    status, _, err = openstack("memory model show --kind um")
+    assert (status, "no model of kind um runs" in err) == (1, True)
 
 
 def test_of_none(api, openstack):

@@ -1,0 +1,1 @@
+"""Samples for a model of latency sensitivity: small kernels in local and in slower memory, counted and timed."""
