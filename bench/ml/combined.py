@@ -21,11 +21,6 @@ class Insensitive:
     data: str
 
 
-def insensitive() -> Insensitive | None:
-    """Return the curve of latency insensitivity to combine with; None: there is none yet."""
-    return None
-
-
 def untouched_points(curve: Curve) -> list[Point]:
     """Return UM against OP of a curve, where it reaches."""
     pairs = zip(LEVELS, curve.op, strict=True)
@@ -38,12 +33,10 @@ def frontier(insensible: Iterable[Point], untouched: Iterable[Point]) -> list[Ba
     return [solve(first, second, budget) for budget in BUDGETS]
 
 
-def told(found: Insensitive | None, untouched: Sequence[Point]) -> str:
+def told(found: Insensitive, untouched: Sequence[Point]) -> str:
     """Return the optimiser's point in words."""
     alone = solve([], untouched, BUDGET)
     text = f"Eq. 1 at {BUDGET:g} % mispredictions: UM alone {alone.gain:.1f} % of the memory"
-    if found is None:
-        return f"{text}; no curve of latency insensitivity is there to combine it with"
     both = solve(found.points, untouched, BUDGET)
     return (
         f"{text}, both {both.gain:.1f} % (LI {both.insensitive.gain:.1f} % at FP {both.insensitive.loss:.2f} %, UM "

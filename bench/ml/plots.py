@@ -33,7 +33,7 @@ def draw(path: Path, title: str, curves: Mapping[str, Curve]) -> None:
     pyplot.close(figure)
 
 
-def draw_combined(path: Path, title: str, insensitive: Insensitive | None, untouched: Sequence[Point]) -> None:
+def draw_combined(path: Path, title: str, insensitive: Insensitive, untouched: Sequence[Point]) -> None:
     """Write mispredictions against the pool share, the optimiser's point marked."""
     import matplotlib
 
@@ -41,12 +41,12 @@ def draw_combined(path: Path, title: str, insensitive: Insensitive | None, untou
     from matplotlib import pyplot
 
     figure, axes = pyplot.subplots(figsize=(8, 5))
-    curves: dict[str, list[Balance]] = {"untouched memory alone": frontier([], untouched)}
-    chosen = solve([], untouched, BUDGET)
-    if insensitive is not None:
-        curves[f"insensitivity alone ({insensitive.data})"] = frontier(insensitive.points, [])
-        curves["both, by Eq. 1"] = frontier(insensitive.points, untouched)
-        chosen = solve(insensitive.points, untouched, BUDGET)
+    curves: dict[str, list[Balance]] = {
+        "untouched memory alone": frontier([], untouched),
+        f"insensitivity alone: {insensitive.data}": frontier(insensitive.points, []),
+        "both, by Eq. 1": frontier(insensitive.points, untouched),
+    }
+    chosen = solve(insensitive.points, untouched, BUDGET)
     for mark, (name, found) in zip(MARKS, curves.items(), strict=False):
         axes.plot([item.gain for item in found], [item.loss for item in found], linestyle=mark, label=name)
     axes.plot([chosen.gain], [chosen.loss], "o", label=f"chosen at {BUDGET:g} %: {chosen.gain:.0f} % of the memory")

@@ -11,7 +11,6 @@ from oslo_service import backend
 backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402 (threading first)
-from sqlalchemy.orm import Session  # noqa: E402
 
 from pondstack.cmd import model_text  # noqa: E402
 from pondstack.controller.pool.devices import parse_spec  # noqa: E402
@@ -21,7 +20,6 @@ from pondstack.db.connection.engine import Database  # noqa: E402
 from pondstack.db.read.reader import SqlReader  # noqa: E402
 from pondstack.db.store import registry  # noqa: E402
 from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
-from pondstack.prediction import latency, trainer  # noqa: E402
 
 
 class Code(IntEnum):
@@ -74,16 +72,12 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
     return Result(Code.SUCCESS)
 
 
-def _corrupt(session: Session) -> dict[str, str]:
-    return registry.corrupt(session, trainer.KIND) | registry.corrupt(session, latency.KIND)
-
-
 def check_model(conf: cfg.ConfigOpts) -> Result:
     """No model that runs, of any kind, is corrupt or stale, and their budget holds; none at all is no fault."""
     try:
         database = Database.from_conf(conf)
         found = database.read(registry.models)
-        broken = database.read(_corrupt)
+        broken = database.read(registry.corrupt)
     except (PondError, cfg.Error) as error:
         return Result(Code.FAILURE, str(error))
     if broken:

@@ -168,9 +168,10 @@ def note_serving(session: Session, version: str, found: dict[str, Any]) -> None:
     session.execute(update(ModelRow).where(ModelRow.version == version).values(serving=found))
 
 
-def corrupt(session: Session, kind: str) -> dict[str, str]:
-    """Return what is wrong with the running model and those before it, by version; those that are whole are not in."""
-    found = {row.version: flaw(row) for row in _by_promotion(session, kind)}
+def corrupt(session: Session) -> dict[str, str]:
+    """Return what is wrong with models that run or ran, by version; those that are whole are not in."""
+    kinds = session.execute(select(ModelRow.kind).distinct().order_by(ModelRow.kind)).scalars().all()
+    found = {row.version: flaw(row) for kind in kinds for row in _by_promotion(session, kind)}
     return {version: why for version, why in found.items() if why}
 
 

@@ -60,7 +60,7 @@ def test_a_manifest_that_somebody_changed_does_not_serve(stored, caplog):
     with caplog.at_level(logging.ERROR):
         assert serving(stored).record.version == "um-1"
     assert "um-2 is corrupt: its manifest is not what was stored" in caplog.text
-    assert stored.read(lambda session: registry.corrupt(session, "um")).keys() == {"um-2"}
+    assert stored.read(registry.corrupt).keys() == {"um-2"}
     shown = {item.version: item.manifest for item in stored.read(registry.models)}
     assert shown["um-1"] == MANIFEST
     assert "not what was stored" in shown["um-2"]["corrupt"]
