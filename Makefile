@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-lifetime bench-predict bench-ml bench-li docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-lifetime bench-predict bench-ml bench-li docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -41,6 +41,9 @@ rack-up: setup ## Start the rack without the demonstration
 
 demo: ## Boot the zNUMA guest on the running rack and show it
 	@$(RACK) demo
+
+predictions: ## Have VMs of the running rack live with made-up traces, and see the next ones placed by their project's history
+	@$(RACK) predictions
 
 failover: ## Kill the running rack's leading controller and watch the other one take over (KILL=0: hand over; TIMES)
 	@$(RACK) failover $(if $(filter-out 0,$(KILL)),--kill) $(call option,times,TIMES)
@@ -123,9 +126,9 @@ bench-shm: setup ## Pages of shared memory read and written through the transpor
 bench-rdma: hardware ## Reads of 4 KiB by the verbs driver against perftest's ib_read_lat and ib_read_bw in the same emulated host
 	@$(PYTHON) -W ignore -m bench.rdma $(call option,rounds,ROUNDS) $(call option,reads,READS)
 
-bench-ml: setup ## The untouched-memory model on a folder of traces against static shares and last week's percentile: OP and UM, intervals, plots (DATA; PLOTS, SPLITS, DRAWS, SEED)
-	@nice -n 19 $(PYTHON) -W ignore -m bench.ml $(call option,data,DATA) $(call option,plots,PLOTS) $(call option,splits,SPLITS) $(call option,draws,DRAWS) $(call option,seed,SEED)
+bench-ml: setup ## The untouched-memory model on a folder of traces against static shares and last week's percentile: OP and UM, intervals, plots; judged on VMs that no setting was chosen on (DATA; SAMPLES, PLOTS, REPEATS, DRAWS, SEED)
 	@nice -n 19 $(PYTHON) -W ignore -m bench.ml.latency $(call option,samples,SAMPLES) $(call option,plots,PLOTS)
+	@nice -n 19 $(PYTHON) -W ignore -m bench.ml $(call option,data,DATA) $(call option,samples,SAMPLES) $(call option,plots,PLOTS) $(call option,repeats,REPEATS) $(call option,draws,DRAWS) $(call option,seed,SEED)
 
 bench-li: setup ## The latency-sensitivity model against single counters: FP and LI, 99 % intervals, plot (SAMPLES of pondstack-sample, else made up; PLOTS, SPLITS, WORKLOADS, SEED)
 	@nice -n 19 $(PYTHON) -W ignore -m bench.ml.latency $(call option,samples,SAMPLES) $(call option,plots,PLOTS) $(call option,splits,SPLITS) $(call option,workloads,WORKLOADS) $(call option,seed,SEED)

@@ -7,9 +7,12 @@ active, so that 1 - max is an upper bound of what was never touched.
 
 import csv
 import gzip
+import hashlib
+import math
+import zlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -27,7 +30,7 @@ HOUR = timedelta(hours=1)
 
 
 class BadTrace(ValueError):
-    """The file is no trace of VM-hours; the text names the line and what it should hold."""
+    """The file is no trace of VM-hours, or too short; the text names the line and what it should hold."""
 
 
 @dataclass(slots=True)
@@ -50,17 +53,25 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All VM-weeks in the order of time, and when the trace begins and ends."""
+    """All VM-weeks in the order of time, and when the trace begins; it has `weeks` whole ones.
+
+    `sha256`: of the file's text, however it is compressed.
+    """
 
     starts: list[Start]
     begin: datetime
-    end: datetime
+    weeks: int
+    sha256: str
 
 
 def load(path: Path) -> Trace:
     """Read a trace. Raises BadTrace, OSError."""
     days: dict[tuple[str, str], dict[int, Day]] = defaultdict(dict)
-    rows = list(_rows(path))
+    digest = hashlib.sha256()
+    try:
+        rows = list(_rows(path, digest.update))
+    except (EOFError, zlib.error, UnicodeDecodeError) as error:
+        raise BadTrace(f"{path} is broken: {error}") from None
     if not rows:
         raise BadTrace(f"{path} has no rows")
     first, last = min(row[2] for row in rows), max(row[2] for row in rows)
@@ -75,24 +86,37 @@ def load(path: Path) -> Trace:
     begin = datetime.fromtimestamp(first * 3600, UTC)
     weeks = (last - first + 1) // (DAY_HOURS * WEEK_DAYS)
     starts = [start for vm, mine in days.items() for start in _starts(vm, mine, begin, weeks)]
-    return Trace(sorted(starts, key=lambda item: item.example.as_of), begin, begin + (last - first + 1) * HOUR)
+    return Trace(sorted(starts, key=lambda item: item.example.as_of), begin, weeks, digest.hexdigest())
 
 
-def _rows(path: Path) -> Iterator[tuple[str, str, int, int, float, float]]:
-    with gzip.open(path, "rt", newline="") as lines:
-        for number, row in enumerate(csv.DictReader(lines), 2):
+def _rows(path: Path, see: Callable[[bytes], None]) -> Iterator[tuple[str, str, int, int, float, float]]:
+    with gzip.open(path, "rt", newline="") as file:
+        for number, row in enumerate(csv.DictReader(_seen(file, see)), 2):
             try:
                 yield (
                     row["month"],
                     row["vm_file"],
                     int(row["epoch_hour"]) // 3600,
                     int(row["cores"]),
-                    float(row["mem_cap_mb"]),
-                    float(row["mem_used_max_mb"]),
+                    _amount(row["mem_cap_mb"]),
+                    _amount(row["mem_used_max_mb"]),
                 )
             except (KeyError, TypeError, ValueError) as error:
                 wanted = "month, vm_file, epoch_hour (seconds), cores, mem_cap_mb, mem_used_max_mb"
                 raise BadTrace(f"{path}, line {number}: {error!r}; wanted {wanted}") from None
+
+
+def _seen(lines: Iterable[str], see: Callable[[bytes], None]) -> Iterator[str]:
+    for line in lines:
+        see(line.encode())
+        yield line
+
+
+def _amount(text: str) -> float:
+    value = float(text)
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{text} is no amount of memory")
+    return value
 
 
 def _starts(vm: tuple[str, str], days: dict[int, Day], begin: datetime, weeks: int) -> Iterator[Start]:

@@ -1,38 +1,28 @@
-"""Over-predictions against untouched memory, by rule: many splits by VM, forward in time, intervals by bootstrap."""
+"""Over-predictions against untouched memory, by rule: folds of VMs, forward in time, intervals by bootstrap."""
 
-import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.ml.bitbrains import Start, Trace
+from bench.ml.parts import Fold
 from bench.ml.rules import Rule
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.prediction.examples import Example
-from pondstack.prediction.untouched import MARGINS, less, pool_mib
+from pondstack.prediction.features import spread
+from pondstack.prediction.untouched import MARGINS, SPREAD, less, pool_mib
 
 Array = NDArray[np.float64]
 Maker = Callable[[Sequence[Example]], Rule]
-TRAIN_UNTIL = 0.6
-"""Share of the time that training may see: its weeks have ended by then."""
 LEVELS: tuple[float, ...] = tuple(float(level) for level in range(5, 51))
 """UM in percent at which OP is told."""
 INTERVAL = (2.5, 97.5)
 
 
 @dataclass(frozen=True, slots=True)
-class Split:
-    """Disjoint VMs: some for training, the others for a later test."""
-
-    train: list[Example]
-    test: list[Start]
-
-
-@dataclass(frozen=True, slots=True)
 class Swept:
-    """One rule on one test: pool memory and over-predictions by case and margin."""
+    """One rule on one test of all VMs of a part: pool memory and over-predictions by case and margin."""
 
     numbers: list[str]
     memory: Array
@@ -42,7 +32,7 @@ class Swept:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """OP in percent at LEVELS, as the mean over the splits; `draws`: the same of each bootstrap sample."""
+    """OP in percent at LEVELS, as the mean over the repetitions; `draws`: the same of each bootstrap sample."""
 
     op: Array
     draws: Array
@@ -65,46 +55,40 @@ class Curve:
             return float(other.op[place] / self.op[place]), float(low), float(high)
 
 
-def splits(trace: Trace, count: int, seed: int, *, history: bool) -> list[Split]:
-    """Return random splits; `history`: only starts with an earlier week, else none of them has one."""
-    cut = trace.begin + (trace.end - trace.begin) * TRAIN_UNTIL
-    numbers = sorted({start.number for start in trace.starts})
-    found = []
-    for place in range(count):
-        chosen = set(random.Random(f"{seed}/{place}").sample(numbers, len(numbers) // 2))
-        train = [item.example for item in trace.starts if item.number in chosen and item.example.ended_at <= cut]
-        late = (item for item in trace.starts if item.number not in chosen and item.example.as_of >= cut)
-        found.append(Split(train, [item for item in late if item.example.history or not history]))
-    return found
+Shape = Callable[[float, float, int, float], float]
+"""What a margin leaves of a share: share, margin, memory in MiB, spread of the project's records."""
 
 
-def forgotten(split: Split) -> Split:
-    """Return the split without any history: sizes alone are known."""
-    test = [replace(item, example=replace(item.example, history=())) for item in split.test]
-    return Split([replace(item, history=()) for item in split.train], test)
+def uniform(share: float, margin: float, _memory_mib: int, _spread: float) -> float:
+    """Take the same share off each VM."""
+    return share - margin
 
 
-def sweep(maker: Maker, split: Split, *, uniform: bool = False) -> Swept:
-    """Train a rule, and try it with all margins; `uniform`: the margin is the same share of each VM."""
-    examples = [item.example for item in split.test]
-    shares = maker(split.train)(examples)
+def sweep(maker: Maker, folds: Sequence[Fold], shape: Shape = less) -> Swept:
+    """Train a rule for each fold, and try it with all margins."""
+    tests = [item for fold in folds for item in fold.test]
+    examples = [item.example for item in tests]
+    shares = [share for fold in folds for share in _shares(maker, fold)]
     pool = np.array(
-        [
-            [
-                pool_mib(share - margin if uniform else less(share, margin, mib), mib, DEFAULT_SLICE_MIB)
-                for margin in reversed(MARGINS)
-            ]
-            for share, mib in zip(shares, (item.request.memory_mib for item in examples), strict=True)
-        ],
-        dtype=np.float64,
+        [_given(share, item, shape) for share, item in zip(shares, examples, strict=True)], dtype=np.float64
     )
     untouched = np.array([[item.untouched_mib] for item in examples])
     memory = np.array([item.request.memory_mib for item in examples], dtype=np.float64)
-    return Swept([item.number for item in split.test], memory, pool, (pool > untouched).astype(np.float64))
+    return Swept([item.number for item in tests], memory, pool, (pool > untouched).astype(np.float64))
+
+
+def _given(share: float, item: Example, shape: Shape) -> list[int]:
+    mib, varied = item.request.memory_mib, spread(item.history, SPREAD)
+    left = (shape(share, margin, mib, varied) for margin in reversed(MARGINS))
+    return [pool_mib(value, mib, DEFAULT_SLICE_MIB) for value in left]
+
+
+def _shares(maker: Maker, fold: Fold) -> list[float]:
+    return maker(fold.train)([item.example for item in fold.test])
 
 
 def curve(tests: Sequence[Swept], draws: int, seed: int) -> Curve:
-    """Return the mean curve over the splits; each bootstrap sample draws VMs, the same for all splits and rules."""
+    """Return the mean curve over the repetitions; each bootstrap sample draws VMs, the same for all rules."""
     numbers = sorted({number for test in tests for number in test.numbers})
     place = {number: index for index, number in enumerate(numbers)}
     where = [np.array([place[number] for number in test.numbers]) for test in tests]

@@ -43,8 +43,10 @@ def last_week(percentile: str) -> Callable[[Sequence[Example]], Rule]:
     return lambda _train: predict
 
 
-def model(without: Collection[str] = ()) -> Callable[[Sequence[Example]], Rule]:
-    """Return the maker of the production's model, without some groups of features."""
+def model(
+    without: Collection[str] = (), quantile: float = trainer.QUANTILE, **settings: object
+) -> Callable[[Sequence[Example]], Rule]:
+    """Return the maker of the production's model, without some groups of features, or with other settings."""
     missing = {FEATURES.index(name) for group in without for name in GROUPS[group]}
 
     def rows(examples: Sequence[Example]) -> list[list[float]]:
@@ -52,7 +54,7 @@ def model(without: Collection[str] = ()) -> Callable[[Sequence[Example]], Rule]:
         return [[math.nan if place in missing else value for place, value in enumerate(row)] for row in full]
 
     def train(examples: Sequence[Example]) -> Rule:
-        trained = forest.train(rows(examples), [item.share for item in examples], trainer.QUANTILE)
+        trained = forest.train(rows(examples), [item.share for item in examples], quantile, **settings)
         return lambda some: trainer.shares(trained, rows(some))
 
     return train

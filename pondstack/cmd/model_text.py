@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from pondstack.db.manifest import CORRUPT
 from pondstack.db.store.registry import ModelState
 from pondstack.domain.telemetry import Source
 from pondstack.ledger.records import ModelRecord
@@ -21,6 +22,8 @@ def listed(records: Sequence[ModelRecord], max_age_days: int, now: datetime) -> 
 
 def _listed(item: ModelRecord, max_age_days: int, now: datetime) -> str:
     line = f"{item.version}  {item.state:9}  made {_time(item.created_at)}"
+    if CORRUPT in item.manifest:
+        return f"{line}  CORRUPT: {item.manifest[CORRUPT]}"
     if item.state == ModelState.FAILED:
         return f"{line}  {item.manifest['failed']}"
     newest = item.manifest["newest"]["candidate"]
@@ -65,6 +68,8 @@ def trained(version: str, manifest: dict[str, Any], promoted: bool) -> str:
 def shown(record: ModelRecord) -> str:
     """Return a model's figures: curve, chosen point, expected pool share and mispredictions."""
     known = record.manifest
+    if CORRUPT in known:
+        return f"{record.version} ({record.state}) is corrupt: {known[CORRUPT]}; pondstack-manage model rollback"
     if record.state == ModelState.FAILED:
         return f"{record.version}: a training at {known['trained_at']} that left no model: {known['failed']}"
     head = [

@@ -34,7 +34,8 @@ class Recorded:
 
     def lifetimes(self, since: datetime, until: datetime) -> Iterable[Lifetime]:
         """Return the instances of that time."""
-        return self._history.lifetimes(Selection(since=since, until=until, min_coverage=self._min_coverage))
+        chosen = Selection(since=since, until=until, min_coverage=self._min_coverage, marks=True)
+        return self._history.lifetimes(chosen)
 
 
 def add_commands(verbs: Any) -> None:

@@ -73,11 +73,18 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
 
 
 def check_model(conf: cfg.ConfigOpts) -> Result:
-    """No model that runs, of any kind, is stale, and their budget holds; none at all is no fault."""
+    """No model that runs, of any kind, is broken or stale, and their budget holds; none at all is no fault."""
     try:
-        found = Database.from_conf(conf).read(registry.models)
+        database = Database.from_conf(conf)
+        found = database.read(registry.models)
+        broken = database.read(registry.corrupt)
     except (PondError, cfg.Error) as error:
         return Result(Code.FAILURE, str(error))
+    if broken:
+        version, why = next(iter(broken.items()))
+        return Result(
+            Code.WARNING, f"model {version} is corrupt: {why}; run pondstack-manage model rollback, and train"
+        )
     now, most = datetime.now(UTC), conf.model.max_age_days
     for item in found:
         if used_up := model_text.used_up(item):

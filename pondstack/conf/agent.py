@@ -199,6 +199,14 @@ TELEMETRY_OPTS = [
         help="Which guests are looked at.",
     ),
     cfg.StrOpt(
+        "trace_file",
+        default="",
+        help=(
+            "JSON file of the traces to play for guests = synthetic, by instance or project: lists of [age in seconds, "
+            "percent untouched]. Read anew when it changes. A guest without one has a generated trace. Empty: all have."
+        ),
+    ),
+    cfg.StrOpt(
         "libvirt_pid_dir",
         default="/run/libvirt/qemu",
         help="Folder in which this host's libvirt keeps the pid files of its guests; for guests = libvirt.",

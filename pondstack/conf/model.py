@@ -57,9 +57,10 @@ OPTIONS: list[cfg.Opt] = [
     cfg.IntOpt(
         "refresh_seconds",
         default=300,
-        min=10,
+        min=1,
         max=86400,
-        help="Seconds between two times that the leader computes the model's decisions for all projects and sizes.",
+        help="Seconds between two times that the leader computes the model's decisions for all projects and sizes. Few "
+        "seconds are for a rack for trying out: each time reads four weeks of instances.",
     ),
     cfg.IntOpt(
         "window_seconds",

@@ -22,6 +22,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.mysql import MEDIUMBLOB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from pondstack.db.manifest import ManifestColumn
+
 UUID = String(36)
 NAME = String(255)
 BLOB = LargeBinary().with_variant(MEDIUMBLOB(), "mysql", "mariadb")
@@ -379,7 +381,7 @@ class ModelRow(Base):
     version: Mapped[str] = mapped_column(String(64), primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
     state: Mapped[str] = mapped_column(String(16))
-    manifest: Mapped[dict[str, Any]] = mapped_column(JSON)
+    manifest: Mapped[dict[str, Any]] = mapped_column(ManifestColumn)
     blob: Mapped[bytes] = mapped_column(BLOB)
     sha256: Mapped[str] = mapped_column(String(64))
     created_at: Mapped[float] = mapped_column(Float(53))

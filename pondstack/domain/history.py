@@ -42,6 +42,7 @@ class Lifetime:
     touched so far, None where nothing was observed. `coverage`: share of its life that was observed, 0 to 1.
     `sized_at`: since when it has this flavor, None: since it was created; label and coverage are of the time since.
     `source`: of the label, synthetic as soon as one of its samples was.
+    `marks`: what the label was at some moments of a long life, the oldest first: MiB by time; () where nobody asked.
     """
 
     instance_uuid: str
@@ -58,6 +59,7 @@ class Lifetime:
     coverage: float
     sized_at: datetime | None = None
     source: str = Source.MEASURED
+    marks: tuple[tuple[datetime, int], ...] = ()
 
     def trained_with(self, min_coverage: float) -> "Lifetime":
         """Return it without its label where less than this share of its life was observed: then the label is none."""
@@ -117,6 +119,7 @@ class Selection:
 
     Of an instance that ended later, the end is not known yet; a label is what was seen until it is read, so that only
     an `until` of now knows nothing of the future. `min_coverage`: labels under it are None. `limit`: only the newest.
+    `marks`: with what the labels were by each week, which takes a look at weeks of telemetry.
     """
 
     since: datetime
@@ -125,6 +128,7 @@ class Selection:
     flavor_name: str | None = None
     min_coverage: float = 0.0
     limit: int | None = None
+    marks: bool = False
 
 
 def untouched_shares(lifetimes: Iterable[Lifetime]) -> list[float]:

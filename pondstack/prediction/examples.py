@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,7 +12,16 @@ from typing import Any, Protocol
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.history import Lifetime
 from pondstack.domain.telemetry import Source
-from pondstack.prediction.features import SETTLED, History, Record, Request, label, records
+from pondstack.prediction.features import (
+    SETTLED,
+    History,
+    Record,
+    Request,
+    label,
+    past_records,
+    records,
+    settled_marks,
+)
 
 TIMES = ("created_at", "deleted_at", "sized_at")
 
@@ -61,6 +70,7 @@ def parse(data: dict[str, Any]) -> Lifetime:
     known = {item.name: data[item.name] for item in fields(Lifetime) if item.name in data}
     for name in TIMES:
         known[name] = _time(known[name]) if known.get(name) else None
+    known["marks"] = tuple((_time(at), int(mib)) for at, mib in known.get("marks", ()))
     if known["created_at"] is None:
         raise ValueError("created_at is missing")
     item = Lifetime(**known)
@@ -84,11 +94,20 @@ class Example:
     ended_at: datetime
     share: float
     history: Sequence[Record]
+    marks: Sequence[tuple[datetime, float]] = ()
+    """What the share was at earlier moments of a long life."""
 
     @property
     def untouched_mib(self) -> float:
         """Return what it left untouched."""
         return self.share * self.request.memory_mib
+
+    def known_at(self, moment: datetime) -> "Example | None":
+        """Return it as it was known at a moment: its end, or its share so far by its last mark; None: nothing was."""
+        if self.ended_at <= moment:
+            return self
+        marks = [mark for mark in self.marks if mark[0] <= moment]
+        return replace(self, ended_at=marks[-1][0], share=marks[-1][1], marks=()) if marks else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +137,7 @@ def read(source: LifetimeSource, since: datetime, now: datetime, min_coverage: f
 
 def examples(items: Sequence[Lifetime], now: datetime, min_coverage: float) -> list[Example]:
     """Return the examples of lifetimes, each with the records of its project that were complete when it started."""
-    ended = History(records([item for item in items if item.deleted_at and item.deleted_at <= now], now, min_coverage))
+    past = History(past_records(items, now, min_coverage))
     found = []
     for item in items:
         share = label(item, min_coverage)
@@ -126,8 +145,8 @@ def examples(items: Sequence[Lifetime], now: datetime, min_coverage: float) -> l
         if share is None or begun(item) > now or (running and now - begun(item) < SETTLED):
             continue
         end = now if item.deleted_at is None else min(item.deleted_at, now)
-        history = ended.before(item.project_id, begun(item))
-        found.append(Example(request_of(item), begun(item), end, share, history))
+        history = past.before(item.project_id, begun(item))
+        found.append(Example(request_of(item), begun(item), end, share, history, settled_marks(item)))
     return sorted(found, key=lambda example: example.as_of)
 
 

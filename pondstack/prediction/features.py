@@ -4,6 +4,7 @@ A feature that is not known is NaN, never zero. The untouched memory of a projec
 """
 
 import math
+import statistics
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -36,11 +37,15 @@ class FutureRecord(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """Share (0 to 1) of an instance's memory that it left untouched, known since `seen_at`."""
+    """Share (0 to 1) of an instance's memory that it left untouched, known since `seen_at`.
+
+    `until`: when a newer record of the same instance took its place; None: none has.
+    """
 
     project_id: str
     share: float
     seen_at: datetime
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +93,10 @@ class History:
         return sorted(self._records)
 
     def before(self, project_id: str, as_of: datetime) -> Sequence[Record]:
-        """Return a project's records of the four weeks before `as_of`, the oldest first."""
+        """Return a project's records of the four weeks before `as_of`, the oldest first; one of each instance."""
         items = self._records.get(project_id, [])
-        return items[bisect_left(items, as_of - OLDEST, key=_seen_at) : bisect_right(items, as_of, key=_seen_at)]
+        known = items[bisect_left(items, as_of - OLDEST, key=_seen_at) : bisect_right(items, as_of, key=_seen_at)]
+        return [item for item in known if item.until is None or item.until > as_of]
 
 
 def records(lifetimes: Iterable[Lifetime], now: datetime, min_coverage: float) -> list[Record]:
@@ -115,11 +121,41 @@ def records(lifetimes: Iterable[Lifetime], now: datetime, min_coverage: float) -
     return settled + [record for record in young if record.share < least.get(record.project_id, 0.0)]
 
 
+def past_records(lifetimes: Iterable[Lifetime], now: datetime, min_coverage: float) -> list[Record]:
+    """Return what was known at each moment before `now`: an instance's label at its end, and so far by its marks.
+
+    So a project of which no instance has ended for weeks has a history, too. The label that one has now says nothing of
+    what it had touched before: of its life only the marks count.
+    """
+    found = []
+    for item in lifetimes:
+        ended = item.deleted_at if item.deleted_at is not None and item.deleted_at <= now else None
+        marks = [(at, share) for at, share in settled_marks(item) if at <= now and (ended is None or at < ended)]
+        for place, (at, share) in enumerate(marks):
+            until = marks[place + 1][0] if place + 1 < len(marks) else ended
+            found.append(Record(item.project_id, share, at, until))
+        last = label(item, min_coverage)
+        if ended is not None and last is not None:
+            found.append(Record(item.project_id, last, ended))
+    return found
+
+
+def settled_marks(item: Lifetime) -> list[tuple[datetime, float]]:
+    """Return the marks of an instance that was a day old by then, as shares of its memory."""
+    begun = item.sized_at or item.created_at
+    return [(at, share_of(mib, item.memory_mib)) for at, mib in item.marks if at - begun >= SETTLED]
+
+
 def label(item: Lifetime, min_coverage: float) -> float | None:
     """Return the share (0 to 1) that an instance left untouched; None where too little of its life was observed."""
     if item.untouched_mib is None or item.memory_mib < 1 or item.coverage < min_coverage:
         return None
-    return min(max(item.untouched_mib / item.memory_mib, 0.0), 1.0)
+    return share_of(item.untouched_mib, item.memory_mib)
+
+
+def share_of(untouched_mib: float, memory_mib: int) -> float:
+    """Return untouched memory as a share, 0 to 1."""
+    return min(max(untouched_mib / memory_mib, 0.0), 1.0)
 
 
 def vector(request: Request, history: Sequence[Record], as_of: datetime, words: Vocabulary) -> list[float]:
@@ -151,6 +187,11 @@ def ceiling(row: Sequence[float]) -> float:
     """Return the most that a prediction may say, of a vector: the lowest percent of its project; 1 without history."""
     lowest = row[LOWEST]
     return 1.0 if math.isnan(lowest) else lowest
+
+
+def spread(history: Sequence[Record], otherwise: float) -> float:
+    """Return the standard deviation of a project's untouched shares; `otherwise` of fewer than two."""
+    return statistics.pstdev(item.share for item in history) if len(history) > 1 else otherwise
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

@@ -1,6 +1,8 @@
 """Gradient boosting by LightGBM: the one file that imports it, and what converts its models to ONNX."""
 
+import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 SETTINGS: dict[str, Any] = {
@@ -48,11 +50,24 @@ class Forest:
         return bytes(model.SerializeToString())
 
 
-def train(rows: Sequence[Sequence[float]], labels: Sequence[float], quantile: float) -> Forest:
-    """Train on rows of features; repeatable. Raises ImportError without the extra `ml`."""
-    import lightgbm
+def train(rows: Sequence[Sequence[float]], labels: Sequence[float], quantile: float, **settings: object) -> Forest:
+    """Train on rows of features; repeatable; `settings`: other ones than SETTINGS. Raises ImportError without `ml`."""
     import numpy
 
+    lightgbm = _lightgbm()
     data = lightgbm.Dataset(numpy.asarray(rows, dtype=numpy.float32), numpy.asarray(labels, dtype=numpy.float64))
-    booster = lightgbm.train({**SETTINGS, "alpha": quantile}, data, num_boost_round=TREES)
+    booster = lightgbm.train({**SETTINGS, **settings, "alpha": quantile}, data, num_boost_round=TREES)
     return Forest(booster, len(rows[0]))
+
+
+def _lightgbm() -> ModuleType:
+    """Import LightGBM without scikit-learn, of whose classes none is used here: two seconds of each training."""
+    hidden = "sklearn" not in sys.modules
+    if hidden:
+        sys.modules["sklearn"] = None  # type: ignore[assignment]
+    try:
+        import lightgbm
+    finally:
+        if hidden:
+            del sys.modules["sklearn"]
+    return lightgbm

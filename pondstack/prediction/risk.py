@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pondstack.prediction.untouched import NEVER, less
+from pondstack.prediction.untouched import NEVER, SPREAD, less
 
 NO_PDM = "0"
 """The point where no curve of latency sensitivity is for a VM's PDM: the untouched memory alone."""
@@ -20,15 +20,23 @@ class Slowdown:
 
 @dataclass(frozen=True, slots=True)
 class Untouched:
-    """The share that is predicted to stay untouched, and of how many records; `least` of them, None without any."""
+    """The share that is predicted to stay untouched, and of how many records; `least` of them, None without any.
+
+    `spread`: of the records' shares, which makes a margin larger or smaller.
+    """
 
     share: float
     records: int
     least: float | None
+    spread: float = SPREAD
+
+    def less(self, margin: float, memory_mib: int) -> float:
+        """Return what a margin leaves of the share."""
+        return less(self.share, margin, memory_mib, self.spread)
 
     def describe(self, margin: float, memory_mib: int) -> str:
         """Return in words what is predicted, and from what."""
-        off = self.share - less(self.share, margin, memory_mib)
+        off = self.share - self.less(margin, memory_mib)
         text = f"{100 * self.share:.0f} % untouched predicted, {100 * off:.0f} % taken off"
         if margin > 1:
             text = "no share keeps to the budget"

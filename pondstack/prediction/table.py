@@ -12,9 +12,10 @@ from datetime import datetime
 from typing import Any
 
 from pondstack.prediction.balance import Balance
-from pondstack.prediction.features import History, Request, Vocabulary, vector
+from pondstack.prediction.features import History, Request, Vocabulary, spread, vector
 from pondstack.prediction.flow import KIND
 from pondstack.prediction.trainer import ShareModel, balance_as_json, shares
+from pondstack.prediction.untouched import SPREAD
 from pondstack.prediction.untouched_table import COLD, size_key
 
 DIGITS = 4
@@ -31,7 +32,7 @@ def untouched(
     requests: Iterable[Request],
     as_of: datetime,
 ) -> Part:
-    """Return what stays untouched: share, records, least of them; for "" of all projects without history.
+    """Return what stays untouched: share, records, least and spread of them; for "" of all projects without history.
 
     `requests`: what was asked for lately, the newest last; each size also gets an entry for projects without history.
     """
@@ -47,7 +48,8 @@ def untouched(
     projects: dict[str, dict[str, list[Any]]] = {}
     for (project, size), records, share in zip(wanted, known, shares(model, rows), strict=True):
         least = _floor(min(item.share for item in records)) if records else None
-        projects.setdefault(project, {})[size] = [_floor(share), len(records), least]
+        spread_of = _ceil(spread(records, SPREAD))
+        projects.setdefault(project, {})[size] = [_floor(share), len(records), least, spread_of]
     return {"version": version, "projects": projects}
 
 
@@ -78,3 +80,8 @@ def join(
 def _floor(share: float) -> float:
     """Return a share with few digits, never more than it is."""
     return math.floor(share * 10**DIGITS) / 10**DIGITS
+
+
+def _ceil(share: float) -> float:
+    """Return a share with few digits, never less than it is."""
+    return math.ceil(share * 10**DIGITS) / 10**DIGITS

@@ -9,12 +9,12 @@ from pondstack.domain.errors import BadRequest
 from pondstack.prediction import forest
 from pondstack.prediction.balance import Balance, Point, solve
 from pondstack.prediction.examples import DataSet, Example
-from pondstack.prediction.features import FEATURES, Vocabulary, ceiling, vector
+from pondstack.prediction.features import FEATURES, Vocabulary, ceiling, spread, vector
 from pondstack.prediction.runtime import OnnxModel
-from pondstack.prediction.untouched import Case, Margins, Result, curve, result
+from pondstack.prediction.untouched import SPREAD, Case, Margins, Result, curve, result
 
 KIND = "um"
-QUANTILE = 0.2
+QUANTILE = 0.25
 """What the forest predicts; the budget decides how much is taken off it. Lower ones rest on too few examples."""
 LEARN, CALIBRATE = 0.6, 0.8
 """Shares of the examples, by start, before which the first and the second part end."""
@@ -84,8 +84,8 @@ def split(examples: Sequence[Example]) -> Parts:
     first = examples[int(len(examples) * LEARN)].as_of
     second = examples[int(len(examples) * CALIBRATE)].as_of
     parts = Parts(
-        [item for item in examples if item.ended_at <= first],
-        [item for item in examples if item.as_of >= first and item.ended_at <= second],
+        [known for item in examples if item.as_of < first and (known := item.known_at(first))],
+        [known for item in examples if item.as_of >= first and (known := item.known_at(second))],
         [item for item in examples if item.as_of >= second],
     )
     sizes = (len(parts.learn), len(parts.calibrate), len(parts.newest))
@@ -107,7 +107,7 @@ def cases(model: ShareModel, examples: Sequence[Example], words: Vocabulary) -> 
     """Return what a model predicts for examples, beside what happened."""
     found = shares(model, rows(examples, words))
     return [
-        Case(share, item.request.memory_mib, item.untouched_mib, bool(item.history))
+        Case(share, item.request.memory_mib, item.untouched_mib, bool(item.history), spread(item.history, SPREAD))
         for share, item in zip(found, examples, strict=True)
     ]
 
@@ -180,7 +180,7 @@ def compare(
 ) -> dict[str, Result]:
     """Return what the candidate, the static share and the running model do to the newest examples."""
     static = [
-        Case(settings.static_percent / 100, item.request.memory_mib, item.untouched_mib, bool(item.history))
+        Case(settings.static_percent / 100, item.request.memory_mib, item.untouched_mib, bool(item.history), SPREAD)
         for item in newest
     ]
     found = {

@@ -2,8 +2,10 @@
 
 A model predicts a low quantile of the untouched share. A margin is taken off it, one for instances whose project has a
 history and one for the others, who are known less well; what is left is rounded down to slices. A margin is a share of
-the memory and EXTRA_MIB together: small instances vary more, and each over-prediction counts the same. UM is pool
+the memory and EXTRA_MIB together: small instances vary more, and each over-prediction counts the same. It is as much
+larger as the project's own records are spread (SPREAD, at least FLOOR): who was steady is known better. UM is pool
 memory in percent of all memory, OP the percentage of instances that touch more than was predicted.
+`python -m bench.ml.tuning` tells what these were chosen by.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,6 +14,10 @@ from dataclasses import dataclass
 from pondstack.prediction.balance import Point
 
 EXTRA_MIB = 4096
+SPREAD = 0.1
+"""Standard deviation of a project's untouched shares at which a margin is what it says."""
+FLOOR = 0.1
+"""Spread that is added to each: a few records that are alike prove little."""
 NEVER = 2.0
 """A margin that leaves nothing to the pool."""
 RARE = 0.05
@@ -23,12 +29,16 @@ MARGINS: tuple[float, ...] = (*(step / 100 for step in range(-30, 81)), NEVER)
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One instance: the share that a model predicts, and what it left untouched. `known`: its project has a history."""
+    """One instance: the share that a model predicts, and what it left untouched. `known`: its project has a history.
+
+    `spread`: of the project's records, see pondstack.prediction.features.spread.
+    """
 
     share: float
     memory_mib: int
     untouched_mib: float
     known: bool
+    spread: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +98,9 @@ def tail(least: int, tries: int, chance: float) -> float:
     return 1.0 - below
 
 
-def less(share: float, margin: float, memory_mib: int) -> float:
-    """Return what a margin leaves of a predicted share."""
-    return share - margin * (1 + EXTRA_MIB / memory_mib)
+def less(share: float, margin: float, memory_mib: int, spread: float) -> float:
+    """Return what a margin leaves of a predicted share; `spread`: of the project's records."""
+    return share - margin * (1 + EXTRA_MIB / memory_mib) * (FLOOR + spread) / (FLOOR + SPREAD)
 
 
 def pool_mib(share: float, memory_mib: int, slice_mib: int) -> int:
@@ -103,7 +113,7 @@ def result(cases: Iterable[Case], margins: Margins, slice_mib: int) -> Result:
     """Return what a model with these margins does to these instances."""
     count = memory = pool = over = 0
     for case in cases:
-        share = less(case.share, margins.known if case.known else margins.cold, case.memory_mib)
+        share = less(case.share, margins.known if case.known else margins.cold, case.memory_mib, case.spread)
         given = pool_mib(share, case.memory_mib, slice_mib)
         count, memory, pool = count + 1, memory + case.memory_mib, pool + given
         over += given > case.untouched_mib

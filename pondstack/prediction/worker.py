@@ -27,6 +27,7 @@ def work(folder: Path) -> None:
     """Train what the folder's order asks for; the manifest comes last and makes the result whole."""
     order: dict[str, Any] = json.loads((folder / ORDER).read_text())
     candidate = (_latency if order["kind"] == latency.KIND else _untouched)(folder, order)
+    _say("writing")
     (folder / MODEL).write_bytes(candidate.blob)
     (folder / MANIFEST).write_text(json.dumps(candidate.manifest))
 

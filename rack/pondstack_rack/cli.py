@@ -79,6 +79,18 @@ def _demo(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def _predictions(options: argparse.Namespace) -> int:
+    from pondstack_rack.demo import predictions, predictions_view
+    from pondstack_rack.rack import Rack
+
+    rack = Rack.open(options.directory)
+    with rack.locked():
+        outcome = predictions.run(rack.layout, rack.progress.say)
+    wrong = predictions.check(outcome)
+    predictions_view.show(outcome, wrong)
+    return 1 if wrong else 0
+
+
 def _failover(options: argparse.Namespace) -> int:
     from pondstack_rack.demo import failover
     from pondstack_rack.rack import Rack
@@ -145,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     directory = Path(os.environ.get("RACK_DIR") or ".rack")
     parser.add_argument("--directory", type=Path, default=directory, help="where all of it lives (RACK_DIR, .rack)")
-    commands = parser.add_subparsers(required=True, metavar="up|down|status|demo|failover|service|tempest")
+    commands = parser.add_subparsers(required=True, metavar="up|down|status|demo|predictions|failover|service|tempest")
     up = commands.add_parser("up", help="start what does not run")
     defaults = Sizes()
     up.add_argument("--hosts", type=int, default=number("HOSTS", defaults.hosts), help="real libvirt hosts (HOSTS)")
@@ -156,6 +168,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("down", help="stop all of it and remove it").set_defaults(command=_down)
     commands.add_parser("status", help="which services run").set_defaults(command=_status)
     commands.add_parser("demo", help="boot a zNUMA guest and show it").set_defaults(command=_demo)
+    predictions = commands.add_parser("predictions", help="have VMs live, and see predictions place the next ones")
+    predictions.set_defaults(command=_predictions)
     failover = commands.add_parser("failover", help="have the other controller lead, and watch it")
     failover.add_argument("--kill", action="store_true", help="kill -9 the leader instead of asking it to hand over")
     failover.add_argument("--times", type=_at_least_one, default=1, help="so many in turn (TIMES)")

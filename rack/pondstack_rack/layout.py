@@ -109,6 +109,11 @@ class Layout:
         return self.root / "lenders"
 
     @property
+    def traces(self) -> Path:
+        """The file of the traces that fake computes play for their guests."""
+        return self.root / "traces.json"
+
+    @property
     def libvirt_hosts(self) -> tuple[str, ...]:
         """Names of the hosts with a real libvirt."""
         return tuple(f"host{i}" for i in range(1, self.sizes.hosts + 1))

@@ -24,6 +24,7 @@ from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.processors import event_sets, processor
 from pondstack_agent.telemetry.sender import TelemetrySender
 from pondstack_agent.telemetry.synthetic import PlayedGuests, SyntheticLook
+from pondstack_agent.telemetry.traces import TraceFile
 
 _THREADS = 3
 BALLOON_SECONDS = 60.0
@@ -43,7 +44,7 @@ class Telemetry:
         synthetic = group.guests == SYNTHETIC
         outbox = Outbox(time.monotonic, Source.SYNTHETIC if synthetic else Source.MEASURED)
         if synthetic:
-            looks: list[Look] = [(group.memory_seconds, SyntheticLook(outbox, played).run)]
+            looks: list[Look] = [(group.memory_seconds, _synthetic(group.trace_file, outbox, played).run)]
         else:
             looks = self._looks(conf, outbox)
         looks.append((group.batch_seconds, TelemetrySender(conf.host, controller, outbox).run))
@@ -77,6 +78,12 @@ class Telemetry:
         """Measure no more."""
         self._stopping.set()
         self._worker.stop()
+
+
+def _synthetic(trace_file: str, outbox: Outbox, played: PlayedGuests) -> SyntheticLook:
+    if not trace_file:
+        return SyntheticLook(outbox, played)
+    return SyntheticLook(outbox, played, TraceFile(Path(trace_file)).untouched_mib)
 
 
 def _task(seconds: float, run: Callable[[], None]) -> Any:

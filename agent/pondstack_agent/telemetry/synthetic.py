@@ -61,14 +61,18 @@ def _between(least: float, greatest: float, seed: str) -> float:
 class SyntheticLook:
     """Plays the trace of every guest into the outbox, which has to say that all of it is made up."""
 
-    def __init__(self, outbox: Outbox, guests: PlayedGuests) -> None:
+    def __init__(
+        self, outbox: Outbox, guests: PlayedGuests, untouched: Callable[[PlayedGuest], float] = untouched_mib
+    ) -> None:
+        """`untouched`: what a guest has not touched by now, in MiB."""
         self._outbox = outbox
         self._guests = guests
+        self._untouched = untouched
 
     def run(self) -> None:
         """Look once."""
         for guest in self._guests():
-            untouched = untouched_mib(guest)
+            untouched = self._untouched(guest)
             pool = min(untouched, guest.pool_mib)
             self._report(guest.consumer_uuid, None, guest.memory_mib, untouched)
             self._report(guest.consumer_uuid, 0, guest.memory_mib - guest.pool_mib, untouched - pool)

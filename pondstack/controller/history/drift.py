@@ -67,7 +67,7 @@ class DriftWatch:
     def _realised(self, serving: StoredModel, now: datetime) -> Result:
         conf, manifest = self._resources.conf.prediction, serving.record.manifest
         since = max(datetime.fromtimestamp(serving.record.promoted_at or 0.0, UTC), now - OLDEST)
-        chosen = Selection(since=since - 2 * OLDEST, until=now, min_coverage=conf.min_coverage)
+        chosen = Selection(since=since - 2 * OLDEST, until=now, min_coverage=conf.min_coverage, marks=True)
         found = self._resources.reader.history.lifetimes(chosen)
         wanted = usable(found, synthetic=Source.SYNTHETIC in manifest["data"]["lifetimes"])
         items = sorted(wanted, key=lambda item: (begun(item), item.instance_uuid))

@@ -89,7 +89,7 @@ class Nightly:
         conf, database = self._resources.conf, self._resources.database
         serving = database.read(lambda session: registry.serving(session, KIND))
         since = now - timedelta(seconds=conf.model.window_seconds)
-        chosen = Selection(since=since, until=now, min_coverage=conf.prediction.min_coverage)
+        chosen = Selection(since=since, until=now, min_coverage=conf.prediction.min_coverage, marks=True)
         found = usable(self._resources.reader.history.lifetimes(chosen), synthetic=False)
         slice_mib = DEFAULT_SLICE_MIB if serving is None else serving.record.manifest["slice_mib"]
         try:

@@ -1,5 +1,6 @@
 """The history of instances, read: for training, for percentiles and survival, and of one instance."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +11,7 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import HistoryRow, InstanceRow, LabelRow
-from pondstack.db.read import outcomes
+from pondstack.db.read import marks, outcomes
 from pondstack.db.store.telemetry import WHOLE
 from pondstack.domain.errors import NotFound
 from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection, coverage, moment
@@ -59,6 +60,9 @@ def _lifetimes(session: Session, chosen: Selection, gap_seconds: int) -> list[Li
     newest = query.order_by(row.created_at.desc(), row.instance_uuid).limit(chosen.limit)
     end = min(float(until), _now(session))
     found = [_lifetime(item, end, gap_seconds) for item in session.execute(newest)]
+    if chosen.marks:
+        weekly = marks.weekly(session, since, end, chosen.min_coverage)
+        found = [replace(item, marks=weekly.get(item.instance_uuid, ())) for item in found]
     return [item.trained_with(chosen.min_coverage) for item in reversed(found)]
 
 

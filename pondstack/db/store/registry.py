@@ -15,6 +15,7 @@ from sqlalchemy import and_, delete, insert, or_, select, update
 from sqlalchemy.orm import Session, defer
 
 from pondstack.db.connection.clock import now_seconds
+from pondstack.db.manifest import CORRUPT
 from pondstack.db.models import ModelRow
 from pondstack.domain.errors import Conflict, NotFound
 from pondstack.ledger.records import ModelRecord
@@ -158,13 +159,20 @@ def serving(session: Session, kind: str) -> StoredModel | None:
                     "Model %s serves in place of one that is corrupt; run pondstack-manage model rollback", row.version
                 )
             return StoredModel(_record(row), row.blob)
-        LOG.error("Model %s is corrupt: its blob is not what was stored (SHA-256); it does not serve", row.version)
+        LOG.error("Model %s is corrupt: %s; it does not serve", row.version, flaw(row))
     return None
 
 
 def note_serving(session: Session, version: str, found: dict[str, Any]) -> None:
     """Keep what the leader found of a model that serves: the chosen points, and the budget."""
     session.execute(update(ModelRow).where(ModelRow.version == version).values(serving=found))
+
+
+def corrupt(session: Session) -> dict[str, str]:
+    """Return what is wrong with models that run or ran, by version; those that are whole are not in."""
+    kinds = session.execute(select(ModelRow.kind).distinct().order_by(ModelRow.kind)).scalars().all()
+    found = {row.version: flaw(row) for kind in kinds for row in _by_promotion(session, kind)}
+    return {version: why for version, why in found.items() if why}
 
 
 def models(session: Session, *, limit: int | None = None, marker: str | None = None) -> list[ModelRecord]:
@@ -190,15 +198,22 @@ def sha256(blob: bytes) -> str:
     return hashlib.sha256(blob).hexdigest()
 
 
+def flaw(row: ModelRow) -> str:
+    """Return why a model cannot serve, "" for one that is what was stored."""
+    if sha256(row.blob) != row.sha256:
+        return "its blob is not what was stored (SHA-256)"
+    return str(row.manifest.get(CORRUPT, ""))
+
+
 def is_intact(row: ModelRow) -> bool:
-    """Return whether the blob is what was stored."""
-    return sha256(row.blob) == row.sha256
+    """Return whether a model is what was stored."""
+    return not flaw(row)
 
 
 def intact(row: ModelRow) -> None:
-    """Raise Conflict where the blob is not what was stored."""
+    """Raise Conflict where a model is not what was stored."""
     if not is_intact(row):
-        raise Conflict(f"model {row.version} is corrupt: its blob is not what was stored (SHA-256); train again")
+        raise Conflict(f"model {row.version} is corrupt: {flaw(row)}; train again")
 
 
 def _lock(session: Session) -> None:

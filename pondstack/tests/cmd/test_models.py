@@ -1,10 +1,8 @@
-"""pondstack-manage model as an operator meets it; a training that is killed promotes nothing."""
+"""pondstack-manage model as an operator meets it. tests/robustness/test_training.py kills its training."""
 
 import json
-import os
-import signal
 import subprocess
-import sys
+from types import SimpleNamespace
 
 import pytest
 from oslo_config import cfg
@@ -15,7 +13,7 @@ from pondstack.controller.service import register_opts
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import ModelRow
 from pondstack.db.store import registry
-from pondstack.prediction import sandbox
+from pondstack.prediction import examples, sandbox, trainer
 from tests.fixtures import lifetimes
 from tests.fixtures import samples as sample_file
 
@@ -55,7 +53,18 @@ def models(configuration):
         database.dispose()
 
 
-def test_a_model_lives(run, file, configuration):
+@pytest.fixture
+def twin(monkeypatch):
+    """Have the next training done in this process, which saves the seconds of a child's start and imports."""
+
+    def train(items, settings, running, now, _limits, min_coverage, _started):
+        data = examples.read(SimpleNamespace(lifetimes=lambda *_: list(items)), lifetimes.BEGIN, now, min_coverage)
+        return trainer.train(data, settings, trainer.Running.load(*running), now, lambda _text: None)
+
+    return lambda: monkeypatch.setattr(sandbox, "train", train)
+
+
+def test_a_model_lives(run, file, configuration, twin):
     """Trained and promoted, shown, not beaten by its twin, promoted by hand, rolled back."""
     assert run("list") == (0, "no models: the static share serves\n")
     assert "no model runs" in run("show")[1]
@@ -69,6 +78,7 @@ def test_a_model_lives(run, file, configuration):
         assert wanted in shown
     assert json.loads(run("show", first, "--json")[1])["kind"] == "um"
     later = lifetimes.end(ITEMS).replace(microsecond=0, second=59).isoformat()
+    twin()
     code, text = run("train", "--from", file, "--now", later)
     assert code == 0
     assert "not promoted (not better than: running)" in text
@@ -188,45 +198,3 @@ def _too_long(wait):
         return wait(self, timeout and 0.01)
 
     return hurried
-
-
-@pytest.mark.faults
-@pytest.mark.parametrize("moment", ["reading", "fitting", "judging", "storing"])
-def test_kill_9_promotes_nothing(moment, file, configuration):
-    """At the moment the training says what it does, it and its parent are killed."""
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-c",
-        "import sys; from pondstack.cmd import manage; sys.exit(manage.main())",
-    ]
-    words = ["--config-file", str(configuration), "model", "train", "--from", str(file), "--now", NOW]
-    with subprocess.Popen([*command, *words], stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        for line in process.stderr:
-            if moment in line:
-                os.killpg(process.pid, signal.SIGKILL)
-                break
-    assert process.returncode == -signal.SIGKILL
-    assert "running" not in models(configuration).values() or moment == "storing"
-    assert len(models(configuration)) in ((0, 1) if moment == "storing" else (0,))
-
-
-@pytest.mark.faults
-def test_the_child_does_not_outlive_its_parent(file, configuration):
-    command = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-c",
-        "import sys; from pondstack.cmd import manage; sys.exit(manage.main())",
-    ]
-    words = ["--config-file", str(configuration), "model", "train", "--from", str(file), "--now", NOW]
-    with subprocess.Popen([*command, *words], stderr=subprocess.PIPE, text=True) as process:
-        for line in process.stderr:
-            if "reading" in line:
-                process.kill()
-                break
-        rest = process.stderr.read()  # ends when the last process that could write to it has
-    assert "storing" not in rest
-    assert models(configuration) == {}

@@ -9,11 +9,21 @@ import pytest
 from pondstack.domain.history import Lifetime
 from pondstack.prediction import features
 from pondstack.prediction.examples import examples
-from pondstack.prediction.features import FEATURES, FutureRecord, History, Record, Request, Vocabulary, records, vector
+from pondstack.prediction.features import (
+    FEATURES,
+    FutureRecord,
+    History,
+    Record,
+    Request,
+    Vocabulary,
+    past_records,
+    records,
+    vector,
+)
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 WORDS = Vocabulary(("linux", "windows"), ("nova",))
-HOUR = timedelta(hours=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 REQUEST = Request("p", 8192, 4)
 
 
@@ -46,6 +56,38 @@ def test_what_happens_later_changes_no_feature():
         return vector(mine.request, mine.history, mine.as_of, WORDS)
 
     assert seen([*past, start, *later]) == seen([*past, start])
+    # One that lives for weeks: what its marks say by then counts, and nothing that they or its label say afterwards.
+    long = lifetime("long", NOW - 20 * DAY, None, untouched=2048)
+    marked = replace(long, marks=((NOW - 9 * DAY, 4000), (NOW - 2 * DAY, 2048)))
+    assert seen([*past, start, marked]) != seen([*past, start, long]) == seen([*past, start])
+    later_words = [
+        replace(marked, untouched_mib=0, marks=(*marked.marks, (NOW + HOUR, 0))),
+        replace(marked, deleted_at=NOW + HOUR, untouched_mib=0),
+        replace(marked, untouched_mib=None, coverage=0.0),
+    ]
+    assert {str(seen([*past, start, word])) for word in later_words} == {str(seen([*past, start, marked]))}
+
+
+def test_an_instance_counts_once_by_its_newest_mark_then_by_its_end():
+    marks = ((NOW - 9 * DAY, 4096), (NOW - 2 * DAY, 2048), (NOW + 5 * DAY, 1024))
+    item = replace(lifetime("long", NOW - 20 * DAY, NOW + 7 * DAY, untouched=512), marks=marks)
+    history = History(past_records([item], NOW + 8 * DAY, 0.5))
+    days = (-21, -9, -8, -2, 0, 5, 6, 7, 8)
+    shares = [[record.share for record in history.before("p", NOW + day * DAY)] for day in days]
+    assert shares == [[], [0.5], [0.5], [0.25], [0.25], [0.125], [0.125], [0.0625], [0.0625]]
+    assert History(past_records([item], NOW - 12 * DAY, 0.5)).projects() == []
+    young = replace(item, created_at=NOW - 9 * DAY - HOUR, marks=marks[:1])
+    assert History(past_records([young], NOW, 0.5)).projects() == []
+
+
+def test_an_example_is_known_by_its_marks_before_its_end():
+    item = replace(lifetime("long", NOW - 20 * DAY, None, untouched=512), marks=((NOW - 9 * DAY, 4096),))
+    (example,) = examples([item], NOW, 0.5)
+    assert (example.share, example.ended_at) == (0.0625, NOW)
+    assert example.known_at(NOW) is example
+    before = example.known_at(NOW - DAY)
+    assert (before.share, before.ended_at) == (0.5, NOW - 9 * DAY)
+    assert example.known_at(NOW - 10 * DAY) is None
 
 
 def test_what_is_not_known_is_nan_and_never_zero():

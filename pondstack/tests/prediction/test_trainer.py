@@ -10,7 +10,7 @@ from pondstack.domain.errors import BadRequest
 from pondstack.domain.sizing import Features, Policy, PondSpecs, StaticShare
 from pondstack.prediction import table, trainer
 from pondstack.prediction.choice import Limits, choose
-from pondstack.prediction.examples import examples, read
+from pondstack.prediction.examples import LifetimeFile, examples, read
 from pondstack.prediction.features import FEATURES, Request
 from pondstack.prediction.flow import Flow
 from pondstack.prediction.former import describe_formerly
@@ -51,6 +51,27 @@ def test_parts_go_forward_in_time(data):
     assert max(item.ended_at for item in parts.learn) <= min(item.as_of for item in parts.calibrate)
     assert max(item.ended_at for item in parts.calibrate) <= min(item.as_of for item in parts.newest)
     assert min(map(len, (parts.learn, parts.calibrate, parts.newest))) > 200
+
+
+def test_a_cloud_whose_instances_live_for_weeks_learns_from_them():
+    """None has ended: what was untouched by the end of each week teaches, and each part knows no more than that."""
+    weeks = [lifetimes.BEGIN + timedelta(weeks=number) for number in range(1, 9)]
+    long = [
+        replace(item, deleted_at=None, marks=tuple((at, item.untouched_mib) for at in weeks if at > item.created_at))
+        for item in ITEMS
+    ]
+    with pytest.raises(BadRequest, match="too little history"):
+        trainer.split(examples([replace(item, marks=()) for item in long], NOW, 0.5))
+    parts = trainer.split(examples(long, NOW, 0.5))
+    assert max(item.ended_at for item in parts.learn) <= min(item.as_of for item in parts.calibrate)
+    assert max(item.ended_at for item in parts.calibrate) <= min(item.as_of for item in parts.newest)
+    assert any(item.history for item in parts.learn)
+
+
+def test_marks_survive_the_file(tmp_path):
+    item = replace(ITEMS[0], marks=((lifetimes.BEGIN + timedelta(days=9), 77),))
+    path = lifetimes.write(tmp_path / "lifetimes.jsonl", [item])
+    assert list(LifetimeFile(path).lifetimes(lifetimes.BEGIN, NOW)) == [item]
 
 
 def test_too_little_history_is_told():

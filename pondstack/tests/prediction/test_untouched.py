@@ -2,7 +2,12 @@
 
 import pytest
 
-from pondstack.prediction.untouched import FEW, NEVER, Case, Margins, Result, curve, pool_mib, result
+from pondstack.prediction.untouched import FEW, NEVER, SPREAD, Margins, Result, curve, less, pool_mib, result
+from pondstack.prediction.untouched import Case as Whole
+
+
+def Case(*values):
+    return Whole(*values, spread=SPREAD)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +38,13 @@ def test_a_curve_ascends_and_begins_with_nothing():
     assert (points[0].gain, points[0].loss) == (0.0, 0.0)
     assert [point.gain for point in points] == sorted({point.gain for point in points})
     assert [point.loss for point in points] == sorted({point.loss for point in points})
+
+
+def test_a_margin_is_larger_for_small_instances_and_for_projects_that_vary():
+    assert less(0.5, 0.1, 8192, SPREAD) == pytest.approx(0.35)
+    assert less(0.5, 0.1, 4096, SPREAD) == pytest.approx(0.3)
+    assert less(0.5, 0.1, 8192, 0.0) == pytest.approx(0.425)
+    assert less(0.5, 0.1, 8192, 3 * SPREAD) == pytest.approx(0.2)
 
 
 def test_a_few_cases_get_nothing():

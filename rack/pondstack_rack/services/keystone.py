@@ -54,13 +54,13 @@ def bootstrap(layout: Layout) -> None:
     run(layout, "keystone-manage", [*manage, *words, "--bootstrap-public-url", url])
 
 
-def session(layout: Layout, user: str = "admin") -> Session:
-    """Return an authenticated session of the administrator or the tenant."""
+def session(layout: Layout, user: str = "admin", project: str | None = None) -> Session:
+    """Return an authenticated session of the administrator or the tenant; `project`: not in that of his name."""
     auth = Password(
         f"{layout.url('keystone')}/v3",
         username=user,
         password=layout.password,
-        project_name=user,
+        project_name=project or user,
         user_domain_id="default",
         project_domain_id="default",
     )
@@ -89,6 +89,22 @@ def fill(layout: Layout) -> None:
             api.post("/endpoints", json={"endpoint": {**endpoint, "region_id": "RegionOne"}})
         if service_type == "compute":
             _register_limits(api, service_id)
+
+
+def make_project(layout: Layout, name: str) -> str:
+    """Make a project in which the administrator is one, and return its UUID."""
+    api = Adapter(session(layout), service_type="identity", interface="public", region_name="RegionOne")
+    project_id = _ensure(api, "project", {"name": name, "domain_id": "default"})
+    role = api.get("/roles?name=admin").json()["roles"][0]["id"]
+    user = api.get("/users?name=admin").json()["users"][0]["id"]
+    api.put(f"/projects/{project_id}/users/{user}/roles/{role}")
+    return project_id
+
+
+def delete_project(layout: Layout, project_id: str) -> None:
+    """Delete a project."""
+    api = Adapter(session(layout), service_type="identity", interface="public", region_name="RegionOne")
+    api.delete(f"/projects/{project_id}")
 
 
 def _register_limits(api: Adapter, service_id: str) -> None:

@@ -107,8 +107,10 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
         text = config.render("pondstack-controller.conf", {"name": name})
         config.write(layout.etc / f"{controller_service(name)}.conf", text)
     for host in layout.all_hosts:
-        guests = "libvirt" if host in layout.libvirt_hosts else "synthetic"
-        own = {"host": host, "directory": layout.host(host), "lenders": layout.lenders, "guests": guests}
+        own = {"host": host, "directory": layout.host(host), "lenders": layout.lenders, "traces": layout.traces}
+        real = host in layout.libvirt_hosts
+        # A made-up look costs nothing, and guests of fake computes live for seconds.
+        own |= {"guests": "libvirt", "look_seconds": 15} if real else {"guests": "synthetic", "look_seconds": 3}
         text = config.render("pondstack-agent.conf", {**values, **own})
         config.write(layout.etc / f"pondstack-agent-{host}.conf", text)
     for name in ("qemu-pond", "qemu-tcg"):

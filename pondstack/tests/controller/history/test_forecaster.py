@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import text, update
 
+from pondstack.cmd import model_text, status
 from pondstack.controller.history.forecaster import Forecaster
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
@@ -297,3 +298,41 @@ def test_a_former_leader_notes_nothing(resources, candidate):
     with pytest.raises(NotLeader):
         Forecaster(resources, fenced).refresh()
     assert resources.database.read(lambda session: registry.find(session, "um-1")).serving == {}
+
+
+@pytest.mark.parametrize(
+    ("damage", "why"),
+    [
+        ("UPDATE models SET blob = x'00' WHERE version = :version", "its blob is not what was stored"),
+        ("UPDATE models SET sha256 = '' WHERE version = :version", "its blob is not what was stored"),
+        ("UPDATE models SET manifest = '{\"kind\": ' WHERE version = :version", "its manifest is no JSON"),
+        ("UPDATE models SET manifest = '[1]' WHERE version = :version", "its manifest is no JSON object"),
+        (
+            "UPDATE models SET manifest = json_set(manifest, '$.margins.known', -1.0) WHERE version = :version",
+            "its manifest is not what was stored",
+        ),
+    ],
+)
+def test_a_registry_that_is_damaged_leaves_the_last_good_model_then_the_static_share(
+    resources, candidate, caplog, monkeypatch, damage, why
+):
+    """Whoever leads now or next decides on; logs, the list and the status check say what is wrong."""
+    store(resources, candidate)
+    resources.database.write(lambda session: registry.add(session, "um-2", candidate.manifest, candidate.blob))
+    resources.database.write(lambda session: registry.promote(session, "um-2"))
+    monkeypatch.setattr(status.Database, "from_conf", lambda _conf: resources.database)
+    resources.conf.model.max_age_days = 14
+    assert status.check_model(resources.conf).code is status.Code.SUCCESS
+    leads = make(resources)
+    for version, kind in (("um-2", "flow"), ("um-1", "static")):
+        resources.database.write(lambda session, hurt=version: session.execute(text(damage), {"version": hurt}))
+        for forecaster in (leads, make(resources)):
+            forecaster.refresh()
+            assert forecaster.describe()["kind"] == kind
+            assert split(forecaster, "p1", 8192, 4).local_mib > 0
+        assert f"Model {version} is corrupt: {why}" in caplog.text
+        checked = status.check_model(resources.conf)
+        assert checked.code is status.Code.WARNING
+        assert why in checked.detail
+    listed = model_text.listed(resources.database.read(registry.models), 14, datetime.now(UTC))
+    assert listed.count("CORRUPT") == (2 if "manifest" in why else 0)

@@ -6,9 +6,10 @@ from itertools import permutations
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
-from pondstack.db.models import HistoryRow
+from pondstack.db.models import HistoryRow, TelemetryRow, table
+from pondstack.db.read import marks
 from pondstack.db.store.history import History
 from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.domain.errors import NotFound
@@ -186,3 +187,38 @@ def test_who_ended_long_ago_is_forgotten(database, history, telemetry, reader, c
     history.record([replace(created, deleted_at=now - HOUR)])
     History(database, lambda: 300).tidy()
     assert reader.history.labels(VM) == []
+
+
+def test_a_long_life_has_a_mark_for_each_week_that_was_seen(history, reader, database, created, now):
+    """Of periods alone, which are kept; a week that was hardly observed, or has not ended, gives none."""
+    week = timedelta(days=7)
+    begin = datetime.fromtimestamp(int(now.timestamp()) // marks.WEEK * marks.WEEK, UTC) - 3 * week
+    history.record([replace(created, created_at=begin, changed_at=begin)])
+    hours = [(0, 168, 900.0), (168, 340, 500.0), (168, 200, 700.0)]  # all of the first week, all but little of the next
+    seen = {hour: mib for first, end, mib in hours for hour in range(first, end)}
+    rows = [
+        {
+            "consumer_uuid": VM,
+            "period_seconds": 3600,
+            "taken_at": int((begin + hour * HOUR).timestamp()),
+            "metric": "untouched_mib",
+            "node": -1,
+            "host": "h",
+            "readings": 12,
+            "minimum": mib,
+            "mean": mib,
+            "maximum": mib,
+            "reason": "",
+        }
+        for hour, mib in seen.items()
+        if not 190 <= hour < 330
+    ]
+    database.write(lambda session: session.execute(insert(table(TelemetryRow)), rows))
+
+    def found(min_coverage: float):
+        (one,) = everything(reader, now, marks=True, min_coverage=min_coverage)
+        return one.marks
+
+    assert found(0.9) == ((begin + week, 900),)
+    assert found(0.5)[:2] == ((begin + week, 900), (begin + 2 * week, 500))
+    assert everything(reader, now)[0].marks == ()

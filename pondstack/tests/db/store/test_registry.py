@@ -4,9 +4,10 @@ import logging
 from threading import Thread
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import JSON, type_coerce, update
 
-from pondstack.db.models import ModelRow
+from pondstack.db.manifest import SEAL
+from pondstack.db.models import ModelRow, table
 from pondstack.db.read.models import SqlModels
 from pondstack.db.store import registry
 from pondstack.domain.errors import Conflict, NotFound
@@ -43,6 +44,29 @@ def states(database):
 def corrupt(database, version):
     row = ModelRow
     database.write(lambda session: session.execute(update(row).where(row.version == version).values(blob=b"broken")))
+
+
+def change_manifest(database, version, manifest):
+    """Have another one than that of the seal, as nobody does who knows of it."""
+    value = type_coerce({**manifest, SEAL: registry.sha256(b"")}, JSON)
+    row = table(ModelRow)
+    database.write(lambda session: session.execute(update(row).where(row.c.version == version).values(manifest=value)))
+
+
+def test_a_manifest_that_somebody_changed_does_not_serve(stored, caplog):
+    for version in ("um-1", "um-2"):
+        promote(stored, version)
+    change_manifest(stored, "um-2", {**MANIFEST, "margins": {"known": 0.0}})
+    with caplog.at_level(logging.ERROR):
+        assert serving(stored).record.version == "um-1"
+    assert "um-2 is corrupt: its manifest is not what was stored" in caplog.text
+    assert stored.read(registry.corrupt).keys() == {"um-2"}
+    shown = {item.version: item.manifest for item in stored.read(registry.models)}
+    assert shown["um-1"] == MANIFEST
+    assert "not what was stored" in shown["um-2"]["corrupt"]
+    assert rollback(stored) == ("um-2", "um-1")
+    with pytest.raises(Conflict, match="um-2 is corrupt"):
+        promote(stored, "um-2")
 
 
 def test_none_serves_before_one_is_promoted(stored):
