@@ -3,7 +3,7 @@
 Real: the request filter and all that it calls, Nova's RequestSpec, the background refresh under way, a ledger of
 SQLite with 1,000 hosts and 10,000 slices behind the leader's RPC endpoint, a RabbitMQ broker. Not real: Nova's
 scheduler around the filter (`make bench-scheduler` has it), Placement (claims are generated, and read at once), the
-splits of 10,000 instances (generated).
+splits of 10,000 instances and the models' figures of 1,000 projects (generated).
 
 The former way, measured in the same run: ask the controller by RPC, which reads the whole ledger for each split. Runs
 of all variants alternate; each run gives one p50 and one p99. Targets: the p99 of all decisions under 2 ms, of all

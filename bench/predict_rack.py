@@ -31,20 +31,57 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.models import SplitRow
 from pondstack.db.read.reader import SqlReader
 from pondstack.db.store import SQL
+from pondstack.domain.allowance import Allowance
 from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import Features, Policy, PondSpecs
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack.ledger.ledger import Ledger
-from pondstack.prediction.serving import flavor_key, static_predictor
+from pondstack.prediction import table
+from pondstack.prediction.balance import Balance, Point
+from pondstack.prediction.latency import PDMS
+from pondstack.prediction.serving import flavor_key
+from pondstack.prediction.untouched_table import COLD
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.wire import Report
 from tests.fixtures import lead
 from tests.fixtures.schema import migrate
 
 INSTANCES = 10_000
+PROJECTS = 1_000
 HOSTS_PER_POOL = 16  # Pond section 4.1: pools of 8 to 16 sockets
 DOWN_SECONDS = 86_400.0
 READY = "ready"
+
+
+class Models:
+    """Both models serve, and know many projects; all data are made up."""
+
+    def __init__(self) -> None:
+        sizes = [f"{memory_mib}/{vcpus}" for memory_mib in (4096, 16384, 65536) for vcpus in (2, 4, 8)]
+        projects = [COLD, "bench", *(f"project{number:04}" for number in range(PROJECTS))]
+        insensitive, untouched = Point(20.0, 1.0, {"threshold": 2.0}), Point(25.0, 1.0, {"known": 0.0, "cold": 0.0})
+        points = {f"{pdm:g}": Balance(insensitive, untouched) for pdm in (0, *PDMS)}
+        self._about = table.join(
+            {
+                "version": "um-bench",
+                "projects": {name: {size: [0.15, 20, 0.15] for size in sizes} for name in projects},
+            },
+            {"version": "li-bench", "projects": {name: {size: [9.0, 20] for size in sizes} for name in projects}},
+            points,
+            percent=15,
+            min_local_percent=10,
+        )
+
+    def describe(self) -> dict[str, Any]:
+        """Return the table."""
+        return self._about
+
+    def allowance(self) -> Allowance:
+        """Return a budget that is never used up."""
+        return Allowance(1e9, {"um-bench": 0.001, "li-bench": 0.001})
+
+    def note(self, items: object) -> None:
+        """Take nothing off."""
 
 
 class FormerWay:
@@ -132,7 +169,7 @@ def serve(folder: Path, hosts: int, slices: int, url: str) -> None:
 
     def make(view: Any) -> tuple[SplitBoard, SplitService]:
         board = SplitBoard(database, ledger, view, claims, DOWN_SECONDS)
-        return board, SplitService(ledger, board, lambda: static_predictor(15), refresh_seconds=2.0)
+        return board, SplitService(ledger, board, Models(), refresh_seconds=2.0)
 
     _board, splits = make(warm)
     endpoints = [SplitEndpoint(splits=splits, gate=Gate()), FormerWay(*make(SqlReader(database).rack))]

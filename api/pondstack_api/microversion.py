@@ -17,6 +17,7 @@ VERSIONS: dict[str, str] = {
     "1.11": "slices that a host holds for itself, what an allocation is for, and whether a host is to tier",
     "1.12": "the history of an instance, and its remaining lifetime; where a sample of telemetry comes from",
     "1.13": "prediction models, and which one serves; list what instances were placed with",
+    "1.15": "which model decided a split, and from what; the points of Eq. 1 and the budget of models that serve",
 }
 
 MINIMUM = next(iter(VERSIONS))

@@ -79,7 +79,7 @@ def use_splits() -> Iterator[Callable[..., split_view.SplitCache]]:
     def use(*answers: SplitView | Exception, clock: Callable[[], float] = time.monotonic) -> split_view.SplitCache:
         left = list(answers)
 
-        def ask(_epoch: int, _version: int, _now: bool) -> SplitView:
+        def ask(_epoch: int, _version: int, _now: bool, _predictor: str) -> SplitView:
             answer = left.pop(0) if len(left) > 1 else left[0]
             if isinstance(answer, Exception):
                 raise answer

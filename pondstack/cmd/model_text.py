@@ -109,5 +109,18 @@ def _untouched(known: dict[str, Any]) -> list[str]:
     ]
 
 
+def served(record: ModelRecord) -> list[str]:
+    """Return what the leader noted of a model that serves: the points of Eq. 1 for all PDMs, and the budget."""
+    return ["", *report.serving(record.serving)] if record.state == ModelState.RUNNING and record.serving else []
+
+
+def used_up(record: ModelRecord) -> str:
+    """Return why a model that runs gives no instance pool memory now, "" where its budget holds."""
+    budget = record.serving.get("budget", {})
+    if record.state != ModelState.RUNNING or budget.get("left", 1.0) > 0:
+        return ""
+    return f"the models' budget is used up, new auto instances get all local memory: {budget['text']}"
+
+
 def _time(seconds: float | None) -> str:
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

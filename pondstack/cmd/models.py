@@ -9,7 +9,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from pondstack.cmd import model_text
+from pondstack.cmd import model_table, model_text
 from pondstack.conf import model as options
 from pondstack.conf import prediction as history
 from pondstack.conf import sizing
@@ -21,9 +21,8 @@ from pondstack.db.store.registry import StoredModel
 from pondstack.domain.errors import BadRequest, NotFound, Unavailable
 from pondstack.domain.history import Lifetime, Selection
 from pondstack.domain.units import DEFAULT_SLICE_MIB
-from pondstack.prediction import examples, latency, runtime, samples, table
-from pondstack.prediction.features import OLDEST
-from pondstack.prediction.trainer import KIND, Candidate, Running
+from pondstack.prediction import examples, latency, runtime, samples
+from pondstack.prediction.trainer import KIND, Candidate
 
 
 class Recorded:
@@ -70,7 +69,9 @@ def add_commands(verbs: Any) -> None:
     rollback = verbs.add_parser("rollback", help="have the model of that kind before serve again")
     _add_kind(rollback)
     rollback.set_defaults(function=rollback_)
-    decisions = verbs.add_parser("table", help="show what the serving model decides for each project and size, as JSON")
+    decisions = verbs.add_parser(
+        "table", help="show what the serving models say of each project and size, and what Eq. 1 chose, as JSON"
+    )
     _add_source(decisions)
     decisions.set_defaults(function=table_)
 
@@ -111,7 +112,9 @@ def show_(conf: cfg.ConfigOpts) -> str:
     if version is None:
         version = _running(database, conf.command.kind)
     record = database.read(lambda session: registry.find(session, version))
-    return json.dumps(record.manifest, indent=2) if conf.command.json else model_text.shown(record)
+    if conf.command.json:
+        return json.dumps({**record.manifest, "serving": record.serving}, indent=2)
+    return "\n".join([model_text.shown(record), *model_text.served(record)])
 
 
 def train_(conf: cfg.ConfigOpts) -> str:
@@ -166,26 +169,13 @@ def rollback_(conf: cfg.ConfigOpts) -> str:
 
 
 def table_(conf: cfg.ConfigOpts) -> str:
-    """Return the decisions of the serving model."""
-    command = conf.command
-    history.register_opts(conf)
+    """Return what the serving models say, and the points that Eq. 1 chooses, as it travels to schedulers."""
+    for group in (history, options, sizing):
+        group.register_opts(conf)
     if runtime.missing():
         raise Unavailable(f"{', '.join(runtime.missing())} is not installed: pip install 'pondstack[ml]'")
     database = _database(conf)
-    serving = database.read(lambda session: registry.serving(session, KIND))
-    if serving is None:
-        raise NotFound("no model runs: the static share serves; train one")
-    now = command.now or datetime.now(UTC)
-    data = examples.read(_source(conf, database), now - OLDEST, now, conf.prediction.min_coverage)
-    made = table.build(
-        Running.load(serving.record.manifest, serving.blob).model,
-        serving.record.version,
-        serving.record.manifest,
-        data.history,
-        [item.request for item in data.examples],
-        now,
-        command.slice_mib,
-    )
+    made = model_table.made(conf, database, _source(conf, database), conf.command.now or datetime.now(UTC))
     return json.dumps(made, indent=2)
 
 

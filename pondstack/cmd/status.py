@@ -73,7 +73,7 @@ def check_quarantine(conf: cfg.ConfigOpts) -> Result:
 
 
 def check_model(conf: cfg.ConfigOpts) -> Result:
-    """All models that serve are whole, and none of them is stale; none at all is no fault: the static share serves."""
+    """All models that serve are whole, none is stale, and their budget holds; none at all is no fault."""
     try:
         database = Database.from_conf(conf)
         found = database.read(registry.models)
@@ -86,10 +86,13 @@ def check_model(conf: cfg.ConfigOpts) -> Result:
             Code.WARNING, f"model {version} is corrupt: {why}; run pondstack-manage model rollback, and train"
         )
     now, most = datetime.now(UTC), conf.model.max_age_days
+    for item in found:
+        if used_up := model_text.used_up(item):
+            return Result(Code.WARNING, f"{used_up}; see pondstack-manage model show")
     told = [(item, why) for item in found if (why := model_text.stale(item, most, now))]
     if not told:
         return Result(Code.SUCCESS)
-    stale = "; ".join(f"model {item.version} (kind {item.kind}) is stale: {why}" for item, why in told)
+    stale = "; ".join(f"model {item.version} is stale (kind {item.kind}): {why}" for item, why in told)
     return Result(Code.WARNING, f"{stale}; see pondstack-manage model list")
 
 

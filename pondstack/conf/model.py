@@ -31,6 +31,30 @@ OPTIONS: list[cfg.Opt] = [
         "mispredictions of all models together stay below 100 minus this (Eq. 1).",
     ),
     cfg.IntOpt(
+        "min_local_percent",
+        default=10,
+        min=1,
+        max=100,
+        help="Share in percent of its memory, and at least one slice, that an instance keeps from its host although "
+        "it is predicted to be insensitive to latency: its CPUs need a NUMA node with memory. 100: none is treated so.",
+    ),
+    cfg.IntOpt(
+        "proving_seconds",
+        default=6 * 3600,
+        min=300,
+        max=28 * 86400,
+        help="Seconds for which an instance must be observed, without a misprediction, before it counts as proven; "
+        "until then the models' budget counts it as one that may fail.",
+    ),
+    cfg.IntOpt(
+        "trial_instances",
+        default=10,
+        min=1,
+        max=100000,
+        help="Number of instances that models may mispredict before 100 minus target_percent of those that they "
+        "decided is more; a new model begins with so many.",
+    ),
+    cfg.IntOpt(
         "refresh_seconds",
         default=300,
         min=1,

@@ -332,6 +332,17 @@ class LabelRow(Base):
     __table_args__ = (Index("ix_lifetime_labels_age", "observed_until"),)
 
 
+class CounterRow(Base):
+    """What an instance's counters came to, summed up with its periods: by metric, the sum and how many readings."""
+
+    __tablename__ = "lifetime_counters"
+    instance_uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
+    counters: Mapped[dict[str, list[float]]] = mapped_column(JSON)
+    observed_until: Mapped[int] = mapped_column(BigInteger)
+    source: Mapped[str] = mapped_column(String(16))
+    __table_args__ = (Index("ix_lifetime_counters_age", "observed_until"),)
+
+
 class HistoryRow(Base):
     """One row: the salt of hashed names, and what of Nova's past is known.
 
@@ -358,10 +369,16 @@ class SplitRow(Base):
     confidence: Mapped[float] = mapped_column(Float(53))
     reason: Mapped[str] = mapped_column(Text)
     created_at: Mapped[float] = mapped_column(Float(53))
+    model_version: Mapped[str] = mapped_column(String(64), default="", server_default="")
+    inputs: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    __table_args__ = (Index("ix_splits_model", "model_version", "created_at"),)
 
 
 class ModelRow(Base):
-    """A prediction model in ONNX; `state`: candidate, running (one of a kind at most) or retired (it ran before)."""
+    """A prediction model in ONNX; `state`: candidate, running (one of a kind at most) or retired (it ran before).
+
+    `serving`: what the leader noted of it while it serves: the points that Eq. 1 chose, and the budget.
+    """
 
     __tablename__ = "models"
     version: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -372,4 +389,5 @@ class ModelRow(Base):
     sha256: Mapped[str] = mapped_column(String(64))
     created_at: Mapped[float] = mapped_column(Float(53))
     promoted_at: Mapped[float | None] = mapped_column(Float(53))
+    serving: Mapped[dict[str, Any] | None] = mapped_column(JSON)
     __table_args__ = (Index("ix_models_kind", "kind", "state"),)

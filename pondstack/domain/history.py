@@ -3,8 +3,8 @@
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from pondstack.domain.telemetry import Source
@@ -78,6 +78,39 @@ class NodeLabel:
     observed_seconds: int
     observed_until: datetime
     source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class GuestCounters:
+    """The means of an instance's counters since it has its flavor, by metric; what was not measured is not there.
+
+    `source`: synthetic as soon as one of its samples was.
+    """
+
+    instance_uuid: str
+    project_id: str
+    memory_mib: int
+    vcpus: int
+    counters: Mapping[str, float] = field(default_factory=dict)
+    source: str = Source.MEASURED
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """An instance that a model decided, and what was seen of it since.
+
+    `untouched_mib`: least memory that its guest had never touched, None: nobody looked. `whole_life`: it has ended, and
+    enough of its life was observed to judge it.
+    """
+
+    instance_uuid: str
+    model_version: str
+    source: str
+    pool_mib: int
+    pdm_percent: float
+    untouched_mib: int | None
+    observed_seconds: int
+    whole_life: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ The `pond:` extra specs are parsed here once, for the API's validators, the requ
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from pondstack.domain.errors import BadSpec, NotAligned
 from pondstack.domain.units import DEFAULT_SLICE_MIB
@@ -27,7 +27,8 @@ class Fallback(StrEnum):
     BREAKER_OPEN to MALFORMED: a scheduler of the former release had no answer of the controller
     in time, or none that may be used.
     PINNED: a device or an encryption of the VM pins its memory. ANTI_AFFINITY: members of its group are on all pools.
-    NO_ROOM: there was room by the scheduler's view, and no host by Placement.
+    NO_ROOM: there was room by the scheduler's view, and no host by Placement. MODEL_BUDGET: the models have hurt, or
+    may have hurt, as many instances as they may.
     """
 
     NO_VIEW = "no_view"
@@ -45,6 +46,7 @@ class Fallback(StrEnum):
     PINNED = "pinned"
     ANTI_AFFINITY = "anti_affinity"
     NO_ROOM = "no_room"
+    MODEL_BUDGET = "model_budget"
 
 
 NO_SPLIT = frozenset(
@@ -102,13 +104,18 @@ class Features:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A decision: `local_mib + pool_mib` is all of the VM's memory. `confidence` is 0 to 1; 1 for a rule."""
+    """A decision: `local_mib + pool_mib` is all of the VM's memory. `confidence` is 0 to 1; 1 for a rule.
+
+    `model_version`: of the model that decided, "" where none did; `inputs`: what it decided from, as JSON types.
+    """
 
     local_mib: int
     pool_mib: int
     source: str
     confidence: float
     reason: str
+    model_version: str = ""
+    inputs: dict[str, Any] = field(default_factory=dict)
 
 
 class SplitPredictor(Protocol):

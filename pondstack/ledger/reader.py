@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
-from pondstack.domain.history import Lifetime, NodeLabel, Selection
+from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -30,6 +30,15 @@ class HistoryReader(Protocol):
 
     def labels(self, instance_uuid: str) -> list[NodeLabel]:
         """Return what was seen of an instance's untouched memory, by node, all of it first; [] where nothing was."""
+
+    def counters(self, since: datetime) -> list[GuestCounters]:
+        """Return the counters of instances that were there at `since` or later."""
+
+    def decided(self, since: datetime, min_coverage: float) -> list[Decided]:
+        """Return the instances that models decided since, and what came of it.
+
+        `min_coverage`: share of its life that must have been observed of one that has ended.
+        """
 
     def complete_since(self) -> datetime | None:
         """Return from when on every instance is known, None: Nova's past was not read yet."""

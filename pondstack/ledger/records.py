@@ -163,7 +163,8 @@ class ControllerView:
 class SplitRecord:
     """What an instance was placed with, and why: `source` is the rule or model, or why it fell back to all local.
 
-    `project_id` None: Nova has not told of the instance.
+    `project_id` None: Nova has not told of the instance. `model_version` "": no model decided; `inputs`: what one
+    decided from.
     """
 
     instance_uuid: str
@@ -174,6 +175,8 @@ class SplitRecord:
     reason: str
     created_at: float
     project_id: str | None = None
+    model_version: str = ""
+    inputs: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +210,10 @@ class LeaderRecord:
 
 @dataclass(frozen=True, slots=True)
 class ModelRecord:
-    """A prediction model without its blob; times in seconds since the epoch."""
+    """A prediction model without its blob; times in seconds since the epoch.
+
+    `serving`: what the leader noted while it serves, {}: nothing yet.
+    """
 
     version: str
     kind: str
@@ -216,3 +222,4 @@ class ModelRecord:
     sha256: str
     created_at: float
     promoted_at: float | None
+    serving: dict[str, Any] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from pondstack.osc.client import MemoryClient
 
 API_NAME = "memory"
 API_VERSION_OPTION = "os_memory_api_version"
-DEFAULT_API_VERSION = "1.13"
+DEFAULT_API_VERSION = "1.15"
 API_VERSIONS = (
     "1",
     "1.0",
@@ -26,6 +26,7 @@ API_VERSIONS = (
     "1.11",
     "1.12",
     "1.13",
+    "1.15",
 )
 
 

@@ -43,6 +43,19 @@ def expected(manifest: Manifest) -> str:
     )
 
 
+def serving(found: Manifest) -> list[str]:
+    """Return what the leader noted of the models that serve: the points of Eq. 1 by PDM, and the budget."""
+    lines = [f"serves with: {', '.join(f'{kind} {version}' for kind, version in sorted(found['models'].items()))}"]
+    for pdm, point in sorted(found["points"].items(), key=lambda item: float(item[0])):
+        first, second = point["insensitive"], point["untouched"]
+        name = f"PDM {pdm:>2} %" if float(pdm) else "no LI  "
+        lines.append(
+            f"  {name}: pool share LI {first['gain']:.1f} + UM {second['gain']:.1f} = {point['pool_percent']:.1f} %, "
+            f"mispredictions FP {first['loss']:.1f} + OP {second['loss']:.1f} = {point['mispredictions_percent']:.1f} %"
+        )
+    return [*lines, f"budget: {found['budget']['text']}"]
+
+
 def verdict(manifest: Manifest) -> str:
     """Return how it compares with the others on the newest data."""
     text: str = manifest["verdict"]["text"]

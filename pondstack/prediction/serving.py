@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from typing import Any
 
+from pondstack.domain.allowance import Allowance
 from pondstack.domain.errors import BadRequest, PoolShortage
 from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.room import PoolRoom
@@ -23,12 +24,10 @@ from pondstack.domain.sizing import (
     StaticShare,
     decide,
 )
+from pondstack.prediction import flow
+from pondstack.prediction.flow import Flow
+from pondstack.prediction.former import STATIC, UNTOUCHED
 from pondstack.prediction.untouched_table import UntouchedTable
-
-STATIC = "static"
-"""Kind of the predictor that takes a fixed share of every VM; `percent` is the share."""
-UNTOUCHED = "um"
-"""Kind of the table of pondstack.prediction.table; `percent` is the share where it says nothing."""
 
 
 def features_from_wire(data: Mapping[str, Any]) -> Features:
@@ -55,7 +54,20 @@ def static_predictor(percent: int) -> dict[str, Any]:
     return {"kind": STATIC, "percent": percent}
 
 
+def version_of(about: Mapping[str, Any]) -> str:
+    """Return what tells a predictor from all others; of one that is described in a few bytes "", it is sent always."""
+    return str(about["version"]) if about.get("kind") == flow.KIND else ""
+
+
+def within_budget(predictor: SplitPredictor, allowance: Allowance | None, instances: int = 1) -> SplitPredictor:
+    """Return the predictor, held to what its models may still risk for so many instances; None: no model decides."""
+    if allowance is None or not isinstance(predictor, Flow):
+        return predictor
+    return predictor.within(lambda version: allowance.allows(version, instances))
+
+
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], SplitPredictor]] = {
+    flow.KIND: lambda about: Flow(about, StaticShare(int(about["percent"]))),
     STATIC: lambda about: StaticShare(int(about["percent"])),
     UNTOUCHED: lambda about: UntouchedTable(about, StaticShare(int(about["percent"]))),
 }

@@ -1,29 +1,38 @@
-"""Decisions computed ahead: what each project's instances of each size leave untouched, as plain JSON types. Pure.
+"""What the models say, computed ahead for each project and size, as plain JSON types. Pure.
 
-The table travels to whoever places instances; pondstack.prediction.untouched_table reads it without any model.
+The table travels to whoever places instances; pondstack.prediction.flow reads it without any model.
 """
 
-from collections.abc import Iterable, Sequence
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from pondstack.prediction.features import History, Record, Request, Vocabulary, spread, vector
-from pondstack.prediction.trainer import KIND, ShareModel, shares
-from pondstack.prediction.untouched import SPREAD, Margins, less, pool_mib
+from pondstack.prediction.balance import Balance
+from pondstack.prediction.features import History, Request, Vocabulary, spread, vector
+from pondstack.prediction.flow import KIND
+from pondstack.prediction.trainer import ShareModel, balance_as_json, shares
+from pondstack.prediction.untouched import SPREAD
 from pondstack.prediction.untouched_table import COLD, size_key
 
+DIGITS = 4
 
-def build(
+Part = dict[str, Any]
+"""What one model says: its `version`, and `projects`: a project to sizes to figures."""
+
+
+def untouched(
     model: ShareModel,
     version: str,
     manifest: dict[str, Any],
     history: History,
     requests: Iterable[Request],
     as_of: datetime,
-    slice_mib: int,
-) -> dict[str, Any]:
-    """Return the table: `projects` maps a project, or "" for all without history, to sizes, to [MiB, reason].
+) -> Part:
+    """Return what stays untouched: share, records, least of them, their spread; for "" of all projects without history.
 
     `requests`: what was asked for lately, the newest last; each size also gets an entry for projects without history.
     """
@@ -36,33 +45,38 @@ def build(
     known = [history.before(project, as_of) if project else [] for project, _ in wanted]
     words = Vocabulary(**{name: tuple(values) for name, values in manifest["words"].items()})
     rows = [vector(item, records, as_of, words) for item, records in zip(wanted.values(), known, strict=True)]
-    margins = Margins(**manifest["margins"])
     projects: dict[str, dict[str, list[Any]]] = {}
-    for (project, size), item, records, share in zip(wanted, wanted.values(), known, shares(model, rows), strict=True):
-        margin = margins.known if records else margins.cold
-        left = less(share, margin, item.memory_mib, spread(records, SPREAD))
-        untouched = pool_mib(left, item.memory_mib, slice_mib)
-        projects.setdefault(project, {})[size] = [
-            untouched,
-            _reason(share, share - left, records),
-        ]
-    return {
+    for (project, size), records, share in zip(wanted, known, shares(model, rows), strict=True):
+        least = _floor(min(item.share for item in records)) if records else None
+        varied = round(spread(records, SPREAD), DIGITS)
+        projects.setdefault(project, {})[size] = [_floor(share), len(records), least, varied]
+    return {"version": version, "projects": projects}
+
+
+def join(
+    untouched: Part | None,
+    sensitivity: Part | None,
+    chosen: Mapping[str, Balance],
+    *,
+    percent: int,
+    min_local_percent: int,
+) -> dict[str, Any]:
+    """Return the table of both models, either of which may be missing, with a version that tells it from all others.
+
+    `percent`: the static share, where neither says anything.
+    """
+    table = {
         "kind": KIND,
-        "version": version,
-        "as_of": as_of.isoformat(),
-        "slice_mib": slice_mib,
-        "over_prediction_percent": manifest["chosen"]["untouched"]["loss"],
-        "projects": projects,
+        "percent": percent,
+        "min_local_percent": min_local_percent,
+        "points": {pdm: balance_as_json(balance) for pdm, balance in chosen.items()},
+        "untouched": untouched,
+        "sensitivity": sensitivity,
     }
+    text = json.dumps(table, sort_keys=True)
+    return {**table, "version": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
 
-def _reason(share: float, margin: float, records: Sequence[Record]) -> str:
-    predicted = f"{100 * share:.0f} % untouched predicted, {100 * margin:.0f} % taken off"
-    if margin > 1:
-        predicted = "no share keeps to the budget"
-    if not records:
-        return f"{predicted}, by size alone: its project has no history"
-    least = min(item.share for item in records)
-    return (
-        f"{predicted}, by {len(records)} instances of its project in four weeks (least untouched {100 * least:.0f} %)"
-    )
+def _floor(share: float) -> float:
+    """Return a share with few digits, never more than it is."""
+    return math.floor(share * 10**DIGITS) / 10**DIGITS

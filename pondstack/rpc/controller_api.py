@@ -12,6 +12,7 @@ import oslo_messaging
 
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.former import does_not_know
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
 from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitView, UsedSplit, to_arguments
 
@@ -29,6 +30,8 @@ SPLITS_VERSION = "1.8"
 """The version that record_splits() came with."""
 SPLIT_VIEW_VERSION = "1.10"
 """The version that split_view() came with."""
+PREDICTOR_VERSION = "1.13"
+"""The version since which split_view() is told which predictor the scheduler has."""
 HOST_SLICES_VERSION = "1.9"
 """The version that set_host_slices() and set_tiering() came with."""
 
@@ -197,16 +200,26 @@ class ControllerAPI:
 
         return self._retrying.call(attempt, self._timeout)
 
-    def split_view(self, *, epoch: int, version: int, now: bool, timeout_seconds: float) -> SplitView:
+    def split_view(
+        self, *, epoch: int, version: int, now: bool, timeout_seconds: float, predictor: str = ""
+    ) -> SplitView:
         """Ask what splits are decided from, and what changed among those of instances since `version` of `epoch`.
 
-        0, 0: all that is known. `now`: the room is to be of this moment, and Placement is asked for it.
-        Raises Unavailable, and oslo.messaging's UnsupportedVersion from a controller of the former release.
+        0, 0: all that is known. `now`: the room is to be of this moment, and Placement is asked for it. `predictor`:
+        version of the predictor that the caller has, which is not sent again; a former controller sends it each time.
+        Raises Unavailable, and oslo.messaging's UnsupportedVersion from a controller without splits.
         """
+        known = {"epoch": epoch, "version": version, "now": now}
 
         def attempt(seconds: float) -> Any:
-            context = self._leader.prepare(timeout=seconds, version=SPLIT_VIEW_VERSION)
-            return context.call({}, "split_view", epoch=epoch, version=version, now=now)
+            try:
+                context = self._leader.prepare(timeout=seconds, version=PREDICTOR_VERSION)
+                return context.call({}, "split_view", **known, predictor=predictor)
+            except oslo_messaging.MessagingException as error:
+                if not does_not_know(error):
+                    raise
+                context = self._leader.prepare(timeout=seconds, version=SPLIT_VIEW_VERSION)
+                return context.call({}, "split_view", **known)
 
         return SplitView.from_wire(self._retrying.call(attempt, timeout_seconds))
 

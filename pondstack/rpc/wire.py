@@ -211,6 +211,8 @@ class UsedSplit(Wire):
     confidence: float
     reason: str
     age_seconds: float = 0.0
+    model_version: str = ""
+    inputs: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +260,10 @@ class SplitView(Wire):
 
     `rooms`: of the pools that are up and that a usable host reaches, `age_seconds` old. `pending`: MiB by consumer of
     what schedulers told and nobody has claimed yet; `claimed`: who came up among the claims lately. `predictor`: as
-    pondstack.prediction.serving.make_predictor takes it. `splits`: what changed since the version that was asked from,
-    or, when `full`, all that is known from its start on; `more`: ask again, from `version`.
+    pondstack.prediction.serving.make_predictor takes it; {}: still that of `predictor_version`, which the scheduler
+    has. `model_budget`: what the models may still risk, as pondstack.domain.allowance; None: no model does.
+    `splits`: what changed since the version that was asked from, or, when `full`, all that is known from its start on;
+    `more`: ask again, from `version`.
     """
 
     epoch: int
@@ -273,6 +277,8 @@ class SplitView(Wire):
     pending: dict[str, int] = field(default_factory=dict)
     claimed: tuple[str, ...] = ()
     splits: tuple[KnownSplit, ...] = ()
+    predictor_version: str = ""
+    model_budget: dict[str, Any] | None = None
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:

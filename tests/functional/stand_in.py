@@ -31,7 +31,7 @@ class StandInController:
     def __post_init__(self) -> None:
         self.hold.set()
 
-    def split_view(self, _context: dict[str, Any], epoch: int, version: int, now: bool) -> dict[str, Any]:  # noqa: ARG002
+    def split_view(self, _context: dict[str, Any], **_known: Any) -> dict[str, Any]:
         """Return what splits are decided from, all of it each time."""
         self.hold.wait(30)
         return SplitView(

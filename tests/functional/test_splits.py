@@ -2,10 +2,15 @@
 
 from typing import Any
 
+import fixtures
 from oslo_limit import fixture
 
+from pondstack.controller.history.predictions import Predictions
 from pondstack.domain import errors
+from pondstack.domain.allowance import Allowance
 from pondstack.ledger.records import SplitRecord
+from pondstack.prediction import table
+from pondstack.prediction.balance import OFF, Balance, Point
 from pondstack_nova.scheduler import split_view
 from tests.functional.rack import NovaWithRack
 
@@ -65,6 +70,33 @@ class TestSplits(NovaWithRack):
         split_view.reset()
         server = self._migrate_server(server)
         assert self.as_placed(server, "fixed").pool_mib == 1024
+
+    def test_the_model_that_decided_and_its_budget(self) -> None:
+        """An insensitive server is on the pool but for a slice; the next one is not, once the budget is used up."""
+        project = self.boot(self.flavor(1024, policy="local"))["tenant_id"]
+        sizes = {f"4096/{vcpus}": [1.5, 9] for vcpus in (1, 2)}
+        made = table.join(
+            None,
+            {"version": "li-1", "projects": {project: sizes}},
+            {"0": Balance(OFF, OFF), "5": Balance(Point(30.0, 1.0, {"threshold": 2.0}), OFF)},
+            percent=0,
+            min_local_percent=10,
+        )
+        allowed = Allowance(1.0, {"li-1": 1.0})
+        self.useFixture(fixtures.MockPatchObject(Predictions, "describe", lambda _self: made))
+        self.useFixture(fixtures.MockPatchObject(Predictions, "allowance", lambda _self: allowed))
+        split_view.reset()
+        server = self.boot(self.flavor(4096, policy="auto"))
+        found = self.as_placed(server, "insensitive")
+        assert (found.local_mib, found.pool_mib, found.model_version) == (1024, 3072, "li-1")
+        assert found.inputs == {"pdm": 5, "history": 9, "slowdown": 1.5, "threshold": 2.0}
+        self.useFixture(fixtures.MockPatchObject(Predictions, "allowance", lambda _self: allowed.less(1.0)))
+        split_view.reset()
+        other = self.boot(self.flavor(4096, policy="auto"))
+        assert "li-1 may risk no more" in self.as_placed(other, "model_budget").reason
+        server = self._migrate_server(server)
+        self._confirm_resize(server)
+        assert self.as_placed(server, "insensitive").model_version == "li-1"
 
     def test_over_quota(self) -> None:
         """The controller had said 1024 MiB; the project has no room for them."""

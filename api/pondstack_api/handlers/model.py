@@ -8,6 +8,8 @@ from pondstack_api import render
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
 
+SERVING_SINCE = (1, 15)
+
 
 def body(model: ModelRecord) -> dict[str, Any]:
     """Return a model as lists show it. A figure that its manifest does not have is null, never 0."""
@@ -47,7 +49,8 @@ def list_models(request: Request) -> Reply:
 def show_model(request: Request) -> Reply:
     """Show a prediction model, with all of its manifest and without its blob."""
     model = request.services.reader.models.model(request.args["version"])
-    return Reply({**body(model), "manifest": model.manifest})
+    serving = {"serving": model.serving or None} if request.version >= SERVING_SINCE else {}
+    return Reply({**body(model), **serving, "manifest": model.manifest})
 
 
 def promote_model(request: Request) -> Reply:

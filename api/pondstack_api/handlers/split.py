@@ -12,12 +12,16 @@ from pondstack_api.policies import split as policy
 from pondstack_api.request import Reply, Request
 
 PROJECT_SINCE = (1, 13)
+MODEL_SINCE = (1, 15)
 
 
 def body(record: SplitRecord, version: tuple[int, int], *, with_reason: bool) -> dict[str, Any]:
     """Return a split as the API shows it; `with_reason`: with what only the operator may know of models and pools."""
+    why: dict[str, Any]
     project = {"project_id": record.project_id} if version >= PROJECT_SINCE else {}
     why = {"confidence": record.confidence, "reason": record.reason} if with_reason else {}
+    if with_reason and version >= MODEL_SINCE:
+        why |= {"model_version": record.model_version or None, "inputs": record.inputs}
     return {
         "consumer_uuid": record.instance_uuid,
         **project,

@@ -73,7 +73,24 @@ _MANIFEST: base.Schema = {
         "trained_at": base.described(base.TEXT, "when (ISO 8601)"),
     },
 }
-MODEL = base.closed({**_ABOUT, "manifest": _MANIFEST})
+_SERVING: base.Schema = {
+    "type": "object",
+    "description": "what the leader noted while it served; null: nothing yet; since 1.15",
+    "properties": {
+        "models": {"type": "object", "description": "versions that serve, by kind"},
+        "points": {
+            "type": "object",
+            "description": "what Eq. 1 of Pond chose on the curves of all that serve, by PDM in percent; 0: for "
+            "flavors of a smaller PDM than the curves have",
+        },
+        "budget": {
+            "type": "object",
+            "description": "instances that models decided in four weeks: decided, failed, proven, unproven, how many "
+            "may fail (allowed) and may still (left), and by version",
+        },
+    },
+}
+MODEL = base.closed({**_ABOUT, "serving": base.nullable(_SERVING), "manifest": _MANIFEST}, optional=("serving",))
 MODELS = base.page("models", base.closed(_ABOUT))
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the version of the last model seen"))
 NOTHING_MORE = base.closed({})

@@ -12,8 +12,9 @@ SPLIT = base.closed(
         "pool_mib": base.described(base.COUNT, "pool memory, in MiB"),
         "source": base.described(
             base.NAME,
-            "what decided it: fixed (the flavor), static (a share of each VM), untouched (a model), present (what it "
-            "had); or why it is all local although the flavor says otherwise, as timeout or over_quota",
+            "what decided it: fixed (the flavor), static (a share of each VM), untouched or insensitive (a model), "
+            "present (what it had); or why it is all local although the flavor says otherwise, as timeout or "
+            "model_budget",
         ),
         "confidence": {
             "type": "number",
@@ -22,9 +23,17 @@ SPLIT = base.closed(
             "description": "0 to 1; 1 for a rule (operator only)",
         },
         "reason": base.described(base.TEXT, "why, for people (operator only)"),
+        "model_version": base.nullable(
+            base.described(base.NAME, "model that decided it; null: none did; since 1.15 (operator only)")
+        ),
+        "inputs": {
+            "type": "object",
+            "description": "what the model decided from: pdm, instances of history, and of untouched memory the "
+            "predicted share and the margin, of insensitivity slowdown and threshold; since 1.15 (operator only)",
+        },
         "created_at": base.described(base.TIME, "when it was placed with it (ISO 8601, UTC)"),
     },
-    optional=("project_id", "confidence", "reason"),
+    optional=("project_id", "confidence", "reason", "model_version", "inputs"),
 )
 SPLITS = base.page("splits", SPLIT)
 LIST_QUERY = base.query(

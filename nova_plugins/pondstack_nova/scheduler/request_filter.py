@@ -115,7 +115,7 @@ def _decide(ctxt: Any, spec: Any, features: Features, move: migrations.Move | No
     if retry.goes_all_local(spec):
         return _fall_back(spec, Fallback.NO_ROOM, "no host has both its local and its pool memory free")
     try:
-        split = split_decision.decide(ctxt, features, move)
+        split = split_decision.decide(ctxt, features, move, spec.num_instances if "num_instances" in spec else 1)
     except split_decision.NoView as error:
         return _fall_back(spec, error.reason, error)
     except PondError as error:

@@ -14,9 +14,9 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import PoolShortage
 from pondstack.domain.sizing import Fallback, Features, Policy, Split
-from pondstack.prediction.serving import choose_split, kept_split, present_split
+from pondstack.prediction.serving import choose_split, kept_split, present_split, within_budget
 from pondstack_nova import migrations
-from pondstack_nova.counters import STALE_SPLITS
+from pondstack_nova.counters import SPLIT_FALLBACKS, STALE_SPLITS
 from pondstack_nova.scheduler import split_view, used_splits
 from pondstack_nova.scheduler.split_view import SplitBasis, SplitCache
 
@@ -32,17 +32,22 @@ class NoView(Exception):
         self.reason = reason
 
 
-def decide(ctxt: Any, features: Features, move: migrations.Move | None) -> Split:
-    """Return the split of a VM. Raises NoView, BadSpec, NotAligned, PoolShortage (which names pool and shortage)."""
+def decide(ctxt: Any, features: Features, move: migrations.Move | None, instances: int = 1) -> Split:
+    """Return the split of a VM, or of each of several. Raises NoView, BadSpec, NotAligned, PoolShortage (which names
+    pool and shortage).
+    """
     cache = split_view.cache()
     basis, age_seconds = _basis(cache)
     kept = kept_split(features, basis.known.get(features.instance_uuid))
     if kept is None and move is not None:
         kept = _found(ctxt, features, move, cache, basis)
     try:
-        split = _choose(features, cache, basis, kept)
+        split = _choose(features, cache, basis, kept, instances)
     except PoolShortage:
-        split = _choose(features, cache, _with_newest_room(cache, basis), kept)
+        split = _choose(features, cache, _with_newest_room(cache, basis), kept, instances)
+    if split.source == Fallback.MODEL_BUDGET:
+        SPLIT_FALLBACKS.add(Fallback.MODEL_BUDGET)
+        LOG.warning("Instance %s is placed all local (%s)", features.instance_uuid, split.reason)
     if not cache.stale(age_seconds):
         return split
     STALE_SPLITS.add(split.source)
@@ -55,6 +60,9 @@ def promise(spec: Any, split: Split) -> None:
     cache = split_view.cache()
     instances = spec.num_instances if "num_instances" in spec else 1
     cache.pending.add(spec.instance_uuid, split.pool_mib * instances, cache.clock())
+    cache.risked.add(
+        spec.instance_uuid, split.model_version, instances if split.pool_mib and split.model_version else 0
+    )
 
 
 def _basis(cache: SplitCache) -> tuple[SplitBasis, float]:
@@ -69,11 +77,12 @@ def _basis(cache: SplitCache) -> tuple[SplitBasis, float]:
     return basis, age_seconds
 
 
-def _choose(features: Features, cache: SplitCache, basis: SplitBasis, kept: Split | None) -> Split:
+def _choose(features: Features, cache: SplitCache, basis: SplitBasis, kept: Split | None, instances: int) -> Split:
+    budget = cache.risked.left(basis.budget, besides=features.instance_uuid)
     return choose_split(
         features,
         kept=kept,
-        predictor=basis.predictor,
+        predictor=within_budget(basis.predictor, budget, instances),
         slice_mib=basis.slice_mib,
         rooms=basis.rooms,
         pending_mib=cache.pending.mib(besides=features.instance_uuid, others=basis.pending),

@@ -11,7 +11,7 @@ from pondstack.domain.sizing import Features, Policy, PondSpecs, Split
 from pondstack.prediction.serving import flavor_key, static_predictor
 from pondstack.rpc.wire import SplitView
 from pondstack_nova import migrations
-from pondstack_nova.counters import STALE_SPLITS
+from pondstack_nova.counters import SPLIT_FALLBACKS, STALE_SPLITS
 from pondstack_nova.scheduler import split_decision, split_view, used_splits
 
 UUID, OTHER = "00000000-0000-0000-0000-000000000001", "00000000-0000-0000-0000-000000000002"
@@ -174,6 +174,12 @@ def test_placement_knows_in_any_case(use_splits, claims: dict[str, int]) -> None
     assert split_decision.decide(None, features(), migrations.Move(resized=True, holder="holder")).pool_mib == 4096
 
 
+def make_source(ask: split_view.Ask) -> split_view.SplitSource:
+    """Return a source whose clock stands still."""
+    clock = Clock()
+    return split_view.SplitSource(ask, split_view.PendingSplits(), split_view.Risked(clock), clock)
+
+
 def test_a_source_joins_pages_and_keeps_the_last_predictor(caplog: pytest.LogCaptureFixture) -> None:
     """Of a predictor that it does not know it says so, and goes on."""
     first, second = KnownSplit("a", None, "k", known().remembered), KnownSplit("b", None, "k", known().remembered)
@@ -185,11 +191,11 @@ def test_a_source_joins_pages_and_keeps_the_last_predictor(caplog: pytest.LogCap
     ]
     asked = []
 
-    def ask(epoch: int, version: int, _now: bool) -> SplitView:
+    def ask(epoch: int, version: int, _now: bool, _predictor: str) -> SplitView:
         asked.append((epoch, version))
         return answers.pop(0)
 
-    source = split_view.SplitSource(ask, split_view.PendingSplits())
+    source = make_source(ask)
     assert set(source.fetch(False).known) == {"a", "b"}
     basis = source.fetch(False)
     assert set(basis.known) == {"b"}
@@ -197,3 +203,88 @@ def test_a_source_joins_pages_and_keeps_the_last_predictor(caplog: pytest.LogCap
     assert caplog.text.count("kind 'oracle' is unknown") == 1
     assert set(source.fetch(False).known) == {"a"}
     assert asked == [(0, 0), (1, 1), (1, 2), (1, 3)]
+
+
+def flow_table(share: float = 0.5) -> dict[str, Any]:
+    """Return the table of a model that knows one size."""
+    point = {"gain": 20.0, "loss": 1.0, "known": 0.0, "cold": 0.0}
+    about = {"insensitive": {"gain": 0.0, "loss": 0.0}, "untouched": point}
+    untouched = {"version": "um-1", "projects": {"": {"8192/2": [share, 0, None]}}}
+    return {
+        "kind": "flow",
+        "version": f"table-{share}",
+        "percent": 15,
+        "min_local_percent": 10,
+        "points": {"0": about},
+        "untouched": untouched,
+        "sensitivity": None,
+    }
+
+
+def budgeted(left: float, **values: Any) -> SplitView:
+    """Return what a controller tells whose models may still risk so much."""
+    return view(predictor=flow_table(), model_budget={"left": left, "costs": {"um-1": 0.5}}, **values)
+
+
+def test_a_table_is_asked_for_when_its_version_changes_only() -> None:
+    """What is here goes on until then, whatever the room is."""
+    answers = [
+        view(predictor=flow_table(0.5), predictor_version="a"),
+        view(1024, predictor={}, predictor_version="a"),
+        view(predictor=flow_table(0.25), predictor_version="b"),
+        view(),
+        view(predictor=flow_table(0.25), predictor_version="b"),
+    ]
+    asked = []
+
+    def ask(_epoch: int, _version: int, _now: bool, predictor: str) -> SplitView:
+        asked.append(predictor)
+        return answers.pop(0)
+
+    source = make_source(ask)
+    given = [source.fetch(False).predictor.predict(features(), 1024).pool_mib for _ in range(5)]
+    assert given == [4096, 4096, 2048, 4096, 2048]
+    assert asked == ["", "a", "a", "b", ""]
+
+
+def test_what_this_process_risked_is_taken_off_the_budget(use_splits, make_spec, clock: Clock) -> None:
+    """Until the controller knows of it, or it was not used."""
+    told = KnownSplit(OTHER, None, "k", Split(4096, 4096, "untouched", 0.98, "", "um-1"))
+    cache = use_splits(budgeted(1.0), budgeted(1.0), budgeted(1.0, splits=(told,)), clock=clock)
+    spec = make_spec()
+    spec.instance_uuid, spec.num_instances = OTHER, 2
+    first = split_decision.decide(None, features(uuid=OTHER), None, 2)
+    assert (first.source, first.model_version, first.pool_mib) == ("untouched", "um-1", 4096)
+    split_decision.promise(spec, first)
+    before = SPLIT_FALLBACKS.counts().get("model_budget", 0)
+    stopped = split_decision.decide(None, features(), None)
+    assert (stopped.source, stopped.pool_mib) == ("model_budget", 0)
+    assert SPLIT_FALLBACKS.counts()["model_budget"] == before + 1
+    cache.refresh()
+    assert split_decision.decide(None, features(), None).source == "model_budget"
+    cache.refresh()
+    assert split_decision.decide(None, features(), None).source == "untouched"
+
+
+def test_a_risk_that_nobody_hears_of_is_forgotten(use_splits, make_spec, clock: Clock) -> None:
+    """The request failed after it was split."""
+    cache = use_splits(budgeted(0.5), clock=clock)
+    spec = make_spec()
+    spec.instance_uuid = OTHER
+    split_decision.promise(spec, split_decision.decide(None, features(uuid=OTHER), None))
+    clock.now += split_view.RISKED_SECONDS + 1
+    cache.refresh()
+    assert split_decision.decide(None, features(), None).source == "untouched"
+
+
+def test_several_instances_of_one_request_need_room_for_all(use_splits) -> None:
+    """All of them get the same split."""
+    use_splits(budgeted(1.0))
+    assert split_decision.decide(None, features(), None, 2).source == "untouched"
+    assert split_decision.decide(None, features(), None, 3).source == "model_budget"
+
+
+def test_a_used_up_budget_takes_nothing_from_what_runs(use_splits) -> None:
+    """A move keeps what the instance has."""
+    use_splits(budgeted(0.0, splits=(known(),)))
+    assert split_decision.decide(None, features(), MOVE).pool_mib > 0

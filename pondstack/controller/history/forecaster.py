@@ -1,33 +1,48 @@
-"""The leader's thread that computes the serving model's decisions ahead; schedulers get them with their view."""
+"""The leader's thread that computes the serving models' decisions ahead; schedulers get them with their view.
 
+Each round solves Eq. 1 anew, on the curves of the models that serve now, and reads the account of the budget.
+"""
+
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
 from oslo_log import log
+from sqlalchemy.orm import Session
 
+from pondstack.controller.history.forecast import SensitivityForecast, UntouchedForecast
+from pondstack.controller.history.model_budget import ModelBudget
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.store import registry
-from pondstack.domain.history import Selection
-from pondstack.domain.telemetry import Source
-from pondstack.prediction import runtime, table
-from pondstack.prediction.examples import request_of, usable
-from pondstack.prediction.features import OLDEST, History, records
+from pondstack.domain.allowance import Allowance
+from pondstack.ledger.store import RememberedSplit
+from pondstack.prediction import table
+from pondstack.prediction.balance import Balance
+from pondstack.prediction.budget import Account
+from pondstack.prediction.choice import Limits, choose
 from pondstack.prediction.serving import static_predictor
-from pondstack.prediction.trainer import KIND, Running
+from pondstack.prediction.trainer import balance_as_json
 
 LOG = log.getLogger(__name__)
 STOP_SECONDS = 1.0
-"""How long stop() waits for a round under way, which writes nothing."""
+"""How long stop() waits for a round under way; what a former leader would note is fenced."""
 
 
 class Forecaster:
-    """Keeps the description of the predictor in force: the model's table, or the static share, which it says loudly."""
+    """Keeps the description of the predictor in force: the models' table, or the static share, which it says loudly."""
 
-    def __init__(self, resources: ControllerResources) -> None:
+    def __init__(self, resources: ControllerResources, fence: Callable[[Session], object]) -> None:
+        """`fence(session)` raises NotLeader in the transaction of a former leader."""
         self._resources = resources
+        self._fence = fence
+        self._untouched = UntouchedForecast(resources)
+        self._sensitivity = SensitivityForecast(resources)
+        self._budget = ModelBudget(resources)
         self._table: dict[str, Any] | None = None
+        self._ready = False
         self._told = ""
+        self._noted: dict[str, dict[str, Any]] = {}
         self._worker = PeriodicWorker("forecaster", resources.conf.model.refresh_seconds, self.refresh)
 
     def start(self) -> None:
@@ -42,44 +57,72 @@ class Forecaster:
         """End after the round under way."""
         self._worker.stop(STOP_SECONDS)
 
-    def describe(self) -> dict[str, Any]:
-        """Return what pondstack.prediction.serving.make_predictor takes."""
-        percent = self._resources.conf.sizing.static_pool_percent
+    def describe(self) -> dict[str, Any] | None:
+        """Return what pondstack.prediction.serving.make_predictor takes; None before the first round has ended."""
+        if not self._ready:
+            return None
         made = self._table
-        return static_predictor(percent) if made is None else {**made, "percent": percent}
+        return static_predictor(self._static_percent()) if made is None else made
+
+    def allowance(self) -> Allowance | None:
+        """Return what the models may still risk, None while none serves."""
+        return self._budget.allowance()
+
+    def note(self, items: Iterable[RememberedSplit]) -> None:
+        """Take off the budget what instances were just placed with."""
+        self._budget.note(items)
 
     def refresh(self) -> None:
-        """Compute the table anew. Raises Unavailable, and BadRequest for no good model: the last table stays."""
-        missing = runtime.missing()
-        if missing:
-            self._serve(None, f"{', '.join(missing)} is not installed (extra ml)")
-            return
-        serving = self._resources.database.read(lambda session: registry.serving(session, KIND))
-        if serving is None:
-            self._serve(None, "no model runs (pondstack-manage model train)")
-            return
-        conf, now = self._resources.conf.prediction, datetime.now(UTC)
-        record, manifest = serving.record, serving.record.manifest
-        chosen = Selection(since=now - OLDEST, until=now, min_coverage=conf.min_coverage)
-        found = self._resources.reader.history.lifetimes(chosen)
-        lifetimes = list(usable(found, synthetic=Source.SYNTHETIC in manifest["data"]["lifetimes"]))
-        made = table.build(
-            Running.load(manifest, serving.blob).model,
-            record.version,
-            manifest,
-            History(records(lifetimes, now, conf.min_coverage)),
-            [request_of(item) for item in lifetimes],
-            now,
-            manifest["slice_mib"],
-        )
-        self._serve(made, record.version)
+        """Compute the table anew. Raises Unavailable: the last table stays."""
+        now = datetime.now(UTC)
+        self._untouched.refresh(now)
+        self._sensitivity.refresh(now)
+        limits = Limits.of(self._resources.conf.model)
+        chosen = choose(self._untouched.manifest, self._sensitivity.manifest, limits)
+        versions = (self._untouched.version, self._sensitivity.version)
+        account = self._budget.refresh(now, versions, self._sensitivity.slowdowns)
+        self._table = self._join(chosen) if any(versions) else None
+        self._ready = True
+        self._say()
+        self._note_serving(chosen, account)
 
-    def _serve(self, made: dict[str, Any] | None, what: str) -> None:
-        self._table = made
-        if what == self._told:
+    def _join(self, chosen: dict[str, Balance]) -> dict[str, Any]:
+        return table.join(
+            self._untouched.part,
+            self._sensitivity.part,
+            chosen,
+            percent=self._static_percent(),
+            min_local_percent=self._resources.conf.model.min_local_percent,
+        )
+
+    def _static_percent(self) -> int:
+        return int(self._resources.conf.sizing.static_pool_percent)
+
+    def _note_serving(self, chosen: dict[str, Balance], account: Account) -> None:
+        """Have the registry tell what serves now; only where it is another thing than the last time."""
+        points = {pdm: balance_as_json(balance) for pdm, balance in chosen.items()}
+        models = {item.kind: item.version for item in (self._untouched, self._sensitivity) if item.version}
+        found = {"models": models, "points": points, "budget": account.to_json()}
+        new = {version: found for version in models.values() if self._noted.get(version) != found}
+        if not new:
             return
-        self._told = what
-        if made is None:
-            LOG.warning("Every auto instance gets the static share of its memory from a pool: %s", what)
+
+        def work(session: Session) -> None:
+            self._fence(session)
+            for version in new:
+                registry.note_serving(session, version, found)
+
+        self._resources.database.write(work)
+        self._noted = dict.fromkeys(models.values(), found)
+
+    def _say(self) -> None:
+        """Log who decides, where that has changed; loudly where it is no model."""
+        parts = {"untouched memory": self._untouched, "latency sensitivity": self._sensitivity}
+        told = "; ".join(f"{what}: {part.version or part.why_none}" for what, part in parts.items())
+        if told == self._told:
+            return
+        self._told = told
+        if self._table is None:
+            LOG.warning("Every auto instance gets the static share of its memory from a pool: %s", told)
         else:
-            LOG.info("Model %s decides what auto instances get from a pool", what)
+            LOG.info("Models decide what auto instances get from a pool: %s", told)

@@ -1,6 +1,6 @@
 """What a leader does for predictions: reads Nova's past, computes decisions ahead, watches and trains models."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -10,6 +10,8 @@ from pondstack.controller.history.historian import Historian
 from pondstack.controller.history.nightly import Nightly
 from pondstack.controller.resources import ControllerResources
 from pondstack.db.store import SQL
+from pondstack.domain.allowance import Allowance
+from pondstack.ledger.store import RememberedSplit
 
 
 class Predictions:
@@ -22,12 +24,20 @@ class Predictions:
             SQL.check_epoch(session, epoch, lease_seconds)
 
         self._historian = Historian(resources, stopping)
-        self._forecaster = Forecaster(resources)
+        self._forecaster = Forecaster(resources, fence)
         self._nightly = Nightly(resources, fence)
 
-    def describe(self) -> dict[str, Any]:
-        """Return the predictor in force, as pondstack.prediction.serving.make_predictor takes it."""
+    def describe(self) -> dict[str, Any] | None:
+        """Return the predictor in force, as pondstack.prediction.serving.make_predictor takes it; None: not yet."""
         return self._forecaster.describe()
+
+    def allowance(self) -> Allowance | None:
+        """Return what the models may still risk, None while none serves."""
+        return self._forecaster.allowance()
+
+    def note(self, items: Iterable[RememberedSplit]) -> None:
+        """Take off the models' budget what instances were just placed with."""
+        self._forecaster.note(items)
 
     def wake(self) -> None:
         """Compute the decisions anew now: another model serves."""

@@ -108,8 +108,8 @@ class Leader:
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
         )
         self.reconciler = self._make_reconciler(intake)
-        view, predictor = warm_view or self.reader.rack, self._predictions.describe
-        self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, predictor)
+        view = warm_view or self.reader.rack
+        self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self._predictions)
         self._endpoints = [
             self._make_endpoint(intake),
             SplitEndpoint(splits=self._splits, gate=self.gate),

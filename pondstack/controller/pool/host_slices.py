@@ -23,6 +23,7 @@ from pondstack.domain.states import SliceState
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.former import does_not_know
 
 LOG = log.getLogger(__name__)
 
@@ -175,7 +176,6 @@ def _purposes(view: RackView, holding: Holding) -> set[Purpose]:
 
 def unanswered(host: str, error: oslo_messaging.MessagingException, cannot: str) -> PondError:
     """Return what to raise for a command that an agent did not answer, or does not know: what it `cannot`."""
-    old = isinstance(error, oslo_messaging.RemoteError) and error.exc_type == "UnsupportedVersion"
-    if old or isinstance(error, oslo_messaging.UnsupportedVersion):
+    if does_not_know(error):
         return HostUnusable(f"upgrade the agent of host {host}: it cannot {cannot}")
     return AgentUnavailable(f"the agent of {host} does not answer ({type(error).__name__})")

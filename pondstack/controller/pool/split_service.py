@@ -5,8 +5,8 @@ the former release asks, and gets the same decision from the same figures.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from oslo_config import cfg
 
@@ -14,17 +14,21 @@ from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.split_board import SplitBoard
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.connection.engine import Database
-from pondstack.domain.errors import BadRequest
+from pondstack.domain.allowance import Allowance
+from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import Split
 from pondstack.ledger.ledger import Ledger
 from pondstack.ledger.store import RememberedSplit
+from pondstack.prediction.former import describe_formerly
 from pondstack.prediction.serving import (
     choose_split,
     features_from_wire,
     flavor_key,
     kept_split,
     make_predictor,
+    version_of,
+    within_budget,
 )
 from pondstack.rpc.wire import SplitAnswer, SplitView, UsedSplit
 
@@ -32,23 +36,33 @@ STOP_SECONDS = 5.0
 """How long stop() waits for a look at Placement under way; what it finds is written under its epoch or not at all."""
 
 
-class SplitService:
-    """An `auto` VM keeps its split while its flavor stays; fixed and local ones follow their flavor.
+class Models(Protocol):
+    """What decides `auto` splits."""
 
-    `predictor` describes the one in force, as pondstack.prediction.serving.make_predictor takes it.
-    """
+    def describe(self) -> Mapping[str, Any] | None:
+        """Return the predictor in force, as pondstack.prediction.serving.make_predictor takes it; None: not yet."""
+
+    def allowance(self) -> Allowance | None:
+        """Return what the models may still risk, None while none serves."""
+
+    def note(self, items: Iterable[RememberedSplit]) -> None:
+        """Take off what instances were just placed with."""
+
+
+class SplitService:
+    """An `auto` VM keeps its split while its flavor stays; fixed and local ones follow their flavor."""
 
     def __init__(
         self,
         ledger: Ledger,
         board: SplitBoard,
-        predictor: Callable[[], Mapping[str, Any]],
+        models: Models,
         refresh_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
         self._board = board
-        self._predictor = predictor
+        self._models = models
         self._clock = clock
         self._worker = PeriodicWorker("splits", refresh_seconds, board.refresh)
 
@@ -60,38 +74,60 @@ class SplitService:
         """End the thread."""
         self._worker.stop(STOP_SECONDS)
 
-    def view(self, epoch: int, version: int, *, now: bool) -> SplitView:
+    def view(self, epoch: int, version: int, *, now: bool, predictor: str | None = None) -> SplitView:
         """Return what a scheduler decides from that knows the splits up to `version` of `epoch`.
 
-        With `now`, as of this moment: Placement is asked. Raises Unavailable.
+        With `now`, as of this moment: Placement is asked. `predictor`: version of the one that it has, None: it is of
+        the former release, which takes another one, whole. Raises Unavailable.
         """
         board = self._board
         if now:
             board.refresh_if_older(self._clock())
         rooms = board.rooms
         changes = board.catalog.since(version if epoch == self._ledger.epoch else 0)
+        # After the splits: of what is among them, the budget knows.
+        allowance = self._models.allowance()
+        about, about_version = self._about(predictor, allowance, rooms.slice_mib)
         return SplitView(
             epoch=self._ledger.epoch,
             version=changes.version,
             full=changes.full,
             more=changes.more,
             slice_mib=rooms.slice_mib,
-            predictor=dict(self._predictor()),
+            predictor=about,
             rooms=rooms.pools,
             age_seconds=board.age_seconds(),
             pending=board.pending.by_consumer(),
             claimed=tuple(sorted(rooms.claimed)),
             splits=changes.items,
+            predictor_version=about_version,
+            model_budget=None if allowance is None else allowance.to_wire(),
         )
+
+    def _about(self, known: str | None, allowance: Allowance | None, slice_mib: int) -> tuple[dict[str, Any], str]:
+        """Return the predictor and its version for a scheduler; {}: it keeps what it has."""
+        if known and self._models.describe() is None:
+            return {}, known  # what the former leader's models said is better than nothing
+        about = self._described()
+        version = version_of(about)
+        if known is None:
+            return (describe_formerly(about, allowance, slice_mib) if version else about), ""
+        return ({} if version and version == known else about), version
+
+    def _described(self) -> dict[str, Any]:
+        found = self._models.describe()
+        if found is None:
+            raise Unavailable("this controller has just been elected and has asked no model yet; call again")
+        return dict(found)
 
     def split(self, data: Mapping[str, Any]) -> SplitAnswer:
         """Return the split of a VM (Features as a dict). Raises BadRequest, BadSpec, NotAligned, PoolShortage."""
         features = features_from_wire(data)
-        board, rooms = self._board, self._board.rooms
+        board, rooms, allowance = self._board, self._board.rooms, self._models.allowance()
         split = choose_split(
             features,
             kept=kept_split(features, board.catalog.get(features.instance_uuid)),
-            predictor=make_predictor(self._predictor()),
+            predictor=within_budget(make_predictor(self._described()), allowance),
             slice_mib=rooms.slice_mib,
             rooms=rooms.pools,
             pending_mib=board.pending.mib(besides=features.instance_uuid),
@@ -105,6 +141,7 @@ class SplitService:
         """Remember what instances were placed with, where nothing younger is remembered. Raises BadRequest."""
         items = [_rememberable(item) for item in used]
         self._ledger.remember_splits(items)
+        self._models.note(items)
         self._board.recorded(items)
 
 
@@ -114,11 +151,11 @@ def make_splits(
     ledger: Ledger,
     view: Callable[[], RackView],
     claims: Callable[[RackView], PoolClaims],
-    predictor: Callable[[], dict[str, Any]],
+    models: Models,
 ) -> SplitService:
-    """Join the service of a leader, by [sizing] and [controller]; `predictor` describes the one in force."""
+    """Join the service of a leader, by [sizing] and [controller]."""
     board = SplitBoard(database, ledger, view, claims, conf.controller.agent_down_seconds)
-    return SplitService(ledger, board, predictor, conf.sizing.refresh_seconds)
+    return SplitService(ledger, board, models, conf.sizing.refresh_seconds)
 
 
 def _rememberable(used: UsedSplit) -> RememberedSplit:
@@ -128,5 +165,7 @@ def _rememberable(used: UsedSplit) -> RememberedSplit:
             f"{used.local_mib} and {used.pool_mib} MiB do not split the {features.memory_mib} MiB of instance "
             f"{features.instance_uuid}"
         )
-    split = Split(used.local_mib, used.pool_mib, used.source, used.confidence, used.reason)
+    split = Split(
+        used.local_mib, used.pool_mib, used.source, used.confidence, used.reason, used.model_version, dict(used.inputs)
+    )
     return RememberedSplit(features.instance_uuid, flavor_key(features), split, max(0.0, used.age_seconds))

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import HistoryRow, InstanceRow, LabelRow
-from pondstack.db.read import marks
+from pondstack.db.read import marks, outcomes
 from pondstack.db.store.telemetry import WHOLE
 from pondstack.domain.errors import NotFound
-from pondstack.domain.history import Lifetime, NodeLabel, Selection, coverage, moment
+from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection, coverage, moment
 from pondstack.domain.telemetry import Source
 
 
@@ -36,6 +36,14 @@ class SqlHistory:
     def labels(self, instance_uuid: str) -> list[NodeLabel]:
         """Return what was seen of an instance's nodes, by node; the guest as a whole comes first."""
         return self._database.read(lambda session: _labels(session, instance_uuid))
+
+    def counters(self, since: datetime) -> list[GuestCounters]:
+        """Return the counters of instances that were there at `since` or later."""
+        return self._database.read(lambda session: outcomes.counters(session, since))
+
+    def decided(self, since: datetime, min_coverage: float) -> list[Decided]:
+        """Return the instances that models decided since, and what came of it."""
+        return self._database.read(lambda session: outcomes.decided(session, since, min_coverage, self._gap))
 
     def complete_since(self) -> datetime | None:
         """Return from when on every instance is known, None: Nova's past was not read yet."""

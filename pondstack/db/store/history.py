@@ -16,8 +16,8 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
 from pondstack.db.connection.upsert import upsert
-from pondstack.db.models import HistoryRow, InstanceRow, LabelRow, table
-from pondstack.db.store import labels
+from pondstack.db.models import CounterRow, HistoryRow, InstanceRow, LabelRow, table
+from pondstack.db.store import counters, labels
 from pondstack.domain.history import InstanceFacts, name_key
 
 LOG = log.getLogger(__name__)
@@ -125,6 +125,7 @@ def _record(session: Session, facts: Sequence[InstanceFacts], salt: str) -> None
             present[uuid] = changed[uuid] = after
     if resized:
         labels.forget(session, sorted(resized))
+        counters.forget(session, sorted(resized))
     upsert(session, rows, [changed[uuid] for uuid in sorted(changed)])
 
 
@@ -181,6 +182,8 @@ def _prune(session: Session, keep_seconds: int) -> None:
     oldest = int(session.execute(select(now_seconds())).scalar_one()) - keep_seconds
     old = select(InstanceRow.instance_uuid).where(InstanceRow.deleted_at < oldest)
     session.execute(delete(LabelRow).where(LabelRow.instance_uuid.in_(old)))
+    session.execute(delete(CounterRow).where(CounterRow.instance_uuid.in_(old)))
     session.execute(delete(InstanceRow).where(InstanceRow.deleted_at < oldest))
     known = select(InstanceRow.instance_uuid)
-    session.execute(delete(LabelRow).where(LabelRow.observed_until < oldest, LabelRow.instance_uuid.not_in(known)))
+    for row in (LabelRow, CounterRow):
+        session.execute(delete(row).where(row.observed_until < oldest, row.instance_uuid.not_in(known)))

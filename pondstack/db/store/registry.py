@@ -170,6 +170,11 @@ def corrupt(session: Session) -> dict[str, str]:
     return {version: why for version, why in found.items() if why}
 
 
+def note_serving(session: Session, version: str, found: dict[str, Any]) -> None:
+    """Keep what the leader found of a model that serves: the chosen points, and the budget."""
+    session.execute(update(ModelRow).where(ModelRow.version == version).values(serving=found))
+
+
 def models(session: Session, *, limit: int | None = None, marker: str | None = None) -> list[ModelRecord]:
     """Return the models, the newest first, those after `marker`; raises NotFound for an unknown one."""
     query = select(ModelRow).options(defer(ModelRow.blob)).order_by(ModelRow.created_at.desc(), ModelRow.version)
@@ -243,4 +248,5 @@ def _by_promotion(session: Session, kind: str) -> Sequence[ModelRow]:
 
 
 def _record(row: ModelRow) -> ModelRecord:
-    return ModelRecord(row.version, row.kind, row.state, row.manifest, row.sha256, row.created_at, row.promoted_at)
+    about = row.version, row.kind, row.state, row.manifest, row.sha256, row.created_at, row.promoted_at
+    return ModelRecord(*about, row.serving or {})

@@ -23,7 +23,7 @@ def remembered(session: Session, uuids: Sequence[str] | None = None) -> list[Rem
         RememberedSplit(
             row.instance_uuid,
             row.flavor_key,
-            Split(row.local_mib, row.pool_mib, row.source, row.confidence, row.reason),
+            _split(row),
             max(0.0, now - row.created_at),
         )
         for row, now in session.execute(query)
@@ -55,6 +55,8 @@ def remember(session: Session, item: RememberedSplit) -> None:
             confidence=split.confidence,
             reason=split.reason,
             created_at=moment,
+            model_version=split.model_version,
+            inputs=split.inputs or None,
         )
     )
 
@@ -112,4 +114,12 @@ def _record(row: SplitRow, project_id: str | None) -> SplitRecord:
         row.reason,
         row.created_at,
         project_id,
+        row.model_version,
+        row.inputs or {},
+    )
+
+
+def _split(row: SplitRow) -> Split:
+    return Split(
+        row.local_mib, row.pool_mib, row.source, row.confidence, row.reason, row.model_version, row.inputs or {}
     )

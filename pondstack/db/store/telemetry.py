@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import TelemetryRow, table
-from pondstack.db.store import labels
+from pondstack.db.store import counters, labels
 from pondstack.domain.telemetry import Source
 from pondstack.ledger.records import TelemetryRecord
 from pondstack.rpc.wire import Sample
@@ -157,6 +157,7 @@ def sum_up(session: Session, period_seconds: int) -> bool:
         return False
     columns = [column.name for column in rows.columns]
     session.execute(insert(rows).from_select(columns, _summed(period_seconds, start, end)))
+    counters.fold(session, period_seconds, start, end, WHOLE)
     return end < complete
 
 

@@ -47,7 +47,20 @@ class Manifest(Column[Mapping[str, Any]]):
         return "\n".join(text for text in (_said(part, self._value) for part in parts) if text)
 
 
-_SHOW: base.Fields = {**_LIST, "SHA256": ("sha256", None), "Manifest": ("manifest", Manifest)}
+class Serving(Column[Mapping[str, Any] | None]):
+    """The points of Eq. 1 and the budget, as pondstack-manage prints them; `-` before the leader noted any."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return "\n".join(report.serving(self._value)) if self._value else "-"
+
+
+_SHOW: base.Fields = {
+    **_LIST,
+    "SHA256": ("sha256", None),
+    "Serving": ("serving", Serving),
+    "Manifest": ("manifest", Manifest),
+}
 
 
 _CHANGED: base.Fields = {"Running": ("running", Maybe), "Former": ("former", Maybe)}

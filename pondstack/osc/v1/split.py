@@ -4,7 +4,16 @@ import argparse
 from typing import Any
 
 from pondstack.osc.v1 import base
-from pondstack.osc.v1.columns import Maybe
+from pondstack.osc.v1.columns import Column, Maybe
+
+
+class Inputs(Column[dict[str, Any] | None]):
+    """What a model decided from as `history 12, margin 0.1`; `-` for none."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return ", ".join(f"{name} {value}" for name, value in sorted((self._value or {}).items())) or "-"
+
 
 _FIELDS: base.Fields = {
     "Consumer": ("consumer_uuid", None),
@@ -15,7 +24,9 @@ _FIELDS: base.Fields = {
     "Reason": ("reason", Maybe),
     "Created At": ("created_at", None),
     "Project": ("project_id", Maybe),
+    "Model": ("model_version", Maybe),
 }
+_SHOW: base.Fields = {**_FIELDS, "Inputs": ("inputs", Inputs)}
 
 
 class ListSplit(base.ListCommand):
@@ -46,4 +57,4 @@ class ShowSplit(base.ShowCommand):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return the fields."""
-        return base.record(self.client.get("splits", parsed_args.instance), _FIELDS)
+        return base.record(self.client.get("splits", parsed_args.instance), _SHOW)

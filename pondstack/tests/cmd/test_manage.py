@@ -9,11 +9,11 @@ import pytest
 from pondstack.cmd import manage, status
 from pondstack.db.connection import migration
 from pondstack.db.connection.engine import Database
-from pondstack.db.store import SQL
+from pondstack.db.store import SQL, registry
 from pondstack.devices.heads import machine_id, read_heads
 from pondstack.domain.causes import Cause
 from pondstack.ledger.ledger import Ledger
-from tests.fixtures import lead
+from tests.fixtures import lead, sample_models
 
 
 @pytest.fixture
@@ -81,6 +81,23 @@ def test_upgrade_check_succeeds_and_warns(configuration, tmp_path, capsys):
     ledger.slices.quarantine("u", [1], Cause.SANITIZE_FAILED, "EIO")
     assert check(configuration) == 1
     assert "quarantined slices: {'pool0': 1}" in capsys.readouterr().out
+
+
+def test_upgrade_check_warns_of_models_that_may_risk_nothing_more(configuration, tmp_path, capsys):
+    manage_(configuration, "db", "sync")
+    database = Database.from_url(f"sqlite:///{tmp_path}/ledger.db")
+
+    def note(left):
+        told = {"budget": {"left": left, "text": "12 of 600 instances that models decided were mispredicted"}}
+        database.write(lambda session: registry.note_serving(session, sample_models.RUNNING, told))
+
+    database.write(sample_models.store)
+    assert check(configuration) == 0
+    note(-0.5)
+    assert check(configuration) == 1
+    assert "budget is used up" in capsys.readouterr().out
+    note(0.5)
+    assert check(configuration) == 0
 
 
 def test_upgrade_check_reads_the_devices(configuration, capsys):

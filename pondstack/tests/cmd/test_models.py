@@ -85,8 +85,10 @@ def test_a_model_lives(run, file, configuration, twin):
     (second,) = models(configuration).keys() - {first}
     assert "in place of " + first in run("promote", second)[1]
     table = json.loads(run("table", "--from", file, "--now", NOW)[1])
-    assert (table["kind"], table["version"]) == ("um", second)
-    assert len(table["projects"]) == 13
+    assert (table["kind"], table["untouched"]["version"]) == ("flow", second)
+    assert len(table["untouched"]["projects"]) == 13
+    assert table["sensitivity"] is None
+    assert list(table["points"]) == ["0"]
     assert run("rollback") == (0, f"{second} serves no more; {first} does\n")
     assert models(configuration) == {first: "running", second: "candidate"}
 

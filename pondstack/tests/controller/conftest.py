@@ -254,7 +254,11 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
     rack.board = SplitBoard(
         database, ledger, reader.rack, lambda _view: rack.claims, down_seconds, clock=lambda: rack.now
     )
-    rack.splits = SplitService(ledger, rack.board, lambda: rack.predictor, 3600, clock=lambda: rack.now)
+    rack.allowance, rack.noted = None, []
+    models = SimpleNamespace(
+        describe=lambda: rack.predictor, allowance=lambda: rack.allowance, note=lambda items: rack.noted.extend(items)
+    )
+    rack.splits = SplitService(ledger, rack.board, models, 3600, clock=lambda: rack.now)
     publish = partial(rack.published.append, "endpoint")
     rack.intake = ReportIntake(ledger, sanitize=lambda: None, publish=publish, memory=devices.memory)
     rack.remover = Remover(ledger, reader.rack, devices, placement, rack.sync)

@@ -36,6 +36,7 @@ COLUMNS = {
         "Reason",
         "Created At",
         "Project",
+        "Model",
     ],
     "memory model list": [
         "Version",
@@ -154,6 +155,19 @@ def test_splits(json_of, openstack):
     (own,) = json_of("memory split list", token=f"joe:{sample_rack.BLUE}")
     assert (own["Pool MiB"], own["Source"], own["Reason"], own["Confidence"]) == (2048, "fixed", None, None)
     assert "| -          | -      |" in openstack("memory split list", token=f"joe:{sample_rack.BLUE}")[1]
+
+
+def test_who_may_sees_the_model_and_what_it_decided_from(api, json_of, openstack):
+    with api.database.engine.begin() as connection:
+        connection.exec_driver_sql(
+            "UPDATE splits SET model_version = 'um-1', inputs = ?", ('{"pdm": 5, "history": 3}',)
+        )
+    command = f"memory split show {sample_rack.CONSUMERS[0]}"
+    shown = json_of(command)
+    assert (shown["model_version"], shown["inputs"]) == ("um-1", {"pdm": 5, "history": 3})
+    assert "history 3, pdm 5" in openstack(command)[1]
+    for own in (json_of(command, token=f"joe:{sample_rack.BLUE}"), json_of(f"--os-memory-api-version 1.13 {command}")):
+        assert (own["model_version"], own["inputs"]) == (None, None)
 
 
 def test_allocation_of_an_instance_or_by_its_own_uuid(api, json_of, openstack):

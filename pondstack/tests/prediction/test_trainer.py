@@ -5,11 +5,15 @@ from datetime import timedelta
 
 import pytest
 
+from pondstack.domain.allowance import Allowance
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.sizing import Features, Policy, PondSpecs, StaticShare
 from pondstack.prediction import table, trainer
+from pondstack.prediction.choice import Limits, choose
 from pondstack.prediction.examples import LifetimeFile, examples, read
 from pondstack.prediction.features import FEATURES, Request
+from pondstack.prediction.flow import Flow
+from pondstack.prediction.former import describe_formerly
 from pondstack.prediction.runtime import OnnxModel
 from pondstack.prediction.untouched import Result
 from pondstack.prediction.untouched_table import UntouchedTable
@@ -141,45 +145,67 @@ def test_a_model_of_other_features_is_refused(candidate):
 def made(data, candidate):
     model = OnnxModel(candidate.blob, FEATURES)
     requests = [item.request for item in data.examples]
-    return table.build(model, "um-1", candidate.manifest, data.history, requests, NOW, 1024)
+    return table.untouched(model, "um-1", candidate.manifest, data.history, requests, NOW)
 
 
-def test_the_table_gives_each_project_its_own(made, data):
+def flow(part, manifest, otherwise=None):
+    chosen = choose(manifest, None, Limits(98.0, 4.0, 2.0))
+    about = table.join(part, None, chosen, percent=15, min_local_percent=10)
+    return Flow(about, otherwise or StaticShare(int(about["percent"])))
+
+
+def split_of(part, manifest, project, slice_mib=1024, **specs):
+    """Return what a project's instance of its first size gets."""
+    memory, vcpus = map(int, next(iter(part["projects"][project])).split("/"))
+    features = Features("i", memory, vcpus, project, specs=PondSpecs(Policy.AUTO, **specs))
+    return flow(part, manifest).predict(features, slice_mib), memory
+
+
+def test_the_table_gives_each_project_its_own(made, data, candidate):
     """The project that leaves most of its memory gets more of it from the pool than the one that leaves least."""
     shares = {}
     for item in data.examples:
         shares.setdefault(item.request.project_id, []).append(item.share)
     order = sorted(shares, key=lambda project: min(shares[project]))
-    given = {}
-    for project in (order[0], order[-1]):
-        ((size, (mib, reason)),) = made["projects"][project].items()
-        given[project] = mib / int(size.split("/")[0])
-        assert "instances of its project" in reason
-    assert given[order[0]] == 0.0
-    assert given[order[-1]] > 0.5
+    least, most = (split_of(made, candidate.manifest, project)[0] for project in (order[0], order[-1]))
+    assert "instances of its project" in least.reason
+    assert least.pool_mib == 0
+    assert most.pool_mib > most.local_mib
 
 
-def test_a_table_predicts_within_flavor_and_cap(made):
-    project = max(made["projects"], key=lambda name: max(mib for mib, _ in made["projects"][name].values()))
-    ((size, (mib, _)),) = made["projects"][project].items()
-    memory, vcpus = map(int, size.split("/"))
-    predictor = UntouchedTable(made, StaticShare())
-    features = Features("i", memory, vcpus, project, specs=PondSpecs(Policy.AUTO))
-    got = predictor.predict(features, 1024)
-    assert (got.pool_mib, got.source) == (mib, "untouched")
+def test_a_table_predicts_within_flavor_and_cap(made, candidate):
+    project = max((name for name in made["projects"] if name), key=lambda name: max(made["projects"][name].values()))
+    got, memory = split_of(made, candidate.manifest, project)
+    assert (got.source, got.model_version) == ("untouched", "um-1")
     assert got.reason.startswith("model um-1: ")
     assert 0.9 < got.confidence < 1.0
-    capped = predictor.predict(replace(features, specs=PondSpecs(Policy.AUTO, max_pool_percent=20)), 1024)
+    assert got.inputs["history"] > 0
+    capped, _ = split_of(made, candidate.manifest, project, max_pool_percent=20)
     assert 0 < capped.pool_mib <= memory * 0.2
-    assert predictor.predict(features, 2048).pool_mib % 2048 == 0
+    assert split_of(made, candidate.manifest, project, 2048)[0].pool_mib % 2048 == 0
 
 
-def test_a_project_without_history_is_decided_by_size_and_an_unknown_size_statically(made):
-    predictor = UntouchedTable(made, StaticShare(15))
+def test_a_project_without_history_is_decided_by_size_and_an_unknown_size_statically(made, candidate):
+    predictor = flow(made, candidate.manifest)
     cold = predictor.predict(Features("i", 8192, 4, "new"), 1024)
     assert "no history" in cold.reason
     assert cold.pool_mib == 0  # too few such instances in the examples to bet on
     assert predictor.predict(Features("i", 12288, 4, "new"), 1024).source == "static"
+
+
+def test_a_former_scheduler_decides_the_same_for_the_default_pdm(made, candidate):
+    about = table.join(
+        made, None, choose(candidate.manifest, None, Limits(98.0, 4.0, 2.0)), percent=15, min_local_percent=10
+    )
+    told = describe_formerly(about, None, 1024)
+    old, new = UntouchedTable(told, StaticShare()), Flow(about, StaticShare())
+    for project, sizes in made["projects"].items():
+        for size in sizes:
+            memory, vcpus = map(int, size.split("/"))
+            features = Features("i", memory, vcpus, project, specs=PondSpecs(Policy.AUTO))
+            one, other = old.predict(features, 1024), new.predict(features, 1024)
+            assert (one.pool_mib, one.source, one.reason) == (other.pool_mib, other.source, other.reason)
+    assert describe_formerly(about, Allowance(0.0, {}), 1024) == {"kind": "static", "percent": 0}
 
 
 def test_a_worse_record_makes_the_next_one_smaller(data, candidate):
@@ -191,12 +217,12 @@ def test_a_worse_record_makes_the_next_one_smaller(data, candidate):
     after = read(Source([*ITEMS, bad]), lifetimes.BEGIN, NOW, 0.5)
     sizes = []
     for history in (data.history, after.history):
-        got = table.build(model, "v", candidate.manifest, history, [request], NOW, 1024)
+        got = table.untouched(model, "v", candidate.manifest, history, [request], NOW)
         sizes.append(got["projects"][most][f"{request.memory_mib}/{request.vcpus}"][0])
     assert sizes[1] < sizes[0]
 
 
 def test_unknown_words_do_not_matter(candidate, data):
     model = OnnxModel(candidate.blob, FEATURES)
-    got = table.build(model, "v", candidate.manifest, data.history, [Request("x", 8192, 4, image_os="?")], NOW, 1024)
+    got = table.untouched(model, "v", candidate.manifest, data.history, [Request("x", 8192, 4, image_os="?")], NOW)
     assert list(got["projects"]) == [""]

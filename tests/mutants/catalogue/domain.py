@@ -115,4 +115,20 @@ MUTANTS = (
         ("pondstack/tests/ledger/test_lends.py::test_nobody_borrows_what_is_not_admitted",),
         "memory is borrowed while Nova may place instances on it",
     ),
+    Mutant(
+        "nobody_is_feared",
+        "pondstack/prediction/budget.py",
+        "return self.failed + self.rate * self.unproven",
+        "return float(self.failed)",
+        ("pondstack/tests/prediction/test_budget.py",),
+        "a new model that is always wrong decides for all VMs before the first failure is seen",
+    ),
+    Mutant(
+        "unknown_is_insensitive",
+        "pondstack/prediction/sensitivity.py",
+        "if worst is None or len(known) < LEAST_INSTANCES or len(known) < LEAST_SHARE * len(members):",
+        "if worst is None:",
+        ("pondstack/tests/prediction/test_sensitivity.py",),
+        "a project counts as insensitive by one instance whose counters are known",
+    ),
 )

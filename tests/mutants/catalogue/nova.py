@@ -22,6 +22,14 @@ MUTANTS = (
         "the last slices are promised to every VM until the next view",
     ),
     Mutant(
+        "risks_are_forgotten",
+        "nova_plugins/pondstack_nova/scheduler/split_decision.py",
+        "    budget = cache.risked.left(basis.budget, besides=features.instance_uuid)",
+        "    budget = basis.budget",
+        ("nova_plugins/tests/scheduler/test_split_decision.py",),
+        "a new model decides for every VM until the next view, whatever its budget is",
+    ),
+    Mutant(
         "unknown_instance_is_decided_anew",
         "nova_plugins/pondstack_nova/scheduler/split_decision.py",
         "    if kept is None and move is not None:",
@@ -32,7 +40,7 @@ MUTANTS = (
     Mutant(
         "refused_by_an_old_view",
         "nova_plugins/pondstack_nova/scheduler/split_decision.py",
-        "split = _choose(features, cache, _with_newest_room(cache, basis), kept)",
+        "split = _choose(features, cache, _with_newest_room(cache, basis), kept, instances)",
         "raise",
         ("nova_plugins/tests/scheduler/test_split_decision.py",),
         "a fixed share is refused although its slices have come back",

@@ -245,4 +245,4 @@ def test_the_upgrade_check_warns_of_a_stale_model(resources, monkeypatch):
     store(resources, "um-2", days=20)
     found = status.check_model(resources.conf)
     assert found.code is status.Code.WARNING
-    assert "um-2 (kind um) is stale" in found.detail
+    assert "um-2 is stale" in found.detail
