@@ -375,10 +375,7 @@ class SplitRow(Base):
 
 
 class ModelRow(Base):
-    """A prediction model in ONNX; `state`: candidate, running (one of a kind at most) or retired (it ran before).
-
-    `serving`: what the leader noted of it while it serves: the points that Eq. 1 chose, and the budget.
-    """
+    """A prediction model in ONNX; one of a kind runs at most. `serving`: points of Eq. 1 and budget, as noted last."""
 
     __tablename__ = "models"
     version: Mapped[str] = mapped_column(String(64), primary_key=True)

@@ -15,7 +15,7 @@ from typing import Any
 
 from pondstack.domain.sizing import Fallback, Features, Split, SplitPredictor
 from pondstack.prediction.risk import Risk, Risks, Slowdown, Untouched
-from pondstack.prediction.untouched import less, pool_mib
+from pondstack.prediction.untouched import pool_mib
 from pondstack.prediction.untouched_table import COLD, size_key
 from pondstack.prediction.untouched_table import SOURCE as UNTOUCHED
 
@@ -106,7 +106,7 @@ class Flow:
 
     def _znuma(self, features: Features, slice_mib: int, untouched: Untouched, risk: Risk) -> Split:
         margin = risk.margin(untouched)
-        share = less(untouched.share, margin, features.memory_mib, untouched.spread)
+        share = untouched.less(margin, features.memory_mib)
         given = _slices(features, pool_mib(share, features.memory_mib, slice_mib), slice_mib)
         version, pdm = self._untouched["version"], features.specs.pdm_percent
         if given and not self._allowed(version):

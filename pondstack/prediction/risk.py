@@ -22,7 +22,7 @@ class Slowdown:
 class Untouched:
     """The share that is predicted to stay untouched, and of how many records; `least` of them, None without any.
 
-    `spread`: of the records, as pondstack.prediction.features.spread.
+    `spread`: of the records' shares, which makes a margin larger or smaller.
     """
 
     share: float
@@ -30,9 +30,13 @@ class Untouched:
     least: float | None
     spread: float = SPREAD
 
+    def less(self, margin: float, memory_mib: int) -> float:
+        """Return what a margin leaves of the share."""
+        return less(self.share, margin, memory_mib, self.spread)
+
     def describe(self, margin: float, memory_mib: int) -> str:
         """Return in words what is predicted, and from what."""
-        off = self.share - less(self.share, margin, memory_mib, self.spread)
+        off = self.share - self.less(margin, memory_mib)
         text = f"{100 * self.share:.0f} % untouched predicted, {100 * off:.0f} % taken off"
         if margin > 1:
             text = "no share keeps to the budget"

@@ -32,7 +32,7 @@ def untouched(
     requests: Iterable[Request],
     as_of: datetime,
 ) -> Part:
-    """Return what stays untouched: share, records, least of them; for "" of all projects without history.
+    """Return what stays untouched: share, records, least and spread of them; for "" of all projects without history.
 
     `requests`: what was asked for lately, the newest last; each size also gets an entry for projects without history.
     """
@@ -48,7 +48,8 @@ def untouched(
     projects: dict[str, dict[str, list[Any]]] = {}
     for (project, size), records, share in zip(wanted, known, shares(model, rows), strict=True):
         least = _floor(min(item.share for item in records)) if records else None
-        projects.setdefault(project, {})[size] = [_floor(share), len(records), least, _ceil(spread(records, SPREAD))]
+        spread_of = _ceil(spread(records, SPREAD))
+        projects.setdefault(project, {})[size] = [_floor(share), len(records), least, spread_of]
     return {"version": version, "projects": projects}
 
 
@@ -81,6 +82,6 @@ def _floor(share: float) -> float:
     return math.floor(share * 10**DIGITS) / 10**DIGITS
 
 
-def _ceil(spread: float) -> float:
-    """Return a spread with few digits, never less than it is."""
-    return math.ceil(spread * 10**DIGITS) / 10**DIGITS
+def _ceil(share: float) -> float:
+    """Return a share with few digits, never less than it is."""
+    return math.ceil(share * 10**DIGITS) / 10**DIGITS
