@@ -26,7 +26,7 @@ TRIES = 4
 
 @dataclass(slots=True)
 class Instance:
-    """One VM. `busy`: an operation has its lock."""
+    """One VM. `busy`: an operation has its lock. `source`: where it still runs while it is moved."""
 
     name: str
     host: str
@@ -36,6 +36,11 @@ class Instance:
     busy: bool = True
     off: bool = False
     moves: int = 0
+    source: str = ""
+
+    def is_on(self, host: str) -> bool:
+        """Return whether it is a guest of a host."""
+        return host in (self.host, self.source)
 
 
 class Nova:
@@ -217,6 +222,13 @@ class Nova:
         source, target = instance.host, step.values["host"]
         if source == target or instance.off or instance.held is None:
             return
+        instance.source = source
+        try:
+            self._move(instance, source, target, step.values["seconds"])
+        finally:
+            instance.source = ""
+
+    def _move(self, instance: Instance, source: str, target: str, seconds: float) -> None:
         instance.moves += 1
         aside = f"move-{instance.name}-{instance.moves}"
         try:
@@ -225,11 +237,12 @@ class Nova:
             moved = False
         if not moved:
             return
-        shape = tuple(_runs(instance.held))
-        attached = self._attach(instance, target, shape)
         old = instance.held
+        assert old is not None
+        shape = tuple(_runs(old))
+        attached = self._attach(instance, target, shape)
         if attached is not None and self._rack.hosts[source].up and self._run(instance, target, attached):
-            self._rack.scheduler.sleep(step.values["seconds"])
+            self._rack.scheduler.sleep(seconds)
             if self._rack.hosts[target].up:
                 self._rack.watch.forget(source, instance.name)
                 self._stop(instance, source)

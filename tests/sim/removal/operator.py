@@ -54,7 +54,7 @@ class Operator:
     def _decommission(self, step: Step) -> None:
         name, seconds = step.target, step.values["seconds"]
         if step.values["drains"]:
-            self._drain(lambda: [item.name for item in self._rack.nova.instances.values() if item.host == name])
+            self._drain(lambda: self._of(name))
         host = self._rack.hosts[name]
         self.gone.add(name)
         if host.up:
@@ -97,7 +97,7 @@ class Operator:
             self.at_work -= 1
 
     def _of(self, host: str) -> list[str]:
-        return [item.name for item in self._rack.nova.instances.values() if item.host == host]
+        return [item.name for item in self._rack.nova.instances.values() if item.is_on(host)]
 
     def _fence(self, step: Step) -> None:
         """Fence a host that has died, once its guests are deleted; let it take part again when it was set up anew."""

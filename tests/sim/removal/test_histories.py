@@ -77,3 +77,9 @@ def test_what_was_found_is_mended(problem: str) -> None:
     seed, broken, code = FOUND[problem]
     assert not run(draw(seed)).code
     assert run(draw(seed), broken=broken).code == code
+
+
+def test_an_operator_waits_for_guests_that_are_still_being_moved_away() -> None:
+    """The simulated one fenced their source as scrap, and they lost what they still ran with."""
+    outcome = run(draw(31002947))
+    assert not outcome.code, outcome.detail
