@@ -62,8 +62,9 @@ def test_a_killed_lender_is_gone_within_the_deadline(transport: Transport, proce
         begun = time.monotonic()
         for use in (lambda: link.read(key, 0, 1), lambda: link.write(key, 0, b"x"), link.flush):
             with pytest.raises(TransportGone):
-                use()
-        assert time.monotonic() - begun < DEADLINE_SECONDS
+                # The kernel may close a killed process's sockets a moment after its end.
+                while time.monotonic() - begun < DEADLINE_SECONDS:
+                    use()
     with pytest.raises(TransportGone, match="agent"):
         connect(transport, ticket)
 
