@@ -174,7 +174,7 @@ def test_it_adds_slices_without_a_cause(ledger, reader):
 
 def lent(ledger):
     test_buffers.lend(ledger)
-    return ledger.buffers.borrow("op-1", test_buffers.request(2), test_buffers.BUFFER)["allocation_uuid"]
+    return ledger.loans.borrow("op-1", test_buffers.request(2), test_buffers.BUFFER)["allocation_uuid"]
 
 
 def buffer_causes(ledger):
@@ -191,7 +191,7 @@ def test_buffers_that_it_sets_aside_have_their_cause(ledger):
     assert buffer_causes(ledger) == {Cause.HOST_FENCED}
     assert next_leader(ledger).buffers.free_revoked("h1", test_buffers.LIFE, [0, 1]) == 2
     assert buffer_causes(ledger) == {None}
-    assert uuid not in {item.uuid for item in ledger.buffers.allocations()}
+    assert uuid not in {item.uuid for item in ledger.loans.allocations()}
 
 
 def test_buffers_of_a_fenced_borrower_that_their_lender_lost_are_not_free(ledger):
@@ -204,7 +204,7 @@ def test_buffers_of_a_fenced_borrower_that_their_lender_lost_are_not_free(ledger
     assert buffer_causes(ledger) == {Cause.LENDER_LOST}
     after = next_leader(ledger)
     assert after.buffers.free_revoked("h1", test_buffers.LIFE, [0, 1]) == 0
-    assert after.buffers.give_back("op-2", uuid, "h2") == []
+    assert after.loans.give_back("op-2", uuid, "h2") == []
     assert len(after.buffers.find("h1")) == 2, "forgotten"
 
 
