@@ -13,8 +13,9 @@ import nova.conf
 from oslo_log import log as logging
 
 from pondstack.domain.errors import PoolShortage
+from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.sizing import Fallback, Features, Policy, Split
-from pondstack.prediction.serving import choose_split, kept_split, present_split, within_budget
+from pondstack.prediction.serving import choose_split, flavor_key, kept_split, present_split, within_budget
 from pondstack_nova import migrations
 from pondstack_nova.counters import SPLIT_FALLBACKS, STALE_SPLITS
 from pondstack_nova.scheduler import split_view, used_splits
@@ -22,6 +23,9 @@ from pondstack_nova.scheduler.split_view import SplitBasis, SplitCache
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
+
+UNSEEN_SECONDS = 15.0
+"""Until a view shows what an instance was placed with: its claim, its slices, the controller's look at both."""
 
 
 class NoView(Exception):
@@ -38,7 +42,7 @@ def decide(ctxt: Any, features: Features, move: migrations.Move | None, instance
     """
     cache = split_view.cache()
     basis, age_seconds = _basis(cache)
-    kept = kept_split(features, basis.known.get(features.instance_uuid))
+    kept = kept_split(features, _known(features, basis, age_seconds))
     if kept is None and move is not None:
         kept = _found(ctxt, features, move, cache, basis)
     try:
@@ -75,6 +79,15 @@ def promise(spec: Any, split: Split) -> None:
     cache.risked.add(
         spec.instance_uuid, split.model_version, instances if split.pool_mib and split.model_version else 0
     )
+
+
+def _known(features: Features, basis: SplitBasis, age_seconds: float) -> KnownSplit | None:
+    """Return what is known of an instance: what this process has just placed it with is newer than the view."""
+    known = basis.known.get(features.instance_uuid)
+    if known is None or known.present is None:
+        return known
+    noted = used_splits.used_splits().noted(features.instance_uuid, age_seconds + UNSEEN_SECONDS)
+    return noted if noted is not None and noted.flavor_key == flavor_key(features) else known
 
 
 def _basis(cache: SplitCache) -> tuple[SplitBasis, float]:

@@ -5,6 +5,7 @@ it answers. What a process that ends had not told is lost; then the controller r
 Placement and ledger, and not why.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -65,7 +66,7 @@ class UsedSplits:
         self._retry_seconds = retry_seconds
         self._clock = clock
         self._lock = threading.Lock()
-        self._noted: dict[str, KnownSplit] = {}
+        self._noted: dict[str, tuple[KnownSplit, float]] = {}
         self._untold: dict[str, tuple[UsedSplit, float]] = {}
         self._wanted = threading.Event()
         self._stop = threading.Event()
@@ -77,24 +78,25 @@ class UsedSplits:
         used = UsedSplit(
             features=asdict(replace(decision.features, instance_uuid=instance_uuid)), **asdict(decision.split)
         )
-        key = flavor_key(decision.features)
+        key, now = flavor_key(decision.features), self._clock()
         with self._lock:
             self._noted.pop(instance_uuid, None)
-            self._noted[instance_uuid] = KnownSplit(instance_uuid, None, key, decision.split)
+            self._noted[instance_uuid] = KnownSplit(instance_uuid, None, key, decision.split), now
             while len(self._noted) > KEPT:
                 del self._noted[next(iter(self._noted))]
             self._untold.pop(instance_uuid, None)
-            self._untold[instance_uuid] = used, self._clock()
+            self._untold[instance_uuid] = used, now
             self._forget_oldest()
             if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._run, name="pondstack-used-splits", daemon=True)
                 self._thread.start()
         self._wanted.set()
 
-    def noted(self, instance_uuid: str) -> KnownSplit | None:
-        """Return what this process placed an instance with last, as far as it remembers."""
+    def noted(self, instance_uuid: str, within_seconds: float = math.inf) -> KnownSplit | None:
+        """Return what this process placed an instance with last, as far as it remembers, and if it was so lately."""
         with self._lock:
-            return self._noted.get(instance_uuid)
+            found = self._noted.get(instance_uuid)
+        return found[0] if found is not None and self._clock() - found[1] <= within_seconds else None
 
     def tell(self) -> bool:
         """Tell all there is (what the thread does); False when the controller was not told, which is logged."""

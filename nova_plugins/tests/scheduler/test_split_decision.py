@@ -1,11 +1,13 @@
 """Deciding in the scheduler's process: with a fresh view, a stale one, none, and for instances that are moved."""
 
+import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from pondstack.domain.errors import PoolShortage
-from pondstack.domain.known_split import KnownSplit
+from pondstack.domain.known_split import KnownSplit, Present
 from pondstack.domain.room import PENDING_SECONDS, PoolRoom
 from pondstack.domain.sizing import Features, Policy, PondSpecs, Split
 from pondstack.prediction.serving import flavor_key, static_predictor
@@ -163,6 +165,22 @@ def test_a_move_of_what_this_process_placed(use_splits, told_splits) -> None:
     use_splits(view(), ConnectionError("broker gone"))
     told_splits.note(UUID, used_splits.Decision(features(), Split(6144, 2048, "static", 1.0, "mine")))
     assert split_decision.decide(None, features(), MOVE).reason == "mine"
+
+
+def test_what_was_decided_a_moment_ago_is_newer_than_the_view(use_splits, told_splits) -> None:
+    """A resize to another flavor of the same size, and a migration right after it."""
+    before = KnownSplit(UUID, Present(8192, 4096))
+    use_splits(view(splits=(before,)))
+    assert split_decision.decide(None, features(), MOVE).pool_mib == 4096
+    told_splits.note(UUID, used_splits.Decision(features(), Split(6144, 2048, "static", 1.0, "resized")))
+    assert split_decision.decide(None, features(), MOVE).pool_mib == 2048
+    told_splits.note(
+        UUID, used_splits.Decision(replace(features(), vcpus=4), Split(6144, 2048, "static", 1.0, "failed"))
+    )
+    assert split_decision.decide(None, features(), MOVE).pool_mib == 4096, "it has the former flavor"
+    told_splits.note(UUID, used_splits.Decision(features(), Split(6144, 2048, "static", 1.0, "long ago")))
+    told_splits._clock = lambda: time.monotonic() + 60
+    assert split_decision.decide(None, features(), MOVE).pool_mib == 4096
 
 
 def test_placement_knows_in_any_case(use_splits, claims: dict[str, int]) -> None:

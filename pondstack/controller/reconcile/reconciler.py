@@ -134,7 +134,7 @@ class Reconciler:
             answered = self._refresh_reports([name for name in view.hosts if observation.host_up(name)])
             self._note_claims(self._reader.rack(lent=True))
             findings = [_if_answered(finding, answered) for finding in decide(self._observe())]
-            findings += self._placement_findings()
+            findings += self._placement_findings(repair)
             outcomes = self._apply(findings, operator=True) if repair else {}
             self._settled()
         return [_render(finding, outcomes.get(finding.key)) for finding in findings]
@@ -248,14 +248,19 @@ class Reconciler:
                 outcomes[finding.key] = self._applier.apply(finding)
         return outcomes
 
-    def _placement_findings(self) -> Iterable[Finding]:
-        """Return whether Placement could be asked, where its inventory differs, and what is left of what is gone."""
+    def _placement_findings(self, repair: bool) -> Iterable[Finding]:
+        """Return whether Placement could be asked, where its inventory differs, and what is left of what is gone.
+
+        With `repair` what was to be written in a moment is written first.
+        """
         if self._placement is None:
             detail = "[placement] enabled is off: claims are not checked, no inventory is kept"
             yield Finding("placement_disabled", Severity.INFO, "placement", detail)
         elif self._placement_trouble:
             yield Finding("placement_unreachable", Severity.WARNING, "placement", self._placement_trouble)
         elif self._inventory is not None:
+            if repair:
+                self._inventory.refresh(self._reader.rack)
             for uuid, detail in self._inventory.differences(self._reader.rack()).items():
                 yield Finding("inventory_differs", Severity.WARNING, f"pool {uuid}", detail)
             if self._lent_inventory is not None and (detail := self._lent_inventory.difference() or ""):
