@@ -90,6 +90,11 @@ class TestDeviceFailure(NovaWithRack):
 class TestDeadHost(NovaWithRack):
     """A host dies with a guest on it, and comes back."""
 
+    def _has_room(self, mib: int) -> None:
+        """Placement has heard that the slices are free, too."""
+        inventory = self._get_provider_inventory(self.pool)[RESOURCE_CLASS]
+        assert inventory["total"] - inventory["reserved"] - self.pool_used_mib() >= mib
+
     def test_fenced_evacuated_and_back(self) -> None:
         """Its memory is others' once the device keeps it out, while it is still silent; it comes back empty."""
         server = self.boot_pond(3072)
@@ -106,6 +111,7 @@ class TestDeadHost(NovaWithRack):
         assert answer == {"name": source, "fenced": True, "pool_mib": 0}
         assert source not in {entry.host for entry in self.permissions().values()}
         self.eventually(lambda: self._states({"free": self.slices}))
+        self.eventually(lambda: self._has_room(3072))
         server = self._evacuate_server(server)
         target = self.host_of(server)
         assert target != source
