@@ -28,7 +28,7 @@ from pondstack.prediction.latency import (
     points,
 )
 from pondstack.prediction.samples import SampleSet, Workload
-from pondstack.prediction.trainer import Candidate
+from pondstack.prediction.trainer import Candidate, largest_difference
 
 FOLDS = 5
 JUDGES = 3
@@ -218,11 +218,7 @@ def train(
 
 def check_parity(trained: LatencyModel, exported: LatencyModel, rows: Sequence[Sequence[float]]) -> float:
     """Return the largest difference of two models. Raises BadRequest where it is more than PARITY."""
-    pairs = zip(trained.slowdowns(rows), exported.slowdowns(rows), strict=True)
-    worst = max((abs(one - other) for one, other in pairs), default=0.0)
-    if not worst <= PARITY:
-        raise BadRequest(f"the exported model differs from the trained one by {worst}, more than {PARITY}: not usable")
-    return worst
+    return largest_difference(trained.slowdowns(rows), exported.slowdowns(rows), PARITY)
 
 
 def verdict(compared: Mapping[str, Marked], budget: float, counter: str) -> dict[str, Any]:

@@ -163,10 +163,14 @@ def train(
 
 def check_parity(trained: ShareModel, exported: ShareModel, rows: Sequence[Sequence[float]]) -> float:
     """Return the largest difference of two models. Raises BadRequest where it is more than PARITY."""
-    pairs = zip(trained.predict(rows), exported.predict(rows), strict=True)
-    worst = max((abs(one - other) for one, other in pairs), default=0.0)
-    if not worst <= PARITY:
-        raise BadRequest(f"the exported model differs from the trained one by {worst}, more than {PARITY}: not usable")
+    return largest_difference(trained.predict(rows), exported.predict(rows), PARITY)
+
+
+def largest_difference(trained: Sequence[float], exported: Sequence[float], most: float) -> float:
+    """Return the largest difference of what two models predict. Raises BadRequest where it is more than `most`."""
+    worst = max((abs(one - other) for one, other in zip(trained, exported, strict=True)), default=0.0)
+    if not worst <= most:
+        raise BadRequest(f"the exported model differs from the trained one by {worst}, more than {most}: not usable")
     return worst
 
 
