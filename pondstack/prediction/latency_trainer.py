@@ -28,7 +28,7 @@ from pondstack.prediction.latency import (
     points,
 )
 from pondstack.prediction.samples import SampleSet, Workload
-from pondstack.prediction.trainer import Candidate, largest_difference
+from pondstack.prediction.trainer import Candidate, Score, largest_difference, not_better_than
 
 FOLDS = 5
 JUDGES = 3
@@ -222,19 +222,9 @@ def check_parity(trained: LatencyModel, exported: LatencyModel, rows: Sequence[S
 
 
 def verdict(compared: Mapping[str, Marked], budget: float, counter: str) -> dict[str, Any]:
-    """Return whether the candidate is better than each other rule on workloads that it has not seen, and why not.
-
-    Who keeps to the budget beats who does not; of two that do the greater LI counts, of two that do not the smaller FP.
-    """
-
-    def worth(item: Marked) -> tuple[bool, float]:
-        within = item.within(budget)
-        return within, item.li if within else -item.fp
-
+    """Return whether the candidate is better than each other rule on workloads that it has not seen, and why not."""
     mine = compared["candidate"]
-    lost = [name for name, item in compared.items() if name != "candidate" and worth(item) >= worth(mine)]
-    if not mine.within(budget):
-        lost.insert(0, "budget")
+    lost = not_better_than({name: Score(item.within(budget), item.li, item.fp) for name, item in compared.items()})
     told = ", ".join(
         f"{name}{f' ({counter})' if name == 'single counter' else ''} LI {item.li:.1f} % at FP {item.fp:.1f} %"
         for name, item in compared.items()

@@ -1,9 +1,9 @@
 """Training of the untouched-memory model on three parts, forward in time: to learn, to set margins, to judge."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pondstack.domain.errors import BadRequest
 from pondstack.prediction import forest
@@ -204,21 +204,34 @@ def replay(running: Running, examples: Sequence[Example], slice_mib: int) -> Res
 
 
 def verdict(compared: dict[str, Result], budget: float) -> dict[str, Any]:
-    """Return whether the candidate is better than each other rule, and why not.
-
-    Who keeps to the budget beats who does not; of two that do the greater UM counts, of two that do not the smaller OP.
-    """
-
-    def worth(item: Result) -> tuple[bool, float]:
-        within = item.within(budget)
-        return within, item.um if within else -item.op
-
-    mine = compared["candidate"]
-    lost = [name for name, item in compared.items() if name != "candidate" and worth(item) >= worth(mine)]
-    if not mine.within(budget):
-        lost.insert(0, "budget")
+    """Return whether the candidate is better than each other rule, and why not."""
+    lost = not_better_than({name: Score(item.within(budget), item.um, item.op) for name, item in compared.items()})
     told = ", ".join(f"{name} UM {item.um:.1f} % at OP {item.op:.1f} %" for name, item in compared.items())
     return {"better": not lost, "not_better_than": lost, "text": f"on the newest data, budget {budget:g} %: {told}"}
+
+
+class Score(NamedTuple):
+    """What a rule did to those who judge: whether it may keep to the budget, and its gain and loss in percent."""
+
+    within: bool
+    gain: float
+    loss: float
+
+    @property
+    def worth(self) -> tuple[bool, float]:
+        """Return what is greater for a better rule.
+
+        Who keeps to the budget beats who does not; of two that do the greater gain counts, of two that do not the
+        smaller loss.
+        """
+        return self.within, self.gain if self.within else -self.loss
+
+
+def not_better_than(scores: Mapping[str, Score]) -> list[str]:
+    """Return the rules that the candidate is not better than, and first "budget" where it does not keep to that."""
+    mine = scores["candidate"]
+    lost = [name for name, item in scores.items() if name != "candidate" and item.worth >= mine.worth]
+    return lost if mine.within else ["budget", *lost]
 
 
 def margins_of(point: Point) -> Margins:
