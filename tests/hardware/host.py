@@ -100,9 +100,11 @@ class EmulatedHost:
     @property
     def pid(self) -> int:
         """The process of QEMU."""
-        if self._qemu is None:
-            raise RuntimeError(f"{self.machine.name} is switched off")
-        return self._qemu.process.pid
+        return self._running().process.pid
+
+    def cut_wire(self, cut: bool) -> None:
+        """Have the host's wire lose all frames from now on, or none; its card keeps its carrier."""
+        self._running().cut_wire(cut)
 
     def tail(self) -> str:
         """Return the end of the console and of QEMU's own messages."""
@@ -117,6 +119,11 @@ class EmulatedHost:
             print(f"logs of {self.machine.name}: {self.folder}")
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _running(self) -> Qemu:
+        if self._qemu is None:
+            raise RuntimeError(f"{self.machine.name} is switched off")
+        return self._qemu
 
     def _tail(self, name: str) -> str:
         path = self.folder / name

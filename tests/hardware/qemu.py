@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from pondstack.devices.qmp import Monitor
+
 from .machine import Machine, Wire
 
 ROOT = Path(__file__).resolve().parents[2]
 MIB = 2**20
+MONITOR = "monitor"
+CUT = "cut"
+_ANSWER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -118,12 +123,17 @@ def _wire(wire: Wire) -> Iterator[str]:
     role = "server=on" if wire.listens else "server=off,reconnect-ms=200"
     yield from ("-netdev", f"stream,id=wire,{role},addr.type=unix,addr.path={wire.socket}")
     yield from ("-device", f"virtio-net-pci,bus=pcie.0,netdev=wire,mac={wire.mac},host_mtu=9000,romfile=")
+    # Cut, it swallows every frame of both directions, and both hosts go on seeing a carrier.
+    yield from ("-chardev", "null,id=nowhere")
+    yield from ("-object", f"filter-redirector,id={CUT},netdev=wire,queue=all,outdev=nowhere,status=off")
+    yield from ("-qmp", f"unix:{MONITOR},server=on,wait=off")
 
 
 class Qemu:
     """One running QEMU. `channel` goes to the host's runner; who uses it closes it."""
 
     def __init__(self, machine: Machine, files: Files, folder: Path, disk: Path, code: Path) -> None:
+        self._folder = folder
         self.channel, channel = socket.socketpair()
         with channel, (folder / "qemu.log").open("ab") as log:
             self.process = subprocess.Popen(
@@ -135,6 +145,11 @@ class Qemu:
                 stderr=log,
                 env=files.environment(),
             )
+
+    def cut_wire(self, cut: bool) -> None:
+        """Have the wire lose all frames from now on, or none; the host's card keeps its carrier."""
+        with Monitor(str(self._folder / MONITOR), _ANSWER_SECONDS) as monitor:
+            monitor.execute("qom-set", path=f"/objects/{CUT}", property="status", value="on" if cut else "off")
 
     def end(self) -> None:
         """Take the power away: no more than what the host synced is on its disk."""
