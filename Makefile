@@ -13,7 +13,7 @@ KILL ?= 1
 # Of the targets that measure.
 REQUESTS ?= 500
 PYTEST_ARGS ?=
-WORKERS ?= 2
+WORKERS ?= 3
 VENV ?= $(CURDIR)/.venv
 export HOSTS FAKES SLICES RACK_DIR RACK_PORT_BASE REQUESTS VENV
 

@@ -60,7 +60,7 @@ def total(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Return the exit code."""
-    workers, began = os.environ.get("WORKERS") or "2", time.monotonic()
+    workers, began = os.environ.get("WORKERS") or "3", time.monotonic()
     stages = []
     for stage in STAGES:
         found = run(["-m", stage, *arguments], workers)
