@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import nova.conf
-import oslo_messaging
 from oslo_log import log as logging
 
 from pondstack.domain.errors import BadRequest
@@ -104,9 +103,9 @@ class UsedSplits:
             now = self._clock()
             try:
                 self._tell([replace(used, age_seconds=now - moment) for used, moment in batch.values()])
-            except (BadRequest, oslo_messaging.UnsupportedVersion) as error:
+            except BadRequest as error:
                 LOG.warning("pondstack-controller does not record %d splits: %s", len(batch), error)
-            except Exception as error:  # noqa: BLE001 - whatever is wrong with the bus, the thread must go on
+            except Exception as error:  # noqa: BLE001 - a bus in trouble, a controller of a former release: the thread goes on
                 level = logging.DEBUG if self._failing or self._stop.is_set() else logging.WARNING
                 LOG.log(level, "Splits are told to pondstack-controller later: %s: %s", type(error).__name__, error)
                 self._failing = True

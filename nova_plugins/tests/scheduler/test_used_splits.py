@@ -74,16 +74,28 @@ def test_what_was_not_told_is_told_later_with_its_age_and_the_newest_only() -> N
     assert len(controller.batches) == 1
 
 
-@pytest.mark.parametrize("refusal", [errors.BadRequest("no"), oslo_messaging.UnsupportedVersion("1.8")])
-def test_what_the_controller_does_not_take_is_told_once(refusal: Exception, caplog) -> None:
-    """One of the former release knows no such call."""
-    controller = Controller(refusal)
+def test_what_the_controller_does_not_take_is_told_once(caplog) -> None:
+    controller = Controller(errors.BadRequest("no"))
     used = quiet(controller, iter([0.0, 1.0, 2.0]))
     used.note("first", decision())
     assert used.tell()
     assert "does not record 1 splits" in caplog.text
     assert used.tell()
     assert controller.batches == []
+
+
+@pytest.mark.parametrize(
+    "refusal", [oslo_messaging.RemoteError("UnsupportedVersion", "1.8"), oslo_messaging.UnsupportedVersion("1.8")]
+)
+def test_a_controller_of_the_former_release_is_told_once_it_is_upgraded(refusal: Exception) -> None:
+    """Over a bus its refusal comes by name only."""
+    controller = Controller(refusal)
+    used = quiet(controller, iter([0.0, 1.0, 2.0]))
+    used.note("first", decision())
+    assert not used.tell()
+    assert used.tell()
+    [[item]] = controller.batches
+    assert item.features["instance_uuid"] == "first"
 
 
 def test_many_go_in_batches_and_the_oldest_are_lost(monkeypatch) -> None:
