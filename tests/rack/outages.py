@@ -198,8 +198,13 @@ class Days:
         self.until(none_left, BUILD_SECONDS, "servers are still there")
 
     def fault(self, server: str) -> str:
-        """Return why a server is in ERROR."""
-        return str(self.server(server).get("fault", {}).get("message", ""))
+        """Return why a server is in ERROR; Nova writes it after the state."""
+
+        def told() -> str:
+            return str(self.server(server).get("fault", {}).get("message", ""))
+
+        self.until(told, BUILD_SECONDS, f"no fault of server {server} is told")
+        return told()
 
     def tried_hosts(self, server: str) -> list[str]:
         """Return the hosts on which a build was tried, in order."""
