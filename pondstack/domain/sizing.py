@@ -18,6 +18,8 @@ STATIC_AUTO_PERCENT = 15
 
 PRESENT = "present"
 """Source of a split that the instance has already: it is moved."""
+CORRECTED = "corrected"
+"""Source of the split of an instance whose pool memory a mitigation has taken away: all local from then on."""
 
 
 class Fallback(StrEnum):

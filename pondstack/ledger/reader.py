@@ -11,6 +11,7 @@ from pondstack.ledger.records import (
     HostRecord,
     LeaderRecord,
     LenderRecord,
+    MitigationRecord,
     ModelRecord,
     PoolRecord,
     ProjectRecord,
@@ -168,3 +169,18 @@ class Reader(Protocol):
 
     def split(self, instance_uuid: str) -> SplitRecord:
         """Return what an instance was placed with; raises NotFound."""
+
+    def mitigations(
+        self,
+        *,
+        consumer: str | None = None,
+        host: str | None = None,
+        project_id: str | None = None,
+        open_only: bool = False,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[MitigationRecord]:
+        """List mitigations, the newest first; `marker`: a UUID. Raises NotFound for an unknown one."""
+
+    def mitigation(self, uuid: str) -> MitigationRecord:
+        """Return one mitigation; raises NotFound."""

@@ -14,6 +14,7 @@ from pondstack.db.models.instances import (
     SplitRow,
     TelemetryRow,
 )
+from pondstack.db.models.mitigations import MitigationRow
 from pondstack.db.models.rack import (
     AllocationRow,
     BufferRow,
@@ -48,6 +49,7 @@ __all__ = [
     "Leadership",
     "LendRow",
     "LenderRow",
+    "MitigationRow",
     "ModelRow",
     "OperationRow",
     "PoolRow",

@@ -101,7 +101,10 @@ class HistoryRow(Base):
 
 
 class SplitRow(Base):
-    """The split decided for an instance, kept for its moves; `flavor_key` changes on resize."""
+    """The split decided for an instance, kept for its moves; `flavor_key` changes on resize.
+
+    `corrected_at`: since when its pool memory is taken away for good by a mitigation, None: it was not.
+    """
 
     __tablename__ = "splits"
     instance_uuid: Mapped[str] = mapped_column(UUID, primary_key=True)
@@ -114,6 +117,7 @@ class SplitRow(Base):
     created_at: Mapped[float] = mapped_column(Float(53))
     model_version: Mapped[str] = mapped_column(String(64), default="", server_default="")
     inputs: Mapped[dict[str, Any] | None] = mapped_column(JSON)
+    corrected_at: Mapped[float | None] = mapped_column(Float(53))
     __table_args__ = (Index("ix_splits_model", "model_version", "created_at"),)
 
 

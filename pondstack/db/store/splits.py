@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, InstanceRow, SplitRow
 from pondstack.domain.errors import NotFound
-from pondstack.domain.sizing import PRESENT, Split
+from pondstack.domain.sizing import CORRECTED, PRESENT, Split
 from pondstack.ledger.records import SplitRecord
 from pondstack.ledger.store import RememberedSplit
 
@@ -30,8 +30,16 @@ def remembered(session: Session, uuids: Sequence[str] | None = None) -> list[Rem
     ]
 
 
+def get(session: Session, instance_uuid: str) -> RememberedSplit | None:
+    """Return what is remembered of one instance."""
+    return next(iter(remembered(session, [instance_uuid])), None)
+
+
 def remember(session: Session, item: RememberedSplit) -> None:
-    """Keep a split in place of an older one. One that only says what the instance has takes no reason away."""
+    """Keep a split in place of an older one. One that only says what the instance has takes no reason away.
+
+    An instance that was corrected stays so as long as it is placed by that.
+    """
     split, mine = item.split, SplitRow.instance_uuid == item.instance_uuid
     moment = now_seconds() - item.age_seconds
     kept = SplitRow.created_at > moment
@@ -44,7 +52,26 @@ def remember(session: Session, item: RememberedSplit) -> None:
         kept = or_(kept, same)
     if session.execute(select(SplitRow.instance_uuid).where(mine, kept)).first() is not None:
         return
-    session.execute(delete(SplitRow).where(mine))
+    since = session.execute(select(SplitRow.corrected_at).where(mine)).scalar()
+    _replace(session, item, moment, since if split.source == CORRECTED else None)
+
+
+def correct(session: Session, item: RememberedSplit) -> None:
+    """Keep the split that a mitigation gives an instance for good, in place of any."""
+    _replace(session, item, now_seconds(), now_seconds())
+
+
+def put_back(session: Session, instance_uuid: str, item: RememberedSplit | None) -> None:
+    """Undo correct(): keep `item` again, None: nothing."""
+    if item is None:
+        session.execute(delete(SplitRow).where(SplitRow.instance_uuid == instance_uuid))
+    else:
+        _replace(session, item, now_seconds() - item.age_seconds, None)
+
+
+def _replace(session: Session, item: RememberedSplit, moment: Any, corrected_at: Any) -> None:
+    split = item.split
+    session.execute(delete(SplitRow).where(SplitRow.instance_uuid == item.instance_uuid))
     session.execute(
         insert(SplitRow).values(
             instance_uuid=item.instance_uuid,
@@ -57,16 +84,19 @@ def remember(session: Session, item: RememberedSplit) -> None:
             created_at=moment,
             model_version=split.model_version,
             inputs=split.inputs or None,
+            corrected_at=corrected_at,
         )
     )
 
 
 def prune(session: Session, keep_seconds: float) -> None:
-    """Forget old splits of instances that hold no pool memory."""
+    """Forget old splits of instances that hold no pool memory, corrected ones once the instance was deleted."""
+    ended = exists().where(InstanceRow.instance_uuid == SplitRow.instance_uuid, InstanceRow.deleted_at.is_not(None))
     session.execute(
         delete(SplitRow).where(
             SplitRow.created_at < now_seconds() - keep_seconds,
             ~exists().where(AllocationRow.consumer_uuid == SplitRow.instance_uuid),
+            or_(SplitRow.corrected_at.is_(None), ended),
         ),
         execution_options={"synchronize_session": False},
     )
@@ -116,6 +146,7 @@ def _record(row: SplitRow, project_id: str | None) -> SplitRecord:
         project_id,
         row.model_version,
         row.inputs or {},
+        row.corrected_at,
     )
 
 
