@@ -19,12 +19,16 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class KnownSplit:
-    """One instance: what it has, and what it was placed with last under which flavor. Neither: it is forgotten."""
+    """One instance: what it has, and what it was placed with last under which flavor. Neither: it is forgotten.
+
+    `renewed_mib`: pool memory that it gets when it is moved cold, None: what it has.
+    """
 
     instance_uuid: str
     present: Present | None = None
     flavor_key: str = ""
     remembered: Split | None = None
+    renewed_mib: int | None = None
 
     @property
     def gone(self) -> bool:
@@ -44,4 +48,5 @@ class KnownSplit:
             None if present is None else Present(present["guest_mib"], present["pool_mib"]),
             data.get("flavor_key", ""),
             None if remembered is None else Split(**{name: remembered[name] for name in _SPLIT if name in remembered}),
+            data.get("renewed_mib"),
         )

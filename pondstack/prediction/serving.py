@@ -25,6 +25,7 @@ from pondstack.domain.sizing import (
     decide,
 )
 from pondstack.prediction import flow
+from pondstack.prediction.control import Control, WithControl
 from pondstack.prediction.flow import Flow
 from pondstack.prediction.former import STATIC, UNTOUCHED
 from pondstack.prediction.untouched_table import UntouchedTable
@@ -64,6 +65,14 @@ def within_budget(predictor: SplitPredictor, allowance: Allowance | None, instan
     if allowance is None or not isinstance(predictor, Flow):
         return predictor
     return predictor.within(lambda version: allowance.allows(version, instances))
+
+
+def controlled(predictor: SplitPredictor, control: Mapping[str, Any] | None) -> SplitPredictor:
+    """Return the predictor that leaves the control group all local, as SplitView.control describes it; None, {}: none.
+
+    Around within_budget(): who is in the group risks nothing.
+    """
+    return WithControl(Control.from_wire(control), predictor) if control else predictor
 
 
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], SplitPredictor]] = {
@@ -115,6 +124,21 @@ def present_split(memory_mib: int, pool_mib: int) -> Split:
     """Return the split of an instance that has so much pool memory now."""
     reason = f"the instance runs with {pool_mib} MiB of pool memory and keeps it"
     return Split(memory_mib - pool_mib, pool_mib, source=PRESENT, confidence=1.0, reason=reason)
+
+
+RENEWED = "repredicted"
+"""Source of a split that was predicted again from the VM's own past, and taken at a move."""
+
+
+def renewed_split(features: Features, known: KnownSplit | None) -> Split | None:
+    """Return the split that an `auto` VM gets at a cold move in place of the one that it has; None: it keeps that."""
+    if known is None or known.renewed_mib is None or features.specs.policy is not Policy.AUTO or features.resized:
+        return None
+    most = features.memory_mib * features.specs.max_pool_percent // 100
+    if known.renewed_mib >= features.memory_mib or known.renewed_mib > most:
+        return None
+    reason = f"its own past left {known.renewed_mib} MiB untouched: predicted again, taken at its move"
+    return Split(features.memory_mib - known.renewed_mib, known.renewed_mib, RENEWED, 1.0, reason)
 
 
 def choose_split(

@@ -265,7 +265,7 @@ class SplitView(Wire):
     has. `model_budget`: what the models may still risk, as pondstack.domain.allowance; None: no model does.
     `splits`: what changed since the version that was asked from, or, when `full`, all that is known from its start on;
     `more`: ask again, from `version`. `projects`: what operators have set, of each project that has something set
-    (since 1.12).
+    (since 1.12). `control`: the control group, as pondstack.prediction.control has it; {}: none (since 1.15).
     """
 
     epoch: int
@@ -282,6 +282,7 @@ class SplitView(Wire):
     predictor_version: str = ""
     model_budget: dict[str, Any] | None = None
     projects: dict[str, ProjectSettings] = field(default_factory=dict)
+    control: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:

@@ -15,7 +15,15 @@ from oslo_log import log as logging
 from pondstack.domain.errors import PoolShortage
 from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.sizing import Fallback, Features, Policy, Split
-from pondstack.prediction.serving import choose_split, flavor_key, kept_split, present_split, within_budget
+from pondstack.prediction.serving import (
+    choose_split,
+    controlled,
+    flavor_key,
+    kept_split,
+    present_split,
+    renewed_split,
+    within_budget,
+)
 from pondstack_nova import migrations
 from pondstack_nova.counters import SPLIT_FALLBACKS, STALE_SPLITS
 from pondstack_nova.scheduler import split_view, used_splits
@@ -42,7 +50,8 @@ def decide(ctxt: Any, features: Features, move: migrations.Move | None, instance
     """
     cache = split_view.cache()
     basis, age_seconds = _basis(cache)
-    kept = kept_split(features, _known(features, basis, age_seconds))
+    known = _known(features, basis, age_seconds)
+    kept = (renewed_split(features, known) if _starts_anew(move) else None) or kept_split(features, known)
     if kept is None and move is not None:
         kept = _found(ctxt, features, move, cache, basis)
     try:
@@ -81,6 +90,11 @@ def promise(spec: Any, split: Split) -> None:
     )
 
 
+def _starts_anew(move: migrations.Move | None) -> bool:
+    """Say whether a guest is moved that does not run meanwhile: it may get another split."""
+    return move is not None and move.running_local_mib is None
+
+
 def _known(features: Features, basis: SplitBasis, age_seconds: float) -> KnownSplit | None:
     """Return what is known of an instance: what this process has just placed it with is newer than the view."""
     known = basis.known.get(features.instance_uuid)
@@ -107,7 +121,7 @@ def _choose(features: Features, cache: SplitCache, basis: SplitBasis, kept: Spli
     return choose_split(
         features,
         kept=kept,
-        predictor=within_budget(basis.predictor, budget, instances),
+        predictor=controlled(within_budget(basis.predictor, budget, instances), basis.control),
         slice_mib=basis.slice_mib,
         rooms=basis.rooms,
         pending_mib=cache.pending.mib(besides=features.instance_uuid, others=basis.pending),

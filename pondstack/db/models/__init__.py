@@ -15,6 +15,7 @@ from pondstack.db.models.instances import (
     TelemetryRow,
 )
 from pondstack.db.models.mitigations import MitigationRow
+from pondstack.db.models.qos import MitigationNoticeRow, PerformanceRow, QosDecisionRow, RepredictionRow
 from pondstack.db.models.rack import (
     AllocationRow,
     BufferRow,
@@ -49,12 +50,16 @@ __all__ = [
     "Leadership",
     "LendRow",
     "LenderRow",
+    "MitigationNoticeRow",
     "MitigationRow",
     "ModelRow",
     "OperationRow",
+    "PerformanceRow",
     "PoolRow",
     "ProjectSettingsRow",
+    "QosDecisionRow",
     "RemoteAllocationRow",
+    "RepredictionRow",
     "SliceRow",
     "SplitRow",
     "TelemetryRow",

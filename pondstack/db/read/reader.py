@@ -17,13 +17,14 @@ from pondstack.db.read import lending
 from pondstack.db.read.history import SqlHistory
 from pondstack.db.read.models import SqlModels
 from pondstack.db.read.project_settings import SqlProjects
+from pondstack.db.read.qos import SqlQos
 from pondstack.db.read.rack import read_rack
 from pondstack.db.read.records import allocation_records, host_records, pool_records, slice_query, slice_record
 from pondstack.db.store import controllers, mitigations, splits, telemetry
 from pondstack.db.store.leadership import ROW
 from pondstack.domain.errors import NotFound
 from pondstack.domain.rack import RackView
-from pondstack.ledger.reader import HistoryReader, ModelReader, ProjectReader
+from pondstack.ledger.reader import HistoryReader, ModelReader, ProjectReader, QosReader
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -57,6 +58,7 @@ class SqlReader:
         self.history: HistoryReader = SqlHistory(database, gap_seconds)
         self.models: ModelReader = SqlModels(database)
         self.projects: ProjectReader = SqlProjects(database)
+        self.qos: QosReader = SqlQos(database)
         self._down = agent_down_seconds
         self._node_down = node_down_seconds
 
