@@ -13,6 +13,7 @@ import oslo_messaging
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
+from pondstack.rpc.controller_qos_api import ControllerQosAPI
 from pondstack.rpc.former import does_not_know
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
 from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitView, UsedSplit, to_arguments
@@ -42,7 +43,7 @@ PROJECTS_VERSION = "1.12"
 """The version that set_project() came with; what is set travels with split_view() of any version."""
 
 
-class ControllerAPI(ControllerMitigationAPI):
+class ControllerAPI(ControllerMitigationAPI, ControllerQosAPI):
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
 
     `timeout_seconds` is for a whole call, with all its attempts, and `policy` for each of them.

@@ -9,9 +9,13 @@ from sqlalchemy.orm import Session
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.upsert import upsert
 from pondstack.db.models import PerformanceRow, QosDecisionRow, table
-from pondstack.domain.errors import NotFound
+from pondstack.domain.errors import Conflict, NotFound
 from pondstack.ledger.qos_records import QosDecision
 
+MOST_METRICS = 8
+"""Of one instance."""
+LEAST_SECONDS = 10.0
+"""Between two readings of one metric: a tenant must not keep the leader busy."""
 Key = tuple[str, str, str, str]
 """Allocation, verdict, action, mode: a decision that is another one by these is kept."""
 
@@ -92,12 +96,23 @@ def _decision(row: QosDecisionRow) -> QosDecision:
 
 def perform(
     session: Session, consumer_uuid: str, project_id: str, metric: str, value: float, *, higher_is_better: bool
-) -> dict[str, Any]:
-    """Take a tenant's reading of a metric in; of another direction than before the figure begins anew."""
+) -> None:
+    """Take a tenant's reading of a metric in; of another direction than before the figure begins anew.
+
+    Raises Conflict for one metric too many of an instance, or a reading too soon after the last one.
+    """
     row = PerformanceRow
-    found = session.execute(
-        select(row).where(row.consumer_uuid == consumer_uuid, row.metric == metric).with_for_update()
-    ).scalar()
+    now = float(session.execute(select(now_seconds())).scalar_one())
+    known = {
+        item.metric: item for item in session.execute(select(row).where(row.consumer_uuid == consumer_uuid)).scalars()
+    }
+    found = known.get(metric)
+    if found is None and len(known) >= MOST_METRICS:
+        raise Conflict(
+            f"instance {consumer_uuid} has {len(known)} metrics already ({', '.join(sorted(known))}); use one"
+        )
+    if found is not None and now - found.updated_at < LEAST_SECONDS:
+        raise Conflict(f"the last reading of {metric} is less than {LEAST_SECONDS:g} s old; send means of longer times")
     readings, mean = 0, 0.0
     if found is not None and found.higher_is_better == higher_is_better:
         readings, mean = found.readings, found.mean
@@ -109,10 +124,9 @@ def perform(
         "readings": readings + 1,
         "mean": mean + (value - mean) / (readings + 1),
         "newest": value,
-        "updated_at": float(session.execute(select(now_seconds())).scalar_one()),
+        "updated_at": now,
     }
     upsert(session, table(row), [values])
-    return values
 
 
 def prune(session: Session, keep_seconds: float) -> None:
