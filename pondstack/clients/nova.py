@@ -35,7 +35,7 @@ DELETED = "DELETED"
 class ServerState:
     """What a server is now. `host`: the hypervisor that it is on, whose agent has this name; "" for none.
 
-    `busy`: what is being done with it, or why nothing is to be; "" for nothing. `running`: whether its process is there.
+    `busy`: what is being done with it, or why nothing is to be; "" for nothing. `running`: its process is there.
     """
 
     host: str

@@ -6,13 +6,13 @@ from typing import Any
 from pondstack.rpc.wire import DomainRewrite, Mitigation
 
 HELD_MITIGATION_VERSION = "1.6"
-"""The version that `hold`, rewrite_domain() and give_back() came with; an older agent raises UnsupportedVersion."""
+"""The version that `hold`, rewrite_domain() and release_mitigated() came with; older agents do not know them."""
 
 
 class AgentMitigationAPI(ABC):
     """The part of AgentAPI for mitigations. With `hold` a mitigation has three steps, each by a command of its own:
 
-    mitigate (the copy), rewrite_domain, give_back; without, the agent gives the slices back once all has moved.
+    mitigate (the copy), rewrite_domain, release_mitigated; without, the agent gives the slices back by itself.
     """
 
     @abstractmethod
@@ -25,10 +25,10 @@ class AgentMitigationAPI(ABC):
         """Controller's command: begin to move all pool pages of a guest to local memory; returns at once.
 
         Idempotent by operation id. With `hold` the guest keeps its slices once all has moved ("mitigated"), until
-        give_back(); one that does not run has no pages to move, and is mitigated at once. Raises StaleEpoch, NotFound,
-        BadRequest (slices on a file: live-migrate the guest), HostUnusable, NoLocalRoom, Conflict.
+        release_mitigated(); one that does not run has no pages to move, and is mitigated at once. Raises StaleEpoch,
+        NotFound, BadRequest (slices on a file: live-migrate the guest), HostUnusable, NoLocalRoom, Conflict.
         """
-        asked = {"epoch": epoch, "operation_id": operation_id, "consumer_uuid": consumer_uuid}
+        asked: dict[str, Any] = {"epoch": epoch, "operation_id": operation_id, "consumer_uuid": consumer_uuid}
         if hold:
             answer = self._call(host, "mitigate", version=HELD_MITIGATION_VERSION, hold=True, **asked)
         else:
@@ -55,11 +55,11 @@ class AgentMitigationAPI(ABC):
         asked = {"epoch": epoch, "operation_id": operation_id, "consumer_uuid": consumer_uuid}
         return DomainRewrite.from_wire(self._call(host, "rewrite_domain", version=HELD_MITIGATION_VERSION, **asked))
 
-    def give_back(self, host: str, *, epoch: int, operation_id: str, consumer_uuid: str) -> bool:
+    def release_mitigated(self, host: str, *, epoch: int, operation_id: str, consumer_uuid: str) -> bool:
         """Controller's command: release the slices of a held guest that is mitigated; True when nothing is held.
 
         False: they go offline in the background. Idempotent. Raises StaleEpoch, InUse when the guest uses them again
         (it was started meanwhile: mitigate again, by a new operation id), Conflict when it is not mitigated.
         """
         asked = {"epoch": epoch, "operation_id": operation_id, "consumer_uuid": consumer_uuid}
-        return bool(self._call(host, "give_back", version=HELD_MITIGATION_VERSION, **asked))
+        return bool(self._call(host, "release_mitigated", version=HELD_MITIGATION_VERSION, **asked))

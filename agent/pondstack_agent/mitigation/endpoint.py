@@ -48,7 +48,7 @@ class MitigationEndpoint:
             return self._domains.rewrite(consumer_uuid).to_wire()
 
     @answered
-    def give_back(self, _context: Any, *, epoch: int, operation_id: str, consumer_uuid: str) -> bool:
+    def release_mitigated(self, _context: Any, *, epoch: int, operation_id: str, consumer_uuid: str) -> bool:
         """Release the slices of a mitigated guest that were held until now; True when nothing is held."""
         del operation_id
         self._epoch.check(epoch)

@@ -2,7 +2,7 @@
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
 of lent memory, one that admits it, one writer of Placement, one notifier of failed guests, one keeper of host slices,
-three for predictions, one for mitigations, [controller] agent_calls for commands to agents, one for Nova's notifications.
+three for predictions, one for mitigations, [controller] agent_calls for commands to agents, one for what Nova says.
 """
 
 import threading

@@ -113,7 +113,7 @@ class Actor:
 
     def _give_back(self, item: Mitigation, step: Step) -> Step:
         try:
-            gone = self._agents.give_back(
+            gone = self._agents.release_mitigated(
                 item.host, epoch=self._ledger.epoch, operation_id=attempt(item), consumer_uuid=item.consumer_uuid
             )
         except oslo_messaging.MessagingException as error:

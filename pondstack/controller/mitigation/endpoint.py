@@ -15,7 +15,7 @@ from pondstack.rpc.controller_mitigation_api import MITIGATION_VERSION
 
 
 class MitigationEndpoint:
-    """What operators ask for. Errors are of pondstack.domain.errors; `mitigator()` raises Conflict without Placement."""
+    """What operators ask for. Errors are of pondstack.domain.errors. `mitigator()` may raise Conflict."""
 
     target = oslo_messaging.Target(version=MITIGATION_VERSION)
 

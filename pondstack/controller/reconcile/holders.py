@@ -54,7 +54,8 @@ def holders(
 ) -> dict[str, str]:
     """Return the claiming consumer by allocation; one that nobody claims is missing.
 
-    `mitigated`: consumers whose claim may be that of a mitigation, for all of their memory as local memory. Of several allocations on one host for one consumer only the newest is claimed.
+    `mitigated`: consumers whose claim may be that of a mitigation, for all of their memory as local memory. Of several
+    allocations on one host for one consumer only the newest is claimed.
     """
     newest: dict[tuple[str, str], Allocation] = {}
     for aged in sorted(allocations.values(), key=lambda aged: aged.age_seconds, reverse=True):
