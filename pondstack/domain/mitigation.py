@@ -57,10 +57,10 @@ TRANSITIONS: dict[MitigationState, frozenset[MitigationState]] = {
     _S.CLAIMING: frozenset({_S.MOVING, _S.UNCLAIMING, _S.UNDOING, _S.FAILED, _S.ABORTED}),
     # To CLAIMING: by the other method, or from the other host where a migration left the guest with pool memory.
     _S.MOVING: frozenset({_S.CLAIMING, _S.REWRITING, _S.RELEASING, _S.UNCLAIMING, _S.UNDOING, _S.FAILED}),
-    # FAILED: the guest was deleted, or moved away with pool memory.
-    _S.REWRITING: frozenset({_S.RELEASING, _S.UNCLAIMING, _S.FAILED}),
+    # FAILED: the guest was deleted, or moved away with pool memory; CLAIMING: it was, and came back.
+    _S.REWRITING: frozenset({_S.CLAIMING, _S.RELEASING, _S.UNCLAIMING, _S.FAILED}),
     # To MOVING: a suspended guest was resumed before its domain was rewritten, and uses the pool again.
-    _S.RELEASING: frozenset({_S.MOVING, _S.UNCLAIMING, _S.FAILED}),
+    _S.RELEASING: frozenset({_S.CLAIMING, _S.MOVING, _S.UNCLAIMING, _S.FAILED}),
     _S.UNCLAIMING: frozenset({_S.DONE, _S.FAILED}),
     # Forward again: its pages had all moved before the host heard that it was to stop.
     _S.UNDOING: frozenset({_S.CLAIMING, _S.REWRITING, _S.RELEASING, _S.UNCLAIMING, _S.FAILED, _S.ABORTED}),
@@ -78,14 +78,12 @@ def check_transition(before: MitigationState, after: MitigationState) -> None:
 class Work:
     """What a leader has to know of a mitigation that another one began. Amounts in MiB.
 
-    `guest_mib`: all of the guest's memory; `pool_uuid`, `allocation_uuid`: what it has of it on its host. `ending`: as
-    what an undone one ends, or the method that it goes on by; `tries`: how often its move was begun; `corrected`: its
-    split is marked. `either`: it may go on by migration where there is no local room.
+    `guest_mib`: all of the guest's memory. `either`: it may go on by migration where there is no local room. `ending`:
+    as what an undone one ends, or the method that it goes on by; `tries`: how often its move was begun; `corrected`: its
+    split is marked.
     """
 
     guest_mib: int = 0
-    pool_uuid: str = ""
-    allocation_uuid: str = ""
     either: bool = False
     ending: str = ""
     tries: int = 0

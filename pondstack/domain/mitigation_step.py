@@ -6,8 +6,8 @@ leader goes on wherever the last one ended. While the claim covers all of the gu
 started anew is all local and gives its slices up by itself; that is as good an end as any.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -56,7 +56,7 @@ class Seen:
     """One look at a guest. `server` None: it was deleted; `seconds`: for how long the mitigation is in its state.
 
     `all_local`: its claim covers all its memory as local; `holds`: it has slices on the mitigation's host; `elsewhere`:
-    on another one. `turn`: few enough others are under way.
+    on another one. `turn`: few enough others are under way. `claimed`: what it claims, {provider: {class: MiB}}.
     """
 
     server: Server | None
@@ -66,6 +66,7 @@ class Seen:
     copy: Copy | None = None
     seconds: float = 0.0
     turn: bool = True
+    claimed: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,8 @@ def decide(item: Mitigation, seen: Seen, limits: Limits) -> Step:
         return Step(Act.WAIT, _S.FAILED, GONE)
     if item.state is not _S.UNCLAIMING and (off := _off_already(item, seen, seen.server)):
         return off
+    if _came_back(item, seen, seen.server):
+        return Step(Act.WAIT, _S.CLAIMING, "the server was moved, and came back with pool memory", correct=False)
     return _DECISIONS[item.state, item.method](item, seen, seen.server, limits)
 
 
@@ -119,6 +122,13 @@ def _off_already(item: Mitigation, seen: Seen, server: Server) -> Step | None:
     if item.method is MitigationMethod.MIGRATE:
         return None
     return _moved(item, server)
+
+
+def _came_back(item: Mitigation, seen: Seen, server: Server) -> bool:
+    """Tell whether a guest claims a pool share again, and its local memory not: Nova has placed it anew meanwhile."""
+    claimed = {_S.REWRITING, _S.RELEASING} | ({_S.MOVING} if item.method is MitigationMethod.COPY else set())
+    here = server.host == item.host and seen.holds and not server.busy
+    return item.state in claimed and here and not seen.all_local
 
 
 def _towards(item: Mitigation, state: MitigationState) -> Step:
@@ -143,11 +153,6 @@ def _undo(reason: str, ending: str = _S.FAILED) -> Step:
     return Step(Act.WAIT, _S.UNDOING, reason, ending)
 
 
-def _give_up(item: Mitigation, reason: str) -> Step:
-    """Return the step of a copy that does not get on; what of the guest is rewritten already is not written back."""
-    return _waits(item, reason) if item.work.corrected else _undo(reason)
-
-
 def _waits(item: Mitigation, reason: str) -> Step:
     return Step(Act.WAIT, item.state, reason)
 
@@ -168,19 +173,19 @@ def _copy_claiming(item: Mitigation, seen: Seen, server: Server, limits: Limits)
 
 
 def _copy_moving(item: Mitigation, seen: Seen, server: Server, limits: Limits) -> Step:
+    """What is rewritten already (`corrected`) is copied again for as long as it takes: it is not written back."""
     copy = seen.copy
     if copy is not None and copy.mine:
         if copy.state == "mitigated":
             return Step(Act.WAIT, _S.REWRITING, correct=True)
         if copy.state == "moving":
-            late = seen.seconds > limits.copy_seconds
-            return (
-                _give_up(item, f"its memory was not copied within {seen.seconds:.0f} s") if late else _waits(item, "")
-            )
-        if item.work.tries > limits.retries:
-            return _give_up(item, f"its memory was not copied in {item.work.tries} attempts: {copy.reason}")
-    if seen.seconds > limits.copy_seconds:
-        return _give_up(item, f"its memory was not copied within {seen.seconds:.0f} s: {item.reason}")
+            if seen.seconds > limits.copy_seconds and not item.work.corrected:
+                return _undo(f"its memory was not copied within {seen.seconds:.0f} s")
+            return _waits(item, "")
+        if item.work.tries > limits.retries and not item.work.corrected:
+            return _undo(f"its memory was not copied in {item.work.tries} attempts: {copy.reason}")
+    if seen.seconds > limits.copy_seconds and not item.work.corrected:
+        return _undo(f"its memory was not copied within {seen.seconds:.0f} s: {item.reason}")
     if server.busy:
         return _waits(item, f"Nova works on the server: {server.busy}")
     return Step(Act.COPY, _S.MOVING, again=not item.work.tries or (copy is not None and copy.mine))

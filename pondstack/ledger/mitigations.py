@@ -89,7 +89,7 @@ class Mitigations:
                 pool_mib=item.pool_mib,
                 left_mib=item.pool_mib,
                 evidence=evidence,
-                work=Work(item.guest_mib, item.pool_uuid, item.uuid, method is None),
+                work=Work(item.guest_mib, method is None),
             )
             self._store.mitigations.add(tx, new)
             return {"uuid": new.uuid, "consumer": new.consumer_uuid, "host": new.host, MOVES: []}

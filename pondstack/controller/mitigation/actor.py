@@ -24,7 +24,7 @@ from pondstack.domain.errors import (
     Unavailable,
 )
 from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationState
-from pondstack.domain.mitigation_step import Act, Step
+from pondstack.domain.mitigation_step import Act, Seen, Step
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
 
@@ -38,36 +38,41 @@ class Actor:
     def __init__(self, ledger: Ledger, nova: Nova, placement: Placement, agents: AgentAPI) -> None:
         self._ledger, self._nova, self._placement, self._agents = ledger, nova, placement, agents
 
-    def act(self, item: Mitigation, step: Step) -> Step:
+    def act(self, item: Mitigation, step: Step, seen: Seen) -> Step:
         """Do it, and return the step as it turned out. Raises Unavailable, and Conflict: look again later."""
-        return self._work[step.act](self, item, step)
+        return self._work[step.act](self, item, step, seen)
 
-    def _wait(self, _item: Mitigation, step: Step) -> Step:
+    def _wait(self, _item: Mitigation, step: Step, _seen: Seen) -> Step:
         return step
 
-    def _claim(self, item: Mitigation, step: Step) -> Step:
-        if self._resize(item, lambda held: claims.with_local(held, item.work.guest_mib)):
+    def _claim(self, item: Mitigation, step: Step, seen: Seen) -> Step:
+        if self._resize(item, seen, lambda held: claims.with_local(held, item.work.guest_mib)):
             return step
         if item.work.either:
             return Step(Act.WAIT, _S.CLAIMING, NO_ROOM, method=MitigationMethod.MIGRATE)
         return Step(Act.WAIT, _S.FAILED, NO_ROOM)
 
-    def _undo_claim(self, item: Mitigation, step: Step) -> Step:
-        self._stop(item, step)  # commands of former leaders come too late from now on
+    def _undo_claim(self, item: Mitigation, step: Step, seen: Seen) -> Step:
+        self._stop(item, step, seen)  # commands of former leaders come too late from now on
         local_mib = item.work.guest_mib - item.pool_mib
-        if self._resize(item, lambda held: claims.with_local(held, local_mib)):
+        if self._resize(item, seen, lambda held: claims.with_local(held, local_mib)):
             return step
         return step._replace(state=item.state, reason="Placement refuses to take local memory out of the claim")
 
-    def _unclaim(self, item: Mitigation, step: Step) -> Step:
-        if self._resize(item, lambda held: claims.without_pool(held, item.work.guest_mib)):
+    def _unclaim(self, item: Mitigation, step: Step, seen: Seen) -> Step:
+        if self._resize(item, seen, lambda held: claims.without_pool(held, item.work.guest_mib)):
             return step
         return step._replace(state=item.state, reason=NO_ROOM)
 
-    def _resize(self, item: Mitigation, change: Callable[[claims.Held], claims.Held]) -> bool:
-        return self._placement.resize_claim(item.consumer_uuid, change, still=self._ledger.renew)
+    def _resize(self, item: Mitigation, seen: Seen, change: Callable[[claims.Held], claims.Held]) -> bool:
+        def unless_changed(held: claims.Held) -> claims.Held:
+            if held != seen.claimed:
+                raise Conflict("the server's claim in Placement has changed meanwhile")
+            return change(held)
 
-    def _copy(self, item: Mitigation, step: Step) -> Step:
+        return self._placement.resize_claim(item.consumer_uuid, unless_changed, still=self._ledger.renew)
+
+    def _copy(self, item: Mitigation, step: Step, _seen: Seen) -> Step:
         try:
             self._agents.mitigate(
                 item.host,
@@ -91,9 +96,11 @@ class Actor:
             return _refused(item, error.message)
         return step
 
-    def _stop(self, item: Mitigation, step: Step) -> Step:
+    def _stop(self, item: Mitigation, step: Step, _seen: Seen) -> Step:
         try:
-            self._agents.abort_mitigation(item.host, epoch=self._ledger.epoch, consumer_uuid=item.consumer_uuid)
+            self._agents.abort_mitigation(
+                item.host, epoch=self._ledger.epoch, operation_id=attempt(item), consumer_uuid=item.consumer_uuid
+            )
         except oslo_messaging.MessagingException as error:
             raise unanswered(item.host, error, CANNOT) from error
         except StaleEpoch:
@@ -102,7 +109,7 @@ class Actor:
             pass  # it has not begun, or all has moved: the next look tells
         return step
 
-    def _rewrite(self, item: Mitigation, step: Step) -> Step:
+    def _rewrite(self, item: Mitigation, step: Step, _seen: Seen) -> Step:
         try:
             self._agents.rewrite_domain(
                 item.host, epoch=self._ledger.epoch, operation_id=attempt(item), consumer_uuid=item.consumer_uuid
@@ -111,7 +118,7 @@ class Actor:
             raise unanswered(item.host, error, "rewrite a guest's stored domain") from error
         return step
 
-    def _give_back(self, item: Mitigation, step: Step) -> Step:
+    def _give_back(self, item: Mitigation, step: Step, _seen: Seen) -> Step:
         try:
             gone = self._agents.release_mitigated(
                 item.host, epoch=self._ledger.epoch, operation_id=attempt(item), consumer_uuid=item.consumer_uuid
@@ -122,14 +129,14 @@ class Actor:
             return Step(Act.WAIT, _S.MOVING, error.message, again=True)
         return step if gone else step._replace(reason=f"host {item.host} takes the slices offline")
 
-    def _migrate(self, item: Mitigation, step: Step) -> Step:
+    def _migrate(self, item: Mitigation, step: Step, _seen: Seen) -> Step:
         try:
             self._nova.live_migrate(item.consumer_uuid)
         except (BadRequest, Conflict, NotFound) as error:
             return step._replace(reason=error.message)
         return step
 
-    _work: dict[Act, Callable[["Actor", Mitigation, Step], Step]] = {
+    _work: dict[Act, Callable[["Actor", Mitigation, Step, Seen], Step]] = {
         Act.WAIT: _wait,
         Act.CLAIM: _claim,
         Act.UNDO_CLAIM: _undo_claim,

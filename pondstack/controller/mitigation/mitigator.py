@@ -158,7 +158,7 @@ class Mitigator:
         if step.act is Act.COPY:
             item = self._advance(item, step._replace(reason=item.reason), left)
             step = step._replace(again=False)
-        return self._advance(item, self._actor.act(item, step), left)
+        return self._advance(item, self._actor.act(item, step, seen), left)
 
     def _advance(self, item: Mitigation, step: Step, left_mib: int | None) -> Mitigation:
         after = self._ledger.mitigations.advance(item, step, left_mib=left_mib)

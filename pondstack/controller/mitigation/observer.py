@@ -41,13 +41,14 @@ class Observer:
     def look(self, item: Mitigation, *, turn: bool = True) -> Seen:
         """Return what is seen of a guest; raises Unavailable, HostUnusable.
 
-        Nova is asked first: what it begins afterwards changes the claim's generation, or is seen at the next look.
+        Placement is asked first, and a claim is changed only if it is still as it was then: what Nova begins after it
+        was asked, or moves before, has changed it.
         """
+        claimed = self._placement.held_by(item.consumer_uuid)
         found = self._nova.server(item.consumer_uuid)
         if found is None:
             return Seen(None)
         server = seen_server(found)
-        claimed = self._placement.held_by(item.consumer_uuid)
         hosts = {record.host for record in self._allocations(item.consumer_uuid) if record.state in OWNED}
         copies = item.method is MitigationMethod.COPY and item.state in COPYING and server.host == item.host
         return Seen(
@@ -58,6 +59,7 @@ class Observer:
             copy=self._copy(item) if copies else None,
             seconds=item.state_seconds,
             turn=turn,
+            claimed=claimed,
         )
 
     def _copy(self, item: Mitigation) -> Copy | None:
