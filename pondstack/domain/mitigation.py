@@ -79,8 +79,8 @@ class Work:
     """What a leader has to know of a mitigation that another one began. Amounts in MiB.
 
     `guest_mib`: all of the guest's memory. `either`: it may go on by migration where there is no local room. `ending`:
-    as what an undone one ends, or the method that it goes on by; `tries`: how often its move was begun; `corrected`: its
-    split is marked.
+    as what an undone one ends, or the method that it goes on by; `tries`: how often its move was begun. `corrected`:
+    its split is marked.
     """
 
     guest_mib: int = 0

@@ -6,13 +6,13 @@ from typing import Any
 from pondstack.rpc.wire import DomainRewrite, Mitigation
 
 HELD_MITIGATION_VERSION = "1.6"
-"""The version that `hold`, rewrite_domain() and release_mitigated() came with; older agents do not know them."""
+"""The version that came with `hold`, rewrite_domain(), release_mitigated(); older ones raise UnsupportedVersion."""
 
 
 class AgentMitigationAPI(ABC):
     """The part of AgentAPI for mitigations. With `hold` a mitigation has three steps, each by a command of its own:
 
-    mitigate (the copy), rewrite_domain, release_mitigated; without, the agent gives the slices back by itself.
+    mitigate (the copy), rewrite_domain, release_mitigated; without, the agent gives the slices back once all has moved.
     """
 
     @abstractmethod
@@ -28,11 +28,10 @@ class AgentMitigationAPI(ABC):
         release_mitigated(); one that does not run has no pages to move, and is mitigated at once. Raises StaleEpoch,
         NotFound, BadRequest (slices on a file: live-migrate the guest), HostUnusable, NoLocalRoom, Conflict.
         """
-        asked: dict[str, Any] = {"epoch": epoch, "operation_id": operation_id, "consumer_uuid": consumer_uuid}
-        if hold:
-            answer = self._call(host, "mitigate", version=HELD_MITIGATION_VERSION, hold=True, **asked)
-        else:
-            answer = self._call(host, "mitigate", **asked)
+        held: dict[str, Any] = {"version": HELD_MITIGATION_VERSION, "hold": True} if hold else {}
+        answer = self._call(
+            host, "mitigate", epoch=epoch, operation_id=operation_id, consumer_uuid=consumer_uuid, **held
+        )
         return Mitigation.from_wire(answer)
 
     def get_mitigation(self, host: str, *, consumer_uuid: str) -> Mitigation | None:
@@ -40,12 +39,17 @@ class AgentMitigationAPI(ABC):
         answer = self._call(host, "get_mitigation", consumer_uuid=consumer_uuid)
         return Mitigation.from_wire(answer) if answer else None
 
-    def abort_mitigation(self, host: str, *, epoch: int, consumer_uuid: str) -> Mitigation:
+    def abort_mitigation(self, host: str, *, epoch: int, consumer_uuid: str, operation_id: str = "") -> Mitigation:
         """Controller's command: stop a mitigation at its next chunk; raises StaleEpoch, NotFound.
 
-        Raises Conflict for a held one whose pages have all moved: it is too late.
+        With `operation_id` (since 1.6) one that has not begun here never will: a mitigate of that id that is still on
+        its way answers "aborted". Raises Conflict for a held one whose pages have all moved: it is too late.
         """
-        return Mitigation.from_wire(self._call(host, "abort_mitigation", epoch=epoch, consumer_uuid=consumer_uuid))
+        named: dict[str, Any] = (
+            {"version": HELD_MITIGATION_VERSION, "operation_id": operation_id} if operation_id else {}
+        )
+        answer = self._call(host, "abort_mitigation", epoch=epoch, consumer_uuid=consumer_uuid, **named)
+        return Mitigation.from_wire(answer)
 
     def rewrite_domain(self, host: str, *, epoch: int, operation_id: str, consumer_uuid: str) -> DomainRewrite:
         """Controller's command: bind what libvirt keeps of a guest, stored domain and managed save, to local memory.

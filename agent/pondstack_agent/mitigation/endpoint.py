@@ -30,13 +30,23 @@ class MitigationEndpoint:
     def mitigate(
         self, _context: Any, *, epoch: int, operation_id: str, consumer_uuid: str, hold: bool = False
     ) -> dict[str, Any]:
-        """Begin to move all pool pages of a guest to local memory; with `hold` the slices stay until give_back."""
+        """Begin to move all pool pages of a guest to local memory; with `hold` the slices stay."""
         self._epoch.check(epoch)
         if hold:
             self._domains.check()  # what cannot be rewritten shall not be moved
         with self._consumers.holding(consumer_uuid):
             self._epoch.check(epoch)  # another may lead since we wait
             return self._mitigations.begin(operation_id, consumer_uuid, self._finish, hold=hold).to_wire()
+
+    @answered
+    def abort_mitigation(
+        self, _context: Any, *, epoch: int, consumer_uuid: str, operation_id: str = ""
+    ) -> dict[str, Any]:
+        """Stop a mitigation at its next chunk; one that is still on its way, by its id, never begins."""
+        self._epoch.check(epoch)
+        with self._consumers.holding(consumer_uuid):
+            self._epoch.check(epoch)
+            return self._mitigations.abort(consumer_uuid, operation_id).to_wire()
 
     @answered
     def rewrite_domain(self, _context: Any, *, epoch: int, operation_id: str, consumer_uuid: str) -> dict[str, Any]:
@@ -52,4 +62,4 @@ class MitigationEndpoint:
         """Release the slices of a mitigated guest that were held until now; True when nothing is held."""
         del operation_id
         self._epoch.check(epoch)
-        return self._mitigations.give_back(consumer_uuid, self._finish)
+        return self._mitigations.release(consumer_uuid, self._finish)

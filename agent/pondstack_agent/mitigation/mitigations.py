@@ -31,6 +31,9 @@ from pondstack_agent.mitigation.room import HostNodes, LocalRoom
 
 LOG = log.getLogger(__name__)
 
+NOWHERE = -1
+"""The node of pages that never began to move."""
+
 Finish = Callable[[str, str], None]
 """Releases (consumer, allocation) of a guest that runs on; raises PondError."""
 
@@ -57,7 +60,7 @@ class Mitigations:
         self._stops: dict[str, threading.Event] = {}
 
     def begin(self, operation_id: str, consumer_uuid: str, finish: Finish, *, hold: bool = False) -> Mitigation:
-        """Begin, and return at once; the caller holds the consumer's lock. `hold`: until `give_back`.
+        """Begin, and return at once; the caller holds the consumer's lock. `hold`: until `release`.
 
         A repetition by the same operation id, or while one is under way, tells how far it is. Raises NotFound,
         BadRequest, HostUnusable, NoLocalRoom, Conflict: nothing has changed then.
@@ -104,12 +107,16 @@ class Mitigations:
         """Tell whether the pages of an allocation's guest move, or some or all of them have moved and stay local."""
         return self._entries.has(allocation_uuid)
 
-    def abort(self, consumer_uuid: str) -> Mitigation:
+    def abort(self, consumer_uuid: str, operation_id: str = "") -> Mitigation:
         """Ask one to stop at the next chunk; pages stay where they are, slices with the guest.
 
-        Raises NotFound, and Conflict for a held one whose pages have all moved.
+        `operation_id`: one that has not begun is written down as aborted, and never will; the caller holds the
+        consumer's lock. Raises NotFound, and Conflict for a held one whose pages have all moved.
         """
         entry = self._entries.latest(consumer_uuid)
+        under_way = entry is not None and entry.allocation_uuid in self._stops
+        if operation_id and not under_way and (entry is None or entry.operation_id != operation_id):
+            return self._never(operation_id, self._attached(consumer_uuid))
         if entry is None:
             raise NotFound(f"guest {consumer_uuid} is not being mitigated on this host")
         if entry.hold and entry.state == State.MITIGATED:
@@ -120,7 +127,7 @@ class Mitigations:
             stop.set()
         return self._now(entry)
 
-    def give_back(self, consumer_uuid: str, finish: Finish) -> bool:
+    def release(self, consumer_uuid: str, finish: Finish) -> bool:
         """Release what a held guest has no more need of; True when nothing is held, False while it goes offline.
 
         The caller does not hold the consumer's lock. The order is on disk first: it is tried again until it is done.
@@ -193,6 +200,11 @@ class Mitigations:
             del self._stops[entry.allocation_uuid]
         if state is State.MITIGATED and not entry.hold:
             self._finish(entry, finish)
+
+    def _never(self, operation_id: str, attached: Attached) -> Mitigation:
+        """Note that a mitigation was aborted before it began."""
+        entry = Entry(operation_id, attached.consumer_uuid, attached.allocation_uuid, NOWHERE, self._entries.clock())
+        return self._entries.put(entry, state=State.ABORTED, reason="aborted before it began", hold=True).answer()
 
     def _at_rest(self, operation_id: str, attached: Attached, node: int) -> Mitigation:
         """Note that a guest has nothing to move: it does not run."""

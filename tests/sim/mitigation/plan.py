@@ -12,9 +12,10 @@ SERVERS = 3
 class History:
     """One history. Chances are per moment at which something may happen.
 
-    `kills`: of the controller; `losses`: of calls that are not answered, done or not, or done late; `agents`: of a crash
-    of an agent; `users`: of an operation of Nova's; `aborts`: of an operator's; `files`: pool memory is on files, which
-    are not copied; `host_mib`: what a host has for guests, `roomless`: hosts whose agents find no local room.
+    `kills`: of the controller; `losses`: of calls that are not answered, done or not, or done late; `agents`: of a
+    crash of an agent; `users`: of an operation of Nova's; `aborts`: of an operator's. `files`: pool memory is on files,
+    which are not copied; `host_mib`: what a host has for guests, `roomless`: hosts whose agents find no local room;
+    `stale`: for how much longer, in seconds, schedulers go by an old view.
     """
 
     seed: int
