@@ -55,7 +55,8 @@ class ControllerResources:
         self.transport = rpc.get_controller_transport(conf)
         self.telemetry = Telemetry(self.database, self._retention)
         self.history = History(self.database, lambda: int(conf.prediction.keep_history_seconds))
-        self.nova = Nova.from_conf(conf) if conf.placement.enabled and conf.nova.backfill else None
+        self.servers = Nova.from_conf(conf) if conf.placement.enabled else None
+        self.nova = self.servers if conf.nova.backfill else None
         self.notify_failed = FailedGuests(conf, self.name)
         self.notify_mitigated = MitigatedGuests(conf, self.name)
 

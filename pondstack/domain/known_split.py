@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
-from pondstack.domain.sizing import Split
+from pondstack.domain.sizing import CORRECTED, Split
 
 _SPLIT = [item.name for item in fields(Split)]
 
@@ -34,6 +34,11 @@ class KnownSplit:
     def gone(self) -> bool:
         """Whether nothing is known any more."""
         return self.present is None and self.remembered is None
+
+    @property
+    def corrected(self) -> bool:
+        """Whether a mitigation has taken the instance's pool memory away for good, or is about to."""
+        return self.remembered is not None and self.remembered.source == CORRECTED
 
     def to_wire(self) -> dict[str, Any]:
         """Return JSON types only."""

@@ -49,19 +49,21 @@ _S = MitigationState
 
 ENDED = frozenset({_S.DONE, _S.FAILED, _S.ABORTED})
 """States that nothing follows."""
-OPEN = frozenset(_S) - ENDED
 ABORTABLE = frozenset({_S.CLAIMING, _S.MOVING, _S.UNDOING})
 """Until its domain is rewritten a guest is of the pool as before; from then on it only goes forward."""
 
 TRANSITIONS: dict[MitigationState, frozenset[MitigationState]] = {
-    # FAILED at once: nothing was claimed. MOVING to CLAIMING: a migration that Nova ended is tried again.
-    _S.CLAIMING: frozenset({_S.MOVING, _S.UNDOING, _S.FAILED, _S.ABORTED}),
-    _S.MOVING: frozenset({_S.REWRITING, _S.RELEASING, _S.CLAIMING, _S.UNDOING, _S.FAILED}),
-    # FAILED: the guest was deleted, and nothing is left to undo.
-    _S.REWRITING: frozenset({_S.RELEASING, _S.FAILED}),
-    _S.RELEASING: frozenset({_S.UNCLAIMING, _S.DONE, _S.FAILED}),
+    # Straight to UNCLAIMING, from wherever: the guest was started anew, all local by its claim, and gave its slices up.
+    _S.CLAIMING: frozenset({_S.MOVING, _S.UNCLAIMING, _S.UNDOING, _S.FAILED, _S.ABORTED}),
+    # To CLAIMING: by the other method, or from the other host where a migration left the guest with pool memory.
+    _S.MOVING: frozenset({_S.CLAIMING, _S.REWRITING, _S.RELEASING, _S.UNCLAIMING, _S.UNDOING, _S.FAILED}),
+    # FAILED: the guest was deleted, or moved away with pool memory; CLAIMING: it was, and came back.
+    _S.REWRITING: frozenset({_S.CLAIMING, _S.RELEASING, _S.UNCLAIMING, _S.FAILED}),
+    # To MOVING: a suspended guest was resumed before its domain was rewritten, and uses the pool again.
+    _S.RELEASING: frozenset({_S.CLAIMING, _S.MOVING, _S.UNCLAIMING, _S.FAILED}),
     _S.UNCLAIMING: frozenset({_S.DONE, _S.FAILED}),
-    _S.UNDOING: frozenset({_S.FAILED, _S.ABORTED}),
+    # Forward again: its pages had all moved before the host heard that it was to stop.
+    _S.UNDOING: frozenset({_S.CLAIMING, _S.REWRITING, _S.RELEASING, _S.UNCLAIMING, _S.FAILED, _S.ABORTED}),
     **dict.fromkeys(ENDED, frozenset()),
 }
 
@@ -76,18 +78,16 @@ def check_transition(before: MitigationState, after: MitigationState) -> None:
 class Work:
     """What a leader has to know of a mitigation that another one began. Amounts in MiB.
 
-    `guest_mib`: all of the guest's memory; `local_mib`: what of it it claimed of its host before. `ending`: as what an
-    undone one ends; `tries`: how often it was begun to be moved; `corrected`: its split was marked; `split`: what that
-    said before, None: nothing. `asked`: the live migration was asked for under this name of Nova's, "" so far.
+    `guest_mib`: all of the guest's memory. `either`: it may go on by migration where there is no local room. `ending`:
+    as what an undone one ends, or the method that it goes on by; `tries`: how often its move was begun. `corrected`:
+    its split is marked.
     """
 
     guest_mib: int = 0
-    local_mib: int = 0
+    either: bool = False
     ending: str = ""
     tries: int = 0
     corrected: bool = False
-    split: dict[str, Any] | None = None
-    asked: str = ""
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Work":
@@ -98,7 +98,10 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Mitigation:
-    """One mitigation, with what its next step needs. Times in seconds since the epoch, by the store's clock."""
+    """One mitigation, with what its next step needs. Times in seconds since the epoch, by the store's clock.
+
+    `state_seconds`: for how long it was in its state when it was read.
+    """
 
     uuid: str
     consumer_uuid: str
@@ -115,8 +118,14 @@ class Mitigation:
     work: Work = Work()
     created_at: float = 0.0
     updated_at: float = 0.0
-    state_since: float = 0.0
     ended_at: float | None = None
+    state_seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def abortable(self) -> bool:
+        """Whether it may still be undone: by copy, until the guest's domain is rewritten."""
+        rewritten = self.method is MitigationMethod.COPY and self.work.corrected
+        return self.state in ABORTABLE and not rewritten
 
     @property
     def is_open(self) -> bool:

@@ -122,6 +122,12 @@ class Split:
     inputs: dict[str, Any] = field(default_factory=dict)
 
 
+def corrected_split(memory_mib: int) -> Split:
+    """Return the split of an instance whose pool memory a mitigation has taken away."""
+    reason = "all local: a mitigation has taken its pool memory away for good"
+    return Split(memory_mib, 0, source=CORRECTED, confidence=1.0, reason=reason)
+
+
 class SplitPredictor(Protocol):
     """What decides an `auto` split; the static rule now, models later."""
 

@@ -22,6 +22,7 @@ from pondstack.domain.sizing import (
     Split,
     SplitPredictor,
     StaticShare,
+    corrected_split,
     decide,
 )
 from pondstack.prediction import flow
@@ -96,8 +97,11 @@ def make_predictor(about: Mapping[str, Any]) -> SplitPredictor:
 def kept_split(features: Features, known: KnownSplit | None) -> Split | None:
     """Return the split that an `auto` VM keeps: what it has now, or was placed with last with this flavor.
 
-    None for one that is new, that fell back, or that is another by its flavor.
+    One whose pool memory a mitigation took away stays all local, whatever its flavor. None for one that is new, that
+    fell back, or that is another by its flavor.
     """
+    if known is not None and known.corrected:
+        return corrected_split(features.memory_mib)
     if known is None or features.specs.policy is not Policy.AUTO:
         return None
     has = known.present

@@ -80,6 +80,13 @@ def may_hold(instance_uuid: str) -> bool:
     )
 
 
+def corrected(instance_uuid: str) -> bool:
+    """Say whether a mitigation has taken an instance's pool memory away, or has it migrated to do so."""
+    basis = split_view.cache().latest()[0]
+    known = None if basis is None else basis.known.get(instance_uuid)
+    return known is not None and known.corrected
+
+
 def promise(spec: Any, split: Split) -> None:
     """Keep what a request was split with from others until it is claimed; 0 MiB takes an earlier promise back."""
     cache = split_view.cache()

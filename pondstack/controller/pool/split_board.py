@@ -128,6 +128,14 @@ class SplitBoard:
         """Read what operators have set per project. Raises Unavailable."""
         self.projects = self._database.read(project_settings.all_set)
 
+    def reread(self, uuids: list[str]) -> None:
+        """Take over what is remembered of instances by now; without an answer everything is read at the next look."""
+        try:
+            self.catalog.remember(self._database.read(lambda session: _of(session, uuids)))
+        except Unavailable as error:
+            LOG.warning("All splits are read anew: %s", error)
+            self._loaded_at = None
+
     def recorded(self, items: Iterable[RememberedSplit]) -> None:
         """Take over what the ledger was just told that instances were placed with."""
         items = list(items)

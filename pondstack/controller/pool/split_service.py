@@ -131,6 +131,10 @@ class SplitService:
         """Have the next views show what operators have set per project. Raises Unavailable."""
         self._board.read_projects()
 
+    def corrected(self, instance_uuid: str) -> None:
+        """Have the next views show that a mitigation marked an instance's split, or put it back."""
+        self._board.reread([instance_uuid])
+
     def split(self, data: Mapping[str, Any]) -> SplitAnswer:
         """Return the split of a VM (Features as a dict). Raises BadRequest, BadSpec, NotAligned, PoolShortage."""
         features = features_from_wire(data)

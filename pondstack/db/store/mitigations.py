@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import delete, insert, or_, select, update
+from sqlalchemy import Select, delete, insert, or_, select, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
@@ -17,22 +17,22 @@ from pondstack.ledger.records import MitigationRecord
 
 def get(session: Session, uuid: str) -> Mitigation | None:
     """Return one."""
-    row = session.get(MitigationRow, uuid, populate_existing=True)
-    return None if row is None else _value(row)
+    found = session.execute(_query().where(MitigationRow.uuid == uuid)).one_or_none()
+    return None if found is None else _value(*found)
 
 
 def latest(session: Session, consumer_uuid: str) -> Mitigation | None:
     """Return the newest of a consumer."""
-    query = select(MitigationRow).where(MitigationRow.consumer_uuid == consumer_uuid)
-    row = session.execute(query.order_by(MitigationRow.created_at.desc(), MitigationRow.uuid).limit(1)).scalar()
-    return None if row is None else _value(row)
+    query = _query().where(MitigationRow.consumer_uuid == consumer_uuid)
+    found = session.execute(query.order_by(MitigationRow.created_at.desc(), MitigationRow.uuid).limit(1)).one_or_none()
+    return None if found is None else _value(*found)
 
 
 def unended(session: Session) -> list[Mitigation]:
     """Return those that are open, the oldest first."""
-    query = select(MitigationRow).where(MitigationRow.ended_at.is_(None))
-    rows = session.execute(query.order_by(MitigationRow.created_at, MitigationRow.uuid)).scalars()
-    return [_value(row) for row in rows]
+    query = _query().where(MitigationRow.ended_at.is_(None))
+    rows = session.execute(query.order_by(MitigationRow.created_at, MitigationRow.uuid))
+    return [_value(*found) for found in rows]
 
 
 def add(session: Session, item: Mitigation) -> None:
@@ -134,8 +134,13 @@ def _common(row: MitigationRow) -> dict[str, Any]:
     }
 
 
-def _value(row: MitigationRow) -> Mitigation:
-    return Mitigation(**_common(row), work=Work.from_record(row.work), state_since=row.state_since)
+def _query() -> Select[Any]:
+    return select(MitigationRow, now_seconds()).execution_options(populate_existing=True)
+
+
+def _value(row: MitigationRow, now: float) -> Mitigation:
+    work = Work.from_record(row.work)
+    return Mitigation(**_common(row), work=work, state_seconds=max(0.0, now - row.state_since))
 
 
 def _record(row: MitigationRow) -> MitigationRecord:

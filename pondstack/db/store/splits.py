@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, exists, insert, or_, select
+from sqlalchemy import Select, and_, delete, exists, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, InstanceRow, SplitRow
 from pondstack.domain.errors import NotFound
-from pondstack.domain.sizing import CORRECTED, PRESENT, Split
+from pondstack.domain.sizing import CORRECTED, PRESENT, Split, corrected_split
 from pondstack.ledger.records import SplitRecord
 from pondstack.ledger.store import RememberedSplit
 
@@ -30,19 +30,19 @@ def remembered(session: Session, uuids: Sequence[str] | None = None) -> list[Rem
     ]
 
 
-def get(session: Session, instance_uuid: str) -> RememberedSplit | None:
-    """Return what is remembered of one instance."""
-    return next(iter(remembered(session, [instance_uuid])), None)
-
-
 def remember(session: Session, item: RememberedSplit) -> None:
     """Keep a split in place of an older one. One that only says what the instance has takes no reason away.
 
-    An instance that was corrected stays so as long as it is placed by that.
+    What was corrected is kept for what it says of the past as long as the instance is placed all local: the mark tells
+    the rest. One that only says that it is corrected is news of nothing.
     """
     split, mine = item.split, SplitRow.instance_uuid == item.instance_uuid
+    if split.source == CORRECTED:
+        return
     moment = now_seconds() - item.age_seconds
     kept = SplitRow.created_at > moment
+    if not split.pool_mib:
+        kept = or_(kept, SplitRow.corrected_at.is_not(None))
     if split.source == PRESENT:
         same = and_(
             SplitRow.flavor_key == item.flavor_key,
@@ -52,26 +52,31 @@ def remember(session: Session, item: RememberedSplit) -> None:
         kept = or_(kept, same)
     if session.execute(select(SplitRow.instance_uuid).where(mine, kept)).first() is not None:
         return
-    since = session.execute(select(SplitRow.corrected_at).where(mine)).scalar()
-    _replace(session, item, moment, since if split.source == CORRECTED else None)
+    session.execute(delete(SplitRow).where(mine))
+    _insert(session, item, moment)
 
 
 def correct(session: Session, item: RememberedSplit) -> None:
-    """Keep the split that a mitigation gives an instance for good, in place of any."""
-    _replace(session, item, now_seconds(), now_seconds())
+    """Mark an instance's split as corrected. `item`: what it has, which is kept where nothing is remembered yet."""
+    if session.get(SplitRow, item.instance_uuid) is None:
+        _insert(session, item, now_seconds() - item.age_seconds)
+    _mark(session, item.instance_uuid, now_seconds())
 
 
-def put_back(session: Session, instance_uuid: str, item: RememberedSplit | None) -> None:
-    """Undo correct(): keep `item` again, None: nothing."""
-    if item is None:
-        session.execute(delete(SplitRow).where(SplitRow.instance_uuid == instance_uuid))
-    else:
-        _replace(session, item, now_seconds() - item.age_seconds, None)
+def put_back(session: Session, instance_uuid: str) -> None:
+    """Undo correct()."""
+    _mark(session, instance_uuid, None)
 
 
-def _replace(session: Session, item: RememberedSplit, moment: Any, corrected_at: Any) -> None:
+def _mark(session: Session, instance_uuid: str, corrected_at: Any) -> None:
+    session.execute(
+        update(SplitRow).where(SplitRow.instance_uuid == instance_uuid).values(corrected_at=corrected_at),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def _insert(session: Session, item: RememberedSplit, moment: Any) -> None:
     split = item.split
-    session.execute(delete(SplitRow).where(SplitRow.instance_uuid == item.instance_uuid))
     session.execute(
         insert(SplitRow).values(
             instance_uuid=item.instance_uuid,
@@ -84,7 +89,6 @@ def _replace(session: Session, item: RememberedSplit, moment: Any, corrected_at:
             created_at=moment,
             model_version=split.model_version,
             inputs=split.inputs or None,
-            corrected_at=corrected_at,
         )
     )
 
@@ -151,6 +155,8 @@ def _record(row: SplitRow, project_id: str | None) -> SplitRecord:
 
 
 def _split(row: SplitRow) -> Split:
+    if row.corrected_at is not None:
+        return corrected_split(row.local_mib + row.pool_mib)
     return Split(
         row.local_mib, row.pool_mib, row.source, row.confidence, row.reason, row.model_version, row.inputs or {}
     )
