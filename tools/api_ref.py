@@ -33,6 +33,9 @@ BODIES: dict[str, Any] = {
     "unfence_host": {},
     "promote_model": {},
     "rollback_model": {},
+    "mitigate": {"forced": False, "method": "copy"},
+    "abort": {},
+    "record_performance": {"metric": "p99_ms", "value": 12.5, "higher_is_better": False},
     "set_project": {"default_policy": "auto", "max_pool_percent": 40},
     "delegate_host": {"mib": 512, "kind": "zombie", "operation_id": "3f0c1f7e-8a52-4d0e-9c1b-6a7d5e2b4c90"},
     "reclaim_host": {"mib": 128, "seconds": 60, "operation_id": "b7d9e2c4-1f36-4e8a-8d5c-0a9b3c6e7f12"},
@@ -49,7 +52,7 @@ PATH_NAMES = {
     "version": "version of the model",
     "project_id": "id of the project",
 }
-VERBS = frozenset({"fence", "unfence", "delegate", "reclaim", "promote", "rollback"})
+VERBS = frozenset({"fence", "unfence", "delegate", "reclaim", "promote", "rollback", "mitigate", "abort", "report"})
 NAMES = {"fence_host": "host-3", "delegate_host": "host-2", "reclaim_host": "host-3"}
 """Whose sample is of another host: of a silent one; of hosts that are asked for nothing yet."""
 QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1", "list_buffers": "?limit=3"}
@@ -192,7 +195,7 @@ def live_samples() -> dict[str, Any]:
         with TemporaryDirectory() as folder:
             api = ApiFixture(Path(folder))
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
-            names["consumer"], names["project_id"] = sample_rack.CONSUMERS[0], sample_rack.BLUE
+            names["consumer"], names["project_id"] = sample_rack.CONSUMERS[name == "abort"], sample_rack.BLUE
             names["version"] = sample_models.CANDIDATE if name == "promote_model" else sample_models.RUNNING
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"

@@ -28,7 +28,8 @@ from pondstack_agent.lending.guests import growth_mib
 from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.room import HostRoom
 from pondstack_agent.misplaced.build import build_misplaced
-from pondstack_agent.mitigation.build import build_mitigations, build_room
+from pondstack_agent.mitigation.build import build_domains, build_mitigations, build_room
+from pondstack_agent.mitigation.endpoint import MitigationEndpoint
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.room import HostNodes
 from pondstack_agent.pool.build import PoolMemory, build_housekeeper, build_pool
@@ -120,6 +121,13 @@ def build_agent(
         BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
         RemoteEndpoint(remote_memory),
         HostSlicesEndpoint(context.host, pool, context.pools, context.epoch, switch),
+        MitigationEndpoint(
+            mitigations,
+            build_domains(context, nodes, step),
+            context.epoch,
+            pool.consumers,
+            housekeeper.release_unused,
+        ),
     )
     played = partial(played_guests, pool.operations, context.pools)
     return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played)

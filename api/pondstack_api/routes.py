@@ -23,6 +23,7 @@ from pondstack_api.handlers import (
     split,
     telemetry,
 )
+from pondstack_api.qos_routes import QOS_ROUTES
 from pondstack_api.route import Route
 
 ROUTES: dict[str, dict[str, Route]] = {
@@ -360,6 +361,7 @@ ROUTES: dict[str, dict[str, Route]] = {
             since=(1, 9),
         )
     },
+    **QOS_ROUTES,
 }
 
 PUBLIC_PATHS = frozenset(path for path, methods in ROUTES.items() if any(r.policy is None for r in methods.values()))

@@ -25,12 +25,16 @@ WRITES = {
     ("POST", "/models/{version}/promote"): {},
     ("POST", "/models/{version}/rollback"): {},
     ("PUT", "/projects/{project_id}"): {"max_pool_percent": 0},
+    ("POST", "/allocations/{consumer}/mitigate"): {},
+    ("POST", "/allocations/{consumer}/abort"): {},
+    ("PUT", "/performance/{consumer}"): {"metric": "p99_ms", "value": 1.5, "higher_is_better": False},
     ("POST", "/audits"): {},
     ("POST", "/controllers/failover"): {},
 }
 
 
 NAMES = {"name": "host-1", "pool": "pool0", "version": RUNNING, "project_id": sample_rack.BLUE}
+NAMES["consumer"] = sample_rack.CONSUMERS[0]
 
 
 def test_the_table_has_every_write():
@@ -54,7 +58,7 @@ def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, me
     response = call(method, path.format(**NAMES), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
-    assert response.headers["openstack-api-version"] == "memory 1.15"
+    assert response.headers["openstack-api-version"] == "memory 1.16"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
 
 

@@ -53,6 +53,13 @@ ALLOWED = {
     ("GET", "/agents/{host}"): RACK,
     ("GET", "/allocations"): RACK | PROJECT | {"other-project"},
     ("GET", "/allocations/{uuid}"): RACK | PROJECT,
+    ("POST", "/allocations/{consumer}/mitigate"): {"admin"},
+    ("POST", "/allocations/{consumer}/abort"): {"admin"},
+    ("GET", "/mitigations"): RACK | PROJECT | {"other-project"},
+    ("GET", "/qos"): RACK,
+    ("GET", "/qos/report"): RACK,
+    ("GET", "/qos/{consumer}"): RACK | PROJECT,
+    ("PUT", "/performance/{consumer}"): {"admin", "manager", "member"},
     ("POST", "/audits"): {"admin", "service"},
     ("GET", "/leader"): RACK,
     ("GET", "/controllers"): RACK,
@@ -70,7 +77,13 @@ ALLOWED = {
     ("GET", "/projects/{project_id}"): RACK,
     ("PUT", "/projects/{project_id}"): {"admin"},
 }
-HIDDEN = {"/allocations/{uuid}", "/history/{consumer}", "/splits/{consumer}"}
+HIDDEN = {
+    "/allocations/{uuid}",
+    "/history/{consumer}",
+    "/splits/{consumer}",
+    "/qos/{consumer}",
+    "/performance/{consumer}",
+}
 """What of another project does not exist to a user."""
 REFUSED = {
     ("DELETE", "/hosts/{name}"): 409,
@@ -87,6 +100,9 @@ BODIES = {
     ("POST", "/hosts/{name}/reclaim"): {"mib": 64},
     ("PUT", "/hosts/{name}/slices"): {"purpose": "base", "count": 1, "generation": 0},
     ("PUT", "/hosts/{name}/tiering"): {"on": False, "generation": 0},
+    ("POST", "/allocations/{consumer}/mitigate"): {},
+    ("POST", "/allocations/{consumer}/abort"): {},
+    ("PUT", "/performance/{consumer}"): {"metric": "p99_ms", "value": 1.5, "higher_is_better": False},
     ("POST", "/audits"): {"repair": False},
     ("POST", "/controllers/failover"): {},
     ("POST", "/models/{version}/promote"): {},

@@ -59,11 +59,14 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     model = sample_models.CANDIDATE if path.endswith("/promote") else sample_models.RUNNING
     uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0], "version": model}
     uuids["project_id"] = sample_rack.BLUE
+    if path.endswith("/abort"):
+        uuids["consumer"] = sample_rack.CONSUMERS[1]
     name = "host-2" if path.endswith(("/delegate", "/reclaim")) else name
     host = "host-1" if path.startswith("/lenders") else "host-3"
     concrete = path.format(pool="pool0", index=4, name=name, host=host, **uuids)
     bodies = {"/hosts/{name}": {"enabled": False, "generation": 0}, "/hosts/{name}/fence": fence}
     bodies |= {"/hosts/{name}/delegate": {"mib": 512}, "/hosts/{name}/reclaim": {"mib": 64, "seconds": 0.5}}
+    bodies["/performance/{consumer}"] = {"metric": "p99_ms", "value": 1.5, "higher_is_better": False}
     bodies["/hosts/{name}/tiering"] = {"on": None, "generation": 0}
     bodies["/hosts/{name}/slices"] = {"purpose": "tier", "count": 1, "generation": 0}
     bodies["/projects/{project_id}"] = {"default_policy": None, "max_pool_percent": 0}

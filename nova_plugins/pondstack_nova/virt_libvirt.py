@@ -3,17 +3,20 @@
 import copy
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import nova.conf
+import nova.context
 from nova import exception
 from nova.virt.libvirt import driver
+from nova.virt.libvirt import utils as libvirt_utils
 from oslo_log import log as logging
 
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import pins, stats
-from pondstack_nova.compute import host_nodes, libvirt_checks, znuma
+from pondstack_nova.compute import host_nodes, libvirt_checks, stored_domains, znuma
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle
 
@@ -69,10 +72,26 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         with self._pond_guest(context, instance, None), self._pond_kept(instance):
             return super()._hard_reboot(context, instance, *args, **kwargs)
 
+    # Resume and unrescue go by what was stored.
+
+    def resume(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Bind what was suspended with pool memory, and claims none any more, to local memory before."""
+        if instance.numa_topology is None:
+            is_local = partial(self._pond_is_local, instance)
+            stored_domains.bind(self._host, instance, host_nodes.read().local, is_local)
+        return super().resume(context, instance, *args, **kwargs)
+
+    def unrescue(self, context: Any, instance: Any) -> Any:
+        """Bind the domain from before the rescue to local memory if the guest claims no other any more."""
+        if instance.numa_topology is None:
+            path = Path(libvirt_utils.get_instance_path(instance), "unrescue.xml")
+            stored_domains.bind_file(path, host_nodes.read().local, partial(self._pond_is_local, instance))
+        return super().unrescue(context, instance)
+
     def attach_interface(self, context: Any, instance: Any, image_meta: Any, vif: Any) -> Any:
         """Refuse a port that would pin the memory of a guest with pool memory; raises InterfaceAttachFailed."""
         pinning = vif.get("vnic_type") in pins.VNIC_TYPES
-        if pinning and self._pond_attachment(instance) is not None:
+        if pinning and self._pond_holds(instance):
             LOG.error("A port of type %s would pin pool memory; %s", vif["vnic_type"], pins.LEGAL, instance=instance)
             raise exception.InterfaceAttachFailed(instance_uuid=instance.uuid)
         return super().attach_interface(context, instance, image_meta, vif)
@@ -85,12 +104,15 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         return super().check_can_live_migrate_source(context, instance, *args, **kwargs)
 
     def _pond_check_running_guest(self, instance: Any) -> None:
-        cells_mib = znuma.pool_cells_mib(self._host.get_guest(instance).get_xml_desc())
+        xml = self._host.get_guest(instance).get_xml_desc()
+        cells_mib = znuma.pool_cells_mib(xml)
         try:
             ask = self.pool_memory.find if cells_mib else self.pool_memory.look
             held = ask(self._pond_node()[1], instance.uuid)
         except PoolMemoryUnavailable as error:
             raise exception.MigrationPreCheckError(reason=str(error)) from error
+        if held is None and not znuma.on_files(xml):
+            return  # what was behind its CPU-less nodes has moved to local memory
         held_mib = tuple(backing.size_mib for backing in held.backings) if held else ()
         if cells_mib != held_mib:
             raise exception.MigrationPreCheckError(
@@ -114,8 +136,7 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         if ours and "dst_numa_info" in migrate_data and migrate_data.dst_numa_info:
             guest = _RewrittenGuest(guest, partial(znuma.rebind, pins=migrate_data.dst_numa_info.cell_pins))
         elif ours:
-            # There it is bound by the memory policy that it inherits, and by its next start.
-            guest = _RewrittenGuest(guest, znuma.unbind)
+            guest = _RewrittenGuest(guest, znuma.leave)
         return super()._live_migration_operation(
             context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
         )

@@ -102,7 +102,7 @@ def test_a_port_that_pins_memory_is_not_attached(monkeypatch, vnic_type: str, he
     plugged = []
     monkeypatch.setattr(driver.LibvirtDriver, "attach_interface", lambda *arguments: plugged.append(arguments))
     ours = object.__new__(virt_libvirt.PondLibvirtDriver)
-    monkeypatch.setattr(ours, "_pond_attachment", lambda _instance: held, raising=False)
+    monkeypatch.setattr(ours, "_pond_holds", lambda _instance: held is not None, raising=False)
     instance = objects.Instance(uuid="00000000-0000-0000-0000-000000000001")
     if held is not None and vnic_type != "normal":
         with pytest.raises(exception.InterfaceAttachFailed):

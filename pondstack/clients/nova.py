@@ -1,9 +1,10 @@
-"""Nova's and Glance's APIs, thin and typed: what instances there are and were, and of which operating system.
+"""Nova's and Glance's APIs, thin and typed: what instances there are and were, and live migration.
 
 Raises Unavailable when they do not answer or answer what they never should. Retries of connections are keystoneauth's.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,15 +15,32 @@ from oslo_log import log
 
 from pondstack.clients.keystone import load_adapter
 from pondstack.conf import nova as options
-from pondstack.domain.errors import Unavailable
+from pondstack.domain.errors import Conflict, NotFound, Unavailable
 from pondstack.domain.history import InstanceFacts
 
 LOG = log.getLogger(__name__)
+
+RUNNING = frozenset({"ACTIVE", "PAUSED", "REBOOT", "HARD_REBOOT", "PASSWORD", "MIGRATING"})
+"""States of a server whose process is there. REBOOT to MIGRATING: Nova works on it."""
+UNSETTLED = frozenset({"VERIFY_RESIZE", "RESCUE", "BUILD", "ERROR"})
+"""States without a task in which a server is not to be worked on: half moved, of another image, or broken."""
 
 MICROVERSION = "2.53"
 """From 2.47 on servers say what their flavor was; from 2.69 on a cell that is down leaves holes."""
 PAGE = 500
 DELETED = "DELETED"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """What a server is now. `host`: the hypervisor that it is on, whose agent has this name; "" for none.
+
+    `busy`: what is being done with it, or why nothing is to be; "" for nothing. `running`: its process is there.
+    """
+
+    host: str
+    busy: str
+    running: bool
 
 
 class Nova:
@@ -58,6 +76,38 @@ class Nova:
                 return
             query["marker"] = servers[-1]["id"]
 
+    def server(self, uuid: str) -> ServerState | None:
+        """Return the state of a server, None when it does not exist any more."""
+        path = f"/servers/{uuid}"
+        answer = self._request(self._http, path, "GET")
+        if answer.status_code == 404:
+            return None
+        server = _read(answer, path, "server")
+        try:
+            status, task = server["status"], server["OS-EXT-STS:task_state"]
+            host = server["OS-EXT-SRV-ATTR:hypervisor_hostname"] or ""
+        except (KeyError, TypeError) as error:
+            raise Unavailable(f"GET {path} hides {error}; the user of [nova] has to be an administrator") from error
+        if status == DELETED:
+            return None
+        return ServerState(host, task or (status if status in UNSETTLED else ""), status in RUNNING)
+
+    def live_migrate(self, uuid: str) -> None:
+        """Ask for a server's live migration to a host that the scheduler finds; raises Conflict, NotFound.
+
+        It goes on in the background: the server has a task from the answer on, until the migration has ended.
+        """
+        path = f"/servers/{uuid}/action"
+        answer = self._request(
+            self._http, path, "POST", json={"os-migrateLive": {"host": None, "block_migration": "auto"}}
+        )
+        if answer.status_code == 404:
+            raise NotFound(f"Nova knows no server {uuid}")
+        if answer.status_code in (400, 403, 409):
+            raise Conflict(f"Nova refuses to migrate server {uuid}: {answer.status_code} {answer.text[:300]}")
+        if answer.status_code >= 400:
+            raise Unavailable(f"POST {path} is refused: {answer.status_code} {answer.text[:300]}")
+
     def image_os(self, image_uuid: str) -> str:
         """Return an image's operating system, lower case: os_distro, else os_type; "" where there is none."""
         found = self._get(self._images, f"/v2/images/{image_uuid}", {}, None)
@@ -68,18 +118,25 @@ class Nova:
 
     def _get(self, http: adapter.Adapter, path: str, query: Mapping[str, Any], key: str | None) -> Any:
         """Return a JSON document, or what it has under `key`; {} of an image that is not there."""
-        try:
-            answer = http.request(path, "GET", params=dict(query), raise_exc=False)
-        except ks_exc.ClientException as error:
-            raise Unavailable(f"GET {path} gets no answer ({error}); look at [nova] and the service's log") from error
+        answer = self._request(http, path, "GET", params=dict(query))
         if key is None and answer.status_code in (403, 404):
             return {}
-        if answer.status_code >= 400:
-            raise Unavailable(f"GET {path} is refused: {answer.status_code} {answer.text[:300]}")
+        return _read(answer, path, key)
+
+    def _request(self, http: adapter.Adapter, path: str, method: str, **arguments: Any) -> Any:
         try:
-            return answer.json() if key is None else answer.json()[key]
-        except (ValueError, KeyError, TypeError) as error:
-            raise Unavailable(f"GET {path} is answered with {answer.text[:300]!r}: is the URL right?") from error
+            return http.request(path, method, raise_exc=False, **arguments)
+        except ks_exc.ClientException as error:
+            raise Unavailable(f"{method} {path} gets no answer ({error}); look at [nova] and the log") from error
+
+
+def _read(answer: Any, path: str, key: str | None) -> Any:
+    if answer.status_code >= 400:
+        raise Unavailable(f"GET {path} is refused: {answer.status_code} {answer.text[:300]}")
+    try:
+        return answer.json() if key is None else answer.json()[key]
+    except (ValueError, KeyError, TypeError) as error:
+        raise Unavailable(f"GET {path} is answered with {answer.text[:300]!r}: is the URL right?") from error
 
 
 def _facts(server: Mapping[str, Any]) -> InstanceFacts | None:

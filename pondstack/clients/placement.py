@@ -240,6 +240,39 @@ class Placement:
             "consumer_generation": present.get("consumer_generation"),
         }
 
+    def resize_claim(
+        self,
+        consumer_uuid: str,
+        change: Callable[[Mapping[str, Mapping[str, int]]], Mapping[str, Mapping[str, int]]],
+        *,
+        still: Callable[[], object] = lambda: None,
+    ) -> bool:
+        """Have a consumer of Nova's hold what `change` makes of {provider: {class: amount}}, by one request.
+
+        It is on condition that nobody, Nova above all, has changed the claim meanwhile; then `change` is asked again,
+        and may raise. False: there is not so much. `still`: as with set_inventory.
+        """
+
+        def replace() -> bool:
+            present = self._get(f"/allocations/{consumer_uuid}")
+            held = {uuid: dict(item["resources"]) for uuid, item in present["allocations"].items()}
+            wanted = change(held)
+            if wanted == held:
+                return True
+            body = {
+                "allocations": {uuid: {"resources": dict(amounts)} for uuid, amounts in wanted.items()},
+                **{name: present[name] for name in ("project_id", "user_id", "consumer_generation")},
+            }
+            still()
+            try:
+                self._put(f"/allocations/{consumer_uuid}", body)
+            except _NoRoom as error:
+                LOG.debug("Placement refuses to change the claim of %s: %s", consumer_uuid, error)
+                return False
+            return True
+
+        return self._again(replace)
+
     def drop_claim(self, consumer_uuid: str) -> None:
         """Have a consumer of ours hold nothing; idempotent."""
         self._call("DELETE", f"/allocations/{consumer_uuid}", allowed=(404,))
@@ -290,7 +323,7 @@ class Placement:
             return None
         if answer.status_code == 409 and "placement.concurrent_update" in answer.text:
             raise _Conflict(f"{method} {path} met a newer generation")
-        if answer.status_code == 409 and path == "/allocations":
+        if answer.status_code == 409 and path.startswith("/allocations") and method != "DELETE":
             raise _NoRoom(answer.text[:300])
         if answer.status_code == 409 and method == "DELETE":
             raise _InUse(answer.text[:300])

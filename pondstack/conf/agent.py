@@ -91,6 +91,14 @@ AGENT_OPTS = [
             "at once when pages of a guest that stays are moved back to the pool after slices went offline."
         ),
     ),
+    cfg.StrOpt(
+        "libvirt_uri",
+        default="qemu:///system",
+        help=(
+            "Where libvirt keeps this host's guests. What it keeps of one whose pool pages were moved to local memory "
+            "is bound to local memory there, which needs Python's libvirt bindings."
+        ),
+    ),
     cfg.IntOpt(
         "rpc_threads",
         default=16,

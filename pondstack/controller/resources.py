@@ -17,6 +17,7 @@ from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.devices.base import PoolDevice
 from pondstack.ha.terms import broker_terms_of, terms_of
 from pondstack.rpc import transport as rpc
+from pondstack.telemetry.mitigation_events import MitigatedGuests
 from pondstack.telemetry.versioned import FailedGuests
 
 
@@ -54,8 +55,10 @@ class ControllerResources:
         self.transport = rpc.get_controller_transport(conf)
         self.telemetry = Telemetry(self.database, self._retention)
         self.history = History(self.database, lambda: int(conf.prediction.keep_history_seconds))
-        self.nova = Nova.from_conf(conf) if conf.placement.enabled and conf.nova.backfill else None
+        self.servers = Nova.from_conf(conf) if conf.placement.enabled else None
+        self.nova = self.servers if conf.nova.backfill else None
         self.notify_failed = FailedGuests(conf, self.name)
+        self.notify_mitigated = MitigatedGuests(conf, self.name)
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
         """Return the driver object of a device."""
@@ -70,5 +73,6 @@ class ControllerResources:
         """Close bus and databases."""
         self.transport.cleanup()
         self.notify_failed.close()
+        self.notify_mitigated.close()
         self._lease_database.dispose()
         self.database.dispose()

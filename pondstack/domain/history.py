@@ -43,6 +43,9 @@ class Lifetime:
     `sized_at`: since when it has this flavor, None: since it was created; label and coverage are of the time since.
     `source`: of the label, synthetic as soon as one of its samples was.
     `marks`: what the label was at some moments of a long life, the oldest first: MiB by time; () where nobody asked.
+    `judged`: when the QoS monitor found that it uses pool memory that it was not to use, and what it had left untouched
+    by then, in MiB; None: it did not. A guest touches no less later, so that this label counts however young the VM is
+    and however little of its life was observed; it outlives the pool memory that a mitigation takes away.
     """
 
     instance_uuid: str
@@ -60,10 +63,11 @@ class Lifetime:
     sized_at: datetime | None = None
     source: str = Source.MEASURED
     marks: tuple[tuple[datetime, int], ...] = ()
+    judged: tuple[datetime, int] | None = None
 
     def trained_with(self, min_coverage: float) -> "Lifetime":
         """Return it without its label where less than this share of its life was observed: then the label is none."""
-        return self if self.coverage >= min_coverage else replace(self, untouched_mib=None)
+        return self if self.judged or self.coverage >= min_coverage else replace(self, untouched_mib=None)
 
 
 @dataclass(frozen=True, slots=True)

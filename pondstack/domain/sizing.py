@@ -18,6 +18,8 @@ STATIC_AUTO_PERCENT = 15
 
 PRESENT = "present"
 """Source of a split that the instance has already: it is moved."""
+CORRECTED = "corrected"
+"""Source of the split of an instance whose pool memory a mitigation has taken away: all local from then on."""
 
 
 class Fallback(StrEnum):
@@ -118,6 +120,12 @@ class Split:
     reason: str
     model_version: str = ""
     inputs: dict[str, Any] = field(default_factory=dict)
+
+
+def corrected_split(memory_mib: int) -> Split:
+    """Return the split of an instance whose pool memory a mitigation has taken away."""
+    reason = "all local: a mitigation has taken its pool memory away for good"
+    return Split(memory_mib, 0, source=CORRECTED, confidence=1.0, reason=reason)
 
 
 class SplitPredictor(Protocol):

@@ -12,6 +12,7 @@ from pondstack.ledger.holdings import Holdings
 from pondstack.ledger.hosts import Hosts
 from pondstack.ledger.lends import Lends
 from pondstack.ledger.loans import Loans
+from pondstack.ledger.mitigations import Mitigations
 from pondstack.ledger.pools import Pools
 from pondstack.ledger.removal import Removal
 from pondstack.ledger.slices import Slices
@@ -51,6 +52,7 @@ class Ledger:
         self.buffers = Buffers(transactions)
         self.loans = Loans(transactions, down_seconds)
         self.lends = Lends(transactions)
+        self.mitigations = Mitigations(transactions)
         self.failures = Failures(transactions, self.buffers, down_seconds)
         self.removal = Removal(transactions, down_seconds)
 

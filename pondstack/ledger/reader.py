@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection
+from pondstack.ledger.qos_records import Performance, QosDecision, Reprediction
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -11,6 +12,7 @@ from pondstack.ledger.records import (
     HostRecord,
     LeaderRecord,
     LenderRecord,
+    MitigationRecord,
     ModelRecord,
     PoolRecord,
     ProjectRecord,
@@ -55,6 +57,29 @@ class ModelReader(Protocol):
         """Return one model; raises NotFound."""
 
 
+class QosReader(Protocol):
+    """What the QoS monitor decided, what was predicted again, and what tenants measured."""
+
+    def decisions(
+        self,
+        *,
+        consumer_uuid: str | None = None,
+        action: str | None = None,
+        limit: int | None = None,
+        marker: int | None = None,
+    ) -> list[QosDecision]:
+        """List decisions, the newest first; `marker`: an id. Raises NotFound for an unknown one."""
+
+    def reprediction(self, consumer_uuid: str) -> Reprediction | None:
+        """Return what was predicted again of a VM, None: nothing was."""
+
+    def reclaimable(self) -> tuple[int, int]:
+        """Return how many VMs were predicted again, and how many MiB more of them could come from the pool."""
+
+    def performances(self, consumer_uuid: str | None = None) -> list[Performance]:
+        """Return tenants' figures, of all instances or of one, with what decided their splits."""
+
+
 class ProjectReader(Protocol):
     """What operators set per project."""
 
@@ -75,6 +100,10 @@ class Reader(Protocol):
     @property
     def models(self) -> ModelReader:
         """The registry of prediction models."""
+
+    @property
+    def qos(self) -> QosReader:
+        """The QoS monitor."""
 
     @property
     def projects(self) -> ProjectReader:
@@ -168,3 +197,18 @@ class Reader(Protocol):
 
     def split(self, instance_uuid: str) -> SplitRecord:
         """Return what an instance was placed with; raises NotFound."""
+
+    def mitigations(
+        self,
+        *,
+        consumer: str | None = None,
+        host: str | None = None,
+        project_id: str | None = None,
+        open_only: bool = False,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[MitigationRecord]:
+        """List mitigations, the newest first; `marker`: a UUID. Raises NotFound for an unknown one."""
+
+    def mitigation(self, uuid: str) -> MitigationRecord:
+        """Return one mitigation; raises NotFound."""

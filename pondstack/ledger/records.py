@@ -5,6 +5,7 @@ from typing import Any
 
 from pondstack.domain.causes import Cause
 from pondstack.domain.free_buffer import UNSIZED, FreeBuffer
+from pondstack.domain.mitigation import MitigationMethod, MitigationState, MitigationTrigger
 from pondstack.domain.project_settings import ProjectSettings
 
 
@@ -165,7 +166,7 @@ class SplitRecord:
     """What an instance was placed with, and why: `source` is the rule or model, or why it fell back to all local.
 
     `project_id` None: Nova has not told of the instance. `model_version` "": no model decided; `inputs`: what one
-    decided from.
+    decided from. `corrected_at`: since when a mitigation has taken its pool memory away for good, None: none did.
     """
 
     instance_uuid: str
@@ -178,6 +179,33 @@ class SplitRecord:
     project_id: str | None = None
     model_version: str = ""
     inputs: dict[str, Any] = field(default_factory=dict)
+    corrected_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MitigationRecord:
+    """A mitigation. `host`: where the guest had its pool memory; `pool_mib`: how much.
+
+    `left_mib`: how much of it is still to be moved; `reason`: why it waits or ended so, "" for nothing to tell;
+    `evidence`: what the monitor saw, {} of an operator's. Times in seconds since the epoch, by the database's clock;
+    `ended_at` None: it is open.
+    """
+
+    uuid: str
+    consumer_uuid: str
+    host: str
+    project_id: str
+    method: MitigationMethod
+    state: MitigationState
+    trigger: MitigationTrigger
+    forced: bool
+    pool_mib: int
+    left_mib: int
+    reason: str
+    evidence: dict[str, Any]
+    created_at: float
+    updated_at: float
+    ended_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

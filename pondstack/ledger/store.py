@@ -13,6 +13,7 @@ from pondstack.domain.admission import Lend
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
+from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.model import PoolState, Slice
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.sizing import Split
@@ -212,10 +213,23 @@ class Lends(Protocol):
     def remove(self, tx: Transaction, host: str, /) -> None: ...
 
 
+class Mitigations(Protocol):
+    """As pondstack.db.store.mitigations."""
+
+    def get(self, tx: Transaction, uuid: str, /) -> Mitigation | None: ...
+    def latest(self, tx: Transaction, consumer_uuid: str, /) -> Mitigation | None: ...
+    def unended(self, tx: Transaction, /) -> list[Mitigation]: ...
+    def add(self, tx: Transaction, item: Mitigation, /) -> None: ...
+    def change(self, tx: Transaction, item: Mitigation, /, *, moved: bool, ended: bool) -> None: ...
+    def prune(self, tx: Transaction, keep_seconds: float, /) -> int: ...
+
+
 class Splits(Protocol):
     """As pondstack.db.store.splits."""
 
     def remember(self, tx: Transaction, item: RememberedSplit, /) -> None: ...
+    def correct(self, tx: Transaction, item: RememberedSplit, /) -> None: ...
+    def put_back(self, tx: Transaction, instance_uuid: str, /) -> None: ...
     def prune(self, tx: Transaction, keep_seconds: float, /) -> None: ...
 
 
@@ -230,6 +244,7 @@ class Store:
     hosts: Hosts
     journal: Journal
     lends: Lends
+    mitigations: Mitigations
     pools: Pools
     slices: Slices
     splits: Splits

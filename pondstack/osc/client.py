@@ -53,13 +53,15 @@ class MemoryClient:
         """Remove one object."""
         self._send("DELETE", path)
 
-    def list(self, *path: str, limit: int | None = None, **query: Any) -> Iterator[Document]:
-        """Read a list, page after page, at most `limit` objects; the last part of the path names the collection."""
+    def list(
+        self, *path: str, limit: int | None = None, collection: str | None = None, **query: Any
+    ) -> Iterator[Document]:
+        """Read a list, page after page, at most `limit` objects; `collection` None: as the last part of the path."""
         params = _given({**query, "limit": limit})
         left = limit
         while True:
             page = self._call("GET", path, params=params)
-            for item in page[path[-1]]:
+            for item in page[collection or path[-1]]:
                 yield item
                 left = left - 1 if left is not None else None
             following = [link["href"] for link in page.get("links", ()) if link["rel"] == "next"]

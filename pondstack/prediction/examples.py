@@ -71,6 +71,9 @@ def parse(data: dict[str, Any]) -> Lifetime:
     for name in TIMES:
         known[name] = _time(known[name]) if known.get(name) else None
     known["marks"] = tuple((_time(at), int(mib)) for at, mib in known.get("marks", ()))
+    if known.get("judged"):
+        at, mib = known["judged"]
+        known["judged"] = (_time(at), int(mib))
     if known["created_at"] is None:
         raise ValueError("created_at is missing")
     item = Lifetime(**known)
@@ -142,7 +145,8 @@ def examples(items: Sequence[Lifetime], now: datetime, min_coverage: float) -> l
     for item in items:
         share = label(item, min_coverage)
         running = item.deleted_at is None or item.deleted_at > now
-        if share is None or begun(item) > now or (running and now - begun(item) < SETTLED):
+        young = running and not item.judged and now - begun(item) < SETTLED
+        if share is None or begun(item) > now or young:
             continue
         end = now if item.deleted_at is None else min(item.deleted_at, now)
         history = past.before(item.project_id, begun(item))

@@ -103,7 +103,8 @@ def records(lifetimes: Iterable[Lifetime], now: datetime, min_coverage: float) -
     """Return what ended instances left untouched, and those that run, seen `now`.
 
     A guest's untouched memory only falls. One that has run for less than a day counts if it has already touched more
-    than all others of its project: that is no good news that may still change.
+    than all others of its project, or the QoS monitor found it over-predicted: that is no good news that may still
+    change.
     """
     settled: list[Record] = []
     young: list[Record] = []
@@ -114,7 +115,9 @@ def records(lifetimes: Iterable[Lifetime], now: datetime, min_coverage: float) -
         seen_at = min(item.deleted_at or now, now)
         ended = item.deleted_at is not None and item.deleted_at <= now
         record = Record(item.project_id, share, seen_at)
-        (settled if ended or now - (item.sized_at or item.created_at) >= SETTLED else young).append(record)
+        (settled if ended or item.judged or now - (item.sized_at or item.created_at) >= SETTLED else young).append(
+            record
+        )
     least: dict[str, float] = {}
     for record in settled:
         least[record.project_id] = min(record.share, least.get(record.project_id, 1.0))
@@ -141,14 +144,17 @@ def past_records(lifetimes: Iterable[Lifetime], now: datetime, min_coverage: flo
 
 
 def settled_marks(item: Lifetime) -> list[tuple[datetime, float]]:
-    """Return the marks of an instance that was a day old by then, as shares of its memory."""
+    """Return the marks of an instance that was a day old or found over-predicted by then, as shares of its memory."""
     begun = item.sized_at or item.created_at
-    return [(at, share_of(mib, item.memory_mib)) for at, mib in item.marks if at - begun >= SETTLED]
+    marks = [(at, mib) for at, mib in item.marks if at - begun >= SETTLED]
+    if item.judged is not None:
+        marks = sorted([*marks, item.judged])
+    return [(at, share_of(mib, item.memory_mib)) for at, mib in marks]
 
 
 def label(item: Lifetime, min_coverage: float) -> float | None:
     """Return the share (0 to 1) that an instance left untouched; None where too little of its life was observed."""
-    if item.untouched_mib is None or item.memory_mib < 1 or item.coverage < min_coverage:
+    if item.untouched_mib is None or item.memory_mib < 1 or (item.coverage < min_coverage and not item.judged):
         return None
     return share_of(item.untouched_mib, item.memory_mib)
 

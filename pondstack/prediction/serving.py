@@ -22,9 +22,11 @@ from pondstack.domain.sizing import (
     Split,
     SplitPredictor,
     StaticShare,
+    corrected_split,
     decide,
 )
 from pondstack.prediction import flow
+from pondstack.prediction.control import Control, WithControl
 from pondstack.prediction.flow import Flow
 from pondstack.prediction.former import STATIC, UNTOUCHED
 from pondstack.prediction.untouched_table import UntouchedTable
@@ -66,6 +68,14 @@ def within_budget(predictor: SplitPredictor, allowance: Allowance | None, instan
     return predictor.within(lambda version: allowance.allows(version, instances))
 
 
+def controlled(predictor: SplitPredictor, control: Mapping[str, Any] | None) -> SplitPredictor:
+    """Return the predictor that leaves the control group all local, as SplitView.control describes it; None, {}: none.
+
+    Around within_budget(): who is in the group risks nothing.
+    """
+    return WithControl(Control.from_wire(control), predictor) if control else predictor
+
+
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], SplitPredictor]] = {
     flow.KIND: lambda about: Flow(about, StaticShare(int(about["percent"]))),
     STATIC: lambda about: StaticShare(int(about["percent"])),
@@ -87,8 +97,11 @@ def make_predictor(about: Mapping[str, Any]) -> SplitPredictor:
 def kept_split(features: Features, known: KnownSplit | None) -> Split | None:
     """Return the split that an `auto` VM keeps: what it has now, or was placed with last with this flavor.
 
-    None for one that is new, that fell back, or that is another by its flavor.
+    One whose pool memory a mitigation took away stays all local, whatever its flavor. None for one that is new, that
+    fell back, or that is another by its flavor.
     """
+    if known is not None and known.corrected:
+        return corrected_split(features.memory_mib)
     if known is None or features.specs.policy is not Policy.AUTO:
         return None
     has = known.present
@@ -115,6 +128,21 @@ def present_split(memory_mib: int, pool_mib: int) -> Split:
     """Return the split of an instance that has so much pool memory now."""
     reason = f"the instance runs with {pool_mib} MiB of pool memory and keeps it"
     return Split(memory_mib - pool_mib, pool_mib, source=PRESENT, confidence=1.0, reason=reason)
+
+
+RENEWED = "repredicted"
+"""Source of a split that was predicted again from the VM's own past, and taken at a move."""
+
+
+def renewed_split(features: Features, known: KnownSplit | None) -> Split | None:
+    """Return the split that an `auto` VM gets at a cold move in place of the one that it has; None: it keeps that."""
+    if known is None or known.renewed_mib is None or features.specs.policy is not Policy.AUTO or features.resized:
+        return None
+    most = features.memory_mib * features.specs.max_pool_percent // 100
+    if known.renewed_mib >= features.memory_mib or known.renewed_mib > most:
+        return None
+    reason = f"its own past left {known.renewed_mib} MiB untouched: predicted again, taken at its move"
+    return Split(features.memory_mib - known.renewed_mib, known.renewed_mib, RENEWED, 1.0, reason)
 
 
 def choose_split(

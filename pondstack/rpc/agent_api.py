@@ -8,11 +8,12 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_host_api import AgentHostAPI
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
+from pondstack.rpc.agent_mitigation_api import AgentMitigationAPI
 from pondstack.rpc.agent_remote_api import AgentRemoteAPI
-from pondstack.rpc.wire import Attachment, Mitigation, Report, to_arguments
+from pondstack.rpc.wire import Attachment, Report, to_arguments
 
 
-class AgentAPI(AgentHostAPI, AgentLendingAPI, AgentRemoteAPI):
+class AgentAPI(AgentHostAPI, AgentLendingAPI, AgentMitigationAPI, AgentRemoteAPI):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
 
     def __init__(self, transport: Any, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:
@@ -69,20 +70,3 @@ class AgentAPI(AgentHostAPI, AgentLendingAPI, AgentRemoteAPI):
     def report(self, host: str, *, epoch: int) -> Report:
         """Return what is really attached now; raises StaleEpoch."""
         return Report.from_wire(self._call(host, "report", epoch=epoch))
-
-    def mitigate(self, host: str, *, epoch: int, operation_id: str, consumer_uuid: str) -> Mitigation:
-        """Controller's command: begin to move all pool pages of a running guest to local memory; returns at once.
-
-        Idempotent by operation id. Raises StaleEpoch, NotFound, BadRequest, HostUnusable, NoLocalRoom, Conflict.
-        """
-        answer = self._call(host, "mitigate", epoch=epoch, operation_id=operation_id, consumer_uuid=consumer_uuid)
-        return Mitigation.from_wire(answer)
-
-    def get_mitigation(self, host: str, *, consumer_uuid: str) -> Mitigation | None:
-        """Return how far a guest's newest mitigation is, None when there was none."""
-        answer = self._call(host, "get_mitigation", consumer_uuid=consumer_uuid)
-        return Mitigation.from_wire(answer) if answer else None
-
-    def abort_mitigation(self, host: str, *, epoch: int, consumer_uuid: str) -> Mitigation:
-        """Controller's command: stop a mitigation at its next chunk; raises StaleEpoch, NotFound."""
-        return Mitigation.from_wire(self._call(host, "abort_mitigation", epoch=epoch, consumer_uuid=consumer_uuid))

@@ -12,6 +12,8 @@ import oslo_messaging
 
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
+from pondstack.rpc.controller_qos_api import ControllerQosAPI
 from pondstack.rpc.former import does_not_know
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
 from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitView, UsedSplit, to_arguments
@@ -41,7 +43,7 @@ PROJECTS_VERSION = "1.12"
 """The version that set_project() came with; what is set travels with split_view() of any version."""
 
 
-class ControllerAPI:
+class ControllerAPI(ControllerMitigationAPI, ControllerQosAPI):
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
 
     `timeout_seconds` is for a whole call, with all its attempts, and `policy` for each of them.
@@ -197,8 +199,11 @@ class ControllerAPI:
         return answer
 
     def _lent(self, method: str, **arguments: Any) -> Any:
+        return self._call_since(LENDING_VERSION, method, **arguments)
+
+    def _call_since(self, since: str, name: str, /, **arguments: Any) -> Any:
         def attempt(seconds: float) -> Any:
-            return self._leader.prepare(timeout=seconds, version=LENDING_VERSION).call({}, method, **arguments)
+            return self._leader.prepare(timeout=seconds, version=since).call({}, name, **arguments)
 
         return self._retrying.call(attempt, self._timeout)
 
@@ -301,7 +306,8 @@ class ControllerAPI:
 
         Answers {"name", "generation"}. Raises NotFound, BadRequest, HostUnusable, GenerationConflict.
         """
-        answer: dict[str, Any] = self._for_host(
+        answer: dict[str, Any] = self._call_since(
+            HOST_SLICES_VERSION,
             "set_host_slices",
             name=name,
             pool_uuid=pool_uuid,
@@ -319,30 +325,23 @@ class ControllerAPI:
 
         Answers {"name", "generation"}. Raises NotFound, Conflict, HostUnusable, AgentUnavailable, GenerationConflict.
         """
-        answer: dict[str, Any] = self._for_host(
-            "set_tiering", name=name, on=on, generation=generation, operation_id=operation_id or str(uuid4())
+        answer: dict[str, Any] = self._call_since(
+            HOST_SLICES_VERSION,
+            "set_tiering",
+            name=name,
+            on=on,
+            generation=generation,
+            operation_id=operation_id or str(uuid4()),
         )
         return answer
 
-    def _for_host(self, method: str, **arguments: Any) -> Any:
-        def attempt(seconds: float) -> Any:
-            return self._leader.prepare(timeout=seconds, version=HOST_SLICES_VERSION).call({}, method, **arguments)
-
-        return self._retrying.call(attempt, self._timeout)
-
     def remove_host(self, *, name: str, operation_id: str | None = None) -> None:
         """Forget a host; a report of its agent makes it a new one. Raises NotFound, NotEmpty with what is left."""
-        self._remove("remove_host", name=name, operation_id=operation_id or str(uuid4()))
+        self._call_since(REMOVAL_VERSION, "remove_host", name=name, operation_id=operation_id or str(uuid4()))
 
     def remove_pool(self, *, uuid: str, operation_id: str | None = None) -> None:
         """Forget a pool whose device is gone for good; raises NotFound, NotEmpty with what is left."""
-        self._remove("remove_pool", uuid=uuid, operation_id=operation_id or str(uuid4()))
-
-    def _remove(self, method: str, **arguments: Any) -> None:
-        def attempt(seconds: float) -> Any:
-            return self._leader.prepare(timeout=seconds, version=REMOVAL_VERSION).call({}, method, **arguments)
-
-        self._retrying.call(attempt, self._timeout)
+        self._call_since(REMOVAL_VERSION, "remove_pool", uuid=uuid, operation_id=operation_id or str(uuid4()))
 
     def promote_model(self, *, version: str, operation_id: str | None = None) -> dict[str, Any]:
         """Have a prediction model serve, whatever its verdict was.
@@ -350,20 +349,19 @@ class ControllerAPI:
         Answers {"running": its version, "former": the one that served before, None: the static share}.
         Raises NotFound, and Conflict where it runs already or is corrupt.
         """
-        return self._of_model("promote_model", version=version, operation_id=operation_id or str(uuid4()))
+        answer: dict[str, Any] = self._call_since(
+            MODELS_VERSION, "promote_model", version=version, operation_id=operation_id or str(uuid4())
+        )
+        return answer
 
     def rollback_model(self, *, version: str, operation_id: str | None = None) -> dict[str, Any]:
         """Retire the prediction model `version`, which must run; the one before it serves again, or the static share.
 
         Answers as promote_model. Raises NotFound, and Conflict where another one runs.
         """
-        return self._of_model("rollback_model", version=version, operation_id=operation_id or str(uuid4()))
-
-    def _of_model(self, method: str, **arguments: Any) -> dict[str, Any]:
-        def attempt(seconds: float) -> Any:
-            return self._leader.prepare(timeout=seconds, version=MODELS_VERSION).call({}, method, **arguments)
-
-        answer: dict[str, Any] = self._retrying.call(attempt, self._timeout)
+        answer: dict[str, Any] = self._call_since(
+            MODELS_VERSION, "rollback_model", version=version, operation_id=operation_id or str(uuid4())
+        )
         return answer
 
     def set_project(
@@ -374,14 +372,13 @@ class ControllerAPI:
         default_policy (none, auto), max_pool_percent (0 to 100). Answers what is set then, by these names.
         Raises BadRequest.
         """
-
-        def attempt(seconds: float) -> Any:
-            return self._leader.prepare(timeout=seconds, version=PROJECTS_VERSION).call(
-                {}, "set_project", project_id=project_id, changes=changes, operation_id=operation
-            )
-
-        operation = operation_id or str(uuid4())
-        answer: dict[str, Any] = self._retrying.call(attempt, self._timeout)
+        answer: dict[str, Any] = self._call_since(
+            PROJECTS_VERSION,
+            "set_project",
+            project_id=project_id,
+            changes=changes,
+            operation_id=operation_id or str(uuid4()),
+        )
         return answer
 
     def audit(self, *, repair: bool) -> dict[str, Any]:

@@ -174,6 +174,7 @@ class Mitigation(Wire):
     """How far the move of a guest's pool pages to local memory is. Pages are of 4 KiB.
 
     `state`: moving, mitigated (the slices are given back), aborted or failed (see `reason`; the guest keeps them).
+    `held` (since 1.6): once mitigated, the guest keeps its slices until the controller orders them back.
     """
 
     consumer_uuid: str
@@ -184,6 +185,20 @@ class Mitigation(Wire):
     pages_moved: int = 0
     seconds: float = 0.0
     reason: str = ""
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DomainRewrite(Wire):
+    """What of a guest that libvirt keeps is bound to local memory now (since agent RPC 1.6).
+
+    `state`: rewritten, or absent: libvirt has no such domain. `managed_save`: a suspended guest's image, too.
+    `changed`: something was bound otherwise before.
+    """
+
+    state: str
+    managed_save: bool = False
+    changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,7 +280,7 @@ class SplitView(Wire):
     has. `model_budget`: what the models may still risk, as pondstack.domain.allowance; None: no model does.
     `splits`: what changed since the version that was asked from, or, when `full`, all that is known from its start on;
     `more`: ask again, from `version`. `projects`: what operators have set, of each project that has something set
-    (since 1.12).
+    (since 1.12). `control`: the control group, as pondstack.prediction.control has it; {}: none (since 1.15).
     """
 
     epoch: int
@@ -282,6 +297,7 @@ class SplitView(Wire):
     predictor_version: str = ""
     model_budget: dict[str, Any] | None = None
     projects: dict[str, ProjectSettings] = field(default_factory=dict)
+    control: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:

@@ -23,15 +23,21 @@ FOR_EVER = -1
 def memory_failed(event: MemoryFailed) -> dict[str, Any]:
     """Return the payload that tells of a guest whose pool memory failed."""
     data = asdict(event)
-    moment = datetime.fromtimestamp(data.pop("detected_at"), UTC)
-    return _payload(
+    moment = time_text(data.pop("detected_at"))
+    return payload(
         "GuestMemoryFailedPayload",
         "1.0",
-        {"event_uuid": data.pop("uuid"), **data, "detected_at": moment.strftime("%Y-%m-%dT%H:%M:%SZ")},
+        {"event_uuid": data.pop("uuid"), **data, "detected_at": moment},
     )
 
 
-def _payload(name: str, version: str, data: dict[str, Any]) -> dict[str, Any]:
+def time_text(seconds: float) -> str:
+    """Return seconds since the epoch as in payloads."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def payload(name: str, version: str, data: dict[str, Any]) -> dict[str, Any]:
+    """Return data as a payload of this name and version."""
     return {
         "pondstack_object.name": name,
         "pondstack_object.namespace": "pondstack",
@@ -40,8 +46,8 @@ def _payload(name: str, version: str, data: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-class FailedGuests:
-    """Tells of failed guests. With [notifications] enabled off it tells nobody."""
+class Publisher:
+    """Sends notifications. With [notifications] enabled off it tells nobody."""
 
     def __init__(self, conf: cfg.ConfigOpts, controller: str) -> None:
         """`controller`: our name, for the publisher's."""
@@ -57,12 +63,21 @@ class FailedGuests:
                 retry=FOR_EVER,
             )
 
-    def __call__(self, event: MemoryFailed) -> None:
-        """Come back once the broker has the message, however long that takes."""
+    def publish(self, event_type: str, data: dict[str, Any], *, error: bool) -> None:
+        """Come back once the broker has the message, however long that takes; of priority ERROR, else INFO."""
         if self._notifier is not None:
-            self._notifier.error({}, MEMORY_FAILED, memory_failed(event))
+            send = self._notifier.error if error else self._notifier.info
+            send({}, event_type, data)
 
     def close(self) -> None:
         """Close the connections."""
         if self._notifier is not None:
             self._notifier.transport.cleanup()
+
+
+class FailedGuests(Publisher):
+    """Tells of failed guests."""
+
+    def __call__(self, event: MemoryFailed) -> None:
+        """Come back once the broker has the message, however long that takes."""
+        self.publish(MEMORY_FAILED, memory_failed(event), error=True)

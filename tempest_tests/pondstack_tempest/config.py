@@ -53,8 +53,8 @@ FEATURES = [
     cfg.BoolOpt(
         "mitigation",
         default=False,
-        help="Whether guests that suffer from pool memory are moved out of it. Agents do so when they are told to; no "
-        "controller tells them yet, so this is false everywhere.",
+        help="Whether guests can be taken out of their pool memory: copied by a host with a CXL pool, else by live "
+        "migration, which needs two hosts.",
     ),
     cfg.BoolOpt("ha", default=False, help="Whether two controllers or more run; the tests have the lead change hands."),
 ]

@@ -38,7 +38,9 @@ class SimControllerAPI(ControllerAPI):
     def _lent(self, method: str, **arguments: Any) -> Any:
         return self._call_retrying(self._leader, method, None, arguments)
 
-    _remove = _for_host = _lent
+    def _call_since(self, since: str, name: str, /, **arguments: Any) -> Any:
+        del since
+        return self._lent(name, **arguments)
 
 
 class SimNodeAPI(NodeAPI):

@@ -48,7 +48,7 @@ class SimResources:
         self.transport = None
         self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
         self.history = SimpleNamespace(record=lambda _facts: None, tidy=lambda: None)
-        self.nova = None
+        self.nova = self.servers = None
         self.notify_failed = lambda _event: None
 
     def conf_of_node(self) -> SimpleNamespace:
@@ -222,6 +222,9 @@ class NoSplits(Idle):
     """The service of splits where no instance is split."""
 
     def projects_changed(self) -> None:
+        """Tell nobody."""
+
+    def corrected(self, _uuid: str) -> None:
         """Tell nobody."""
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from pondstack_agent.context import AgentContext
+from pondstack_agent.mitigation.domains import Domains
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.mover import Mover
 from pondstack_agent.mitigation.records import Entries
@@ -27,3 +28,8 @@ def build_mitigations(
         executor=context.executor,
         step=step,
     )
+
+
+def build_domains(context: AgentContext, nodes: HostNodes, step: Callable[[str], None]) -> Domains:
+    """Return what libvirt keeps of this host's guests; `step` is told before each change of it."""
+    return Domains(context.conf.agent.libvirt_uri, nodes.with_cpus, step)

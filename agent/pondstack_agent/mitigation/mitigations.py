@@ -3,6 +3,10 @@
     room reserved -> MOVING on disk -> pages move -> read back -> MITIGATED on disk -> the driver lets the guest go ->
     the allocation is released as after a detach, while the guest runs on.
 
+One that is held stops at MITIGATED: the driver lets the guest go by the controller's order, once what libvirt keeps of
+the guest (`domains`) binds to local memory. A guest that does not run has no pages to move; held, it is MITIGATED at
+once.
+
 An agent that is killed leaves MOVING: at its next start that is MITIGATED when the guest uses none of the pool any
 more, else FAILED, and the guest is one of the pool as before.
 """
@@ -26,6 +30,9 @@ from pondstack_agent.mitigation.records import Entries, Entry, State
 from pondstack_agent.mitigation.room import HostNodes, LocalRoom
 
 LOG = log.getLogger(__name__)
+
+NOWHERE = -1
+"""The node of pages that never began to move."""
 
 Finish = Callable[[str, str], None]
 """Releases (consumer, allocation) of a guest that runs on; raises PondError."""
@@ -52,8 +59,8 @@ class Mitigations:
         self._lock = threading.Lock()
         self._stops: dict[str, threading.Event] = {}
 
-    def begin(self, operation_id: str, consumer_uuid: str, finish: Finish) -> Mitigation:
-        """Begin, and return at once; the caller holds the consumer's lock.
+    def begin(self, operation_id: str, consumer_uuid: str, finish: Finish, *, hold: bool = False) -> Mitigation:
+        """Begin, and return at once; the caller holds the consumer's lock. `hold`: until `release`.
 
         A repetition by the same operation id, or while one is under way, tells how far it is. Raises NotFound,
         BadRequest, HostUnusable, NoLocalRoom, Conflict: nothing has changed then.
@@ -63,7 +70,12 @@ class Mitigations:
             return self._now(entry)
         attached = self._attached(consumer_uuid)
         node, mib = self._pool_node(attached)
-        guest = self._find(consumer_uuid)
+        try:
+            guest = self._find(consumer_uuid)
+        except NotFound:
+            if not hold:
+                raise
+            return self._at_rest(operation_id, attached, node)
         cgroup = self._cgroup_of(guest)
         targets = plan.targets(cgroup.allowed(), self._nodes.with_cpus(), node)
         tag = attached.allocation_uuid
@@ -74,7 +86,7 @@ class Mitigations:
         try:
             self._step("record")
             entry = self._entries.put(
-                Entry(operation_id, consumer_uuid, tag, node, self._entries.clock(), pages=pages, left=pages)
+                Entry(operation_id, consumer_uuid, tag, node, self._entries.clock(), pages=pages, left=pages, hold=hold)
             )
         except BaseException:
             self._room.give_back(tag)
@@ -95,16 +107,43 @@ class Mitigations:
         """Tell whether the pages of an allocation's guest move, or some or all of them have moved and stay local."""
         return self._entries.has(allocation_uuid)
 
-    def abort(self, consumer_uuid: str) -> Mitigation:
-        """Ask one to stop at the next chunk; pages stay where they are, slices with the guest. Raises NotFound."""
+    def abort(self, consumer_uuid: str, operation_id: str = "") -> Mitigation:
+        """Ask one to stop at the next chunk; pages stay where they are, slices with the guest.
+
+        `operation_id`: one that has not begun is written down as aborted, and never will; the caller holds the
+        consumer's lock. Raises NotFound, and Conflict for a held one whose pages have all moved.
+        """
         entry = self._entries.latest(consumer_uuid)
+        under_way = entry is not None and entry.allocation_uuid in self._stops
+        if operation_id and not under_way and (entry is None or entry.operation_id != operation_id):
+            return self._never(operation_id, self._attached(consumer_uuid))
         if entry is None:
             raise NotFound(f"guest {consumer_uuid} is not being mitigated on this host")
+        if entry.hold and entry.state == State.MITIGATED:
+            raise Conflict(f"all pages of guest {consumer_uuid} have moved to local memory; it is too late to abort")
         with self._lock:
             stop = self._stops.get(entry.allocation_uuid)
         if stop is not None:
             stop.set()
         return self._now(entry)
+
+    def release(self, consumer_uuid: str, finish: Finish) -> bool:
+        """Release what a held guest has no more need of; True when nothing is held, False while it goes offline.
+
+        The caller does not hold the consumer's lock. The order is on disk first: it is tried again until it is done.
+        Raises InUse when the guest has or may get pages there again, Conflict when it is not mitigated.
+        """
+        mine = {item.allocation_uuid for item in self._pools.held_by(consumer_uuid)}
+        if not mine:
+            return True
+        entry = self._entries.latest(consumer_uuid)
+        if entry is None or entry.allocation_uuid not in mine or entry.state != State.MITIGATED:
+            raise Conflict(f"guest {consumer_uuid} is not mitigated, and keeps its pool memory; mitigate it first")
+        if entry.hold:
+            entry = self._entries.put(entry, hold=False)
+        self._step("release")
+        finish(consumer_uuid, entry.allocation_uuid)
+        return not self._pools.held_by(consumer_uuid)
 
     def stop(self) -> None:
         """Stop all at their next chunk: the agent ends."""
@@ -125,7 +164,7 @@ class Mitigations:
                     self._entries.put(entry, state=State.FAILED, reason=text, left=self._left(entry))
                     continue
                 entry = self._entries.put(entry, state=State.MITIGATED, left=0)
-            if entry.state == State.MITIGATED and entry.allocation_uuid in held:
+            if entry.state == State.MITIGATED and entry.allocation_uuid in held and not entry.hold:
                 self._finish(entry, finish)
 
     def tidy(self, keep_seconds: float, finish: Finish) -> None:
@@ -136,7 +175,8 @@ class Mitigations:
             if entry.allocation_uuid in self._stops:
                 continue
             if entry.state == State.MITIGATED and entry.allocation_uuid in held:
-                self._finish(entry, finish)
+                if not entry.hold:
+                    self._finish(entry, finish)
             elif self._entries.clock() - entry.at > keep_seconds:
                 self._entries.forget(entry)
 
@@ -158,8 +198,20 @@ class Mitigations:
         entry = self._entries.put(entry, state=state, reason=reason, left=left, seconds=self._entries.clock() - begun)
         with self._lock:
             del self._stops[entry.allocation_uuid]
-        if state is State.MITIGATED:
+        if state is State.MITIGATED and not entry.hold:
             self._finish(entry, finish)
+
+    def _never(self, operation_id: str, attached: Attached) -> Mitigation:
+        """Note that a mitigation was aborted before it began."""
+        entry = Entry(operation_id, attached.consumer_uuid, attached.allocation_uuid, NOWHERE, self._entries.clock())
+        return self._entries.put(entry, state=State.ABORTED, reason="aborted before it began", hold=True).answer()
+
+    def _at_rest(self, operation_id: str, attached: Attached, node: int) -> Mitigation:
+        """Note that a guest has nothing to move: it does not run."""
+        self._step("record")
+        consumer, tag, now = attached.consumer_uuid, attached.allocation_uuid, self._entries.clock()
+        entry = Entry(operation_id, consumer, tag, node, now, state=State.MITIGATED, hold=True)
+        return self._entries.put(entry).answer()
 
     def _finish(self, entry: Entry, finish: Finish) -> None:
         self._step("release")

@@ -10,7 +10,7 @@ from pondstack_agent.records import Records
 
 
 class State(StrEnum):
-    """MOVING -> MITIGATED, ABORTED or FAILED. Only after MITIGATED are slices given back."""
+    """MOVING -> MITIGATED, ABORTED or FAILED. Slices are given back after MITIGATED only, of a held one by order."""
 
     MOVING = "moving"
     MITIGATED = "mitigated"
@@ -20,7 +20,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """`pages` and `left`: pages of 4 KiB on the pool when it began and ended. `at`: seconds of the agent's clock."""
+    """`pages` and `left`: pages of 4 KiB on the pool when it began and ended. `at`: seconds of the agent's clock.
+
+    `hold`: once mitigated, the slices stay with the guest until the controller orders them back.
+    """
 
     operation_id: str
     consumer_uuid: str
@@ -32,6 +35,7 @@ class Entry:
     state: str = State.MOVING
     seconds: float = 0.0
     reason: str = ""
+    hold: bool = False
 
     def answer(self, *, left: int | None = None, seconds: float | None = None) -> Mitigation:
         """Return it for the wire; while it moves, with what was just seen."""
@@ -45,6 +49,7 @@ class Entry:
             pages_moved=max(self.pages - left, 0),
             seconds=self.seconds if seconds is None else seconds,
             reason=self.reason,
+            held=self.hold,
         )
 
 

@@ -1,4 +1,4 @@
-"""Memory that guests have committed, as their balloon drivers tell libvirt. The one file that imports libvirt.
+"""Memory that guests have committed, as their balloon drivers tell libvirt.
 
 "Committed" is what the guest's kernel has (`available`) less what is free (`unused`): more
 than the guest uses, caches included, which is the safe side (Pond 4.2).

@@ -13,9 +13,12 @@ from pondstack_api.policies import (
     host,
     leader,
     lender,
+    mitigation,
     model,
+    performance,
     pool,
     project,
+    qos,
     slice,
     split,
     telemetry,
@@ -25,4 +28,5 @@ from pondstack_api.policies import (
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
     rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer)
-    return [rule for module in (*rack, telemetry, split, history, model, project) for rule in module.RULES]
+    guests = (telemetry, split, history, model, project, mitigation, qos, performance)
+    return [rule for module in (*rack, *guests) for rule in module.RULES]

@@ -11,6 +11,8 @@ RACK_READER = "rule:rack_reader_api"
 ADMIN_OR_SERVICE = "rule:admin_or_service_api"
 PROJECT_READER = "rule:rack_or_project_reader_api"
 
+PROJECT_MEMBER = "rule:admin_or_project_member_api"
+
 BOTH_SCOPES = ["system", "project"]
 
 RULES = [
@@ -29,6 +31,11 @@ RULES = [
         "rack_or_project_reader_api",
         "rule:rack_reader_api or (role:reader and project_id:%(project_id)s)",
         description="Who may see a project's own objects.",
+    ),
+    policy.RuleDefault(
+        "admin_or_project_member_api",
+        "rule:admin_api or (role:member and project_id:%(project_id)s)",
+        description="Who may tell of a project's own objects.",
     ),
 ]
 

@@ -67,16 +67,18 @@ def shape_of(extents: Sequence[Extent]) -> tuple[int, ...]:
 def check_move(source_mib: int | None, claim: PoolClaim | None) -> None:
     """Raise Conflict when a running guest cannot move live to a host where it has this claim.
 
-    A running guest's NUMA nodes cannot change: the destination must give it exactly as much pool memory.
+    A running guest's NUMA nodes cannot change: the destination gives it exactly as much pool memory, or none. What it
+    claims no pool memory for is local memory there, behind the same nodes.
     """
-    claimed_mib = claim.pool_mib if claim else 0
-    if source_mib is None and claimed_mib:
+    if claim is None:
+        return
+    if source_mib is None:
         raise Conflict(
-            f"the running guest has no CPU-less NUMA node, but the destination claims {claimed_mib} MiB of pool memory "
-            f"for it; migrate it cold, or restart it first"
+            f"the running guest has no pool memory, but the destination claims {claim.pool_mib} MiB of it for it; "
+            f"migrate it cold, or restart it first"
         )
-    if source_mib is not None and source_mib != claimed_mib:
+    if source_mib != claim.pool_mib:
         raise Conflict(
-            f"the running guest has {source_mib} MiB of pool memory, but the destination claims {claimed_mib} MiB for "
-            f"it; let the scheduler choose the host while pondstack-controller answers, or migrate it cold"
+            f"the running guest has {source_mib} MiB of pool memory, but the destination claims {claim.pool_mib} MiB "
+            f"for it; let the scheduler choose the host while pondstack-controller answers, or migrate it cold"
         )

@@ -4,7 +4,6 @@ Never by its flavor: guests of flavors without `pond:` specs may be pooled as we
 depend on its host's agent; one whose claim nobody can tell stays what it was.
 """
 
-import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,11 +53,26 @@ class PoolMemoryHoldings:
         return provider_uuid, name
 
     def _pond_attachment(self, instance: Any) -> Attachment | None:
-        """Return what a guest on this host holds; raises PoolMemoryUnavailable."""
+        """Return what a guest is to be made of on this host; raises PoolMemoryUnavailable.
+
+        Nothing when it claims none, even if its agent holds some yet: a mitigation that is open gives that back.
+        """
         if instance.uuid in self._pond_building:
             return self._pond_building[instance.uuid]
         claim = self._pond_claim_or_error(nova.context.get_admin_context(), instance, None, None)
-        return self._pond_held(instance, claim, patient=False)
+        return None if claim is None else self._pond_held(instance, claim, patient=False)
+
+    def _pond_holds(self, instance: Any) -> bool:
+        """Tell whether pages of a running guest may be pool memory, claimed or not; raises PoolMemoryUnavailable."""
+        claim = self._pond_claim_or_error(nova.context.get_admin_context(), instance, None, None)
+        return self._pond_held(instance, claim, patient=False) is not None
+
+    def _pond_is_local(self, instance: Any) -> bool:
+        """Tell whether a guest claims local memory only; raises PoolMemoryUnavailable when nobody knows."""
+        claim = self._pond_claim_or_error(nova.context.get_admin_context(), instance, None, None)
+        if claim is None or isinstance(claim, PoolClaim):
+            return claim is None
+        return self._pond_held(instance, claim, patient=False) is None
 
     def _pond_held(self, instance: Any, claim: Claim, *, patient: bool) -> Attachment | None:
         """Return what a guest with this claim holds here, as far as its agent is to be asked.
@@ -119,7 +133,9 @@ class PoolMemoryHoldings:
         answer: Mapping[str, Any] = self.virtapi.reportclient.get_allocs_for_consumer(context, consumer_uuid)
         return answer["allocations"]
 
-    def _pond_claim_for_move(self, context: Any, instance: Any, allocs: Mapping[str, Any] | None) -> PoolClaim | None:
-        with contextlib.suppress(claims.Unclaimed):
+    def _pond_claim_for_move(self, context: Any, instance: Any, allocs: Mapping[str, Any] | None) -> Claim:
+        """Return the claim at the destination, or Unclaimed: then nobody says how the guest is split here."""
+        try:
             return self._pond_claim(context, instance, allocs)
-        return None
+        except claims.Unclaimed as error:
+            return error

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 from lxml import etree
 from nova import exception, objects
 from nova.virt.libvirt import config as vconfig
-from nova.virt.libvirt import driver, migration
+from nova.virt.libvirt import driver, guest, migration
 
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Attachment, Backing
@@ -42,20 +42,20 @@ def guest_xml() -> None:
     this = Mock()
     xml = Driver._get_guest_xml(this, Mock(), Mock(uuid="self-check"), [], {}, Mock())
     expect(xml is this._get_guest_config.return_value.to_xml.return_value, "_get_guest_xml does not use it")
-    guest = vconfig.LibvirtConfigGuest()
-    guest.virt_type, guest.os_type, guest.name, guest.uuid, guest.vcpus = "qemu", "hvm", "self-check", "u", 2
+    made = vconfig.LibvirtConfigGuest()
+    made.virt_type, made.os_type, made.name, made.uuid, made.vcpus = "qemu", "hvm", "self-check", "u", 2
     backings = (Backing("file", 1024), Backing("node", 2048, host_node=3))
     attachment = Attachment("a", "c", "p", "pool", 3072, 1, (Extent(0, 1), Extent(4, 2)), backings)
-    znuma.apply(guest, attachment, 4096, "/emulator", {0})
-    document = etree.fromstring(guest.to_xml())
+    znuma.apply(made, attachment, 4096, "/emulator", {0})
+    document = etree.fromstring(made.to_xml())
     cells = [(cell.get("cpus"), cell.get("memory")) for cell in document.findall("./cpu/numa/cell")]
     expect(cells == [("0-1", "1048576"), (None, "1048576"), (None, "2097152")], f"the cells are {cells}")
     nodes = [tuple(node.attrib.values()) for node in document.findall("./numatune/memnode")]
     expect(nodes == [("0", "strict", "0"), ("2", "preferred", "3")], f"the memnodes are {nodes}")
     expect(document.findtext("./devices/emulator") == "/emulator", "the emulator is missing")
-    guest = Mock(numatune=None)
-    znuma.bind_local(guest, {0, 1})
-    plain = etree.fromstring(guest.numatune.to_xml())
+    bound = Mock(numatune=None)
+    znuma.bind_local(bound, {0, 1})
+    plain = etree.fromstring(bound.numatune.to_xml())
     expect(dict(plain.find("./memory").attrib) == {"mode": "strict", "nodeset": "0-1"}, "it is not bound")
 
 
@@ -74,6 +74,16 @@ def migrate_takes_the_xml() -> None:
     checks.uses(Driver._live_migration_operation, "migrate", "get_updated_guest_xml")
 
 
+def what_is_stored() -> None:
+    """Resume goes by the domain that libvirt has, a managed save by its image, unrescue by a file beside the disks."""
+    checks.uses(Driver.resume, "_get_existing_domain_xml")
+    checks.uses(guest.Guest.save_memory_state, "_domain", "managedSave")
+    expect("unrescue.xml" in Driver.unrescue.__code__.co_consts, "unrescue reads another file")
+    checks.uses(Driver.unrescue, "get_instance_path")
+    domain = Mock()
+    expect(guest.Guest(domain)._domain is domain, "libvirt's domain is not in _domain")
+
+
 LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
     "_get_guest_config": ("instance",),
     "_hard_reboot": ("context", "instance"),
@@ -81,12 +91,15 @@ LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
     "check_can_live_migrate_source": ("context", "instance"),
     "_live_migration_operation": ("context", "instance", "dest", "block_migration", "migrate_data", "guest"),
     "_get_host_numa_topology": (),
+    "resume": ("context", "instance"),
+    "unrescue": ("context", "instance"),
 }
 
 CHECKS: list[Check] = [
     ("nova.virt.libvirt.driver.LibvirtDriver._hard_reboot", hard_reboot_is_the_way_back),
     ("nova.virt.libvirt.driver.LibvirtDriver.power_off", destroy_and_release),
     ("nova.virt.libvirt.driver.LibvirtDriver._get_guest_xml", guest_xml),
+    ("nova.virt.libvirt.driver.LibvirtDriver.resume", what_is_stored),
     ("nova.virt.libvirt.migration._update_numa_xml", numa_info_without_pins),
     ("nova.virt.libvirt.driver.LibvirtDriver._live_migration_operation", migrate_takes_the_xml),
 ]

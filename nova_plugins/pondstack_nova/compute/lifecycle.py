@@ -8,7 +8,7 @@
 | stop, soft reboot, pause, suspend, resume, rescue, unrescue | untouched |
 | destroy: delete, shelve offload, revert at the destination, evacuated from here | released |
 | migrate_disk_and_power_off | released once the guest is off |
-| pre_live_migration | attached at the destination in the shape of the source |
+| pre_live_migration | attached at the destination in the shape of the source; nothing where all is claimed as local |
 | post_live_migration | released at the source |
 | rollback_live_migration_at_destination | released at the destination |
 
@@ -49,6 +49,7 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
         self._pond_lock = threading.Lock()
         self._pond_rebooting: set[str] = set()
         self._pond_rebuilding: set[str] = set()
+        self._pond_given_up: set[str] = set()
 
     def _pond_cell_pins(self, attachment: Attachment) -> dict[str, set[int]]:
         """Return the host nodes that the guest's cells are bound to on this host; none for slices that are files."""
@@ -144,7 +145,7 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
         with self._pond_lock:
             rebuilding = instance.uuid in self._pond_rebuilding and instance.task_state == task_states.REBUILDING
             self._pond_rebuilding.discard(instance.uuid)
-            kept = rebuilding or instance.uuid in self._pond_rebooting
+            kept = rebuilding or instance.uuid in self._pond_rebooting - self._pond_given_up
         result = super().destroy(context, instance, *args, **kwargs)  # type: ignore[misc]
         if not kept:
             self._pond_release(instance)
@@ -242,6 +243,7 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
             raise
         finally:
             self._pond_building.pop(uuid, None)
+            self._pond_given_up.discard(uuid)
 
     @contextlib.contextmanager
     def _pond_kept(self, instance: Any) -> Iterator[None]:
@@ -270,6 +272,9 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
             return present, False
         if present:
             LOG.info("It holds %d MiB that it no longer claims", present.pool_mib, instance=instance)
+            if claim is None and again and not sure:
+                self._pond_given_up.add(instance.uuid)  # it may run yet: they go with its process
+                return None, False
             if not self._pond_release(instance):
                 raise PoolMemoryUnavailable(reason="slices that it no longer claims are in use; stop the guest first")
         return (self._pond_attach(instance, claim, patient=again), True) if claim else (None, False)
@@ -304,6 +309,10 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
             claim = self._pond_claim_for_move(context, instance, allocs)
             ask = self.pool_memory.find if claim else self.pool_memory.look
             source = ask(instance.node, instance.uuid)
+            if isinstance(claim, Exception):
+                if source:
+                    raise claim
+                claim = None
             claims.check_move(source.pool_mib if source else None, claim)
         except Conflict as error:
             raise exception.MigrationPreCheckError(reason=error.message) from error
@@ -313,11 +322,13 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
 
     def _pond_attach_for_move(self, context: Any, instance: Any) -> Attachment | None:
         claim, source = self._pond_plan_move(context, instance, None)
-        if claim is None or source is None:
+        if source is None:
             return None
-        stale = self.pool_memory.find(self._pond_node()[1], instance.uuid)
-        if stale:  # of an earlier attempt
+        ask = self.pool_memory.find if claim else self.pool_memory.look
+        if ask(self._pond_node()[1], instance.uuid):  # of an earlier attempt
             self._pond_release(instance)
+        if claim is None:
+            return None
         try:
             attachment = self._pond_attach(instance, claim, claims.shape_of(source.extents))
         except PoolMemoryUnavailable as error:

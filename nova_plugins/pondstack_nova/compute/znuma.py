@@ -149,6 +149,45 @@ def unbind(xml: str) -> str:
     return str(etree.tostring(document, encoding="unicode"))
 
 
+def leave(xml: str) -> str:
+    """Return a domain's XML for another host that backs all of it with its own memory, behind the same cells.
+
+    There it is bound by the memory policy that it inherits, as one that `bind_local` made, and by its next start.
+    """
+    return unbind(to_local(xml, ()))
+
+
+def to_local(xml: str, local_nodes: Collection[int]) -> str:
+    """Return a domain's XML with its pool cells backed by local memory: bound to these nodes, or, if none, to none.
+
+    The XML itself when nothing of it is pool memory.
+    """
+    if not uses_pool(xml, local_nodes):
+        return xml
+    document = etree.fromstring(xml)
+    for cell in _pool_cells(document):
+        cell.attrib.pop("memAccess", None)
+    for node in document.findall("./numatune/memnode"):
+        if not local_nodes:
+            node.getparent().remove(node)
+        elif not _nodes_of(node) <= set(local_nodes):
+            node.set("mode", "strict")
+            node.set("nodeset", hardware.format_cpu_spec(set(local_nodes)))
+    return str(etree.tostring(document, encoding="unicode"))
+
+
+def uses_pool(xml: str, local_nodes: Collection[int]) -> bool:
+    """Tell whether a cell of a domain is a file, or names other nodes of the host than `local_nodes`."""
+    document = etree.fromstring(xml)
+    files = any(cell.get("memAccess") for cell in _pool_cells(document))
+    return files or any(not _nodes_of(node) <= set(local_nodes) for node in document.findall("./numatune/memnode"))
+
+
+def on_files(xml: str) -> bool:
+    """Tell whether a domain's CPU-less cells are shared files, which only an attachment can be behind."""
+    return any(cell.get("memAccess") for cell in _pool_cells(etree.fromstring(xml)))
+
+
 def pinned_by(guest: Any) -> str | None:
     """Return what of a LibvirtConfigGuest pins or encrypts its memory; None when nothing does."""
     if guest.launch_security is not None:
@@ -163,8 +202,7 @@ def pinned_by(guest: Any) -> str | None:
 
 def pool_cells_mib(xml: str) -> tuple[int, ...]:
     """Return the MiB of a domain's CPU-less cells, in order."""
-    found = etree.fromstring(xml).findall("./cpu/numa/cell")
-    return tuple(_mib(cell) for cell in found if not cell.get("cpus"))
+    return tuple(_mib(cell) for cell in _pool_cells(etree.fromstring(xml)))
 
 
 def cell_pins(backings: Sequence[Backing], local_nodes: Collection[int]) -> dict[str, set[int]]:
@@ -182,6 +220,14 @@ def rebind(xml: str, pins: Mapping[str, Collection[int]]) -> str:
         else:
             node.getparent().remove(node)
     return str(etree.tostring(document, encoding="unicode"))
+
+
+def _pool_cells(document: Any) -> list[Any]:
+    return [cell for cell in document.findall("./cpu/numa/cell") if not cell.get("cpus")]
+
+
+def _nodes_of(node: Any) -> set[int]:
+    return set(hardware.parse_cpu_spec(node.get("nodeset", "")))
 
 
 def _mib(cell: Any) -> int:

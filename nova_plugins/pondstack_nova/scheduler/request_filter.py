@@ -36,6 +36,9 @@ def pond_split(ctxt: Any, spec: Any) -> bool:
     used_splits.put_on(spec, None)
     plain = not any(key.startswith(NAMESPACE) for key in original)
     defaults.mark(spec, plain=plain)
+    if split_decision.corrected(spec.instance_uuid):
+        LOG.debug("Instance %s is placed all local: a mitigation takes its pool memory away", spec.instance_uuid)
+        return False
     split = (_split_by_default if plain else _split_by_specs)(ctxt, spec, original)
     if split is None or split.pool_mib == 0:
         return False

@@ -15,7 +15,15 @@ from oslo_log import log as logging
 from pondstack.domain.errors import PoolShortage
 from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.sizing import Fallback, Features, Policy, Split
-from pondstack.prediction.serving import choose_split, flavor_key, kept_split, present_split, within_budget
+from pondstack.prediction.serving import (
+    choose_split,
+    controlled,
+    flavor_key,
+    kept_split,
+    present_split,
+    renewed_split,
+    within_budget,
+)
 from pondstack_nova import migrations
 from pondstack_nova.counters import SPLIT_FALLBACKS, STALE_SPLITS
 from pondstack_nova.scheduler import split_view, used_splits
@@ -42,7 +50,8 @@ def decide(ctxt: Any, features: Features, move: migrations.Move | None, instance
     """
     cache = split_view.cache()
     basis, age_seconds = _basis(cache)
-    kept = kept_split(features, _known(features, basis, age_seconds))
+    known = _known(features, basis, age_seconds)
+    kept = (renewed_split(features, known) if _starts_anew(move) else None) or kept_split(features, known)
     if kept is None and move is not None:
         kept = _found(ctxt, features, move, cache, basis)
     try:
@@ -71,6 +80,13 @@ def may_hold(instance_uuid: str) -> bool:
     )
 
 
+def corrected(instance_uuid: str) -> bool:
+    """Say whether a mitigation has taken an instance's pool memory away, or has it migrated to do so."""
+    basis = split_view.cache().latest()[0]
+    known = None if basis is None else basis.known.get(instance_uuid)
+    return known is not None and known.corrected
+
+
 def promise(spec: Any, split: Split) -> None:
     """Keep what a request was split with from others until it is claimed; 0 MiB takes an earlier promise back."""
     cache = split_view.cache()
@@ -79,6 +95,11 @@ def promise(spec: Any, split: Split) -> None:
     cache.risked.add(
         spec.instance_uuid, split.model_version, instances if split.pool_mib and split.model_version else 0
     )
+
+
+def _starts_anew(move: migrations.Move | None) -> bool:
+    """Say whether a guest is moved that does not run meanwhile: it may get another split."""
+    return move is not None and move.running_local_mib is None
 
 
 def _known(features: Features, basis: SplitBasis, age_seconds: float) -> KnownSplit | None:
@@ -107,7 +128,7 @@ def _choose(features: Features, cache: SplitCache, basis: SplitBasis, kept: Spli
     return choose_split(
         features,
         kept=kept,
-        predictor=within_budget(basis.predictor, budget, instances),
+        predictor=controlled(within_budget(basis.predictor, budget, instances), basis.control),
         slice_mib=basis.slice_mib,
         rooms=basis.rooms,
         pending_mib=cache.pending.mib(besides=features.instance_uuid, others=basis.pending),

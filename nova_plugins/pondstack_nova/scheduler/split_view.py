@@ -44,6 +44,7 @@ class SplitBasis:
 
     `budget`: what the models may still risk, None: no model decides, or the controller is of the former release.
     `projects`: what operators have set, by project; none from a controller of the former release.
+    `control`: the control group, {}: none.
     """
 
     predictor: SplitPredictor
@@ -53,6 +54,7 @@ class SplitBasis:
     known: Mapping[str, KnownSplit] = field(default_factory=dict)
     budget: Allowance | None = None
     projects: Mapping[str, ProjectSettings] = field(default_factory=dict)
+    control: Mapping[str, object] = field(default_factory=dict)
 
 
 class Risked:
@@ -128,6 +130,7 @@ class SplitSource:
             known,
             budget=budget,
             projects=view.projects,
+            control=view.control,
         )
 
     def _take_predictor(self, view: SplitView) -> None:

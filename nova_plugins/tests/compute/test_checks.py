@@ -12,6 +12,7 @@ from nova.scheduler.client import report
 from nova.virt import fake
 from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import driver, migration
+from nova.virt.libvirt import guest as libvirt_guest
 
 from pondstack_nova import self_check, virt_fake, virt_libvirt
 from pondstack_nova.api import hooks as api_hooks
@@ -62,6 +63,7 @@ ONLY_LIBVIRT: list[tuple[str, Change]] = [
     (f"{LIBVIRT}.power_off", (driver.LibvirtDriver, "power_off", lambda self, *_: self.destroy())),
     (f"{LIBVIRT}._get_guest_xml", (driver.LibvirtDriver, "_get_guest_xml", nothing)),
     (f"{LIBVIRT}._get_guest_xml", (vconfig.LibvirtConfigGuest, "_format_devices", nothing)),
+    (f"{LIBVIRT}.resume", (libvirt_guest.Guest, "save_memory_state", nothing)),
     ("nova.virt.libvirt.migration._update_numa_xml", (migration, "_update_numa_xml", _pins_all)),
     (
         f"{LIBVIRT}._live_migration_operation",

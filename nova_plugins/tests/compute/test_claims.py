@@ -69,16 +69,19 @@ def test_an_amount_that_is_no_split() -> None:
     assert claim_of(_held(host=8192), HOST, 4096) is None
 
 
-def test_a_live_migration_needs_the_same_split() -> None:
+def test_a_live_migration_needs_the_same_split_or_local_memory() -> None:
     claim = PoolClaim((POOL,), 1024)
     check_move(1024, claim)
     check_move(None, None)
-    with pytest.raises(Conflict, match="has no CPU-less NUMA node"):
+    check_move(1024, None)
+    with pytest.raises(Conflict, match="has no pool memory"):
         check_move(None, claim)
-    with pytest.raises(Conflict, match="claims 0 MiB"):
-        check_move(1024, None)
     with pytest.raises(Conflict, match="has 2048 MiB of pool memory, but the destination claims 1024"):
         check_move(2048, claim)
+
+
+def test_a_guest_whose_pool_share_is_kept_until_its_mitigation_ends_is_all_local() -> None:
+    assert claim_of(_held(host=4096, pool=1024), HOST, 4096) is None
 
 
 def test_shape() -> None:

@@ -185,7 +185,6 @@ def test_a_fitting_live_migration_passes_the_check(rack: Rack, h1: Driver, h2: D
 @pytest.mark.parametrize(
     ("allocs", "text"),
     [
-        (claim("h2", local=4096, pool=0), "claims 0 MiB"),
         (claim("h2", local=2048, pool=2048), "claims 2048 MiB"),
         (claim("h1"), r"could not be attached \(pondstack.conflict\)"),
     ],
@@ -199,8 +198,51 @@ def test_a_split_that_does_not_match_is_refused(
 
 
 def test_a_running_guest_without_znuma_cannot_get_it_by_a_live_migration(h2: Driver) -> None:
-    with pytest.raises(exception.MigrationPreCheckError, match="has no CPU-less NUMA node"):
+    with pytest.raises(exception.MigrationPreCheckError, match="has no pool memory"):
         _check(h2, claim("h2"))
+
+
+ALL_LOCAL: dict[str, Any] = claim("h2", local=4096, pool=0)
+KEPT_SHARE: dict[str, Any] = claim("h2", local=4096)
+
+
+@pytest.mark.parametrize("allocs", [ALL_LOCAL, KEPT_SHARE], ids=["local", "a mitigation is open"])
+def test_a_destination_where_all_is_local_attaches_nothing(
+    rack: Rack, h1: Driver, h2: Driver, allocs: dict[str, Any]
+) -> None:
+    """Its nodes are local memory there, and the source's slices go back."""
+    spawn(h1, guest())
+    rack.claims[VM] = allocs
+    assert _check(h2, allocs) == "data"
+    data = _pre(h2)
+    assert h2.seen == [("pre_live_migration", 0)]
+    assert "dst_numa_info" not in data, "the source must not take it for one with pool memory"
+    assert rack.agents.hosts_of(VM) == {"h1": 1024}
+    h1.post_live_migration("context", guest())
+    assert rack.agents.held == {}
+
+
+def test_a_guest_that_was_corrected_moves_on(rack: Rack, h2: Driver) -> None:
+    rack.claims[VM] = ALL_LOCAL
+    assert _check(h2, ALL_LOCAL) == "data"
+    _pre(h2)
+    assert rack.agents.attaches == []
+
+
+def test_what_an_earlier_attempt_attached_goes_before_a_move_to_local_memory(
+    rack: Rack, h1: Driver, h2: Driver
+) -> None:
+    _moving(rack, h1)
+    _pre(h2)
+    rack.claims[VM] = ALL_LOCAL
+    _pre(h2)
+    assert rack.agents.hosts_of(VM) == {"h1": 1024}
+
+
+def test_nobody_says_how_it_is_split_at_the_destination(h1: Driver, h2: Driver) -> None:
+    spawn(h1, guest())
+    with pytest.raises(exception.MigrationPreCheckError, match="holds no MEMORY_MB"):
+        _check(h2, {"h2-rp": {"resources": {"VCPU": 1}}})
 
 
 def test_a_silent_source_agent_ends_the_check(rack: Rack, h1: Driver, h2: Driver) -> None:

@@ -187,3 +187,42 @@ def test_a_binding_that_the_destination_does_not_know_is_dropped() -> None:
     znuma.apply(guest, _attachment(NODE), 4096, "", {0})
     moved = etree.fromstring(znuma.rebind(guest.to_xml(), {"1": {7}}))
     assert [node.get("cellid") for node in moved.findall("numatune/memnode")] == ["1"]
+
+
+def _pooled(*backings: Backing, emulator: str = "/bin/head") -> str:
+    guest = _guest()
+    znuma.apply(guest, _attachment(*backings), 4096, emulator, {0})
+    return str(guest.to_xml())
+
+
+def _bound(xml: str) -> list[tuple[str, ...]]:
+    found = etree.fromstring(xml).findall("numatune/memnode")
+    return [(node.get("cellid"), node.get("mode"), node.get("nodeset")) for node in found]
+
+
+def test_a_corrected_guest_keeps_its_cells_on_local_nodes() -> None:
+    xml = _pooled(NODE)
+    assert znuma.uses_pool(xml, {0, 1})
+    local = znuma.to_local(xml, {0, 1})
+    assert _bound(local) == [("0", "strict", "0"), ("1", "strict", "0-1")]
+    assert znuma.pool_cells_mib(local) == (2048,)
+    assert not znuma.uses_pool(local, {0, 1})
+    assert znuma.to_local(local, {0, 1}) == local
+
+
+def test_a_destination_that_backs_all_by_its_own_memory_gets_no_binding_and_no_file() -> None:
+    for xml in (_pooled(NODE), _pooled(FILE), znuma.to_local(_pooled(NODE), {0})):
+        left = etree.fromstring(znuma.leave(xml))
+        assert left.find("numatune") is None
+        assert [cell.get("memAccess") for cell in left.findall("cpu/numa/cell")] == [None, None]
+        assert znuma.pool_cells_mib(etree.tostring(left).decode())
+    assert znuma.on_files(_pooled(FILE))
+    assert not znuma.on_files(znuma.leave(_pooled(FILE)))
+    assert not znuma.on_files(_pooled(NODE))
+
+
+def test_a_plain_guest_is_left_as_it_is() -> None:
+    guest = _guest()
+    assert znuma.to_local(guest.to_xml(), {0}) == guest.to_xml()
+    znuma.bind_local(guest, {0, 1})
+    assert etree.fromstring(znuma.leave(guest.to_xml())).find("numatune") is None

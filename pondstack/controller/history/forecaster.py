@@ -21,8 +21,10 @@ from pondstack.prediction import table
 from pondstack.prediction.balance import Balance
 from pondstack.prediction.budget import Account
 from pondstack.prediction.choice import Limits, choose
+from pondstack.prediction.risk import Risks
 from pondstack.prediction.serving import static_predictor
 from pondstack.prediction.trainer import balance_as_json
+from pondstack.qos.sensitivity import SlowdownModel
 
 LOG = log.getLogger(__name__)
 STOP_SECONDS = 1.0
@@ -40,6 +42,7 @@ class Forecaster:
         self._sensitivity = SensitivityForecast(resources)
         self._budget = ModelBudget(resources)
         self._table: dict[str, Any] | None = None
+        self._risks: Risks | None = None
         self._ready = False
         self._told = ""
         self._noted: dict[str, dict[str, Any]] = {}
@@ -72,6 +75,13 @@ class Forecaster:
         """Take off the budget what instances were just placed with."""
         self._budget.note(items)
 
+    def sensitivity(self) -> SlowdownModel | None:
+        """Return what the serving model of latency sensitivity says of instances, None while none serves."""
+        version, risks = self._sensitivity.version, self._risks
+        if not version or risks is None:
+            return None
+        return SlowdownModel(version, self._sensitivity.slowdowns, lambda pdm: risks.of(pdm).threshold)
+
     def refresh(self) -> None:
         """Compute the table anew. Raises Unavailable: the last table stays."""
         now = datetime.now(UTC)
@@ -82,6 +92,7 @@ class Forecaster:
         versions = (self._untouched.version, self._sensitivity.version)
         account = self._budget.refresh(now, versions, self._sensitivity.slowdowns)
         self._table = self._join(chosen) if any(versions) else None
+        self._risks = Risks({pdm: balance_as_json(balance) for pdm, balance in chosen.items()})
         self._ready = True
         self._say()
         self._note_serving(chosen, account)

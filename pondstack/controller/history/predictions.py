@@ -12,6 +12,7 @@ from pondstack.controller.resources import ControllerResources
 from pondstack.db.store import SQL
 from pondstack.domain.allowance import Allowance
 from pondstack.ledger.store import RememberedSplit
+from pondstack.qos.sensitivity import SlowdownModel
 
 
 class Predictions:
@@ -34,6 +35,10 @@ class Predictions:
     def allowance(self) -> Allowance | None:
         """Return what the models may still risk, None while none serves."""
         return self._forecaster.allowance()
+
+    def sensitivity(self) -> SlowdownModel | None:
+        """Return what the serving model of latency sensitivity says of instances, None while none serves."""
+        return self._forecaster.sensitivity()
 
     def note(self, items: Iterable[RememberedSplit]) -> None:
         """Take off the models' budget what instances were just placed with."""

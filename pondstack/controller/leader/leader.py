@@ -2,7 +2,7 @@
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
 of lent memory, one that admits it, one writer of Placement, one notifier of failed guests, one keeper of host slices,
-three for predictions, [controller] agent_calls for commands to agents, one for Nova's notifications.
+three for predictions, one for mitigations, [controller] agent_calls for commands to agents, one for what Nova says.
 """
 
 import threading
@@ -29,6 +29,7 @@ from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
+from pondstack.controller.mitigation.build import Mitigations
 from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.host_slices import HostSliceKeeper
@@ -111,14 +112,16 @@ class Leader:
         self.reconciler = self._make_reconciler(intake)
         view = warm_view or self.reader.rack
         self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self._predictions)
+        self.mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, self.gate)
         self._endpoints = [
             self._make_endpoint(intake),
             SplitEndpoint(splits=self._splits, gate=self.gate),
             self._make_lending_endpoint(),
-            self._make_removal_endpoint(),
+            RemovalEndpoint(remover=self._remover, publish=self._publish, gate=self.gate),
             HostEndpoint(ledger=self.ledger, agents=self._agents, changed=self._settled, gate=self.gate),
             ModelEndpoint(ledger=self.ledger, changed=self._predictions.wake, gate=self.gate),
             ProjectEndpoint(ledger=self.ledger, changed=self._splits.projects_changed, gate=self.gate),
+            self.mitigations.endpoint,
         ]
 
         self._lock = threading.Lock()
@@ -208,7 +211,7 @@ class Leader:
             lent_inventory=self._lent_inventory,
             remote_claims=self._remote_claims,
             intake=intake,
-            limits=lambda: Limits.from_group(self._conf.controller),
+            limits=lambda: Limits.of(self._conf),
             executor=self._executor,
             settled=self._settled,
             remover=self._remover,
@@ -241,9 +244,6 @@ class Leader:
             claims=self._remote_claims,
             admit=None if self._admitter is None else self._admitter.wake,
         )
-
-    def _make_removal_endpoint(self) -> RemovalEndpoint:
-        return RemovalEndpoint(remover=self._remover, publish=self._publish, gate=self.gate)
 
     def _claims(self, view: RackView) -> PoolClaims:
         placement = self._resources.placement
@@ -317,6 +317,7 @@ class Leader:
         if self._publisher is not None:
             self._publisher.start()
         self._predictions.start()
+        self.mitigations.start()
         periodic = self._make_periodic()
         with self._lock:
             if self._closing.is_set():
@@ -351,6 +352,7 @@ class Leader:
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
             self._guarded(lambda: self.ledger.prune(group.operations_keep_seconds))
+            self._guarded(self.mitigations.tidy)
             self._guarded(self._resources.telemetry.tidy)
             self._guarded(self._resources.history.tidy)
 
@@ -391,5 +393,6 @@ class Leader:
         if self._publisher is not None:
             self._publisher.stop()
         self._predictions.stop()
+        self.mitigations.stop()
         self._executor.shutdown()
         LOG.info("Epoch %d: all parts have ended", self.epoch)

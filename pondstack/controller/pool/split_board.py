@@ -17,7 +17,7 @@ from pondstack.controller.pool.capacity import claimable
 from pondstack.controller.pool.returns import PoolClaims
 from pondstack.controller.pool.split_catalog import SplitCatalog
 from pondstack.db.connection.engine import Database
-from pondstack.db.store import project_settings, splits
+from pondstack.db.store import project_settings, repredictions, splits
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.known_split import Present
 from pondstack.domain.project_settings import ProjectSettings
@@ -63,7 +63,10 @@ class SplitBoard:
         claims: Callable[[RackView], PoolClaims],
         down_seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        take_at_move: Callable[[], bool] = lambda: False,
     ) -> None:
+        """`take_at_move()`: whether what was predicted again is taken when an instance is moved."""
+        self._take_at_move = take_at_move
         self._database = database
         self._ledger = ledger
         self._view = view
@@ -104,6 +107,7 @@ class SplitBoard:
         if self._loaded_at is None or self._clock() - self._loaded_at > RELOAD_SECONDS:
             loaded_at = self._clock()
             self.catalog.remember(self._database.read(splits.remembered), all_there_is=True)
+            self.catalog.renew(self._database.read(repredictions.wanted) if self._take_at_move() else {})
             self.read_projects()
             self._loaded_at = loaded_at
         read_at, view = self._clock(), self._view()
@@ -123,6 +127,14 @@ class SplitBoard:
     def read_projects(self) -> None:
         """Read what operators have set per project. Raises Unavailable."""
         self.projects = self._database.read(project_settings.all_set)
+
+    def reread(self, uuids: list[str]) -> None:
+        """Take over what is remembered of instances by now; without an answer everything is read at the next look."""
+        try:
+            self.catalog.remember(self._database.read(lambda session: _of(session, uuids)))
+        except Unavailable as error:
+            LOG.warning("All splits are read anew: %s", error)
+            self._loaded_at = None
 
     def recorded(self, items: Iterable[RememberedSplit]) -> None:
         """Take over what the ledger was just told that instances were placed with."""

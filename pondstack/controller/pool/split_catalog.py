@@ -61,6 +61,13 @@ class SplitCatalog:
                 if uuid not in present:
                     self._put(replace(self._known(uuid), present=None))
 
+    def renew(self, wanted: Mapping[str, int]) -> None:
+        """Take over what instances get at a cold move in place of what they have; the others keep that."""
+        with self._lock:
+            for uuid, (known, _) in list(self._entries.items()):
+                if not known.gone:
+                    self._put(replace(known, renewed_mib=wanted.get(uuid)))
+
     def without_reason(self) -> set[str]:
         """Return the instances that have pool memory, and of which no split is remembered."""
         with self._lock:

@@ -20,9 +20,11 @@ from pondstack.domain.rack import RackView
 from pondstack.domain.sizing import Split
 from pondstack.ledger.ledger import Ledger
 from pondstack.ledger.store import RememberedSplit
+from pondstack.prediction.control import Control
 from pondstack.prediction.former import describe_formerly
 from pondstack.prediction.serving import (
     choose_split,
+    controlled,
     features_from_wire,
     flavor_key,
     kept_split,
@@ -59,7 +61,10 @@ class SplitService:
         models: Models,
         refresh_seconds: float,
         clock: Callable[[], float] = time.monotonic,
+        control: Callable[[], dict[str, Any]] = dict,
     ) -> None:
+        """`control()`: the control group as SplitView.control has it."""
+        self._control = control
         self._ledger = ledger
         self._board = board
         self._models = models
@@ -103,6 +108,7 @@ class SplitService:
             predictor_version=about_version,
             model_budget=None if allowance is None else allowance.to_wire(),
             projects=board.projects,
+            control=self._control(),
         )
 
     def _about(self, known: str | None, allowance: Allowance | None, slice_mib: int) -> tuple[dict[str, Any], str]:
@@ -125,6 +131,10 @@ class SplitService:
         """Have the next views show what operators have set per project. Raises Unavailable."""
         self._board.read_projects()
 
+    def corrected(self, instance_uuid: str) -> None:
+        """Have the next views show that a mitigation marked an instance's split, or put it back."""
+        self._board.reread([instance_uuid])
+
     def split(self, data: Mapping[str, Any]) -> SplitAnswer:
         """Return the split of a VM (Features as a dict). Raises BadRequest, BadSpec, NotAligned, PoolShortage."""
         features = features_from_wire(data)
@@ -132,7 +142,7 @@ class SplitService:
         split = choose_split(
             features,
             kept=kept_split(features, board.catalog.get(features.instance_uuid)),
-            predictor=within_budget(make_predictor(self._described()), allowance),
+            predictor=controlled(within_budget(make_predictor(self._described()), allowance), self._control()),
             slice_mib=rooms.slice_mib,
             rooms=rooms.pools,
             pending_mib=board.pending.mib(besides=features.instance_uuid),
@@ -158,9 +168,15 @@ def make_splits(
     claims: Callable[[RackView], PoolClaims],
     models: Models,
 ) -> SplitService:
-    """Join the service of a leader, by [sizing] and [controller]."""
-    board = SplitBoard(database, ledger, view, claims, conf.controller.agent_down_seconds)
-    return SplitService(ledger, board, models, conf.sizing.refresh_seconds)
+    """Join the service of a leader, by [sizing], [controller] and [qos]."""
+    board = SplitBoard(
+        database, ledger, view, claims, conf.controller.agent_down_seconds, take_at_move=lambda: conf.qos.take_at_move
+    )
+
+    def control() -> dict[str, Any]:
+        return Control(conf.qos.control_share_percent, conf.qos.control_seed).to_wire()
+
+    return SplitService(ledger, board, models, conf.sizing.refresh_seconds, control=control)
 
 
 def _rememberable(used: UsedSplit) -> RememberedSplit:

@@ -5,7 +5,7 @@ Placement does not say which migration is of which instance, so the migration is
 memory of the allocation, of its pool and of its host, for a consumer that has no slices of its own.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pondstack.domain.model import Allocation
@@ -38,18 +38,24 @@ class Claims:
         here = item.purpose is not Purpose.GUEST or item.consumer_uuid in self.hosts.get(item.host, {})
         return not here and any(held.get(item.consumer_uuid) for held in self.pools.values())
 
-    def like(self, item: Allocation) -> Iterable[str]:
-        """Yield the consumers that hold exactly an allocation's guest memory, of its host and of its pool."""
-        local_mib, here = item.guest_mib - item.pool_mib, self.hosts.get(item.host, {})
+    def like(self, item: Allocation, mitigated: bool = False) -> Iterable[str]:
+        """Yield the consumers that hold exactly an allocation's guest memory, of its host and of its pool.
+
+        `mitigated`: all of its guest's memory is claimed of its host, and the pool share besides.
+        """
+        local_mib, here = item.guest_mib - (0 if mitigated else item.pool_mib), self.hosts.get(item.host, {})
         for consumer, mib in self.pools.get(item.pool_uuid, {}).items():
             if mib == item.pool_mib and here.get(consumer) == local_mib:
                 yield consumer
 
 
-def holders(allocations: Mapping[str, AgedAllocation], claims: Claims) -> dict[str, str]:
+def holders(
+    allocations: Mapping[str, AgedAllocation], claims: Claims, mitigated: Container[str] = ()
+) -> dict[str, str]:
     """Return the claiming consumer by allocation; one that nobody claims is missing.
 
-    Of several allocations on one host for one consumer only the newest is claimed.
+    `mitigated`: consumers whose claim may be that of a mitigation, for all of their memory as local memory. Of several
+    allocations on one host for one consumer only the newest is claimed.
     """
     newest: dict[tuple[str, str], Allocation] = {}
     for aged in sorted(allocations.values(), key=lambda aged: aged.age_seconds, reverse=True):
@@ -60,7 +66,8 @@ def holders(allocations: Mapping[str, AgedAllocation], claims: Claims) -> dict[s
     for item in sorted(newest.values(), key=lambda item: item.uuid):
         if item.uuid in mine or not claims.elsewhere(item):
             continue
-        found = sorted(consumer for consumer in claims.like(item) if consumer not in known)
+        like = {*claims.like(item), *(claims.like(item, True) if item.consumer_uuid in mitigated else ())}
+        found = sorted(consumer for consumer in like if consumer not in known)
         if found:
             # Two moves of like instances from one host: which is whose does not matter, as long as both count.
             mine[item.uuid] = next((consumer for consumer in found if consumer not in taken), found[0])

@@ -1,6 +1,6 @@
 """The input of the reconciler's decision: ledger, Placement's claims, agents' reports, device tables, as values."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -8,13 +8,14 @@ from typing import Any
 from pondstack.controller.reconcile.holders import Claims, holders
 from pondstack.devices.base import Permission
 from pondstack.domain.lent_memory import AgedBuffer
+from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.rack import AgedSlice, HostReport, RackView
 from pondstack.rpc.wire import Attached
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time limits in seconds; see [controller]."""
+    """Time limits in seconds; see [controller], and [mitigation] for `mitigation_stuck_seconds`."""
 
     agent_down_seconds: float = 20.0
     unclaimed_grace_seconds: float = 30.0
@@ -22,16 +23,19 @@ class Limits:
     settle_seconds: float = 2.0
     stuck_seconds: float = 120.0
     device_failed_seconds: float = 30.0
+    mitigation_stuck_seconds: float = 900.0
 
     @classmethod
-    def from_group(cls, group: Any) -> "Limits":
-        """Return those of [controller], as they are now."""
+    def of(cls, conf: Any) -> "Limits":
+        """Return those of a configuration, as they are now."""
+        group = conf.controller
         return cls(
             agent_down_seconds=group.agent_down_seconds,
             unclaimed_grace_seconds=group.unclaimed_grace_seconds,
             assign_timeout_seconds=group.assign_timeout_seconds,
             settle_seconds=group.report_settle_seconds,
             device_failed_seconds=group.device_failed_seconds,
+            mitigation_stuck_seconds=conf.mitigation.stuck_seconds,
         )
 
 
@@ -49,6 +53,13 @@ class Observation:
     limits: Limits = Limits()
     spread_seconds: float = 0.0
     failing: Mapping[str, float] = field(default_factory=dict)
+    mitigations: Sequence[Mitigation] = ()
+    """Those that are open."""
+
+    @cached_property
+    def mitigated(self) -> Mapping[str, Mitigation]:
+        """The open mitigation of each consumer that has one: its claim is not what its slices say meanwhile."""
+        return {item.consumer_uuid: item for item in self.mitigations}
 
     @cached_property
     def slices_of(self) -> Mapping[str, tuple[AgedSlice, ...]]:
@@ -82,7 +93,7 @@ class Observation:
     @cached_property
     def holders(self) -> Mapping[str, str]:
         """Which consumer claims each allocation that is claimed; none while Placement is not known."""
-        return {} if self.claims is None else holders(self.rack.allocations, self.claims)
+        return {} if self.claims is None else holders(self.rack.allocations, self.claims, self.mitigated)
 
     @cached_property
     def loan_claimed(self) -> Mapping[str, bool]:

@@ -178,7 +178,15 @@ class Reconciler:
         permissions = self._permissions(before)
         view = self._reader.rack(lent=True)
         spread, failing = self._clock() - started, self._devices.failing()
-        return Observation(view, claims, permissions, self._limits(), spread_seconds=spread, failing=failing)
+        return Observation(
+            view,
+            claims,
+            permissions,
+            self._limits(),
+            spread_seconds=spread,
+            failing=failing,
+            mitigations=self._ledger.mitigations.unended(),
+        )
 
     def _claims(self, view: RackView, consumer_uuid: str | None = None) -> Claims | None:
         if self._placement is None:
@@ -198,7 +206,8 @@ class Reconciler:
 
     def _note_claims(self, view: RackView, consumer_uuid: str | None = None) -> None:
         """Write down since when an allocation is unclaimed, only where that changes."""
-        observation = Observation(view, self._claims(view, consumer_uuid), limits=self._limits())
+        claims, open_ones = self._claims(view, consumer_uuid), self._ledger.mitigations.unended()
+        observation = Observation(view, claims, limits=self._limits(), mitigations=open_ones)
         if observation.claims is None:
             return
         self._ledger.slices.mark_claims(*_changed(view.allocations, observation.claimed, consumer_uuid))

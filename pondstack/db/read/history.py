@@ -4,17 +4,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, and_, or_, select
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.engine import Row
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
-from pondstack.db.models import HistoryRow, InstanceRow, LabelRow
+from pondstack.db.models import HistoryRow, InstanceRow, LabelRow, QosDecisionRow
 from pondstack.db.read import marks, outcomes
 from pondstack.db.store.telemetry import WHOLE
 from pondstack.domain.errors import NotFound
 from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection, coverage, moment
+from pondstack.domain.qos import TOUCHED
 from pondstack.domain.telemetry import Source
 
 
@@ -94,12 +95,24 @@ def _complete_since(session: Session) -> datetime | None:
 
 def _joined() -> Select[Any]:
     whole = and_(LabelRow.instance_uuid == InstanceRow.instance_uuid, LabelRow.node == WHOLE)
-    return select(InstanceRow, LabelRow).outerjoin(LabelRow, whole)
+    judged = QosDecisionRow
+    mine = and_(judged.consumer_uuid == InstanceRow.instance_uuid, judged.decided_at >= InstanceRow.sized_at)
+    last = (
+        select(func.max(QosDecisionRow.id).label("id"))
+        .where(QosDecisionRow.verdict.in_([str(item) for item in TOUCHED]), QosDecisionRow.untouched_mib.is_not(None))
+        .group_by(QosDecisionRow.consumer_uuid)
+    )
+    return (
+        select(InstanceRow, LabelRow, judged.decided_at, judged.untouched_mib)
+        .outerjoin(LabelRow, whole)
+        .outerjoin(judged, and_(mine, judged.id.in_(last)))
+    )
 
 
 def _lifetime(found: Row[Any], end: float, gap_seconds: int) -> Lifetime:
     row: InstanceRow = found[0]
     label: LabelRow | None = found[1]
+    judged = None if found[2] is None else (moment(found[2]), int(found[3]))
     ended = row.deleted_at is not None and row.deleted_at <= end
     life_ends = float(row.deleted_at) if ended and row.deleted_at is not None else end
     share = 0.0
@@ -116,11 +129,18 @@ def _lifetime(found: Row[Any], end: float, gap_seconds: int) -> Lifetime:
         name_key=row.name_key,
         created_at=moment(row.created_at),
         deleted_at=moment(life_ends) if ended else None,
-        untouched_mib=None if label is None else int(label.untouched_mib),
+        untouched_mib=_least(label, judged),
         coverage=share,
         sized_at=moment(row.sized_at),
         source=Source.MEASURED if label is None else Source(label.source),
+        judged=judged,
     )
+
+
+def _least(label: LabelRow | None, judged: tuple[datetime, int] | None) -> int | None:
+    """Return the least untouched memory that is known by the label and by the monitor's decision."""
+    known = [] if label is None else [int(label.untouched_mib)]
+    return min([*known, *([] if judged is None else [judged[1]])], default=None)
 
 
 def _now(session: Session) -> float:

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from oslo_config import cfg
-from sqlalchemy import Select, func, select
+from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from pondstack.conf import controller as options
@@ -12,20 +12,19 @@ from pondstack.conf import ha as ha_options
 from pondstack.conf import prediction as prediction_options
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
-from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, Leadership, PoolRow, SliceRow
-from pondstack.db.read import holdings, lending
+from pondstack.db.models import AllocationRow, HostRow, Leadership, PoolRow, SliceRow
+from pondstack.db.read import lending
 from pondstack.db.read.history import SqlHistory
 from pondstack.db.read.models import SqlModels
 from pondstack.db.read.project_settings import SqlProjects
+from pondstack.db.read.qos import SqlQos
 from pondstack.db.read.rack import read_rack
-from pondstack.db.store import controllers, splits, telemetry
+from pondstack.db.read.records import allocation_records, host_records, pool_records, slice_query, slice_record
+from pondstack.db.store import controllers, mitigations, splits, telemetry
 from pondstack.db.store.leadership import ROW
-from pondstack.domain.causes import stored
 from pondstack.domain.errors import NotFound
-from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
-from pondstack.domain.states import SliceState
-from pondstack.ledger.reader import HistoryReader, ModelReader, ProjectReader
+from pondstack.ledger.reader import HistoryReader, ModelReader, ProjectReader, QosReader
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -33,13 +32,12 @@ from pondstack.ledger.records import (
     HostRecord,
     LeaderRecord,
     LenderRecord,
+    MitigationRecord,
     PoolRecord,
     SliceRecord,
     SplitRecord,
     TelemetryRecord,
 )
-
-LEAST_ADVANCED = tuple(SliceState)
 
 
 class SqlReader:
@@ -60,6 +58,7 @@ class SqlReader:
         self.history: HistoryReader = SqlHistory(database, gap_seconds)
         self.models: ModelReader = SqlModels(database)
         self.projects: ProjectReader = SqlProjects(database)
+        self.qos: QosReader = SqlQos(database)
         self._down = agent_down_seconds
         self._node_down = node_down_seconds
 
@@ -96,7 +95,7 @@ class SqlReader:
         def work(session: Session) -> list[PoolRecord]:
             _need(session, PoolRow, marker, "pool")
             query = _page(select(PoolRow), PoolRow.uuid, marker, limit)
-            return _pool_records(session, list(session.execute(query).scalars()))
+            return pool_records(session, list(session.execute(query).scalars()))
 
         return self._database.read(work)
 
@@ -108,7 +107,7 @@ class SqlReader:
             row = session.execute(query.limit(1)).scalar()
             if row is None:
                 raise NotFound(f"there is no pool {uuid_or_name}; list the pools")
-            return _pool_records(session, [row])[0]
+            return pool_records(session, [row])[0]
 
         return self._database.read(work)
 
@@ -127,12 +126,12 @@ class SqlReader:
             _need(session, PoolRow, pool_uuid, "pool")
             if marker is not None:
                 _need(session, SliceRow, (pool_uuid, marker), "slice")
-            query = _slice_query().where(SliceRow.pool_uuid == pool_uuid)
+            query = slice_query().where(SliceRow.pool_uuid == pool_uuid)
             if state is not None:
                 query = query.where(SliceRow.state == state)
             if host is not None:
                 query = query.where(SliceRow.host == host)
-            return [_slice_record(*row) for row in session.execute(_page(query, SliceRow.index, marker, limit))]
+            return [slice_record(*row) for row in session.execute(_page(query, SliceRow.index, marker, limit))]
 
         return self._database.read(work)
 
@@ -140,11 +139,11 @@ class SqlReader:
         """Return one slice; raises NotFound."""
 
         def work(session: Session) -> SliceRecord:
-            query = _slice_query().where(SliceRow.pool_uuid == pool_uuid, SliceRow.index == index)
+            query = slice_query().where(SliceRow.pool_uuid == pool_uuid, SliceRow.index == index)
             row = session.execute(query).one_or_none()
             if row is None:
                 raise NotFound(f"there is no slice {index} in pool {pool_uuid}; list the slices of the pool")
-            return _slice_record(*row)
+            return slice_record(*row)
 
         return self._database.read(work)
 
@@ -154,7 +153,7 @@ class SqlReader:
         def work(session: Session) -> list[HostRecord]:
             _need(session, HostRow, marker, "host")
             query = _page(select(HostRow, now_seconds()), HostRow.name, marker, limit)
-            return _host_records(session, [tuple(row) for row in session.execute(query)], self._down)
+            return host_records(session, [tuple(row) for row in session.execute(query)], self._down)
 
         return self._database.read(work)
 
@@ -165,7 +164,7 @@ class SqlReader:
             row = session.execute(select(HostRow, now_seconds()).where(HostRow.name == name)).one_or_none()
             if row is None:
                 raise NotFound(f"there is no host {name}; its agent has never reported")
-            return _host_records(session, [tuple(row)], self._down)[0]
+            return host_records(session, [tuple(row)], self._down)[0]
 
         return self._database.read(work)
 
@@ -194,7 +193,7 @@ class SqlReader:
                 if value is not None:
                     query = query.where(column == value)
             rows = [tuple(row) for row in session.execute(_page(query, AllocationRow.uuid, marker, limit))]
-            return _allocation_records(session, rows)
+            return allocation_records(session, rows)
 
         return self._database.read(work)
 
@@ -206,7 +205,7 @@ class SqlReader:
             row = session.execute(query.where(AllocationRow.uuid == uuid)).one_or_none()
             if row is None:
                 raise NotFound(f"there is no allocation {uuid}; list the allocations")
-            return _allocation_records(session, [tuple(row)])[0]
+            return allocation_records(session, [tuple(row)])[0]
 
         return self._database.read(work)
 
@@ -254,6 +253,26 @@ class SqlReader:
         """Return what an instance was placed with; raises NotFound."""
         return self._database.read(lambda session: splits.record(session, instance_uuid))
 
+    def mitigations(
+        self,
+        *,
+        consumer: str | None = None,
+        host: str | None = None,
+        project_id: str | None = None,
+        open_only: bool = False,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[MitigationRecord]:
+        """List mitigations, the newest first; raises NotFound for an unknown marker."""
+        chosen = {"consumer_uuid": consumer, "host": host, "project_id": project_id}
+        return self._database.read(
+            lambda session: mitigations.records(session, chosen, open_only=open_only, limit=limit, marker=marker)
+        )
+
+    def mitigation(self, uuid: str) -> MitigationRecord:
+        """Return one mitigation; raises NotFound."""
+        return self._database.read(lambda session: mitigations.record(session, uuid))
+
 
 def _need(session: Session, model: Any, key: Any, noun: str) -> None:
     if key is not None and session.get(model, key) is None:
@@ -279,118 +298,3 @@ def _leader(session: Session) -> LeaderRecord:
         select(Leadership.epoch, Leadership.holder, now_seconds() - Leadership.renewed_at).where(Leadership.id == ROW)
     ).one()
     return LeaderRecord(row[0], row[1], max(0.0, row[2]))
-
-
-def _pool_records(session: Session, rows: list[PoolRow]) -> list[PoolRecord]:
-    uuids = [row.uuid for row in rows]
-    counts: dict[str, dict[str, int]] = {uuid: dict.fromkeys(map(str, SliceState), 0) for uuid in uuids}
-    totals = select(SliceRow.pool_uuid, SliceRow.state, func.count()).where(SliceRow.pool_uuid.in_(uuids))
-    for uuid, state, count in session.execute(totals.group_by(SliceRow.pool_uuid, SliceRow.state)):
-        counts[uuid][state] = count
-    hosts: dict[str, list[str]] = {uuid: [] for uuid in uuids}
-    reach = select(HostPoolRow).where(HostPoolRow.pool_uuid.in_(uuids)).order_by(HostPoolRow.host)
-    for link in session.execute(reach).scalars():
-        hosts[link.pool_uuid].append(link.host)
-    return [
-        PoolRecord(
-            uuid=row.uuid,
-            name=row.name,
-            serial=row.serial,
-            driver=row.driver,
-            slice_mib=row.slice_mib,
-            slices_total=row.slices_total,
-            state=row.state,
-            generation=row.generation,
-            created_at=row.created_at,
-            hosts=tuple(hosts[row.uuid]),
-            slices=counts[row.uuid],
-            free_buffer=FreeBuffer.from_record(row.free_buffer),
-        )
-        for row in rows
-    ]
-
-
-def _slice_query() -> Select[Any]:
-    return (
-        select(SliceRow, PoolRow.name, AllocationRow.consumer_uuid)
-        .join(PoolRow, PoolRow.uuid == SliceRow.pool_uuid)
-        .outerjoin(AllocationRow, AllocationRow.uuid == SliceRow.allocation_uuid)
-    )
-
-
-def _slice_record(row: SliceRow, pool_name: str, consumer_uuid: str | None) -> SliceRecord:
-    return SliceRecord(
-        pool_uuid=row.pool_uuid,
-        pool_name=pool_name,
-        index=row.index,
-        state=row.state,
-        host=row.host,
-        allocation_uuid=row.allocation_uuid,
-        consumer_uuid=consumer_uuid,
-        epoch=row.epoch,
-        reason=row.reason,
-        cause=stored(SliceState(row.state), row.cause, row.failure, row.reason).cause,
-        changed_at=row.changed_at,
-    )
-
-
-def _host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: float) -> list[HostRecord]:
-    names = [row.name for row, _ in rows]
-    pools: dict[str, list[str]] = {name: [] for name in names}
-    reach = select(HostPoolRow).where(HostPoolRow.host.in_(names)).order_by(HostPoolRow.pool_uuid)
-    for link in session.execute(reach).scalars():
-        pools[link.host].append(link.pool_uuid)
-    totals = select(AllocationRow.host, func.sum(AllocationRow.pool_mib)).where(AllocationRow.host.in_(names))
-    pool_mib = {host: int(total) for host, total in session.execute(totals.group_by(AllocationRow.host))}
-    lent, held = lending.lends(session, names), holdings.by_host(session, names)
-    return [
-        HostRecord(
-            name=row.name,
-            enabled=row.enabled,
-            disabled_reason=row.disabled_reason,
-            up=now - row.last_heartbeat <= down_seconds,
-            generation=row.generation,
-            provider_uuid=row.provider_uuid,
-            agent_version=row.agent_version,
-            agent_epoch=row.agent_epoch,
-            last_heartbeat=row.last_heartbeat,
-            heartbeat_age_seconds=max(0.0, now - row.last_heartbeat),
-            created_at=row.created_at,
-            pools=tuple(pools[row.name]),
-            pool_mib=pool_mib.get(row.name, 0),
-            fenced=row.fenced_at is not None,
-            fenced_reason=row.fenced_reason,
-            tiering=row.tiering or {},
-            tiering_on=row.tiering_on,
-            holdings=tuple(held[row.name]),
-            **lent[row.name]._asdict(),
-        )
-        for row, now in rows
-    ]
-
-
-def _allocation_records(session: Session, rows: list[tuple[Any, ...]]) -> list[AllocationRecord]:
-    states: dict[str, list[SliceState]] = {}
-    query = select(SliceRow.allocation_uuid, SliceRow.state).distinct()
-    for uuid, state in session.execute(query.where(SliceRow.allocation_uuid.in_([row.uuid for row, _ in rows]))):
-        states.setdefault(uuid, []).append(SliceState(state))
-    return [
-        AllocationRecord(
-            uuid=row.uuid,
-            consumer_uuid=row.consumer_uuid,
-            host=row.host,
-            pool_uuid=row.pool_uuid,
-            pool_name=pool.name,
-            extents=tuple(row.extents),
-            slice_mib=pool.slice_mib,
-            pool_mib=row.pool_mib,
-            guest_mib=row.guest_mib,
-            project_id=row.project_id,
-            user_id=row.user_id,
-            state=min(states.get(row.uuid, [SliceState.SANITIZING]), key=LEAST_ADVANCED.index),
-            generation=row.generation,
-            created_at=row.created_at,
-            purpose=row.purpose,
-        )
-        for row, pool in rows
-    ]

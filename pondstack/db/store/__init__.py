@@ -1,6 +1,6 @@
 """The ledger's store in SQL (pondstack.ledger.store): one module of functions for each kind of row."""
 
-from pondstack.db.store import allocations, buffers, holdings, hosts, journal, lends, pools, slices, splits
+from pondstack.db.store import allocations, buffers, holdings, hosts, journal, lends, mitigations, pools, slices, splits
 from pondstack.db.store.leadership import check_epoch
 from pondstack.ledger.store import Store
 
@@ -12,6 +12,7 @@ SQL = Store(
     hosts=hosts,
     journal=journal,
     lends=lends,
+    mitigations=mitigations,
     pools=pools,
     slices=slices,
     splits=splits,

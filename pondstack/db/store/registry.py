@@ -193,6 +193,15 @@ def find(session: Session, version: str) -> ModelRecord:
     return _record(row)
 
 
+def load(session: Session, version: str) -> StoredModel:
+    """Return a model with its blob; raises NotFound, and Conflict for one that is corrupt."""
+    row = session.execute(select(ModelRow).where(ModelRow.version == version)).scalar()
+    if row is None:
+        raise NotFound(f"there is no model {version}; `model list` shows them")
+    intact(row)
+    return StoredModel(_record(row), row.blob)
+
+
 def sha256(blob: bytes) -> str:
     """Return the hash that a blob is known by."""
     return hashlib.sha256(blob).hexdigest()

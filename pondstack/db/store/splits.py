@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Select, and_, delete, exists, insert, or_, select
+from sqlalchemy import Select, and_, delete, exists, insert, or_, select, update
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, InstanceRow, SplitRow
 from pondstack.domain.errors import NotFound
-from pondstack.domain.sizing import PRESENT, Split
+from pondstack.domain.sizing import CORRECTED, PRESENT, Split, corrected_split
 from pondstack.ledger.records import SplitRecord
 from pondstack.ledger.store import RememberedSplit
 
@@ -31,10 +31,18 @@ def remembered(session: Session, uuids: Sequence[str] | None = None) -> list[Rem
 
 
 def remember(session: Session, item: RememberedSplit) -> None:
-    """Keep a split in place of an older one. One that only says what the instance has takes no reason away."""
+    """Keep a split in place of an older one. One that only says what the instance has takes no reason away.
+
+    What was corrected is kept for what it says of the past as long as the instance is placed all local: the mark tells
+    the rest. One that only says that it is corrected is news of nothing.
+    """
     split, mine = item.split, SplitRow.instance_uuid == item.instance_uuid
+    if split.source == CORRECTED:
+        return
     moment = now_seconds() - item.age_seconds
     kept = SplitRow.created_at > moment
+    if not split.pool_mib:
+        kept = or_(kept, SplitRow.corrected_at.is_not(None))
     if split.source == PRESENT:
         same = and_(
             SplitRow.flavor_key == item.flavor_key,
@@ -45,6 +53,30 @@ def remember(session: Session, item: RememberedSplit) -> None:
     if session.execute(select(SplitRow.instance_uuid).where(mine, kept)).first() is not None:
         return
     session.execute(delete(SplitRow).where(mine))
+    _insert(session, item, moment)
+
+
+def correct(session: Session, item: RememberedSplit) -> None:
+    """Mark an instance's split as corrected. `item`: what it has, which is kept where nothing is remembered yet."""
+    if session.get(SplitRow, item.instance_uuid) is None:
+        _insert(session, item, now_seconds() - item.age_seconds)
+    _mark(session, item.instance_uuid, now_seconds())
+
+
+def put_back(session: Session, instance_uuid: str) -> None:
+    """Undo correct()."""
+    _mark(session, instance_uuid, None)
+
+
+def _mark(session: Session, instance_uuid: str, corrected_at: Any) -> None:
+    session.execute(
+        update(SplitRow).where(SplitRow.instance_uuid == instance_uuid).values(corrected_at=corrected_at),
+        execution_options={"synchronize_session": False},
+    )
+
+
+def _insert(session: Session, item: RememberedSplit, moment: Any) -> None:
+    split = item.split
     session.execute(
         insert(SplitRow).values(
             instance_uuid=item.instance_uuid,
@@ -62,11 +94,13 @@ def remember(session: Session, item: RememberedSplit) -> None:
 
 
 def prune(session: Session, keep_seconds: float) -> None:
-    """Forget old splits of instances that hold no pool memory."""
+    """Forget old splits of instances that hold no pool memory, corrected ones once the instance was deleted."""
+    ended = exists().where(InstanceRow.instance_uuid == SplitRow.instance_uuid, InstanceRow.deleted_at.is_not(None))
     session.execute(
         delete(SplitRow).where(
             SplitRow.created_at < now_seconds() - keep_seconds,
             ~exists().where(AllocationRow.consumer_uuid == SplitRow.instance_uuid),
+            or_(SplitRow.corrected_at.is_(None), ended),
         ),
         execution_options={"synchronize_session": False},
     )
@@ -116,10 +150,13 @@ def _record(row: SplitRow, project_id: str | None) -> SplitRecord:
         project_id,
         row.model_version,
         row.inputs or {},
+        row.corrected_at,
     )
 
 
 def _split(row: SplitRow) -> Split:
+    if row.corrected_at is not None:
+        return corrected_split(row.local_mib + row.pool_mib)
     return Split(
         row.local_mib, row.pool_mib, row.source, row.confidence, row.reason, row.model_version, row.inputs or {}
     )

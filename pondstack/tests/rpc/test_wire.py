@@ -16,6 +16,8 @@ VALUES = [
     wire.Report("h", 9, 3, "0.1", ("p",), (wire.Attached("a", "c", "p", EXTENTS, True),), ("b",)),
     wire.Report("h", 9, 3, "0.1", lending={"buffers": [[0, 2, "h2", 1]]}, borrowed={"lenders": []}),
     wire.Attachment("a", "c", "p", "pool0", 3072, 3, EXTENTS, (wire.Backing("file", 2048, path="/x"),)),
+    wire.Mitigation("c", "a", "o", "mitigated", 512, 512, 1.5, held=True),
+    wire.DomainRewrite("rewritten", managed_save=True, changed=True),
     wire.SplitAnswer(256, 1024, "fixed", 1.0, "why", 1024),
     wire.UsedSplit({"instance_uuid": "i"}, 4096, 0, "timeout", 1.0, "all local: late", 2.5),
     wire.SplitView(

@@ -46,6 +46,18 @@ ROUTES = (
     Route("GET", "/agents/{host}", RACK),
     Route("GET", "/allocations", EVERYBODY),
     Route("GET", "/allocations/{uuid}", EVERYBODY),
+    Route("POST", "/allocations/{consumer}/mitigate", frozenset((ADMIN,)), {}),
+    Route("POST", "/allocations/{consumer}/abort", frozenset((ADMIN,)), {}),
+    Route("GET", "/mitigations", EVERYBODY),
+    Route("GET", "/qos", RACK),
+    Route("GET", "/qos/report", RACK),
+    Route("GET", "/qos/{consumer}", EVERYBODY),
+    Route(
+        "PUT",
+        "/performance/{consumer}",
+        frozenset((ADMIN, MEMBER, OTHER)),
+        {"metric": "p99_ms", "value": 1.0, "higher_is_better": False},
+    ),
     Route("POST", "/audits", frozenset((ADMIN,)), {"repair": False}),
     Route("GET", "/leader", RACK),
     Route("GET", "/controllers", RACK),
@@ -68,7 +80,7 @@ ROUTES = (
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.14"
+    min_microversion = "1.16"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")

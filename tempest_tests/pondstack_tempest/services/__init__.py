@@ -9,9 +9,11 @@ from pondstack_tempest.services.history import HistoryClient
 from pondstack_tempest.services.host import HostsClient
 from pondstack_tempest.services.leader import LeaderClient
 from pondstack_tempest.services.lender import LendersClient
+from pondstack_tempest.services.mitigation import MitigationsClient
 from pondstack_tempest.services.model import ModelsClient
 from pondstack_tempest.services.pool import PoolsClient
 from pondstack_tempest.services.project import ProjectsClient
+from pondstack_tempest.services.qos import QosClient
 from pondstack_tempest.services.root import RootClient
 from pondstack_tempest.services.slice import SlicesClient
 from pondstack_tempest.services.split import SplitsClient
@@ -27,9 +29,11 @@ __all__ = [
     "HostsClient",
     "LeaderClient",
     "LendersClient",
+    "MitigationsClient",
     "ModelsClient",
     "PoolsClient",
     "ProjectsClient",
+    "QosClient",
     "RootClient",
     "SlicesClient",
     "SplitsClient",

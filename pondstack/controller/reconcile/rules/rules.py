@@ -12,6 +12,7 @@ from pondstack.controller.reconcile.rules.devices import device_rules
 from pondstack.controller.reconcile.rules.failures import failure_rules
 from pondstack.controller.reconcile.rules.lenders import buffer_rules, lender_rules
 from pondstack.controller.reconcile.rules.loans import loan_rules
+from pondstack.controller.reconcile.rules.mitigations import left_alone, mitigation_rules
 from pondstack.controller.reconcile.rules.reinstate import reinstate
 from pondstack.controller.reconcile.rules.reports import report_rules
 from pondstack.domain import transitions
@@ -32,6 +33,7 @@ def decide(observation: Observation) -> list[Finding]:
         *(
             finding
             for aged in observation.rack.allocations.values()
+            if not left_alone(observation, aged.item)
             for finding in _allocation_rules(observation, aged)
         ),
         *report_rules(observation),
@@ -41,6 +43,7 @@ def decide(observation: Observation) -> list[Finding]:
         *buffer_rules(observation),
         *lender_rules(observation),
         *loan_rules(observation),
+        *mitigation_rules(observation),
     ]
     unique: dict[tuple[str, str], Finding] = {}
     for finding in found:
@@ -152,6 +155,8 @@ def _claim_rules(observation: Observation) -> Iterable[Finding]:
     }
     for pool_uuid, consumers in observation.claims.pools.items():
         for consumer, claimed_mib in consumers.items():
+            if consumer in observation.mitigated:
+                continue
             held_mib = ledger_mib.get((pool_uuid, consumer))
             subject = f"consumer {consumer}"
             if held_mib is None:

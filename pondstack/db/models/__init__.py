@@ -1,0 +1,67 @@
+"""Tables of the ledger. SQLite, MariaDB and PostgreSQL; times are the database's own clock, in seconds since the epoch.
+
+Only pondstack.db knows SQL. Every change of the ledger is one transaction that first checks the writer's epoch.
+"""
+
+from pondstack.db.models.base import BLOB, NAME, UUID, Base, table
+from pondstack.db.models.instances import (
+    CounterRow,
+    HistoryRow,
+    InstanceRow,
+    LabelRow,
+    ModelRow,
+    ProjectSettingsRow,
+    SplitRow,
+    TelemetryRow,
+)
+from pondstack.db.models.mitigations import MitigationRow
+from pondstack.db.models.qos import MitigationNoticeRow, PerformanceRow, QosDecisionRow, RepredictionRow
+from pondstack.db.models.rack import (
+    AllocationRow,
+    BufferRow,
+    ControllerRow,
+    HoldingRow,
+    HostPoolRow,
+    HostRow,
+    Leadership,
+    LenderRow,
+    LendRow,
+    OperationRow,
+    PoolRow,
+    RemoteAllocationRow,
+    SliceRow,
+)
+
+__all__ = [
+    "BLOB",
+    "NAME",
+    "UUID",
+    "AllocationRow",
+    "Base",
+    "BufferRow",
+    "ControllerRow",
+    "CounterRow",
+    "HistoryRow",
+    "HoldingRow",
+    "HostPoolRow",
+    "HostRow",
+    "InstanceRow",
+    "LabelRow",
+    "Leadership",
+    "LendRow",
+    "LenderRow",
+    "MitigationNoticeRow",
+    "MitigationRow",
+    "ModelRow",
+    "OperationRow",
+    "PerformanceRow",
+    "PoolRow",
+    "ProjectSettingsRow",
+    "QosDecisionRow",
+    "RemoteAllocationRow",
+    "RepredictionRow",
+    "SliceRow",
+    "SplitRow",
+    "TelemetryRow",
+    "table",
+]
