@@ -3,6 +3,9 @@
 Each host slice is an allocation of its own, with a consumer of its own in Placement. So one more or one less touches
 none of the others, and a claim says all there is to say: that consumer's slice, or nothing. The UUIDs of the consumers
 follow from host, pool, purpose and number: whoever leads knows them, and nothing has to be remembered.
+
+The order to hold one may reach the host late, when its claim is gone: the host was fenced, or the slice was wanted no
+more for a while. Either begins a new generation of the host, and the order's id tells for which one it was given.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,6 +17,7 @@ from uuid import UUID, uuid5
 from pondstack.domain.purpose import Purpose
 
 _CONSUMERS = UUID("3f0ad1c4-6f6e-5a37-9d5e-7d1c0f5b8a21")
+_ORDERS = UUID("8d0f6c52-3b7a-5c1e-9a44-61f0d2b7e9c3")
 _NUMBER_DIGITS = 12
 """The last group of a UUID, in hexadecimal digits."""
 
@@ -30,16 +34,27 @@ class HoldingKey:
 
     def consumer(self, number: int) -> str:
         """Return the consumer of the host slice with this number, from 0 on."""
-        return f"{self._prefix()}{number:0{_NUMBER_DIGITS}x}"
+        return f"{_prefix(_CONSUMERS, self)}{number:0{_NUMBER_DIGITS}x}"
 
     def numbers(self, consumers: Iterable[str]) -> dict[int, str]:
         """Return which of these consumers are host slices of this key: consumer by number."""
-        prefix = self._prefix()
+        prefix = _prefix(_CONSUMERS, self)
         return {int(item[-_NUMBER_DIGITS:], 16): item for item in consumers if item.startswith(prefix)}
 
-    def _prefix(self) -> str:
-        whole = uuid5(_CONSUMERS, f"{self.host} {self.pool_uuid} {self.purpose}")
-        return str(whole)[:-_NUMBER_DIGITS]
+    def order(self, generation: int, unique: UUID) -> str:
+        """Return the operation id of an order to hold a slice, for that generation of the host; `unique`: any UUID.
+
+        It passes through agents of every release unread, and comes back with what they ask the leader for.
+        """
+        return f"{_prefix(_ORDERS, self, generation)}{str(unique)[-_NUMBER_DIGITS:]}"
+
+    def is_order(self, operation_id: str, generation: int) -> bool:
+        """Return whether an operation is an order to hold a slice that was given for that generation of the host."""
+        return operation_id.startswith(_prefix(_ORDERS, self, generation))
+
+
+def _prefix(kind: UUID, key: HoldingKey, *more: int) -> str:
+    return str(uuid5(kind, " ".join(map(str, (key.host, key.pool_uuid, key.purpose, *more)))))[:-_NUMBER_DIGITS]
 
 
 @dataclass(frozen=True, slots=True)

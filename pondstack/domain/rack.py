@@ -48,6 +48,7 @@ class HostReport:
 
     `fenced`: why it is fenced, None: it is not. `stuck`: why an allocation's memory does not go offline, by UUID.
     `sequence`: the report's own number. `lending`, `borrowed`: as pondstack.rpc.wire.Report has them.
+    `generation`: counts what operators changed of it, fences and what it is to hold included.
     """
 
     name: str
@@ -62,6 +63,7 @@ class HostReport:
     sequence: int = 0
     lending: Mapping[str, Any] | None = None
     borrowed: Mapping[str, Any] | None = None
+    generation: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.domain.transitions import fates, reinstatable
 from pondstack.domain.units import slices_for
 from pondstack.ledger.churn import UNCLAIMED_SECONDS
-from pondstack.ledger.hosts import usable_pool
+from pondstack.ledger.hosts import known_host, usable_pool
 from pondstack.ledger.moves import MOVES, Moves, move
 from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
@@ -52,7 +52,7 @@ class Slices:
 
     def _assign(self, tx: Transaction, operation_id: str, uuid: str, request: AssignRequest) -> dict[str, Any]:
         pool = usable_pool(self._store, tx, request.pool_uuid, request.host)
-        self._check_purpose(tx, request, pool.name)
+        self._check_purpose(tx, operation_id, request, pool.name)
         try:
             wanted = slices_for(request.pool_mib, pool.slice_mib)
         except ValueError as error:
@@ -72,8 +72,11 @@ class Slices:
         self._store.allocations.insert(tx, uuid, operation_id, pool.uuid, plain, asked)
         return {"allocation_uuid": uuid, "pool_uuid": pool.uuid, "extents": plain, "asked": asked, MOVES: moves}
 
-    def _check_purpose(self, tx: Transaction, request: AssignRequest, pool: str) -> None:
-        """Raise PurposeConflict when the node is taken for something else, Conflict when no host slice is wanted."""
+    def _check_purpose(self, tx: Transaction, operation_id: str, request: AssignRequest, pool: str) -> None:
+        """Raise PurposeConflict when the node is taken for something else, Conflict when no host slice is wanted.
+
+        Conflict, too, for an order from before its host changed: its claim may have gone meanwhile.
+        """
         present = self._store.allocations.on_node(tx, request.pool_uuid, request.host)
         check_node(request.purpose, present.values(), request.host, pool)
         if request.purpose is Purpose.GUEST:
@@ -85,6 +88,12 @@ class Slices:
             raise Conflict(
                 f"host {request.host} is to hold {len(wanted)} slices of pool {pool} as {request.purpose}, and "
                 f"{request.consumer_uuid} is none that is missing; look at `openstack memory host show {request.host}`"
+            )
+        now = known_host(self._store, tx, request.host).generation
+        if not key.is_order(operation_id, now):
+            raise Conflict(
+                f"host {request.host} has changed (its generation is {now}) since it was told to hold this slice of "
+                f"pool {pool}; the controller tells it again by itself"
             )
 
     def acknowledge(self, operation_id: str, allocation_uuid: str, host: str) -> None:

@@ -14,6 +14,13 @@ from .kernel import Process, Scheduler, Task
 
 Handler = Callable[[str, Mapping[str, Any]], Any]
 
+LATE_SECONDS = 4.0
+"""So long after its sender has given up a request may still be delivered.
+
+oslo.messaging has a message live for the whole timeout of its call, but gives up when the call monitor misses a sign of
+life (10 s of 60 s, for agents); and nothing expires that a paused consumer has in its socket.
+"""
+
 
 @dataclass(eq=False, slots=True)
 class Server:
@@ -135,7 +142,7 @@ class Network:
 
     def _deliver(self, message: Message) -> None:
         entry = self._topics.setdefault(message.topic, Topic())
-        if self._scheduler.now > message.expires + 4.0:
+        if self._scheduler.now > message.expires + LATE_SECONDS:
             return
         server = self._choose(entry)
         if server is None:

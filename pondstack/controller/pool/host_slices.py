@@ -119,7 +119,11 @@ class HostSliceKeeper:
             )
 
     def _hold(self, view: RackView, holding: Holding, step: Step) -> None:
-        """Have the host get the slice; one attempt that goes on there unanswered is found by the next."""
+        """Have the host get the slice; one attempt that goes on there unanswered is found by the next.
+
+        The order is for the host as `view` shows it, where its claim rests: the ledger refuses it after any change.
+        """
+        order = holding.key.order(view.hosts[holding.host].generation, uuid4())
         request = AssignRequest(
             step.consumer_uuid,
             holding.host,
@@ -129,7 +133,7 @@ class HostSliceKeeper:
             purpose=holding.purpose,
         )
         try:
-            self._agents.hold(epoch=self._ledger.epoch, operation_id=str(uuid4()), request=request)
+            self._agents.hold(epoch=self._ledger.epoch, operation_id=order, request=request)
         except oslo_messaging.MessagingException as error:
             raise unanswered(holding.host, error, "hold slices for its host") from error
         LOG.info("Host %s holds a slice of pool %s as %s", holding.host, holding.pool_uuid, holding.purpose)

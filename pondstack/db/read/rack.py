@@ -89,4 +89,5 @@ def _host(row: HostRow, reach: list[tuple[str, str]], now: float) -> HostReport:
         row.sequence,
         row.lending,
         row.borrowed,
+        row.generation,
     )

@@ -1,6 +1,6 @@
 """Host slices: their consumers, and the next step of each."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -25,6 +25,19 @@ def test_a_consumer_says_whose_it_is_and_which():
     others = [HoldingKey("h2", POOL, Purpose.TIER), HoldingKey("h1", POOL, Purpose.BASE), HoldingKey("h1", "p", "tier")]
     assert not any(other.numbers([FIRST, SECOND]) for other in others)
     assert KEY.numbers([KEY.consumer(4095)]) == {4095: KEY.consumer(4095)}
+
+
+def test_an_order_says_for_which_generation_of_the_host_it_was_given():
+    first, second = KEY.order(7, uuid4()), KEY.order(7, uuid4())
+    assert first != second
+    assert str(UUID(first)) == first
+    assert KEY.is_order(first, 7)
+    assert KEY.is_order(second, 7)
+    others = [HoldingKey("h2", POOL, Purpose.TIER), HoldingKey("h1", POOL, Purpose.BASE), HoldingKey("h1", "p", "tier")]
+    assert not any(other.is_order(first, 7) for other in others)
+    assert not any(KEY.is_order(first, generation) for generation in (0, 6, 8, 70))
+    assert not KEY.is_order(str(uuid4()), 7)
+    assert not KEY.numbers([first])
 
 
 def test_claimed_then_held():

@@ -34,6 +34,22 @@ MUTANTS = (
         "two commands for one host slice take two slices, and one of them is never claimed",
     ),
     Mutant(
+        "late_order_counts",
+        "pondstack/ledger/slices.py",
+        "        if not key.is_order(operation_id, now):\n",
+        "        if not key.is_order(operation_id, now) and now < 0:\n",
+        (f"{_LEDGER}::test_an_order_is_void_once_its_host_was_fenced_or_was_to_hold_nothing[sqlite]",),
+        "a late order takes a slice whose claim has gone, and which Placement may have promised to a guest",
+    ),
+    Mutant(
+        "order_without_generation",
+        "pondstack/domain/host_slices.py",
+        "return operation_id.startswith(_prefix(_ORDERS, self, generation))",
+        "return operation_id.startswith(_prefix(_ORDERS, self, generation)[:0])",
+        (_DOMAIN,),
+        "an order that was given for another state of the host passes for one of now",
+    ),
+    Mutant(
         "fingerprint_of_guests",
         "pondstack/domain/requests.py",
         '            del found["purpose"]\n',

@@ -30,6 +30,18 @@ def test_what_comes_free_after_its_reclaim_is_taken_back_by_another() -> None:
     assert not outcome.code, outcome.detail
 
 
+ASLEEP_WITH_A_KEY = 40001074
+"""A lender's device did not end a key; the host became a zombie before it was told again, and stayed one.
+
+Here it was the simulation that was wrong: such a buffer waits until its lender is awake, like one that is sanitised.
+"""
+
+
+def test_a_key_that_lives_waits_with_its_zombie() -> None:
+    outcome = run(draw(ASLEEP_WITH_A_KEY))
+    assert not outcome.code, outcome.detail
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)

@@ -1,7 +1,7 @@
 """Broken variants of host slices. Each must be caught, as those of tests.sim.mutants."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 from unittest import mock
@@ -9,7 +9,7 @@ from unittest import mock
 from pondstack.controller.pool import host_slices as keeping
 from pondstack.controller.pool.host_slices import HostSliceKeeper
 from pondstack.controller.reconcile.holders import Claims
-from pondstack.domain.host_slices import Act
+from pondstack.domain.host_slices import Act, HoldingKey
 from pondstack.domain.purpose import Purpose
 from pondstack.ledger import slices as ledger
 from pondstack.ledger.slices import Slices
@@ -18,6 +18,18 @@ from tests.sim.mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
 mutant = lister(MUTANTS)
+
+
+@contextmanager
+def _orders_of_any_generation() -> Iterator[None]:
+    with mock.patch.object(HoldingKey, "is_order", return_value=True):
+        yield
+
+
+LATE_ORDERS = Mutant(
+    _orders_of_any_generation, "A host slice is assigned by an order from before its claim", ("delay", "duplicate")
+)
+"""Histories of late orders catch it (plan.draw_late_orders)."""
 
 
 @mutant()

@@ -49,6 +49,33 @@ def _with_hosts_that_go(rng: Random, history: History) -> History:
     return history
 
 
+def draw_late_orders(seed: int, *, only: tuple[str, ...] = ()) -> History:
+    """Return a history in which a host that is to hold a slice is fenced soon after, or is to hold none for a moment.
+
+    Messages come late or twice, so that an order may come when its claim is gone. Among the others that happens once in
+    thousands. There are no guests: somebody would have to move them away before the fence.
+    """
+    history = draw(seed, only=only or ("delay", "duplicate"), hosts_go=False)
+    rng = Random(f"late orders {seed}")
+    at, host, pool = rng.uniform(8.0, SECONDS * 0.7), rng.choice(history.hosts), rng.choice(tuple(history.pools))
+    wants = [step for step in history.operations if step.kind == WANT]
+    steps = [Step(at, WANT, host, {"pool": pool, "purpose": "base", "count": 1})]
+    if rng.random() < 0.5:
+        steps.append(Step(at + rng.uniform(0.0, 1.0), FENCE, host, {"seconds": 0.3}))
+    else:
+        again = at + rng.uniform(0.0, 1.0)
+        for count in (0, 1):
+            again += rng.uniform(0.1, 1.5)
+            steps.append(Step(again, WANT, host, {"pool": pool, "purpose": "base", "count": count}))
+    late = Step(at - 0.1, rng.choice(("delay", "duplicate")), host, {"seconds": 2.0, "share": 0.9})
+    operations, faults = (*wants, *steps), (*history.faults, late)
+    return replace(
+        history,
+        operations=tuple(sorted(operations, key=lambda step: step.at)),
+        faults=tuple(sorted(faults, key=lambda step: step.at)),
+    )
+
+
 def _removal(rng: Random, history: History) -> list[Step]:
     """Return how a host goes and comes back: mostly it is to hold nothing any more before that, else it is refused."""
     at, host = rng.uniform(8.0, SECONDS * 0.7), rng.choice(history.hosts)

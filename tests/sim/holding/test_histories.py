@@ -3,8 +3,8 @@
 import pytest
 
 from tests.sim.histories import assert_caught, run_all
-from tests.sim.holding.mutants import MUTANTS
-from tests.sim.holding.plan import draw
+from tests.sim.holding.mutants import LATE_ORDERS, MUTANTS
+from tests.sim.holding.plan import draw, draw_late_orders
 from tests.sim.run import run
 
 HISTORIES = 24
@@ -28,6 +28,24 @@ CLAIM_IN_THE_WAY = 770777
 def test_a_claim_that_is_wanted_no_more_does_not_keep_another_out() -> None:
     outcome = run(draw(CLAIM_IN_THE_WAY, hosts_go=False))
     assert not outcome.code, outcome.detail
+
+
+FENCED_BEFORE_THE_ORDER = 31001065
+"""A host was fenced between the claim of a slice and the order to hold it, which it found when it was back."""
+
+
+def test_an_order_from_before_a_fence_takes_nothing() -> None:
+    outcome = run(draw(FENCED_BEFORE_THE_ORDER))
+    assert not outcome.code, outcome.detail
+
+
+def test_without_the_generation_in_its_id_it_would() -> None:
+    assert run(draw(FENCED_BEFORE_THE_ORDER), broken=LATE_ORDERS.broken).code == "assigned_unclaimed"
+
+
+def test_late_orders_violate_nothing_and_would_if_they_counted() -> None:
+    run_all(draw_late_orders, range(CHUNK))
+    assert_caught(LATE_ORDERS, draw_late_orders, WITHIN)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from pondstack.domain.lending import LenderKind
+from pondstack.domain.lending import LenderKind, waits_for_its_key
 from pondstack.domain.states import SliceState
 from pondstack_agent.build import Agent
 from tests.fixtures.memory import buffers as memory_buffers
@@ -289,8 +289,9 @@ class LendingWorld:
             if there != mine:
                 found.append(f"{host.name} lends {sorted(there)}, the ledger says {sorted(mine)}")
         for place, item in self.watch.buffers.items():
-            if item.state is SliceState.SANITIZING and item.kind is LenderKind.ZOMBIE and not self._draining:
-                continue  # until its lender is awake
+            ends = item.state is SliceState.SANITIZING or waits_for_its_key(item)
+            if ends and item.kind is LenderKind.ZOMBIE and not self._draining:
+                continue  # no key of it ends until its lender is awake
             if item.state not in (SliceState.FREE, SliceState.ONLINE):
                 found.append(f"buffer {place.index} of {place.lender} is {item.state} ({item.reason})")
             elif item.state is SliceState.ONLINE and place not in self.watch.users:

@@ -107,7 +107,9 @@ class Operator:
         while self._of(name):
             self._drain(lambda: self._of(name))
         host.memory.disk.clear()
-        self._ask(lambda: self._client.fence_host(name=name, reason="it has died", force=True))
+        # One request, however often it is repeated: none that was given up is carried out when the host is back.
+        request = {"name": name, "reason": "it has died", "force": True, "operation_id": f"fence-{step.at}-{name}"}
+        self._ask(lambda: self._client.fence_host(**request))
         self._rack.scheduler.sleep(step.values["seconds"])
         self.gone.discard(name)
         host.revive()
