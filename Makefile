@@ -126,9 +126,9 @@ bench-shm: setup ## Pages of shared memory read and written through the transpor
 bench-rdma: hardware ## Reads of 4 KiB by the verbs driver against perftest's ib_read_lat and ib_read_bw in the same emulated host
 	@$(PYTHON) -W ignore -m bench.rdma $(call option,rounds,ROUNDS) $(call option,reads,READS)
 
-bench-ml: setup ## The untouched-memory model on a folder of traces against static shares and last week's percentile: OP and UM, intervals, plots; judged on VMs that no setting was chosen on (DATA; SAMPLES, PLOTS, REPEATS, DRAWS, SEED)
+bench-ml: setup ## The untouched-memory model on a folder of traces against static shares and last week's percentile: OP and UM, intervals, plots; settings chosen and judged by nested folds of VMs, forward in time (DATA; SAMPLES, PLOTS, DRAWS, SEED)
 	@nice -n 19 $(PYTHON) -W ignore -m bench.ml.latency $(call option,samples,SAMPLES) $(call option,plots,PLOTS)
-	@nice -n 19 $(PYTHON) -W ignore -m bench.ml $(call option,data,DATA) $(call option,samples,SAMPLES) $(call option,plots,PLOTS) $(call option,repeats,REPEATS) $(call option,draws,DRAWS) $(call option,seed,SEED)
+	@nice -n 19 $(PYTHON) -W ignore -m bench.ml $(call option,data,DATA) $(call option,samples,SAMPLES) $(call option,plots,PLOTS) $(call option,draws,DRAWS) $(call option,seed,SEED)
 
 bench-li: setup ## The latency-sensitivity model against single counters: FP and LI, 99 % intervals, plot (SAMPLES of pondstack-sample, else made up; PLOTS, SPLITS, WORKLOADS, SEED)
 	@nice -n 19 $(PYTHON) -W ignore -m bench.ml.latency $(call option,samples,SAMPLES) $(call option,plots,PLOTS) $(call option,splits,SPLITS) $(call option,workloads,WORKLOADS) $(call option,seed,SEED)

@@ -13,13 +13,15 @@ import zlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 
 from pondstack.prediction.examples import Example
-from pondstack.prediction.features import OLDEST, Record, Request
+from pondstack.prediction.features import OLDEST, Record, Request, Vocabulary, spread, vector
+from pondstack.prediction.untouched import SPREAD
 
 FILE = "vm_memory_hourly.csv.gz"
 DAY_HOURS, WEEK_DAYS = 24, 7
@@ -43,12 +45,26 @@ class Day:
     vcpus: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Start:
     """One VM-week; `number`: of the VM, by which training and test are told apart in all months."""
 
     number: str
     example: Example
+
+    @cached_property
+    def row(self) -> list[float]:
+        """Return its features; the trace names no images and no zones."""
+        return vector(self.example.request, self.example.history, self.example.as_of, Vocabulary())
+
+    @cached_property
+    def spread(self) -> float:
+        """Return the spread of its project's records, as a margin counts it."""
+        return spread(self.example.history, SPREAD)
+
+    def forgotten(self) -> "Start":
+        """Return it without any history: its size alone is known."""
+        return Start(self.number, replace(self.example, history=()))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ history and one for the others, who are known less well; what is left is rounded
 the memory and EXTRA_MIB together: small instances vary more, and each over-prediction counts the same. It is as much
 larger as the project's own records are spread (SPREAD, at least FLOOR): who was steady is known better. UM is pool
 memory in percent of all memory, OP the percentage of instances that touch more than was predicted.
-`python -m bench.ml.tuning` tells what these were chosen by.
+`python -m bench.ml.tuning` compares them with others.
 """
 
 from collections.abc import Iterable, Sequence

@@ -6,7 +6,7 @@ from typing import Any
 from osc_lib import exceptions
 
 from pondstack.osc.client import ApiError, Document, MemoryClient
-from pondstack.osc.v1 import base
+from pondstack.osc.v1 import base, identity
 from pondstack.osc.v1.columns import Extents, Maybe
 
 _LIST: base.Fields = {
@@ -60,7 +60,7 @@ class ListAllocation(base.ListCommand):
         """Add the filters."""
         parser = super().get_parser(prog_name)
         parser.add_argument("--consumer", metavar="<instance>", help="Only of this instance (UUID)")
-        parser.add_argument("--project-id", metavar="<project>", help="Only of this project (operator)")
+        identity.add_project_filter(parser)
         parser.add_argument("--host", metavar="<host>", help="Only on this host (operator)")
         parser.add_argument("--pool", metavar="<pool>", help="Only from this pool, name or UUID (operator)")
         return parser
@@ -71,7 +71,7 @@ class ListAllocation(base.ListCommand):
         found = self.client.list(
             "allocations",
             consumer_uuid=parsed_args.consumer,
-            project_id=parsed_args.project_id,
+            project_id=identity.filtered_id(self.manager, parsed_args),
             host=parsed_args.host,
             pool_uuid=pool,
             limit=parsed_args.limit,

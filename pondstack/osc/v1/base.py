@@ -19,11 +19,14 @@ class WithClient(command.Command):
     """A command that calls the service."""
 
     @property
+    def manager(self) -> Any:
+        """The clients of all services: OpenStackClient hangs each plugin's client onto its manager."""
+        return self.app.client_manager
+
+    @property
     def client(self) -> MemoryClient:
         """The client of the memory service."""
-        # OpenStackClient hangs each plugin's client onto its manager.
-        manager: Any = self.app.client_manager
-        client: MemoryClient = manager.memory
+        client: MemoryClient = self.manager.memory
         return client
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from osc_lib import exceptions
 
-from pondstack.osc.v1 import base
+from pondstack.osc.v1 import base, identity
 from pondstack.osc.v1.columns import Maybe
 
 _FIELDS: base.Fields = {
@@ -28,13 +28,17 @@ class _OneProject(base.ShowCommand):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Add the project."""
         parser = super().get_parser(prog_name)
-        parser.add_argument("project", metavar="<project>", help="ID of a project")
+        identity.add_project(parser)
         return parser
 
-    def _change(self, project: str, changes: dict[str, Any], options: str) -> Any:
-        if not changes:
-            raise exceptions.CommandError(f"say what to change: {options}")
-        return base.record(self.client.put("projects", project, body=changes), _FIELDS)
+    def _change(self, project_id: str, changes: dict[str, Any]) -> Any:
+        return base.record(self.client.put("projects", project_id, body=changes), _FIELDS)
+
+
+def _checked(changes: dict[str, Any]) -> dict[str, Any]:
+    if not changes:
+        raise exceptions.CommandError("say what to change: --default-policy or --max-pool-percent")
+    return changes
 
 
 class ShowProject(_OneProject):
@@ -42,7 +46,7 @@ class ShowProject(_OneProject):
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return the fields."""
-        return base.record(self.client.get("projects", parsed_args.project), _FIELDS)
+        return base.record(identity.known_project(self.manager, self.client, parsed_args), _FIELDS)
 
 
 class SetProject(_OneProject):
@@ -68,8 +72,8 @@ class SetProject(_OneProject):
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return what is set then."""
         given = {"default_policy": parsed_args.default_policy, "max_pool_percent": parsed_args.max_pool_percent}
-        changes = {name: value for name, value in given.items() if value is not None}
-        return self._change(parsed_args.project, changes, "--default-policy or --max-pool-percent")
+        changes = _checked({name: value for name, value in given.items() if value is not None})
+        return self._change(identity.project_id(self.manager, parsed_args), changes)
 
 
 class UnsetProject(_OneProject):
@@ -85,5 +89,6 @@ class UnsetProject(_OneProject):
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return what is set then."""
         named = {"default_policy": parsed_args.default_policy, "max_pool_percent": parsed_args.max_pool_percent}
-        changes = {name: None for name, unset in named.items() if unset}
-        return self._change(parsed_args.project, changes, "--default-policy or --max-pool-percent")
+        changes = _checked({name: None for name, unset in named.items() if unset})
+        known = identity.known_project(self.manager, self.client, parsed_args)
+        return self._change(known["project_id"], changes)

@@ -3,7 +3,7 @@
 import argparse
 from typing import Any
 
-from pondstack.osc.v1 import base
+from pondstack.osc.v1 import base, identity
 from pondstack.osc.v1.columns import Column, Maybe
 
 
@@ -35,13 +35,16 @@ class ListSplit(base.ListCommand):
     def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
         """Add the project."""
         parser = super().get_parser(prog_name)
-        parser.add_argument("--project-id", metavar="<project>", help="Only of this project (operator)")
+        identity.add_project_filter(parser)
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
         """Return the rows."""
         found = self.client.list(
-            "splits", limit=parsed_args.limit, marker=parsed_args.marker, project_id=parsed_args.project_id
+            "splits",
+            limit=parsed_args.limit,
+            marker=parsed_args.marker,
+            project_id=identity.filtered_id(self.manager, parsed_args),
         )
         return base.table(found, _FIELDS)
 

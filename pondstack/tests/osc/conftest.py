@@ -9,6 +9,7 @@ from keystoneauth1 import session as keystone_session
 
 from pondstack.osc import plugin
 from tests.fixtures.api import URL, ApiFixture
+from tests.fixtures.keystone import IdentityStandIn
 
 
 @contextmanager
@@ -30,17 +31,31 @@ def api(tmp_path):
 
 
 @pytest.fixture
-def openstack(api, monkeypatch, capsys):
+def identity(api):
+    """What Keystone tells of projects and domains."""
+    return IdentityStandIn(api.session().get_adapter(URL))
+
+
+@pytest.fixture
+def openstack(api, identity, monkeypatch, capsys):
     """Run one command line; returns (exit status, stdout, stderr)."""
     shell = pytest.importorskip("openstackclient.shell", reason="python-openstackclient is of the extra rack")
     from openstackclient.common import clientmanager
+    from openstackclient.identity import client as identity_client
     from osc_lib import clientmanager as base
 
-    monkeypatch.setattr(keystone_session, "_construct_session", lambda *_, **__: api.session())
+    def session(*_, **__):
+        made = api.session()
+        for collection in ("projects", "domains"):
+            made.mount(f"{URL}/{collection}", identity)
+        return made
+
+    monkeypatch.setattr(keystone_session, "_construct_session", session)
 
     def run(line, token="admin:ops"):
-        # A process has one command line; here the client of the one before must go.
+        # A process has one command line; here the clients of the one before must go.
         clientmanager.ClientManager.memory = base.ClientCache(plugin.make_client)
+        clientmanager.ClientManager.identity = base.ClientCache(identity_client.make_client)
         words = line.split() if isinstance(line, str) else list(line)
         account = ["--os-auth-type", "admin_token", "--os-endpoint", URL, "--os-token", token]
         with kept_loggers():
