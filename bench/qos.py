@@ -15,6 +15,7 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +34,7 @@ from pondstack.qos.sensitivity import Sensitivity, SlowdownModel
 
 TARGET_SECONDS = 1.0
 POOL = "11111111-1111-4111-8111-111111111111"
+AT_A_TIME = 500
 FITS_MIB, TOUCHED_MIB = 1024, 4096
 """Pool memory of a VM that left it untouched, and of one that did not: all are measured to leave 1024 MiB."""
 
@@ -46,21 +48,26 @@ def fill(database: Database, load: Load, touched_percent: float) -> int:
     """Make pool, VMs and telemetry; returns how many VMs touched their pool memory."""
     step = max(1, round(100 / touched_percent)) if touched_percent else load.vms + 1
     touched = [number % step == 0 for number in range(load.vms)]
-    database.write(lambda session: _rack(session, load, touched))
+    database.write(_pool)
+    for at in range(0, load.vms, AT_A_TIME):
+        numbers = range(at, min(at + AT_A_TIME, load.vms))
+        database.write(partial(_guests, load=load, touched=touched, numbers=numbers))
     ingest = Ingest(database)
     for host, text in batches(load):
         ingest.take(host, text)
     return sum(touched)
 
 
-def _rack(session: Session, load: Load, touched: Sequence[bool]) -> None:
+def _pool(session: Session) -> None:
     pool: dict[str, Any] = {"uuid": POOL, "name": "pool0", "serial": "S1", "driver": "fake", "address": {}}
     pool |= {"slice_mib": DEFAULT_SLICE_MIB, "slices_total": 1, "state": "up", "generation": 0, "created_at": 0.0}
     session.execute(insert(table(PoolRow)), [pool])
-    session.execute(
-        insert(table(AllocationRow)), [_allocation(number, load, beyond) for number, beyond in enumerate(touched)]
-    )
-    session.execute(insert(table(SplitRow)), [_split(number) for number in range(load.vms)])
+
+
+def _guests(session: Session, load: Load, touched: Sequence[bool], numbers: range) -> None:
+    rows = [_allocation(number, load, touched[number]) for number in numbers]
+    session.execute(insert(table(AllocationRow)), rows)
+    session.execute(insert(table(SplitRow)), [_split(number) for number in numbers])
 
 
 def _allocation(number: int, load: Load, touched: bool) -> dict[str, Any]:
