@@ -119,7 +119,8 @@ class Monitor:
         actions = Counter(str(item.action) for item in decisions)
         told = {"mode": str(mode), "verdicts": dict(verdicts), "actions": dict(actions)}
         if told != self._told:
-            LOG.info("QoS monitor (%s): %d VMs with pool memory, %s; %s", mode, len(judgements), verdicts, actions)
+            found, done = _counted(verdicts), _counted(actions)
+            LOG.info("QoS monitor (%s): %d VMs with pool memory: %s; done: %s", mode, len(judgements), found, done)
             if verdicts[Verdict.UNOBSERVED] and not self._told.get("verdicts", {}).get(str(Verdict.UNOBSERVED)):
                 LOG.warning(
                     "%d VMs with pool memory are unobserved, nobody knows whether it hurts them: look at [telemetry] "
@@ -145,6 +146,10 @@ def _record(decision: Decision, mode: QosMode) -> QosDecision:
         guest.memory_untouched_mib,
         {**item.evidence(), "judged_at": int(time.time())},
     )
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing"
 
 
 def _key(item: QosDecision) -> Key:
