@@ -8,7 +8,7 @@ import pytest
 
 from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
-from pondstack.db.store import SQL, registry
+from pondstack.db.store import SQL, registry, splits
 from pondstack.db.store.history import History
 from pondstack.db.store.telemetry import LATE_SECONDS, Retention, Telemetry
 from pondstack.domain.errors import NotLeader
@@ -72,11 +72,16 @@ def test_what_could_be_pooled_is_kept(database, old):
     assert found.reclaimable() == (1, 5120)
 
 
-@pytest.mark.parametrize(
-    "values", [{"days": 0.5}, {"source": "fixed"}, {"source": CORRECTED}, {"source": "control"}, {"seen": False}]
-)
+@pytest.mark.parametrize("values", [{"days": 0.5}, {"source": "fixed"}, {"source": "control"}, {"seen": False}])
 def test_who_is_left_alone(database, old, values):
     assert run(database).reprediction(old(**values)) is None
+
+
+def test_one_that_was_mitigated_stays_as_it_is(database, old):
+    uuid = old()
+    local = RememberedSplit(uuid, "f", Split(16384, 0, CORRECTED, 1.0, "mitigated"))
+    database.write(lambda session: splits.correct(session, local))
+    assert run(database).reprediction(uuid) is None
 
 
 def test_a_round_replaces_the_one_before(database, old):
