@@ -1,5 +1,6 @@
 """What the leader does for quality: it tells of each mitigation, and takes in what tenants measure."""
 
+import queue
 from dataclasses import replace
 from types import SimpleNamespace
 from uuid import uuid4
@@ -9,11 +10,17 @@ import pytest
 from pondstack.controller.gate import Gate
 from pondstack.controller.leader.mitigation_notifier import MitigationNotifier
 from pondstack.controller.leader.qos_endpoint import QosEndpoint
+from pondstack.controller.leader.quality import Quality
+from pondstack.db.connection.engine import Database
 from pondstack.db.read.qos import SqlQos
 from pondstack.db.store import mitigations
 from pondstack.domain.errors import BadRequest, Conflict, NotLeader, Unavailable
 from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationState, MitigationTrigger
+from pondstack.ha.lease import LONGEST_LEASE_SECONDS
 from pondstack.tests.controller.conftest import call
+from pondstack.tests.qos.test_monitor import OPTIONS, VMS
+from pondstack.tests.qos.test_monitor import Rack as Watched
+from tests.fixtures.schema import migrate
 
 VM = "0635cccd-1e78-5473-b66a-bacffc433357"
 
@@ -136,3 +143,40 @@ def test_neither_too_often_nor_too_many_nor_what_is_no_figure(endpoint):
         endpoint("nine", metric="m8")
     with pytest.raises(BadRequest, match="no figure"):
         endpoint("nan", value=float("nan"))
+
+
+class Began:
+    """Stands in for the leader's mitigations: notes what begins."""
+
+    def __init__(self):
+        self.calls = queue.Queue()
+
+    def begin(self, consumer_uuid, **values):
+        self.calls.put((consumer_uuid, values))
+
+
+def test_the_leader_watches_by_itself_and_what_is_found_begins(tmp_path):
+    """Without a model: who is not known to be insensitive is taken for sensitive, the worst first."""
+    database = Database.from_url(migrate(tmp_path / "ledger.db"))
+    rack = Watched(database)
+    group = {**OPTIONS, "unknown_sensitivity": "mitigate", "keep_decisions_seconds": 86400}
+    group |= {"interval_seconds": 3600, "repredict_seconds": 3600, "repredict_after_seconds": 86400}
+    conf = SimpleNamespace(
+        qos=SimpleNamespace(**group, repredict_margin_percent=10.0),
+        ha=SimpleNamespace(lease_seconds=LONGEST_LEASE_SECONDS),
+        telemetry=SimpleNamespace(period_seconds=300),
+        model=SimpleNamespace(target_percent=98.0, over_prediction_percent=2.0, false_positive_percent=2.0),
+    )
+    resources = SimpleNamespace(conf=conf, database=database, reader=rack.reader, notify_mitigated=lambda _event: None)
+    began = Began()
+    quality = Quality(resources, rack.ledger, Gate(), began, lambda: None)
+    quality.start()
+    try:
+        found = dict(began.calls.get(timeout=60) for _ in range(2))
+    finally:
+        quality.stop()
+        database.dispose()
+    assert set(found) == {VMS["slow"], VMS["fast"]}
+    given = found[VMS["slow"]]
+    assert (given["trigger"], given["forced"], given["method"]) == (MitigationTrigger.MONITOR, False, None)
+    assert given["evidence"]["touched_mib"] == 1024.0
