@@ -61,7 +61,7 @@ TRANSITIONS: dict[MitigationState, frozenset[MitigationState]] = {
     _S.REWRITING: frozenset({_S.CLAIMING, _S.RELEASING, _S.UNCLAIMING, _S.FAILED}),
     # To MOVING: a suspended guest was resumed before its domain was rewritten, and uses the pool again.
     _S.RELEASING: frozenset({_S.CLAIMING, _S.MOVING, _S.UNCLAIMING, _S.FAILED}),
-    _S.UNCLAIMING: frozenset({_S.DONE, _S.FAILED}),
+    _S.UNCLAIMING: frozenset({_S.CLAIMING, _S.DONE, _S.FAILED}),
     # Forward again: its pages had all moved before the host heard that it was to stop.
     _S.UNDOING: frozenset({_S.CLAIMING, _S.REWRITING, _S.RELEASING, _S.UNCLAIMING, _S.FAILED, _S.ABORTED}),
     **dict.fromkeys(ENDED, frozenset()),

@@ -6,7 +6,7 @@ Each change of state is journaled; a step that another one overtook (an abort, a
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid5
 
 from pondstack.domain.errors import Conflict, NotFound
 from pondstack.domain.mitigation import (
@@ -78,7 +78,7 @@ class Mitigations:
         def work(tx: Transaction) -> dict[str, Any]:
             self._check(tx, item.consumer_uuid, forced=forced)
             new = Mitigation(
-                uuid=str(uuid4()),
+                uuid=str(uuid5(NAMESPACE_OID, f"pondstack mitigation {operation_id}")),
                 consumer_uuid=item.consumer_uuid,
                 host=item.host,
                 project_id=item.project_id,

@@ -48,6 +48,8 @@ class Actor:
     def _claim(self, item: Mitigation, step: Step, seen: Seen) -> Step:
         if self._resize(item, seen, lambda held: claims.with_local(held, item.work.guest_mib)):
             return step
+        if item.state is _S.UNCLAIMING:
+            return step._replace(reason=NO_ROOM)
         if item.work.either:
             return Step(Act.WAIT, _S.CLAIMING, NO_ROOM, method=MitigationMethod.MIGRATE)
         return Step(Act.WAIT, _S.FAILED, NO_ROOM)
@@ -88,11 +90,11 @@ class Actor:
             return _refused(item, failure.message)
         except StaleEpoch:
             raise
-        except (NoLocalRoom, BadRequest) as error:
+        except (NoLocalRoom, BadRequest, HostUnusable) as error:
             if item.work.either and not item.work.corrected:
                 return Step(Act.WAIT, _S.UNDOING, error.message, ending=MitigationMethod.MIGRATE)
             return _refused(item, error.message)
-        except (NotFound, HostUnusable, Conflict) as error:
+        except (NotFound, Conflict) as error:
             return _refused(item, error.message)
         return step
 
