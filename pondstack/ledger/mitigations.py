@@ -158,10 +158,6 @@ class Mitigations:
         elif step.correct is False and item.work.corrected:
             self._store.splits.put_back(tx, item.consumer_uuid)
 
-    def prune(self, keep_seconds: float) -> int:
-        """Forget those that ended longer ago; returns how many."""
-        return self._transactions.write(lambda tx: self._store.mitigations.prune(tx, keep_seconds))
-
 
 def _after(item: Mitigation, step: Step, left_mib: int | None) -> Mitigation:
     work = replace(
