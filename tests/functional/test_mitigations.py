@@ -85,7 +85,12 @@ class TestMitigations(NovaWithRack):
     def start_controller(self) -> None:
         """Have the controller reach this Nova, and agents that play copies."""
         PlayedCopies.test, PlayedCopies.copies, PlayedCopies.waits, PlayedCopies.seen = self, {}, False, {}
-        who = {"X-User-Id": "admin", "X-Auth-Project-Id": self.admin_api.project_id, "X-Roles": "admin,member,reader"}
+        who = {
+            "X-Auth-User": "admin",
+            "X-User-Id": "admin",
+            "X-Auth-Project-Id": self.admin_api.project_id,
+            "X-Roles": "admin,member,reader",
+        }
         http = adapter.Adapter(
             session.Session(auth=token_endpoint.Token(self.admin_api.base_url, "t")),
             endpoint_override=self.admin_api.base_url,
