@@ -80,7 +80,7 @@ class Work:
 
     `guest_mib`: all of the guest's memory. `either`: it may go on by migration where there is no local room. `ending`:
     as what an undone one ends, or the method that it goes on by; `tries`: how often its move was begun. `corrected`:
-    its split is marked.
+    its split is marked. `undone`: its claim was written back since it is to be undone.
     """
 
     guest_mib: int = 0
@@ -88,6 +88,7 @@ class Work:
     ending: str = ""
     tries: int = 0
     corrected: bool = False
+    undone: bool = False
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Work":

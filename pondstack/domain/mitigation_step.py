@@ -90,6 +90,7 @@ class Step(NamedTuple):
     method: MitigationMethod | None = None
     host: str | None = None
     again: bool = False
+    undone: bool = False
     correct: bool | None = None
     """Whether the split is to be marked, or to be put back; None: neither."""
 
@@ -231,8 +232,9 @@ def _copy_undoing(item: Mitigation, seen: Seen, server: Server, limits: Limits) 
             return Step(Act.STOP, _S.UNDOING, item.reason)
     if server.busy:
         return _waits(item, item.reason)
-    if seen.all_local:
-        return Step(Act.UNDO_CLAIM, _S.UNDOING, item.reason)
+    if seen.all_local or not item.work.undone:
+        # Even a claim that is right is written: what a former leader is about to write is refused from then on.
+        return Step(Act.UNDO_CLAIM, _S.UNDOING, item.reason, undone=True)
     if not seen.holds:
         # It was started anew by the claim that was just undone: it is all local, and has to claim that again.
         return Step(Act.WAIT, _S.UNCLAIMING, correct=True)

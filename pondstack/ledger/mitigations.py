@@ -165,6 +165,7 @@ def _after(item: Mitigation, step: Step, left_mib: int | None) -> Mitigation:
         ending=item.work.ending if step.ending is None else str(step.ending),
         tries=item.work.tries + step.again,
         corrected=item.work.corrected if step.correct is None else step.correct,
+        undone=step.undone or (item.work.undone and step.state is item.state),
     )
     if step.method is not None and step.method is not item.method:
         work = replace(work, tries=0)

@@ -57,7 +57,7 @@ class Actor:
     def _undo_claim(self, item: Mitigation, step: Step, seen: Seen) -> Step:
         self._stop(item, step, seen)  # commands of former leaders come too late from now on
         local_mib = item.work.guest_mib - item.pool_mib
-        if self._resize(item, seen, lambda held: claims.with_local(held, local_mib)):
+        if self._resize(item, seen, lambda held: claims.with_local(held, local_mib), force=True):
             return step
         return step._replace(state=item.state, reason="Placement refuses to take local memory out of the claim")
 
@@ -66,13 +66,15 @@ class Actor:
             return step
         return step._replace(state=item.state, reason=NO_ROOM)
 
-    def _resize(self, item: Mitigation, seen: Seen, change: Callable[[claims.Held], claims.Held]) -> bool:
+    def _resize(
+        self, item: Mitigation, seen: Seen, change: Callable[[claims.Held], claims.Held], *, force: bool = False
+    ) -> bool:
         def unless_changed(held: claims.Held) -> claims.Held:
             if held != seen.claimed:
                 raise Conflict("the server's claim in Placement has changed meanwhile")
             return change(held)
 
-        return self._placement.resize_claim(item.consumer_uuid, unless_changed, still=self._ledger.renew)
+        return self._placement.resize_claim(item.consumer_uuid, unless_changed, still=self._ledger.renew, force=force)
 
     def _copy(self, item: Mitigation, step: Step, _seen: Seen) -> Step:
         try:

@@ -53,8 +53,7 @@ CASES = [
     (S.UNDOING, replace(CLAIMED, copy=Copy("moving")), Act.STOP, S.UNDOING),
     (S.UNDOING, replace(CLAIMED, copy=Copy("mitigated")), Act.WAIT, S.REWRITING),
     (S.UNDOING, replace(CLAIMED, copy=Copy("aborted")), Act.UNDO_CLAIM, S.UNDOING),
-    (S.UNDOING, Seen(HERE, copy=Copy("aborted")), Act.WAIT, S.FAILED),
-    (S.UNDOING, Seen(HERE, holds=False), Act.WAIT, S.UNCLAIMING),
+    (S.UNDOING, Seen(HERE, copy=Copy("aborted")), Act.UNDO_CLAIM, S.UNDOING),
 ]
 
 
@@ -108,6 +107,8 @@ def test_a_copy_that_must_be_done_once_more_is_not_given_up() -> None:
 
 def test_what_was_aborted_ends_so_and_what_found_no_room_goes_on_by_migration() -> None:
     undone = Seen(HERE)
-    assert step(S.UNDOING, undone, ending="aborted").state is S.ABORTED
-    after = step(S.UNDOING, undone, ending="migrate")
+    assert step(S.UNDOING, undone, undone=True).state is S.FAILED
+    assert step(S.UNDOING, undone, ending="aborted", undone=True).state is S.ABORTED
+    assert step(S.UNDOING, replace(undone, holds=False), undone=True).state is S.UNCLAIMING
+    after = step(S.UNDOING, undone, ending="migrate", undone=True)
     assert (after.state, after.method, after.ending) == (S.CLAIMING, MitigationMethod.MIGRATE, "")

@@ -54,8 +54,9 @@ class World:
         """As Placement's client."""
         return self.claim
 
-    def resize_claim(self, _consumer: str, change: Any, *, still: Any) -> bool:
+    def resize_claim(self, _consumer: str, change: Any, *, still: Any, force: bool = False) -> bool:
         """As Placement's client."""
+        del force
         wanted = change(self.claim)
         still()
         if self.room:
