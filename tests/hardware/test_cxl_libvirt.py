@@ -41,6 +41,8 @@ DOMAIN = """
     <initrd>{folder}/initrd</initrd>
     <cmdline>console=ttyS0 quiet panic=-1 mitigations=off audit=0</cmdline>
   </os>
+  <features><acpi/></features>
+  <on_reboot>destroy</on_reboot>
   <cpu mode='host-passthrough'>
     <numa>
       <cell id='0' cpus='0' memory='{local}' unit='MiB'/>
