@@ -24,6 +24,8 @@ stdio_handler = "file"
 user = "root"
 group = "root"
 dynamic_ownership = 0
+# This libvirt has QEMU restore from a file in a way that this QEMU refuses; what is compressed comes by a pipe.
+save_image_format = "gzip"
 """
 DOMAIN = """
 <domain type='kvm'>

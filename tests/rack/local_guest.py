@@ -37,14 +37,19 @@ class LocalGuest:
         """Return its size."""
         return int(self.admin.compute.get_server(self.server).flavor.ram)
 
-    def claim_all_as_local(self) -> None:
-        """Claim its pool share as memory of its host, too, as the controller does before a mitigation moves it."""
+    def claim_all_as_local(self, *, share: bool = True) -> None:
+        """Claim its pool share as memory of its host, too, as the controller does before a mitigation moves it.
+
+        Without `share` the pool's part goes, as at the end of it.
+        """
         url = f"/allocations/{self.server}"
         body = self.cloud.placement.get(url, microversion=CLAIMS).json()
-        for held in body["allocations"].values():
+        for provider, held in list(body["allocations"].items()):
             held.pop("generation", None)
             if "MEMORY_MB" in held["resources"]:
                 held["resources"]["MEMORY_MB"] = self.memory_mib()
+            elif RESOURCE_CLASS in held["resources"] and not share:
+                del body["allocations"][provider]
         self.cloud.placement.put(url, json=body, microversion=CLAIMS)
 
     def migrate(self) -> None:
