@@ -30,7 +30,7 @@ from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
-from pondstack.controller.mitigation.build import Mitigations
+from pondstack.controller.mitigation.build import DAY_SECONDS, Mitigations
 from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.host_slices import HostSliceKeeper
@@ -214,6 +214,7 @@ class Leader:
             remote_claims=self._remote_claims,
             intake=intake,
             limits=lambda: Limits.of(self._conf),
+            mitigations=lambda: self.mitigations.unended(),
             executor=self._executor,
             settled=self._settled,
             remover=self._remover,
@@ -353,8 +354,8 @@ class Leader:
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
-            self._guarded(lambda: self.ledger.prune(group.operations_keep_seconds))
-            self._guarded(self.mitigations.tidy)
+            keep_seconds = (group.operations_keep_seconds, self._conf.mitigation.keep_days * DAY_SECONDS)
+            self._guarded(lambda: self.ledger.prune(*keep_seconds))
             self._guarded(self._resources.telemetry.tidy)
             self._guarded(self._resources.history.tidy)
 

@@ -8,6 +8,7 @@ from tests.mutants.catalogue import (
     agent,
     api,
     controller,
+    corrections,
     domain,
     election,
     host_slices,
@@ -30,4 +31,5 @@ MUTANTS = (
     *api.MUTANTS,
     *host_slices.MUTANTS,
     *qos.MUTANTS,
+    *corrections.MUTANTS,
 )
