@@ -88,7 +88,6 @@ class Leader:
         self.devices = DeviceRegistry(self.ledger, resources.specs, resources.device, resources.clock)
         self._executor = futurist.ThreadPoolExecutor(max_workers=conf.controller.agent_calls)
         self._agents = self._make_agents(conf.controller.agent_timeout_seconds)
-
         self._closing = threading.Event()
         self._inventory = self._make_inventory()
         placement = resources.placement
