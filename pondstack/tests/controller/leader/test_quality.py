@@ -135,7 +135,7 @@ def test_readings_come_to_a_mean(endpoint, monkeypatch):
 
 def test_neither_too_often_nor_too_many_nor_what_is_no_figure(endpoint):
     endpoint()
-    with pytest.raises(Conflict, match="less than 10 s old"):
+    with pytest.raises(Conflict, match="less than 60 s old"):
         endpoint("two")
     for number in range(7):
         endpoint(f"more {number}", metric=f"m{number}")
