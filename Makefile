@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-lifetime bench-predict bench-ml bench-li docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-ml bench-li docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -75,7 +75,7 @@ docs: setup ## Build the documentation (doc/build/html); fails on a warning or a
 	@$(PYTHON) -m sphinx -q -W --keep-going -n -b html doc/source doc/build/html
 	@echo doc/build/html/index.html
 
-sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, lending, removal, guests or holding)
+sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, lending, removal, guests, holding or mitigation)
 	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,kind,KIND) $(call option,processes,PROCESSES)
 
 replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP)
@@ -110,6 +110,9 @@ bench-ha: setup ## Cost of an operation with and without the mirror, throughput 
 
 bench-telemetry: setup ## What the telemetry of 10,000 guests costs the controller, and an assign's time beside it (VMS, TURNS, DATABASE)
 	@$(PYTHON) -W ignore -m bench.telemetry $(call option,vms,VMS) $(call option,turns,TURNS) $(call option,database,DATABASE)
+
+bench-qos: setup ## What a round of the QoS monitor over 10,000 VMs costs the leader (VMS, TOUCHED percent, ROUNDS, DATABASE)
+	@$(PYTHON) -W ignore -m bench.qos $(call option,vms,VMS) $(call option,touched,TOUCHED) $(call option,rounds,ROUNDS) $(call option,database,DATABASE)
 
 bench-lifetime: setup ## How well the remaining lifetime of VMs is told from flavor and age, on a trace (DATA=folder of azure2017's format, SPLIT, DRAWS)
 	@$(PYTHON) -W ignore -m bench.lifetime $(call option,data,DATA) $(call option,split,SPLIT) $(call option,draws,DRAWS)

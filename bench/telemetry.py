@@ -239,13 +239,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(
         "          samples  CPU s/5 min   share  us/sample | p50 alone     with  ratio | p95 alone     with  ratio | n"
     )
-    held = [measure(name, url, options) for name, url in _databases(options.database)]
+    held = [measure(name, url, options) for name, url in databases(options.database)]
     targets = f"share <= {CPU_TARGET:.0f} %, p50 ratio <= {MEDIAN_TARGET:.2f}, p95 ratio <= {TAIL_TARGET:.2f}"
     print(f"{'OK' if all(held) else 'FAILED'}: {options.vms:,} guests, targets {targets}")
     return 0 if all(held) else 1
 
 
-def _databases(only: str | None) -> Iterator[tuple[str, str]]:
+def databases(only: str | None) -> Iterator[tuple[str, str]]:
+    """Yield name and URL of each database, or of one."""
     with tempfile.TemporaryDirectory(prefix="bench-", dir="/tmp") as folder:
         if only != "mariadb":
             yield "SQLite", f"sqlite:///{folder}/ledger.db"

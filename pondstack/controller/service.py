@@ -14,6 +14,7 @@ from pondstack.conf import notifications as notifications_conf
 from pondstack.conf import nova as nova_conf
 from pondstack.conf import placement as placement_conf
 from pondstack.conf import prediction as prediction_conf
+from pondstack.conf import qos as qos_conf
 from pondstack.conf import rpc as rpc_conf
 from pondstack.conf import sizing as sizing_conf
 from pondstack.conf import telemetry as telemetry_conf
@@ -23,7 +24,7 @@ from pondstack.controller.node.node import Node
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register all options of the controller."""
     ours = (controller_conf, database_conf, ha_conf, notifications_conf, nova_conf, placement_conf, sizing_conf)
-    for module in (*ours, mitigation_conf, model_conf, prediction_conf, rpc_conf, telemetry_conf):
+    for module in (*ours, mitigation_conf, model_conf, prediction_conf, qos_conf, rpc_conf, telemetry_conf):
         module.register_opts(conf)
 
 

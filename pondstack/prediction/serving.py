@@ -136,7 +136,9 @@ RENEWED = "repredicted"
 
 def renewed_split(features: Features, known: KnownSplit | None) -> Split | None:
     """Return the split that an `auto` VM gets at a cold move in place of the one that it has; None: it keeps that."""
-    if known is None or known.renewed_mib is None or features.specs.policy is not Policy.AUTO or features.resized:
+    if known is None or known.renewed_mib is None or known.corrected:
+        return None
+    if features.specs.policy is not Policy.AUTO or features.resized:
         return None
     most = features.memory_mib * features.specs.max_pool_percent // 100
     if known.renewed_mib >= features.memory_mib or known.renewed_mib > most:

@@ -58,7 +58,7 @@ class Monitor:
         self._past = past
         self._begin = begin
         self._fence = fence
-        self._known: dict[str, Key] | None = None
+        self._known: Mapping[str, Key] | None = None
         self._told: Mapping[str, Any] = {}
 
     def run(self) -> None:
@@ -69,6 +69,8 @@ class Monitor:
         judgements = self._judge()
         decisions = self._decide(judgements, mode)
         if mode is QosMode.ON:
+            # First: of a VM under way nothing is decided any more, and its label must not be lost with this leader.
+            self._keep([item for item in decisions if self._is_first(item)], mode)
             decisions = [self._carry_out(item) for item in decisions]
         self._keep(decisions, mode)
         self._say(judgements, decisions, mode)
@@ -100,10 +102,20 @@ class Monitor:
         LOG.info("Instance %s is mitigated: %s", item.guest.consumer_uuid, decision.reason)
         return decision
 
+    def _is_first(self, decision: Decision) -> bool:
+        """Return whether nothing is kept of a VM's pool memory yet."""
+        guest = decision.judgement.guest
+        known = self._decided().get(guest.consumer_uuid)
+        return decision.action is QosAction.MITIGATE and (known is None or known[0] != guest.allocation_uuid)
+
+    def _decided(self) -> Mapping[str, Key]:
+        """Return what was decided last, by VM."""
+        if self._known is None:
+            self._known = self._database.read(qos.newest)
+        return self._known
+
     def _keep(self, decisions: Sequence[Decision], mode: QosMode) -> None:
-        known = self._known
-        if known is None:
-            known = self._database.read(qos.newest)
+        known = self._decided()
         records = [_record(item, mode) for item in decisions]
         new = [item for item in records if known.get(item.consumer_uuid) != _key(item)]
         if new:
@@ -119,7 +131,8 @@ class Monitor:
         actions = Counter(str(item.action) for item in decisions)
         told = {"mode": str(mode), "verdicts": dict(verdicts), "actions": dict(actions)}
         if told != self._told:
-            LOG.info("QoS monitor (%s): %d VMs with pool memory, %s; %s", mode, len(judgements), verdicts, actions)
+            found, done = _counted(verdicts), _counted(actions)
+            LOG.info("QoS monitor (%s): %d VMs with pool memory: %s; done: %s", mode, len(judgements), found, done)
             if verdicts[Verdict.UNOBSERVED] and not self._told.get("verdicts", {}).get(str(Verdict.UNOBSERVED)):
                 LOG.warning(
                     "%d VMs with pool memory are unobserved, nobody knows whether it hurts them: look at [telemetry] "
@@ -145,6 +158,10 @@ def _record(decision: Decision, mode: QosMode) -> QosDecision:
         guest.memory_untouched_mib,
         {**item.evidence(), "judged_at": int(time.time())},
     )
+
+
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing"
 
 
 def _key(item: QosDecision) -> Key:

@@ -235,6 +235,15 @@ class NoPredictions(Idle):
         """Return the predictor in force."""
         return {}
 
+    def sensitivity(self) -> None:
+        """Say nothing of any instance."""
+
+
+class NoQuality(Idle):
+    """Nobody watches the guests."""
+
+    endpoint = None
+
 
 def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
     """Return what to put in the place of names of the controller's modules."""
@@ -265,6 +274,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "LendingInventory": lambda _placement, _ledger: None,
         "make_splits": lambda *_arguments: NoSplits(),
         "Predictions": lambda *_arguments: NoPredictions(),
+        "Quality": lambda *_arguments: NoQuality(),
         "RemoteClaims": lambda placement: RemoteClaims(placement) if rack.history.claims else None,
         "InventorySync": lambda placement, ledger, *others: InventorySync(
             placement.for_epoch(ledger.epoch), ledger, *others

@@ -13,8 +13,8 @@ SPLIT = base.closed(
         "source": base.described(
             base.NAME,
             "what decided it: fixed (the flavor), static (a share of each VM), untouched or insensitive (a model), "
-            "present (what it had); or why it is all local although the flavor says otherwise, as timeout or "
-            "model_budget",
+            "present (what it had), repredicted (its own past), control (of the control group); or why it is all local "
+            "although the flavor says otherwise, as timeout or model_budget",
         ),
         "confidence": {
             "type": "number",

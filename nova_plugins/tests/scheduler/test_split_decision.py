@@ -306,3 +306,43 @@ def test_a_used_up_budget_takes_nothing_from_what_runs(use_splits) -> None:
     """A move keeps what the instance has."""
     use_splits(budgeted(0.0, splits=(known(),)))
     assert split_decision.decide(None, features(), MOVE).pool_mib > 0
+
+
+ALL_IN = {"share_percent": 100.0, "seed": "seed"}
+
+
+def test_the_control_group_is_all_local(use_splits) -> None:
+    """A new server is; one that is moved keeps what it has, and a flavor that fixes its share is in no group."""
+    use_splits(view(control=ALL_IN))
+    split = split_decision.decide(None, features(), None)
+    assert (split.pool_mib, split.source) == (0, "control")
+    assert split_decision.decide(None, features(FIXED), None).pool_mib == 4096
+    use_splits(view(control=ALL_IN, splits=(KnownSplit(UUID, Present(8192, 1024)),)))
+    assert split_decision.decide(None, features(), MOVE).pool_mib == 1024
+
+
+@pytest.mark.parametrize(
+    ("known", "move", "pool_mib"),
+    [
+        ({"renewed_mib": 3072}, MOVE, 3072),
+        ({"renewed_mib": 0}, MOVE, 0),
+        ({"renewed_mib": None}, MOVE, 1024),
+        ({"renewed_mib": 3072}, migrations.Move(running_local_mib=7168), 1024),
+        ({"renewed_mib": 3072}, None, 1024),
+        ({"renewed_mib": 8192}, MOVE, 1024),
+        ({"renewed_mib": 3072, "remembered": Split(8192, 0, "corrected", 1.0, "mitigated")}, MOVE, 0),
+    ],
+)
+def test_what_was_predicted_again_is_taken_at_a_cold_move_only(use_splits, known, move, pool_mib) -> None:
+    """Not while it runs, not where it leaves no local memory, never by a server that was mitigated."""
+    use_splits(view(splits=(KnownSplit(UUID, Present(8192, 1024), **known),)))
+    split = split_decision.decide(None, features(), move)
+    assert split.pool_mib == pool_mib
+    assert (split.source == "repredicted") == (pool_mib == known["renewed_mib"])
+
+
+def test_a_resize_decides_anew_whatever_was_predicted_again(use_splits) -> None:
+    """Another flavor is another server, as far as a prediction goes."""
+    use_splits(view(splits=(KnownSplit(UUID, Present(8192, 1024), renewed_mib=3072),)))
+    resized = replace(features(), resized=True)
+    assert split_decision.decide(None, resized, replace(MOVE, resized=True)).source == "static"

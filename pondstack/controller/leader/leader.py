@@ -2,7 +2,7 @@
 
 Threads: oslo.messaging's for requests ([DEFAULT] executor_thread_pool_size), one reconciler, one sanitiser, one settler
 of lent memory, one that admits it, one writer of Placement, one notifier of failed guests, one keeper of host slices,
-three for predictions, one for mitigations, [controller] agent_calls for commands to agents, one for what Nova says.
+three for predictions, one for mitigations, three for quality, [controller] agent_calls for agents, one for Nova.
 """
 
 import threading
@@ -22,6 +22,7 @@ from pondstack.controller.leader.failure_notifier import FailureNotifier
 from pondstack.controller.leader.host_endpoint import HostEndpoint
 from pondstack.controller.leader.model_endpoint import ModelEndpoint
 from pondstack.controller.leader.project_endpoint import ProjectEndpoint
+from pondstack.controller.leader.quality import Quality
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.leader.split_endpoint import SplitEndpoint
 from pondstack.controller.lending.admission import Admission
@@ -29,7 +30,7 @@ from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
-from pondstack.controller.mitigation.build import Mitigations
+from pondstack.controller.mitigation.build import DAY_SECONDS, Mitigations
 from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.host_slices import HostSliceKeeper
@@ -74,7 +75,6 @@ class Leader:
         warm_view: Callable[[], RackView] | None = None,
     ) -> None:
         """`receiving()`: whether the broker's messages reach this controller, so that an agent's silence is its own.
-
         `warm_view()`: the replica of the rack, which costs no read of the whole ledger.
         """
         self._conf = conf = resources.conf
@@ -88,7 +88,6 @@ class Leader:
         self.devices = DeviceRegistry(self.ledger, resources.specs, resources.device, resources.clock)
         self._executor = futurist.ThreadPoolExecutor(max_workers=conf.controller.agent_calls)
         self._agents = self._make_agents(conf.controller.agent_timeout_seconds)
-
         self._closing = threading.Event()
         self._inventory = self._make_inventory()
         placement = resources.placement
@@ -113,6 +112,7 @@ class Leader:
         view = warm_view or self.reader.rack
         self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self._predictions)
         self.mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, self.gate)
+        self._quality = Quality(resources, self.ledger, self.gate, self.mitigations, self._predictions.sensitivity)
         self._endpoints = [
             self._make_endpoint(intake),
             SplitEndpoint(splits=self._splits, gate=self.gate),
@@ -122,6 +122,7 @@ class Leader:
             ModelEndpoint(ledger=self.ledger, changed=self._predictions.wake, gate=self.gate),
             ProjectEndpoint(ledger=self.ledger, changed=self._splits.projects_changed, gate=self.gate),
             self.mitigations.endpoint,
+            self._quality.endpoint,
         ]
 
         self._lock = threading.Lock()
@@ -212,6 +213,7 @@ class Leader:
             remote_claims=self._remote_claims,
             intake=intake,
             limits=lambda: Limits.of(self._conf),
+            mitigations=lambda: self.mitigations.unended(),
             executor=self._executor,
             settled=self._settled,
             remover=self._remover,
@@ -316,8 +318,8 @@ class Leader:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
-        self._predictions.start()
-        self.mitigations.start()
+        for part in (self._predictions, self.mitigations, self._quality):
+            part.start()
         periodic = self._make_periodic()
         with self._lock:
             if self._closing.is_set():
@@ -351,8 +353,8 @@ class Leader:
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
-            self._guarded(lambda: self.ledger.prune(group.operations_keep_seconds))
-            self._guarded(self.mitigations.tidy)
+            keep_seconds = (group.operations_keep_seconds, self._conf.mitigation.keep_days * DAY_SECONDS)
+            self._guarded(lambda: self.ledger.prune(*keep_seconds))
             self._guarded(self._resources.telemetry.tidy)
             self._guarded(self._resources.history.tidy)
 
@@ -392,7 +394,7 @@ class Leader:
         self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
-        self._predictions.stop()
-        self.mitigations.stop()
+        for part in (self._quality, self._predictions, self.mitigations):
+            part.stop()
         self._executor.shutdown()
         LOG.info("Epoch %d: all parts have ended", self.epoch)

@@ -8,12 +8,15 @@ from typing import Any, Protocol
 
 from sqlalchemy.orm import Session
 
+from pondstack.controller.gate import Gate
 from pondstack.controller.leader.mitigation_notifier import MitigationNotifier
+from pondstack.controller.leader.qos_endpoint import QosEndpoint
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.store import SQL, mitigation_notices, qos
 from pondstack.domain.mitigation import MitigationMethod, MitigationTrigger
 from pondstack.domain.pool_guest import PoolGuest
+from pondstack.ledger.ledger import Ledger
 from pondstack.prediction.choice import Limits
 from pondstack.qos.monitor import Monitor
 from pondstack.qos.outliers import Outliers
@@ -43,12 +46,13 @@ class Mitigations(Protocol):
 
 
 class Quality:
-    """The three threads of one epoch."""
+    """The three threads of one epoch, and what tenants call."""
 
     def __init__(
         self,
         resources: ControllerResources,
-        epoch: int,
+        ledger: Ledger,
+        gate: Gate,
         mitigations: Mitigations,
         serving: Callable[[], SlowdownModel | None],
     ) -> None:
@@ -60,8 +64,9 @@ class Quality:
         lease_seconds = conf.ha.lease_seconds
 
         def fence(session: Session) -> None:
-            SQL.check_epoch(session, epoch, lease_seconds)
+            SQL.check_epoch(session, ledger.epoch, lease_seconds)
 
+        self.endpoint = QosEndpoint(ledger=ledger, gate=gate)
         self._outliers = Outliers(database, resources.reader.history, lambda: Limits.of(conf.model))
         self.monitor = Monitor(conf, database, self._sensitivity, lambda: database.read(read_past), self._begin, fence)
         self.repredictor = Repredictor(conf, database, resources.reader, fence)

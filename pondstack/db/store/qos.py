@@ -14,7 +14,7 @@ from pondstack.ledger.qos_records import QosDecision
 
 MOST_METRICS = 8
 """Of one instance."""
-LEAST_SECONDS = 10.0
+LEAST_SECONDS = 60.0
 """Between two readings of one metric: a tenant must not keep the leader busy."""
 Key = tuple[str, str, str, str]
 """Allocation, verdict, action, mode: a decision that is another one by these is kept."""

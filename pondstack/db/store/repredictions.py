@@ -14,7 +14,10 @@ from pondstack.ledger.qos_records import LongLived, Reprediction
 
 
 def long_lived(session: Session, after_seconds: float, period_seconds: int) -> list[LongLived]:
-    """Return the VMs that have had their size for so long, and that the last period of telemetry tells of."""
+    """Return the VMs that have had their size for so long, and that the last period of telemetry tells of.
+
+    Not those whose pool memory a mitigation has taken away: they stay all local.
+    """
     now = float(session.execute(select(now_seconds())).scalar_one())
     row, split, seen = InstanceRow, SplitRow, TelemetryRow
     newest = (
@@ -36,6 +39,7 @@ def long_lived(session: Session, after_seconds: float, period_seconds: int) -> l
         select(row, split.pool_mib, split.source, newest.c.untouched_mib, newest.c.source)
         .join(split, split.instance_uuid == row.instance_uuid)
         .join(newest, newest.c.consumer_uuid == row.instance_uuid)
+        .where(split.corrected_at.is_(None))
         .where(row.deleted_at.is_(None), row.sized_at <= int(now - after_seconds), newest.c.untouched_mib.is_not(None))
     )
     return [

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import delete
 
+from pondstack.db.models import SplitRow
 from pondstack.db.read.reader import SqlReader
-from pondstack.db.store import SQL, qos
+from pondstack.db.store import SQL, qos, splits
 from pondstack.db.store.history import History
 from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.domain.errors import BadRequest, Conflict, NotLeader
@@ -151,6 +153,22 @@ def test_one_that_cannot_begin_is_tried_again(rack):
     assert [uuid for uuid, _ in rack.begun] == [VMS["slow"]]
 
 
+def test_a_decision_is_kept_before_it_is_carried_out(rack):
+    """A leader that ends meanwhile has kept the label: of a VM whose mitigation is under way nothing is decided."""
+    rack.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        rack.monitor.run()
+    assert rack.kept() == {("slow", "sensitive", "mitigate")}
+
+
+def test_one_that_is_refused_again_and_again_is_kept_twice(rack):
+    rack.error = Conflict("Nova works on it")
+    for _ in range(3):
+        rack.monitor.run()
+    found = rack.database.read(lambda session: qos.decisions(session, consumer_uuid=VMS["slow"]))
+    assert [item.action for item in found] == ["refused", "mitigate"]
+
+
 def test_a_former_leader_keeps_nothing_and_ends(rack):
     def fence(_session):
         raise NotLeader("another one leads")
@@ -188,8 +206,8 @@ def test_a_decision_is_a_labelled_example_at_once(rack):
     assert [item.share for item in records(found.values(), now, 0.5)] == [0.125, 0.125]
 
 
-def test_the_over_prediction_counts_after_its_pool_memory_is_gone(rack):
-    """The split is marked corrected and all local: the model's account must not forget what it did."""
+def test_the_over_prediction_counts_after_its_pool_memory_and_its_split_are_gone(rack):
+    """The split is marked corrected, and forgotten later: the model's account must not forget what it did."""
 
     def failed():
         decided = rack.reader.history.decided(NOW - timedelta(days=1), 0.5)
@@ -197,6 +215,9 @@ def test_the_over_prediction_counts_after_its_pool_memory_is_gone(rack):
 
     assert failed() == 2
     rack.monitor.run()
-    rack.ledger.remember_splits([RememberedSplit(VMS["slow"], "f", Split(8192, 0, CORRECTED, 1.0, "mitigated"), 0.0)])
+    local = RememberedSplit(VMS["slow"], "f", Split(8192, 0, CORRECTED, 1.0, "mitigated"))
+    rack.database.write(lambda session: splits.correct(session, local))
     assert failed() == 2
-    assert rack.reader.split(VMS["slow"]).source == CORRECTED
+    mine = SplitRow.instance_uuid == VMS["slow"]
+    rack.database.write(lambda session: session.execute(delete(SplitRow).where(mine)))
+    assert failed() == 2

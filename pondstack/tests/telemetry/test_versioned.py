@@ -39,8 +39,14 @@ class Endpoint:
         self.taken = queue.Queue()
 
     def error(self, _context, publisher_id, event_type, payload, _meta):
+        self._take("ERROR", publisher_id, event_type, payload)
+
+    def info(self, _context, publisher_id, event_type, payload, _meta):
+        self._take("INFO", publisher_id, event_type, payload)
+
+    def _take(self, priority, publisher_id, event_type, payload):
         self.taken.put(
-            {"event_type": event_type, "priority": "ERROR", "publisher_id": publisher_id, "payload": payload}
+            {"event_type": event_type, "priority": priority, "publisher_id": publisher_id, "payload": payload}
         )
 
 
@@ -105,7 +111,8 @@ def test_off_is_off(bus, off):
 
 
 def test_every_sample_is_of_a_notification_that_there_is():
-    assert {path.name for path in SAMPLES.iterdir()} == {"guest-memory_failed.json"}
+    mitigations = {f"mitigation-{kind}.json" for kind in ("start", "end", "error")}
+    assert {path.name for path in SAMPLES.iterdir()} == {"guest-memory_failed.json", *mitigations}
 
 
 @pytest.mark.functional

@@ -5,13 +5,17 @@ from uuid import uuid4
 
 import pytest
 
-from pondstack.controller.pool.split_board import LOST_SECONDS, SETTLED_SECONDS
-from pondstack.db.store import project_settings
+from pondstack.controller.pool.split_board import LOST_SECONDS, SETTLED_SECONDS, SplitBoard
+from pondstack.controller.pool.split_service import SplitService
+from pondstack.db.store import project_settings, repredictions
 from pondstack.domain import errors
 from pondstack.domain.allowance import Allowance
 from pondstack.domain.known_split import Present
 from pondstack.domain.project_settings import DefaultPolicy, ProjectSettings
 from pondstack.domain.room import PoolRoom
+from pondstack.domain.sizing import Split
+from pondstack.ledger.qos_records import Reprediction
+from pondstack.ledger.store import RememberedSplit
 from pondstack.prediction import table
 from pondstack.prediction.balance import OFF, Balance, Point
 from pondstack.prediction.serving import static_predictor
@@ -181,3 +185,26 @@ def test_which_model_decided_is_remembered_and_kept_on_a_move(rack):
     assert (kept.model_version, kept.inputs) == ("um-1", inputs)
     [known] = view(rack).splits
     assert (known.remembered.model_version, known.remembered.inputs) == ("um-1", inputs)
+
+
+def test_what_was_predicted_again_is_told_where_policy_says_so(rack, database):
+    again = Reprediction("vm", "p", 8192, 1024, 3072, 5000.0, 90000, "measured")
+    database.write(lambda session: repredictions.keep(session, [again]))
+    split = Split(7168, 1024, "static", 1.0, "15 %")
+    rack.ledger.remember_splits([RememberedSplit("vm", "key", split)])
+
+    def told(take):
+        board = SplitBoard(database, rack.ledger, rack.reader.rack, lambda _view: {}, 20.0, take_at_move=lambda: take)
+        board.refresh()
+        return {item.instance_uuid: item.renewed_mib for item in board.catalog.since(0).items}
+
+    assert told(True) == {"vm": 3072}
+    assert told(False) == {"vm": None}
+
+
+def test_the_control_group_travels(rack):
+    rack.board.refresh()
+    assert rack.splits.view(0, 0, now=False).control == {}
+    group = {"share_percent": 5.0, "seed": "seed"}
+    grouped = SplitService(rack.ledger, rack.board, rack.splits._models, 3600, control=lambda: group)
+    assert SplitView.from_wire(grouped.view(0, 0, now=False).to_wire()).control == group

@@ -73,3 +73,16 @@ def test_a_version_of_the_future_gets_all():
     catalog = SplitCatalog()
     catalog.remember([remembered("a")])
     assert catalog.since(77).full
+
+
+def test_what_was_predicted_again_travels_as_a_change():
+    catalog = SplitCatalog()
+    catalog.remember([remembered("a"), remembered("b")])
+    version = catalog.since(0).version
+    catalog.renew({"a": 3072, "nobody": 1024})
+    changes = catalog.since(version)
+    assert [(item.instance_uuid, item.renewed_mib) for item in changes.items] == [("a", 3072)]
+    assert KnownSplit.from_wire(changes.items[0].to_wire()) == changes.items[0]
+    catalog.renew({})
+    assert [item.renewed_mib for item in catalog.since(changes.version).items] == [None]
+    assert KnownSplit.from_wire({"instance_uuid": "a"}).renewed_mib is None, "of a former release"
