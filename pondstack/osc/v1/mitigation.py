@@ -11,7 +11,7 @@ from osc_lib import exceptions
 
 from pondstack.domain.printable import escaped
 from pondstack.osc.client import ApiError, Document, MemoryClient
-from pondstack.osc.v1 import base
+from pondstack.osc.v1 import base, identity
 from pondstack.osc.v1.columns import Maybe
 
 POLL_SECONDS = 0.5
@@ -39,7 +39,7 @@ class ListMitigation(base.ListCommand):
         """Add the filters."""
         parser = super().get_parser(prog_name)
         parser.add_argument("--consumer", metavar="<instance>", help="Only of this instance (UUID)")
-        parser.add_argument("--project-id", metavar="<project>", help="Only of this project (operator)")
+        identity.add_project_filter(parser)
         parser.add_argument("--host", metavar="<host>", help="Only from this host (operator)")
         parser.add_argument("--open", action="store_true", help="Only those that go on")
         return parser
@@ -49,7 +49,7 @@ class ListMitigation(base.ListCommand):
         found = self.client.list(
             "mitigations",
             consumer_uuid=parsed_args.consumer,
-            project_id=parsed_args.project_id,
+            project_id=identity.filtered_id(self.manager, parsed_args),
             host=parsed_args.host,
             open="true" if parsed_args.open else None,
             limit=parsed_args.limit,
