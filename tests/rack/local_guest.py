@@ -1,19 +1,18 @@
 """A guest of the rack, seen from all sides, while its pool memory becomes local memory."""
 
+import os
 import subprocess
 from typing import Any
 from xml.etree import ElementTree
 
 from pondstack.domain.units import RESOURCE_CLASS
-from pondstack_rack.cloud_client import Cloud
+from pondstack_rack.cloud_client import Cloud, read_openrc
+from pondstack_rack.layout import program
 from pondstack_rack.rack import Rack
 from pondstack_rack.wait import wait_until
 from tests.rack.beats import GUEST_SECONDS, beat
 
 SETTLE_SECONDS = 60.0
-CLAIMS = "1.28"
-"""Of Placement: claims as Nova writes them, without the consumer's type."""
-
 SLOTS = 16
 """Parts of the guest's buffer in its node without CPUs: after that many beats each beat checks what one has."""
 
@@ -37,20 +36,16 @@ class LocalGuest:
         """Return its size."""
         return int(self.admin.compute.get_server(self.server).flavor.ram)
 
-    def claim_all_as_local(self, *, share: bool = True) -> None:
-        """Claim its pool share as memory of its host, too, as the controller does before a mitigation moves it.
-
-        Without `share` the pool's part goes, as at the end of it.
-        """
-        url = f"/allocations/{self.server}"
-        body = self.cloud.placement.get(url, microversion=CLAIMS).json()
-        for provider, held in list(body["allocations"].items()):
-            held.pop("generation", None)
-            if "MEMORY_MB" in held["resources"]:
-                held["resources"]["MEMORY_MB"] = self.memory_mib()
-            elif RESOURCE_CLASS in held["resources"] and not share:
-                del body["allocations"][provider]
-        self.cloud.placement.put(url, json=body, microversion=CLAIMS)
+    def mitigate(self) -> str:
+        """Have it taken out of its pool memory for good, as an operator does; return what the command says."""
+        words = ["allocation", "mitigate", self.server, "--wait", "--timeout", str(int(GUEST_SECONDS))]
+        command = [program("openstack"), "memory", *words, "-f", "json"]
+        environment = os.environ | read_openrc(self.rack.layout.root / "openrc")
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=2 * GUEST_SECONDS, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     def migrate(self) -> None:
         """Move it live to the other host."""

@@ -1,5 +1,6 @@
 """A tenant's zNUMA guest: what it sees, what the books say, how it goes on when it moves, and without its pool."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -68,8 +69,10 @@ def test_the_guest_moves_to_local_memory_and_stays_local(rack: Rack, guest: demo
     beat(local.admin, local.server, SLOTS + 2)
     pooled = local.cells()
     assert [cell.get("memAccess") for cell in pooled] == [None, "shared"]
-    local.claim_all_as_local()
-    local.migrate()
+    former = local.host
+    told = json.loads(local.mitigate())
+    assert (told["State"], told["Method"], told["Trigger"]) == ("done", "migrate", "operator")
+    assert local.host != former
     local.goes_on()
     cells = [{**cell} for cell in pooled]
     cells[1].pop("memAccess")

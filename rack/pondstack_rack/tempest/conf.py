@@ -82,6 +82,7 @@ def _values(layout: Layout, connection: Any, one: Pass, folder: Path, flavors: s
         "console": str(one.libvirt).lower(),
         "networks": str(one.networks).lower(),
         "znuma": str(bool(layout.libvirt_hosts)).lower(),
+        "mitigation": str(len(layout.libvirt_hosts) > 1).lower(),
         "guest_image": guest,
         "service_command": shlex.join([program("python"), "-m", "pondstack_rack", *_directory(layout), "service"]),
         "expendable_hosts": ",".join(layout.fake_hosts),
