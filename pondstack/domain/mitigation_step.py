@@ -143,6 +143,8 @@ def _towards(item: Mitigation, state: MitigationState) -> Step:
 
 def _moved(item: Mitigation, server: Server) -> Step:
     reason = f"the server was moved to host {server.host} meanwhile and has pool memory there; mitigate it again"
+    if not server.host:
+        reason = "the server left its host meanwhile: it was shelved"
     if item.state is _S.UNDOING:
         return Step(Act.WAIT, _ended(item), item.reason)
     return Step(Act.WAIT, _S.FAILED, reason, correct=False)

@@ -162,6 +162,21 @@ class TestMitigations(NovaWithRack):
         self.eventually(lambda: self.is_split(server))
         return server
 
+    def fill(self, host: str) -> str:
+        """Claim what leaves a host a MiB less than a mitigation needs; returns the consumer."""
+        provider, consumer = self._get_provider_uuid_by_name(host), str(uuid4())
+        memory = self._get_provider_inventory(provider)["MEMORY_MB"]
+        capacity = int((memory["total"] - memory["reserved"]) * memory["allocation_ratio"])
+        free = capacity - self._get_provider_usages(provider)["MEMORY_MB"]
+        body = {
+            "allocations": {provider: {"resources": {"MEMORY_MB": free - POOL_MIB + 1}}},
+            "project_id": "others",
+            "user_id": "others",
+            "consumer_generation": None,
+        }
+        self._call("put", f"/allocations/{consumer}", body, "1.36")
+        return consumer
+
     def corrected(self, server: dict[str, Any]) -> bool:
         """Return whether a server's split is marked."""
         return self.real_controller.resources.reader.split(server["id"]).corrected_at is not None
@@ -189,11 +204,11 @@ class TestMitigations(NovaWithRack):
     def test_no_room_and_an_abort(self) -> None:
         """The host is full: nothing has changed. With room again it begins, and is aborted: all is as before."""
         server = self.boot_split()
-        filler = self.boot(self.flavor(4608), az=f"nova:{self.host_of(server)}")
+        filler = self.fill(self.host_of(server))
         self.mitigate(server, method="copy")
         assert "no local memory" in self.ended(server, "failed").reason
         self.is_split(server)
-        self._delete_server(filler)
+        self.placement.delete(f"/allocations/{filler}", version="1.36")
         PlayedCopies.waits = True
         self.mitigate(server, method="copy")
         self.eventually(self.is_asked)
