@@ -75,7 +75,7 @@ class _OneMitigation(base.ShowCommand):
 
     def _ended(self, told: Document, parsed_args: argparse.Namespace, wanted: str) -> Any:
         if parsed_args.wait:
-            told = Followed(self.client, told).follow(parsed_args.timeout, wanted)
+            told = MitigationProgress(self.client, told).follow(parsed_args.timeout, wanted)
         return base.record(told, _LIST)
 
 
@@ -113,7 +113,7 @@ class AbortAllocation(_OneMitigation):
         return self._ended(told, parsed_args, "aborted")
 
 
-class Followed:
+class MitigationProgress:
     """A mitigation that goes on, with its progress on stderr."""
 
     def __init__(self, client: MemoryClient, told: Document) -> None:
