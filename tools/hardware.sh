@@ -93,9 +93,12 @@ chroot "$root" /opt/pondstack/bin/pip check >>"$LOG" 2>&1 || die "packages that 
 # Where each host mounts our code, installed from the wheel of the run.
 echo "/opt/code/lib/python$python/site-packages" >"$site/pondstack-code.pth"
 mkdir -p "$root/opt/code"
-# The one package of the distribution that the venv sees.
-ln -s /usr/lib/python3/dist-packages/pyverbs "$site/pyverbs"
-chroot "$root" /opt/pondstack/bin/python -c 'import pyverbs.cmid' >>"$LOG" 2>&1 || die "pyverbs does not fit Python $python"
+# The packages of the distribution that the venv sees.
+for path in "$root"/usr/lib/python3/dist-packages/{pyverbs,libvirt.py,libvirtmod.*.so}; do
+    ln -s "${path#"$root"}" "$site/"
+done
+chroot "$root" /opt/pondstack/bin/python -c 'import libvirt, pyverbs.cmid' >>"$LOG" 2>&1 ||
+    die "pyverbs or libvirt does not fit Python $python"
 
 say nova "venv of nova-compute: what Nova adds to those packages"
 chroot "$root" python3 -m venv --without-pip /opt/nova >>"$LOG" 2>&1 || die "python3 -m venv"
@@ -112,9 +115,6 @@ installed=$("$VENV/bin/uv" pip freeze -q --path "$site") || die "listing the age
 rm -r "$new/nova.txt" "$nova_site/bin"
 # The agent's packages come after Nova's, our code last.
 echo "import site; site.addsitedir('/opt/pondstack/lib/python$python/site-packages')" >"$nova_site/pondstack.pth"
-for path in "$root"/usr/lib/python3/dist-packages/{libvirt.py,libvirtmod.*.so}; do
-    ln -s "${path#"$root"}" "$nova_site/"
-done
 chroot "$root" /opt/nova/bin/python -c 'import libvirt, nova.virt.libvirt.driver' >>"$LOG" 2>&1 || die "Nova does not fit Python $python"
 
 # Compiled once here: under emulation that takes minutes.

@@ -146,9 +146,21 @@ class NovaWithLibvirt(NovaWithAgents):
         self._patch("nova.virt.libvirt.LibvirtDriver.snapshot")
         self.mock_conn = self._patch("nova.virt.libvirt.host.Host.get_connection")
         self._keep_given_xml()
+        self._show_managed_saves()
 
     def _patch(self, target: str, **kwargs: Any) -> Any:
         return self.useFixture(fixtures.MockPatch(target, **kwargs)).mock
+
+    def _show_managed_saves(self) -> None:
+        """Nova's fake has managed save images, and no look into them: the domain as it was defined last."""
+        methods = {
+            "managedSaveGetXMLDesc": lambda domain, _flags: domain.given_xml,
+            "managedSaveDefineXML": lambda domain, xml: setattr(domain, "given_xml", xml),
+        }
+        for name, method in methods.items():
+            patcher = mock.patch.object(fakelibvirt.Domain, name, method, create=True)
+            patcher.start()
+            self.addCleanup(patcher.stop)
 
     def _keep_given_xml(self) -> None:
         real_parse, real_dump, test = fakelibvirt.Domain._parse_definition, fakelibvirt.Domain.XMLDesc, self

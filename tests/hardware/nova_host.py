@@ -65,6 +65,8 @@ log_file = /var/log/pondstack-agent.log
 state_dir = /var/lib/pondstack/agent
 drivers = cxl
 heartbeat_seconds = 3
+# A small host, whose guest fits in only just.
+mitigation_headroom_mib = 32
 [cxl]
 pools = 1:{serial}
 permission_table = {table}
@@ -75,6 +77,8 @@ enabled = false
 QEMU = """
 security_driver = "none"
 stdio_handler = "file"
+# This libvirt has QEMU restore from a file in a way that this QEMU refuses; what is compressed comes by a pipe.
+save_image_format = "gzip"
 """
 """No virtlogd runs, and Debian's kernel has AppArmor without profiles here."""
 

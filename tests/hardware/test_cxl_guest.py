@@ -1,79 +1,30 @@
 """Guests on CXL memory, moved to local memory while they verify what is in it."""
 
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from pondstack.devices import pool_uuid
-from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.errors import InUse, NoLocalRoom
-from pondstack.domain.model import Extent, indexes_of
-from pondstack.rpc.wire import Grant
-from pondstack_rack.wait import Deadline
 
 from . import inner_guest
-from .channel import DEADLINE_SECONDS
 from .conftest import Hardware
-from .cxl_rack import PYTHON, SERIAL, TABLE, make_device
+from .cxl_rack import PYTHON
 from .figures import Figures
-from .host import EmulatedHost
-from .machine import Machine
+from .mitigation_bed import GUEST, Bed, mitigation_bed
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(900)]
 
-HOST, GUEST = "host1", "/mnt/guest"
-SLICES, SLICE_MIB, CHUNK_MIB = 4, 128, 8
 STEPS = ("record", "some moved", "cgroup", "mitigated", "release")
 """Where the agent is killed; "some moved" is a chunk half-way."""
 TIMES: dict[str, float] = {}
 
 
-class Bed:
-    """A host with a device, and the agent in it."""
-
-    def __init__(self, host: EmulatedHost, folder: Path) -> None:
-        self.host, self.device = host, EmulatedDevice(folder)
-        self.agent: Any = host.remote(
-            "tests.hardware.guest.mitigated:Agent", host=HOST, serial=SERIAL, table=TABLE, chunk_mib=CHUNK_MIB
-        )
-
-    def grant(self, name: str, first: int, count: int) -> Grant:
-        """Have the device let the host use slices for guest `name`."""
-        tag, extents = f"allocation-{name}", (Extent(first, count),)
-        self.device.grant(HOST, extents, tag=tag, epoch=1)
-        return Grant(tag, name, HOST, pool_uuid(SERIAL), "pool0", {}, SLICE_MIB, extents, 1)
-
-    def take_back(self, grant: Grant) -> None:
-        """What the controller does at a release: revoke, sanitise."""
-        for index in indexes_of(grant.extents):
-            self.device.revoke([index], tag=grant.allocation_uuid, epoch=1)
-            self.device.sanitize(index, epoch=1)
-
-    def until(self, what: Callable[[], Any]) -> Any:
-        """Wait until something is so."""
-        deadline = Deadline(DEADLINE_SECONDS)
-        while not (found := what()):
-            assert not deadline.over
-            deadline.pause()
-        return found
-
-    def ended(self, consumer: str) -> Any:
-        """Wait until a mitigation has ended."""
-        return self.until(lambda: (now := self.agent.progress(consumer)).state != "moving" and now)
-
-
 @pytest.fixture(scope="module")
 def bed(hardware: Hardware, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
     """One host."""
-    folder = tmp_path_factory.mktemp("mitigation")
-    make_device(folder / "device", SLICES, SLICE_MIB)
-    inner_guest.build(hardware.files, folder / "guest")
-    shares = {TABLE: folder / "device", GUEST: folder / "guest"}
-    with hardware.hosts(Machine(HOST, (folder / "device/memory",), shares=shares)) as [host]:
-        yield Bed(host, folder / "device")
+    with mitigation_bed(hardware, tmp_path_factory.mktemp("mitigation")) as made:
+        yield made
 
 
 def test_a_znuma_guest_is_moved_to_local_memory(bed: Bed, figures: Figures) -> None:

@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from oslo_config import cfg
 
 from pondstack.devices import pool_uuid
 from pondstack.domain.units import MIB
+from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.transport import get_transport
 from pondstack_rack import ports
 from pondstack_rack.cloud_client import Cloud
 from pondstack_rack.demo import demo
@@ -25,6 +28,7 @@ from pondstack_rack.layout import PORTS, Sizes
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import image, pondstack_services
 from pondstack_rack.wait import wait_until
+from tests.rack.local_guest import LocalGuest
 
 from .conftest import Hardware
 from .figures import Figures
@@ -37,7 +41,7 @@ HOST, FLAVOR, NODE = "nova1", "pond.fixed.small", 1
 SLICES, SLICE_MIB = 3, 1024
 """One is the host's base slice, one is the server's, one is the free buffer."""
 
-MEMORY_MIB = 2048
+MEMORY_MIB = 2560
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +122,77 @@ def test_a_server_lives_on_slices_that_the_kernel_brought_online(host: NovaHost,
     assert _is_zero(host, mine)
 
 
+def test_a_server_leaves_its_slice_and_stays_local(host: NovaHost, figures: Figures) -> None:
+    """Its agent gets the orders that a controller gives; then Nova suspends, resumes, stops and starts it."""
+    admin = host.rack.connection()
+    server = _create(admin, host)
+    _check_guest(host, server)
+    guest = LocalGuest(host.rack, server)
+    guest.claim_all_as_local()
+    begun = time.monotonic()
+    _mitigate(host, server)
+    figures.add("server of Nova, moved to local memory and its slice back", time.monotonic() - begun, "s")
+    guest.claim_all_as_local(share=False)
+    guest.is_local()
+    _goes_on_locally(host, server)
+    admin.compute.suspend_server(server)
+    guest.becomes("SUSPENDED")
+    admin.compute.resume_server(server)
+    guest.becomes("ACTIVE")
+    _goes_on_locally(host, server)
+    assert _bindings(host, server) == {"0": ("strict", "0"), "1": ("strict", "0")}
+
+    admin.compute.stop_server(server)
+    guest.becomes("SHUTOFF")
+    host.clear_console(server)
+    admin.compute.start_server(server)
+    guest.becomes("ACTIVE")
+    _goes_on_locally(host, server)
+    assert _bindings(host, server) == {}
+    guest.is_local()
+    host.openstack("server", "delete", server)
+
+
+def _mitigate(host: NovaHost, server: str) -> None:
+    """Copy, rewrite, release."""
+    conf = cfg.ConfigOpts()
+    conf([], default_config_files=[str(host.rack.layout.etc / "pondstack.conf")])
+    transport = get_transport(conf)
+    try:
+        agents = AgentAPI(transport)
+        held = agents.get_attachment(HOST, consumer_uuid=server)
+        assert held is not None
+        asked: dict[str, Any] = {"epoch": held.epoch, "operation_id": "m1", "consumer_uuid": server}
+        done = agents.mitigate(HOST, **asked, hold=True)
+
+        def ended() -> bool:
+            nonlocal done
+            done = agents.mitigate(HOST, **asked, hold=True)
+            return done.state != "moving"
+
+        host.eventually(ended, "the server's pages do not move")
+        assert (done.state, done.held) == ("mitigated", True), done.reason
+        assert agents.rewrite_domain(HOST, **asked).changed
+        host.eventually(lambda: agents.release_mitigated(HOST, **asked), "the slice does not go")
+    finally:
+        transport.cleanup()
+
+
+def _goes_on_locally(host: NovaHost, server: str) -> None:
+    def beats() -> list[dict[str, Any]]:
+        return image.console_lines(host.console(server), "beat")
+
+    begun = len(beats())
+    host.eventually(lambda: len(beats()) >= begun + 3, "the guest says nothing")
+    assert beats()[-1]["errors"] == 0
+    assert sum(found[NODE] for found in host.pages(server).values()) == 0
+
+
+def _bindings(host: NovaHost, server: str) -> dict[str | None, tuple[str | None, str | None]]:
+    found = host.domain(server).iter("memnode")
+    return {node.get("cellid"): (node.get("mode"), node.get("nodeset")) for node in found}
+
+
 def _create(admin: Any, host: NovaHost) -> str:
     words = ["--flavor", FLAVOR, "--image", image.IMAGE, "--nic", "none", "znuma", "-f", "json"]
     server = json.loads(host.openstack("--os-compute-api-version", "2.90", "server", "create", *words))["id"]
@@ -156,10 +231,7 @@ def _check_guest(host: NovaHost, server: str) -> None:
 
     meminfo = host.host.get(f"/sys/devices/system/node/node{node}/meminfo").decode()
     assert f"MemTotal: {2 * SLICE_MIB * 1024} kB" in " ".join(meminfo.split())
-    bindings = {
-        found.get("cellid"): (found.get("mode"), found.get("nodeset")) for found in host.domain(server).iter("memnode")
-    }
-    assert bindings == {"0": ("strict", "0"), "1": ("preferred", str(node))}
+    assert _bindings(host, server) == {"0": ("strict", "0"), "1": ("preferred", str(node))}
     pages = host.pages(server)
     assert {bound: set(found) for bound, found in pages.items()} == {frozenset({0}): {0}, frozenset({node}): {node}}
     assert pages[frozenset({node})][node] * 4 >= beat["pool_buffer_kib"] > 0

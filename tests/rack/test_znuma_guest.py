@@ -1,4 +1,4 @@
-"""A tenant's zNUMA guest: what it sees, what the books say, and that it goes on over a live migration."""
+"""A tenant's zNUMA guest: what it sees, what the books say, how it goes on when it moves, and without its pool."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,18 +10,17 @@ from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone
 from pondstack_rack.wait import wait_until
 from tests.rack.beats import beat
+from tests.rack.local_guest import SLOTS, LocalGuest
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 
 MIGRATION_SECONDS = 300.0
 SETTLE_SECONDS = 60.0
-SLOTS = 16
-"""Parts of the guest's buffer: after that many beats each was written before and is checked after the migration."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def guest(rack: Rack) -> Iterator[demo.Facts]:
-    """The demonstration's guest, seen from all sides."""
+    """The demonstration's guest, seen from all sides when it had booted; the tests use it in their order."""
     tenant = rack.connection(keystone.TENANT)
     facts = demo.run(rack.layout, rack.connection(), tenant, print)
     yield facts
@@ -61,6 +60,40 @@ def test_the_guest_goes_on_over_a_live_migration(rack: Rack, guest: demo.Facts) 
         return demo.check(facts) == [] and facts.pool_after["slices"].get("online", 0) == online_before
 
     assert wait_until(right, SETTLE_SECONDS, 1.0), "the source's slices did not come back"
+
+
+def test_the_guest_moves_to_local_memory_and_stays_local(rack: Rack, guest: demo.Facts) -> None:
+    """Its split is corrected: moved live to local memory, and local from then on, whatever Nova does with it."""
+    local = LocalGuest(rack, guest.server)
+    beat(local.admin, local.server, SLOTS + 2)
+    pooled = local.cells()
+    assert [cell.get("memAccess") for cell in pooled] == [None, "shared"]
+    local.claim_all_as_local()
+    local.migrate()
+    local.goes_on()
+    cells = [{**cell} for cell in pooled]
+    cells[1].pop("memAccess")
+    assert local.cells() == cells, "its nodes are what they were, on local memory"
+    assert local.cells(stored=True) == cells
+    local.is_local()
+
+    local.admin.compute.suspend_server(local.server)
+    local.becomes("SUSPENDED")
+    local.admin.compute.resume_server(local.server)
+    local.becomes("ACTIVE")
+    local.goes_on()
+
+    local.migrate()
+    local.goes_on()
+    assert local.cells() == cells
+    local.is_local()
+
+    local.admin.compute.stop_server(local.server)
+    local.becomes("SHUTOFF")
+    local.admin.compute.start_server(local.server)
+    local.becomes("ACTIVE")
+    assert local.cells() == [], "it starts as a guest that never had pool memory"
+    local.is_local()
 
 
 def _migrations(connection: Any, server: str) -> list[str]:

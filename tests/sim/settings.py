@@ -84,6 +84,7 @@ def agent_conf(host: str) -> SimpleNamespace:
         controller_timeout_seconds=CONTROLLER_CALL_SECONDS,
         mitigation_headroom_mib=0,
         mitigation_chunk_mib=64,
+        libvirt_uri="",
     )
     tiering = SimpleNamespace(
         demotion="leave", promotion="leave", promote_limit_mib_per_second=0, watermark_scale_factor=0, interleave=""

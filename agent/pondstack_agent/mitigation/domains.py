@@ -13,6 +13,7 @@ from oslo_log import log
 
 from pondstack.domain.errors import HostUnusable, Unavailable
 from pondstack.rpc.wire import DomainRewrite
+from pondstack_agent.host.libvirt_bindings import bindings
 from pondstack_agent.mitigation.domain_xml import bind_local
 
 LOG = log.getLogger(__name__)
@@ -49,8 +50,7 @@ class Domains:
         return self._bounded(lambda connection: self._rewrite(connection, consumer_uuid, nodes))
 
     def _rewrite(self, connection: Any, consumer_uuid: str, nodes: Collection[int]) -> DomainRewrite:
-        import libvirt
-
+        libvirt = bindings()
         try:
             domain = connection.lookupByUUIDString(consumer_uuid)
         except libvirt.libvirtError as error:
@@ -93,15 +93,12 @@ class Domains:
             pending.set_exception(error)
 
     def _ask(self, ask: Callable[[Any], Answer]) -> Answer:
-        try:
-            import libvirt
-        except ImportError:
+        libvirt = bindings()
+        if libvirt is None:
             raise HostUnusable(
                 "Python's libvirt bindings are not installed on this host; install python3-libvirt, or the extra "
                 "`balloon`, where pondstack-agent runs"
-            ) from None
-        # Without this the bindings print each error to stderr, too.
-        libvirt.registerErrorHandler(lambda _context, _error: None, None)
+            )
         try:
             connection = libvirt.open(self._uri)
         except libvirt.libvirtError as error:

@@ -13,6 +13,7 @@ from typing import Any
 from oslo_log import log
 
 from pondstack.domain.telemetry import Metric
+from pondstack_agent.host.libvirt_bindings import bindings
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
 
@@ -73,12 +74,9 @@ class Balloon:
             raise
 
     def _ask(self, names: list[str]) -> dict[str, Answer]:
-        try:
-            import libvirt
-        except ImportError:
+        libvirt = bindings()
+        if libvirt is None:
             return dict.fromkeys(names, NO_BINDINGS)
-        # Without this the bindings print each error to stderr, too.
-        libvirt.registerErrorHandler(lambda _context, _error: None, None)
         try:
             if self._connection is None or not self._connection.isAlive():
                 self._connection = libvirt.openReadOnly(self._uri)

@@ -15,6 +15,9 @@ from pondstack_nova.compute import znuma
 
 LOG = logging.getLogger(__name__)
 
+SECURE = 1
+"""libvirt's VIR_DOMAIN_SAVE_IMAGE_XML_SECURE: passwords, too."""
+
 IsLocal = Callable[[], bool]
 """Whether the guest claims local memory only; asked where something is pool memory. Raises PoolMemoryUnavailable."""
 
@@ -28,13 +31,13 @@ def bind(host: Any, instance: Any, local_nodes: Collection[int], is_local: IsLoc
         guest = host.get_guest(instance)
     except exception.InstanceNotFound:
         return
-    import libvirt  # as in Nova, whose other drivers work without
-
     domain = guest._domain
     stored = guest.get_xml_desc(dump_inactive=True, dump_sensitive=True)
+    if not znuma.pool_cells_mib(stored):
+        return
     saved = ""
     if domain.hasManagedSaveImage(0):
-        saved = domain.managedSaveGetXMLDesc(libvirt.VIR_DOMAIN_SAVE_IMAGE_XML_SECURE)
+        saved = domain.managedSaveGetXMLDesc(SECURE)
     wrong = [xml for xml in (stored, saved) if xml and znuma.uses_pool(xml, local_nodes)]
     if not wrong or not is_local():
         return

@@ -14,12 +14,13 @@ from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
 from pondstack.domain.requests import AssignRequest
-from pondstack.rpc.wire import Attachment, Grant, Mitigation, Report
+from pondstack.rpc.wire import Attachment, DomainRewrite, Grant, Mitigation, Report
 from pondstack_agent.build import build_agent
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.drivers.cxl import CxlHostPool
 from pondstack_agent.host import cpuset, numa
 from pondstack_agent.mitigation import guest as guests
+from pondstack_agent.mitigation.endpoint import MitigationEndpoint
 
 STATE = Path("/var/lib/pondstack/agent")
 HOLD_SECONDS = 240.0
@@ -88,6 +89,7 @@ class Agent:
             conf, self.controller, self._background, pools=pools, mitigating=self._moving, step=self._step
         )
         self._endpoint, self._housekeeper = built.endpoint, built.housekeeper
+        self._led = next(item for item in built.endpoints if isinstance(item, MitigationEndpoint))
         self._housekeeper.recover()
 
     def attach(self, grant: Grant) -> Attachment:
@@ -115,6 +117,23 @@ class Agent:
         self._go.clear()
         answer = _call(self._endpoint.mitigate, epoch=EPOCH, operation_id=operation_id, consumer_uuid=consumer_uuid)
         return Mitigation.from_wire(answer)
+
+    def begin_held(self, operation_id: str, consumer_uuid: str) -> Mitigation:
+        """Begin one whose slices stay until `release`."""
+        answer = _call(
+            self._led.mitigate, epoch=EPOCH, operation_id=operation_id, consumer_uuid=consumer_uuid, hold=True
+        )
+        return Mitigation.from_wire(answer)
+
+    def rewrite(self, consumer_uuid: str) -> DomainRewrite:
+        """Bind what libvirt keeps of a guest to local memory."""
+        answer = _call(self._led.rewrite_domain, epoch=EPOCH, operation_id="rewrite", consumer_uuid=consumer_uuid)
+        return DomainRewrite.from_wire(answer)
+
+    def release(self, consumer_uuid: str) -> bool:
+        """Order the slices of a held one back."""
+        done = _call(self._led.release_mitigated, epoch=EPOCH, operation_id="release", consumer_uuid=consumer_uuid)
+        return bool(done)
 
     def held(self) -> bool:
         """Wait until it holds."""

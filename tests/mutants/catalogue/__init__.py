@@ -4,7 +4,19 @@ Two faults are not here because the code does the same with them: `any` or `all`
 Slices.release (they change together), and a RELEASING record that is settled (only RELEASED ones are reported).
 """
 
-from tests.mutants.catalogue import agent, api, controller, domain, election, host_slices, ledger, lending, nova, rdma
+from tests.mutants.catalogue import (
+    agent,
+    api,
+    controller,
+    corrections,
+    domain,
+    election,
+    host_slices,
+    ledger,
+    lending,
+    nova,
+    rdma,
+)
 
 MUTANTS = (
     *domain.MUTANTS,
@@ -17,4 +29,5 @@ MUTANTS = (
     *nova.MUTANTS,
     *api.MUTANTS,
     *host_slices.MUTANTS,
+    *corrections.MUTANTS,
 )

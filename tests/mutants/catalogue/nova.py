@@ -179,7 +179,7 @@ MUTANTS = (
     Mutant(
         "destination_gets_this_hosts_nodes",
         "nova_plugins/pondstack_nova/virt_libvirt.py",
-        "_RewrittenGuest(guest, znuma.unbind)",
+        "_RewrittenGuest(guest, znuma.leave)",
         "_RewrittenGuest(guest, str)",
         (f"{_NODES}::test_they_move_without_this_hosts_nodes",),
         "a plain guest does not move live to a host with other nodes, or is bound to a part of them",
