@@ -246,18 +246,19 @@ class Placement:
         change: Callable[[Mapping[str, Mapping[str, int]]], Mapping[str, Mapping[str, int]]],
         *,
         still: Callable[[], object] = lambda: None,
+        force: bool = False,
     ) -> bool:
         """Have a consumer of Nova's hold what `change` makes of {provider: {class: amount}}, by one request.
 
         It is on condition that nobody, Nova above all, has changed the claim meanwhile; then `change` is asked again,
-        and may raise. False: there is not so much. `still`: as with set_inventory.
+        and may raise. False: there is not so much. `still`, `force`: as with set_inventory.
         """
 
         def replace() -> bool:
             present = self._get(f"/allocations/{consumer_uuid}")
             held = {uuid: dict(item["resources"]) for uuid, item in present["allocations"].items()}
             wanted = change(held)
-            if wanted == held:
+            if wanted == held and not force:
                 return True
             body = {
                 "allocations": {uuid: {"resources": dict(amounts)} for uuid, amounts in wanted.items()},

@@ -6,10 +6,10 @@ import pytest
 from keystoneauth1 import adapter, session, token_endpoint
 from oslo_config import cfg
 
-from pondstack.clients.nova import Nova
+from pondstack.clients.nova import Nova, ServerState
 from pondstack.conf import nova as options
 from pondstack.conf import placement
-from pondstack.domain.errors import Unavailable
+from pondstack.domain.errors import Conflict, NotFound, Unavailable
 
 URL, IMAGES = "http://nova", "http://glance"
 SERVER = {
@@ -92,3 +92,56 @@ def test_without_a_catalogue_there_is_no_nova():
     conf.set_override("auth_type", "none", placement.GROUP)
     with pytest.raises(Unavailable, match="look at"):
         next(Nova.from_conf(conf).instances())
+
+
+STATE = {
+    "status": "ACTIVE",
+    "OS-EXT-STS:task_state": None,
+    "OS-EXT-SRV-ATTR:hypervisor_hostname": "host-1",
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, ServerState("host-1", "", True)),
+        ({"OS-EXT-STS:task_state": "migrating", "status": "MIGRATING"}, ServerState("host-1", "migrating", True)),
+        ({"status": "SHUTOFF"}, ServerState("host-1", "", False)),
+        ({"status": "SUSPENDED"}, ServerState("host-1", "", False)),
+        ({"status": "PAUSED"}, ServerState("host-1", "", True)),
+        ({"status": "VERIFY_RESIZE"}, ServerState("host-1", "VERIFY_RESIZE", False)),
+        (
+            {"status": "SHELVED_OFFLOADED", "OS-EXT-SRV-ATTR:hypervisor_hostname": None},
+            ServerState("", "", False),
+        ),
+        ({"status": "DELETED"}, None),
+    ],
+)
+def test_the_state_of_a_server(nova, requests_mock, change, expected):
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}", json={"server": {**STATE, **change}})
+    assert nova.server(SERVER["id"]) == expected
+
+
+def test_a_server_that_is_gone_is_none(nova, requests_mock):
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}", status_code=404)
+    assert nova.server(SERVER["id"]) is None
+
+
+def test_a_server_that_hides_its_host_is_no_answer(nova, requests_mock):
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}", json={"server": {"status": "ACTIVE"}})
+    with pytest.raises(Unavailable, match="administrator"):
+        nova.server(SERVER["id"])
+
+
+def test_a_live_migration_is_asked_for(nova, requests_mock):
+    url = f"{URL}/servers/{SERVER['id']}/action"
+    requests_mock.post(url, status_code=202)
+    nova.live_migrate(SERVER["id"])
+    assert requests_mock.last_request.json() == {"os-migrateLive": {"host": None, "block_migration": "auto"}}
+
+
+@pytest.mark.parametrize(("status", "error"), [(404, NotFound), (409, Conflict), (400, Conflict), (503, Unavailable)])
+def test_a_live_migration_that_nova_refuses(nova, requests_mock, status, error):
+    requests_mock.post(f"{URL}/servers/{SERVER['id']}/action", status_code=status, text="it says why")
+    with pytest.raises(error):
+        nova.live_migrate(SERVER["id"])

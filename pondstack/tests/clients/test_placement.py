@@ -157,3 +157,79 @@ def test_from_the_configuration(placement_http):
     made = Placement.from_conf(conf)
     made.ensure_provider(str(uuid4()), "from-conf")
     assert made.provider_by_name("from-conf")
+
+
+SERVER = "0635cccd-1e78-5473-b66a-bacffc433357"
+
+
+@pytest.fixture
+def split(placement, placement_http, pool):
+    """A server with 2048 MiB of a host that has 4096, and as much of the pool; returns the host's UUID."""
+    host = str(uuid4())
+    placement.ensure_provider(host, "host")
+    placement.set_inventory(host, "MEMORY_MB", replace(WANTED, total=4096, reserved=0, step_size=1, min_unit=1))
+    placement.set_inventory(pool, RESOURCE_CLASS, WANTED)
+    body = {
+        "allocations": {
+            host: {"resources": {"MEMORY_MB": 2048}},
+            pool: {"resources": {RESOURCE_CLASS: 2048}},
+        },
+        "project_id": "blue",
+        "user_id": "anna",
+        "consumer_generation": None,
+    }
+    put(placement_http, body)
+    return host
+
+
+def put(http, body):
+    headers = {"OpenStack-API-Version": "placement 1.36"}
+    assert http.put(f"/allocations/{SERVER}", json=body, headers=headers).status_code == 204
+
+
+def test_a_claim_is_resized_and_stays_its_owners(placement, placement_http, pool, split):
+    assert placement.resize_claim(SERVER, lambda held: {**held, split: {"MEMORY_MB": 4096}})
+    assert placement.held_by(SERVER) == {split: {"MEMORY_MB": 4096}, pool: {RESOURCE_CLASS: 2048}}
+    assert placement.resize_claim(SERVER, lambda held: {split: held[split]})
+    found = get(placement_http, f"/allocations/{SERVER}")
+    assert (found["project_id"], found["user_id"]) == ("blue", "anna")
+    assert found["allocations"].keys() == {split}
+
+
+def test_a_claim_that_does_not_fit_stays_as_it_is(placement, split):
+    before = placement.held_by(SERVER)
+    assert not placement.resize_claim(SERVER, lambda held: {**held, split: {"MEMORY_MB": 4097}})
+    assert placement.held_by(SERVER) == before
+
+
+def test_a_claim_that_nova_changes_meanwhile_is_looked_at_again(placement, placement_http, split):
+    """And the change may object."""
+    seen = []
+
+    def change(held):
+        seen.append(held)
+        if len(seen) > 1:
+            raise NotLeader("it is another one")
+        return {**held, split: {"MEMORY_MB": 4096}}
+
+    def meanwhile():
+        present = get(placement_http, f"/allocations/{SERVER}")
+        resources = {uuid: {"resources": item["resources"]} for uuid, item in present["allocations"].items()}
+        changed = {**resources, split: {"resources": {"MEMORY_MB": 1024}}}
+        names = ("project_id", "user_id", "consumer_generation")
+        put(placement_http, {"allocations": changed, **{name: present[name] for name in names}})
+
+    with pytest.raises(NotLeader, match="another one"):
+        placement.resize_claim(SERVER, change, still=meanwhile)
+    assert [held[split]["MEMORY_MB"] for held in seen] == [2048, 1024]
+    assert placement.held_by(SERVER)[split] == {"MEMORY_MB": 1024}
+
+
+def test_a_claim_is_resized_by_who_still_leads_only(placement, split):
+    def lost():
+        raise NotLeader("another one leads")
+
+    before = placement.held_by(SERVER)
+    with pytest.raises(NotLeader):
+        placement.resize_claim(SERVER, lambda held: {split: held[split]}, still=lost)
+    assert placement.held_by(SERVER) == before
