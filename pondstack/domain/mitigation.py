@@ -61,7 +61,7 @@ TRANSITIONS: dict[MitigationState, frozenset[MitigationState]] = {
     _S.REWRITING: frozenset({_S.CLAIMING, _S.RELEASING, _S.UNCLAIMING, _S.FAILED}),
     # To MOVING: a suspended guest was resumed before its domain was rewritten, and uses the pool again.
     _S.RELEASING: frozenset({_S.CLAIMING, _S.MOVING, _S.UNCLAIMING, _S.FAILED}),
-    _S.UNCLAIMING: frozenset({_S.DONE, _S.FAILED}),
+    _S.UNCLAIMING: frozenset({_S.CLAIMING, _S.DONE, _S.FAILED}),
     # Forward again: its pages had all moved before the host heard that it was to stop.
     _S.UNDOING: frozenset({_S.CLAIMING, _S.REWRITING, _S.RELEASING, _S.UNCLAIMING, _S.FAILED, _S.ABORTED}),
     **dict.fromkeys(ENDED, frozenset()),
@@ -80,7 +80,7 @@ class Work:
 
     `guest_mib`: all of the guest's memory. `either`: it may go on by migration where there is no local room. `ending`:
     as what an undone one ends, or the method that it goes on by; `tries`: how often its move was begun. `corrected`:
-    its split is marked.
+    its split is marked. `undone`: its claim was written back since it is to be undone.
     """
 
     guest_mib: int = 0
@@ -88,6 +88,7 @@ class Work:
     ending: str = ""
     tries: int = 0
     corrected: bool = False
+    undone: bool = False
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Work":

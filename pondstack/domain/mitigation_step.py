@@ -90,6 +90,7 @@ class Step(NamedTuple):
     method: MitigationMethod | None = None
     host: str | None = None
     again: bool = False
+    undone: bool = False
     correct: bool | None = None
     """Whether the split is to be marked, or to be put back; None: neither."""
 
@@ -125,10 +126,12 @@ def _off_already(item: Mitigation, seen: Seen, server: Server) -> Step | None:
 
 
 def _came_back(item: Mitigation, seen: Seen, server: Server) -> bool:
-    """Tell whether a guest claims a pool share again, and its local memory not: Nova has placed it anew meanwhile."""
-    claimed = {_S.REWRITING, _S.RELEASING} | ({_S.MOVING} if item.method is MitigationMethod.COPY else set())
-    here = server.host == item.host and seen.holds and not server.busy
-    return item.state in claimed and here and not seen.all_local
+    """Tell whether a guest has pool memory again: Nova placed it anew meanwhile, or started it by an older claim."""
+    if server.host != item.host or not seen.holds or server.busy:
+        return False
+    if item.state is _S.MOVING:
+        return item.method is MitigationMethod.COPY and not seen.all_local
+    return item.state is _S.UNCLAIMING or (item.state in (_S.REWRITING, _S.RELEASING) and not seen.all_local)
 
 
 def _towards(item: Mitigation, state: MitigationState) -> Step:
@@ -140,6 +143,8 @@ def _towards(item: Mitigation, state: MitigationState) -> Step:
 
 def _moved(item: Mitigation, server: Server) -> Step:
     reason = f"the server was moved to host {server.host} meanwhile and has pool memory there; mitigate it again"
+    if not server.host:
+        reason = "the server left its host meanwhile: it was shelved"
     if item.state is _S.UNDOING:
         return Step(Act.WAIT, _ended(item), item.reason)
     return Step(Act.WAIT, _S.FAILED, reason, correct=False)
@@ -211,9 +216,12 @@ def _unclaiming(item: Mitigation, seen: Seen, server: Server, limits: Limits) ->
     del limits
     if server.busy:
         return _waits(item, f"Nova works on the server: {server.busy}")
-    if seen.elsewhere and server.host != item.host:
+    if seen.elsewhere and server.host != item.host and not seen.all_local:
         return _moved(item, server)
-    return Step(Act.UNCLAIM, _S.DONE)
+    if seen.holds or seen.elsewhere:
+        return _waits(item, f"host {item.host if seen.holds else server.host} has not given its slices back yet")
+    # First all of its memory as local: from then on a start attaches nothing any more.
+    return Step(Act.UNCLAIM, _S.DONE) if seen.all_local else Step(Act.CLAIM, _S.UNCLAIMING)
 
 
 def _copy_undoing(item: Mitigation, seen: Seen, server: Server, limits: Limits) -> Step:
@@ -226,8 +234,9 @@ def _copy_undoing(item: Mitigation, seen: Seen, server: Server, limits: Limits) 
             return Step(Act.STOP, _S.UNDOING, item.reason)
     if server.busy:
         return _waits(item, item.reason)
-    if seen.all_local:
-        return Step(Act.UNDO_CLAIM, _S.UNDOING, item.reason)
+    if seen.all_local or not item.work.undone:
+        # Even a claim that is right is written: what a former leader is about to write is refused from then on.
+        return Step(Act.UNDO_CLAIM, _S.UNDOING, item.reason, undone=True)
     if not seen.holds:
         # It was started anew by the claim that was just undone: it is all local, and has to claim that again.
         return Step(Act.WAIT, _S.UNCLAIMING, correct=True)

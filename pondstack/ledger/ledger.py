@@ -78,11 +78,16 @@ class Ledger:
         """
         return self._transactions.once(operation_id, kind, arguments, work)
 
-    def prune(self, keep_seconds: float) -> int:
-        """Forget operations and splits that are older than `keep_seconds`; returns how many operations."""
+    def prune(self, keep_seconds: float, keep_mitigations_seconds: float | None = None) -> int:
+        """Forget operations and splits that are older than `keep_seconds`; returns how many operations.
+
+        And mitigations that ended longer ago than the other time, None: no mitigation.
+        """
 
         def work(tx: Transaction) -> int:
             self._store.splits.prune(tx, keep_seconds)
+            if keep_mitigations_seconds is not None:
+                self._store.mitigations.prune(tx, keep_mitigations_seconds)
             return self._store.journal.prune(tx, keep_seconds)
 
         return self._transactions.write(work)

@@ -6,7 +6,7 @@ Each change of state is journaled; a step that another one overtook (an abort, a
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from uuid import uuid4
+from uuid import NAMESPACE_OID, uuid5
 
 from pondstack.domain.errors import Conflict, NotFound
 from pondstack.domain.mitigation import (
@@ -78,7 +78,7 @@ class Mitigations:
         def work(tx: Transaction) -> dict[str, Any]:
             self._check(tx, item.consumer_uuid, forced=forced)
             new = Mitigation(
-                uuid=str(uuid4()),
+                uuid=str(uuid5(NAMESPACE_OID, f"pondstack mitigation {operation_id}")),
                 consumer_uuid=item.consumer_uuid,
                 host=item.host,
                 project_id=item.project_id,
@@ -158,10 +158,6 @@ class Mitigations:
         elif step.correct is False and item.work.corrected:
             self._store.splits.put_back(tx, item.consumer_uuid)
 
-    def prune(self, keep_seconds: float) -> int:
-        """Forget those that ended longer ago; returns how many."""
-        return self._transactions.write(lambda tx: self._store.mitigations.prune(tx, keep_seconds))
-
 
 def _after(item: Mitigation, step: Step, left_mib: int | None) -> Mitigation:
     work = replace(
@@ -169,6 +165,7 @@ def _after(item: Mitigation, step: Step, left_mib: int | None) -> Mitigation:
         ending=item.work.ending if step.ending is None else str(step.ending),
         tries=item.work.tries + step.again,
         corrected=item.work.corrected if step.correct is None else step.correct,
+        undone=step.undone or (item.work.undone and step.state is item.state),
     )
     if step.method is not None and step.method is not item.method:
         work = replace(work, tries=0)
