@@ -31,7 +31,7 @@ class ControllerMitigationAPI(ABC):
             operation_id=operation_id or str(uuid4()),
             consumer_uuid=consumer_uuid,
             forced=forced,
-            method=method,
+            by=method,
         )
         return answer
 

@@ -10,7 +10,7 @@ from nova.scheduler import utils
 
 from pondstack.domain.known_split import KnownSplit, Present
 from pondstack.domain.room import PoolRoom
-from pondstack.domain.sizing import Fallback, Split
+from pondstack.domain.sizing import Fallback, Split, corrected_split
 from pondstack.prediction.serving import static_predictor
 from pondstack.rpc.wire import SplitView
 from pondstack_nova import migrations, quota
@@ -219,3 +219,13 @@ def test_installed_once() -> None:
     request_filter.install()
     request_filter.install()
     assert nova_request_filter.ALL_REQUEST_FILTERS.count(request_filter.pond_split) == 1
+
+
+@pytest.mark.parametrize("specs", [{"pond__policy": "auto"}, FIXED])
+def test_a_server_that_was_mitigated_is_all_local(make_spec, rack, specs) -> None:
+    """Whatever its flavor says, and whatever it holds so far: its pool memory was, or is being, taken away."""
+    spec = make_spec(**specs)
+    rack(splits=(KnownSplit(spec.instance_uuid, Present(4096, 1024), "", corrected_split(4096)),))
+    assert not request_filter.pond_split(None, spec)
+    assert request_filter.pool_mib_of(spec) == 0
+    assert used_splits.of(spec) is None

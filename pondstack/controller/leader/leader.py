@@ -212,6 +212,7 @@ class Leader:
             remote_claims=self._remote_claims,
             intake=intake,
             limits=lambda: Limits.of(self._conf),
+            mitigations=lambda: self.mitigations.unended(),
             executor=self._executor,
             settled=self._settled,
             remover=self._remover,
@@ -351,8 +352,8 @@ class Leader:
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
-            self._guarded(lambda: self.ledger.prune(group.operations_keep_seconds))
-            self._guarded(self.mitigations.tidy)
+            keep_seconds = (group.operations_keep_seconds, self._conf.mitigation.keep_seconds)
+            self._guarded(lambda: self.ledger.prune(*keep_seconds))
             self._guarded(self._resources.telemetry.tidy)
             self._guarded(self._resources.history.tidy)
 

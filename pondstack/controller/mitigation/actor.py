@@ -48,6 +48,8 @@ class Actor:
     def _claim(self, item: Mitigation, step: Step, seen: Seen) -> Step:
         if self._resize(item, seen, lambda held: claims.with_local(held, item.work.guest_mib)):
             return step
+        if item.state is _S.UNCLAIMING:
+            return step._replace(reason=NO_ROOM)
         if item.work.either:
             return Step(Act.WAIT, _S.CLAIMING, NO_ROOM, method=MitigationMethod.MIGRATE)
         return Step(Act.WAIT, _S.FAILED, NO_ROOM)
@@ -55,7 +57,7 @@ class Actor:
     def _undo_claim(self, item: Mitigation, step: Step, seen: Seen) -> Step:
         self._stop(item, step, seen)  # commands of former leaders come too late from now on
         local_mib = item.work.guest_mib - item.pool_mib
-        if self._resize(item, seen, lambda held: claims.with_local(held, local_mib)):
+        if self._resize(item, seen, lambda held: claims.with_local(held, local_mib), force=True):
             return step
         return step._replace(state=item.state, reason="Placement refuses to take local memory out of the claim")
 
@@ -64,13 +66,15 @@ class Actor:
             return step
         return step._replace(state=item.state, reason=NO_ROOM)
 
-    def _resize(self, item: Mitigation, seen: Seen, change: Callable[[claims.Held], claims.Held]) -> bool:
+    def _resize(
+        self, item: Mitigation, seen: Seen, change: Callable[[claims.Held], claims.Held], *, force: bool = False
+    ) -> bool:
         def unless_changed(held: claims.Held) -> claims.Held:
             if held != seen.claimed:
                 raise Conflict("the server's claim in Placement has changed meanwhile")
             return change(held)
 
-        return self._placement.resize_claim(item.consumer_uuid, unless_changed, still=self._ledger.renew)
+        return self._placement.resize_claim(item.consumer_uuid, unless_changed, still=self._ledger.renew, force=force)
 
     def _copy(self, item: Mitigation, step: Step, _seen: Seen) -> Step:
         try:
@@ -88,11 +92,11 @@ class Actor:
             return _refused(item, failure.message)
         except StaleEpoch:
             raise
-        except (NoLocalRoom, BadRequest) as error:
+        except (NoLocalRoom, BadRequest, HostUnusable) as error:
             if item.work.either and not item.work.corrected:
                 return Step(Act.WAIT, _S.UNDOING, error.message, ending=MitigationMethod.MIGRATE)
             return _refused(item, error.message)
-        except (NotFound, HostUnusable, Conflict) as error:
+        except (NotFound, Conflict) as error:
             return _refused(item, error.message)
         return step
 

@@ -1,6 +1,6 @@
 """Joins what a leader has for mitigations: the mitigator, its thread, its RPC endpoint."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -16,7 +16,6 @@ from pondstack.domain.mitigation_step import Limits
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
 
-DAY_SECONDS = 24 * 3600.0
 STOP_SECONDS = 60.0
 
 
@@ -34,7 +33,7 @@ class Mitigations:
     ) -> None:
         self._group = resources.conf.mitigation
         self._ledger = ledger
-        self._looks = True
+        self._looks = self._any = True
         self._stopping = False
         self._worker = PeriodicWorker("mitigations", self._group.interval_seconds, self._round)
         self.mitigator: Mitigator | None = None
@@ -74,6 +73,10 @@ class Mitigations:
             raise Conflict("[placement] enabled is off, and a mitigation claims memory there")
         return self.mitigator
 
+    def unended(self) -> Sequence[Mitigation]:
+        """Return those that are open; the database is asked only while there may be some."""
+        return self._ledger.mitigations.unended() if self.mitigator is not None and self._any else ()
+
     def start(self) -> None:
         """Go on with what former leaders began."""
         if self.mitigator is not None:
@@ -84,12 +87,8 @@ class Mitigations:
         self._stopping = True
         self._worker.stop(STOP_SECONDS)
 
-    def tidy(self) -> None:
-        """Forget those that ended long ago."""
-        self._ledger.mitigations.prune(self._group.keep_days * DAY_SECONDS)
-
     def _wake(self) -> None:
-        self._looks = True
+        self._looks = self._any = True
         self._worker.wake()
 
     def _round(self) -> None:
@@ -101,7 +100,7 @@ class Mitigations:
         try:
             still = self.mitigator.run()
         finally:
-            self._looks = self._looks or still
+            self._looks = self._any = self._looks or still
 
     def _limits(self) -> Limits:
         group = self._group

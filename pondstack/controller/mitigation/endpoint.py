@@ -25,16 +25,16 @@ class MitigationEndpoint:
 
     @gated
     def mitigate(
-        self, _context: Any, *, operation_id: str, consumer_uuid: str, forced: bool = False, method: str | None = None
+        self, _context: Any, *, operation_id: str, consumer_uuid: str, forced: bool = False, by: str | None = None
     ) -> dict[str, Any]:
-        """Begin a mitigation; it goes on in the background."""
-        if method is not None and method not in tuple(MitigationMethod):
-            raise BadRequest(f"a mitigation is by {' or '.join(MitigationMethod)}, not {method!r}")
+        """Begin a mitigation by this method; it goes on in the background."""
+        if by is not None and by not in tuple(MitigationMethod):
+            raise BadRequest(f"a mitigation is by {' or '.join(MitigationMethod)}, not {by!r}")
         begun = self._mitigator().begin(
             consumer_uuid,
             trigger=MitigationTrigger.OPERATOR,
             forced=forced,
-            method=None if method is None else MitigationMethod(method),
+            method=None if by is None else MitigationMethod(by),
             operation_id=operation_id,
         )
         return asdict(self._reader.mitigation(begun.uuid))

@@ -41,8 +41,8 @@ class Observer:
     def look(self, item: Mitigation, *, turn: bool = True) -> Seen:
         """Return what is seen of a guest; raises Unavailable, HostUnusable.
 
-        Placement is asked first, and a claim is changed only if it is still as it was then: what Nova begins after it
-        was asked, or moves before, has changed it.
+        Placement is asked before Nova, and a claim is changed only if it is still as it was then: whatever Nova moved
+        in between, or moves after it was asked, has changed it. The ledger is read last: what Nova attached is there.
         """
         claimed = self._placement.held_by(item.consumer_uuid)
         found = self._nova.server(item.consumer_uuid)

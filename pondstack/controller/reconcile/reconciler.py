@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent import futures
 from concurrent.futures import Executor
 from dataclasses import replace
@@ -31,6 +31,7 @@ from pondstack.devices.base import Permission
 from pondstack.domain.errors import Conflict, NotLeader, PondError, Unavailable
 from pondstack.domain.lending import RemoteAllocation
 from pondstack.domain.lent_memory import AgedLoan
+from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.model import Allocation
 from pondstack.domain.rack import AgedAllocation, RackView
 from pondstack.ledger.ledger import Ledger
@@ -60,6 +61,7 @@ class Reconciler:
         lent_inventory: LendingInventory | None = None,
         remote_claims: RemoteClaims | None = None,
         notify: Callable[[], object] = lambda: None,
+        mitigations: Callable[[], Sequence[Mitigation]] = tuple,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger = ledger
@@ -72,6 +74,7 @@ class Reconciler:
         self._remote_claims = remote_claims
         self._intake = intake
         self._limits = limits
+        self._mitigations = mitigations
         self._executor = executor
         self._settled = settled
         self._clock = clock
@@ -185,7 +188,7 @@ class Reconciler:
             self._limits(),
             spread_seconds=spread,
             failing=failing,
-            mitigations=self._ledger.mitigations.unended(),
+            mitigations=self._mitigations(),
         )
 
     def _claims(self, view: RackView, consumer_uuid: str | None = None) -> Claims | None:
@@ -206,7 +209,7 @@ class Reconciler:
 
     def _note_claims(self, view: RackView, consumer_uuid: str | None = None) -> None:
         """Write down since when an allocation is unclaimed, only where that changes."""
-        claims, open_ones = self._claims(view, consumer_uuid), self._ledger.mitigations.unended()
+        claims, open_ones = self._claims(view, consumer_uuid), self._mitigations()
         observation = Observation(view, claims, limits=self._limits(), mitigations=open_ones)
         if observation.claims is None:
             return

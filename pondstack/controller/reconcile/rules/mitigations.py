@@ -7,14 +7,16 @@ from pondstack.controller.reconcile.observation import Observation
 from pondstack.domain.mitigation import MitigationState
 from pondstack.domain.model import Allocation
 
-KEPT = frozenset({MitigationState.CLAIMING, MitigationState.MOVING, MitigationState.REWRITING, MitigationState.UNDOING})
-"""Until the slices go back, the mitigation alone says what becomes of them; then they go as all others do."""
-
 
 def left_alone(observation: Observation, item: Allocation) -> bool:
-    """Tell whether an allocation is a mitigation's, which needs it until its guest is off the pool."""
+    """Tell whether an allocation is a mitigation's: it alone says what becomes of the slices, claimed or not.
+
+    Only memory that does not go offline is set aside as any other.
+    """
     found = observation.mitigated.get(item.consumer_uuid)
-    return found is not None and found.host == item.host and found.state in KEPT
+    if found is None or found.host != item.host:
+        return False
+    return found.state is not MitigationState.RELEASING or observation.stuck(item.host, item.uuid) is None
 
 
 def mitigation_rules(observation: Observation) -> Iterable[Finding]:

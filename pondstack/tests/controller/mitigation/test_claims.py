@@ -1,0 +1,28 @@
+"""What a claim becomes while its guest is mitigated."""
+
+import pytest
+
+from pondstack.controller.mitigation import claims
+from pondstack.domain.errors import Conflict
+
+SPLIT = {"host": {"MEMORY_MB": 2048, "VCPU": 2}, "pool": {"CUSTOM_POND_MEMORY_MB": 2048}, "disk": {"DISK_GB": 1}}
+
+
+def test_local_memory_comes_first_and_the_pool_share_goes_last() -> None:
+    both = claims.with_local(SPLIT, 4096)
+    assert both == SPLIT | {"host": {"MEMORY_MB": 4096, "VCPU": 2}}
+    assert claims.without_pool(both, 4096) == {"host": {"MEMORY_MB": 4096, "VCPU": 2}, "disk": {"DISK_GB": 1}}
+    assert claims.with_local(both, 2048) == SPLIT
+
+
+def test_it_covers_all() -> None:
+    assert not claims.covers_all(SPLIT, 4096)
+    assert claims.covers_all(claims.with_local(SPLIT, 4096), 4096)
+    assert not claims.covers_all({}, 4096)
+
+
+@pytest.mark.parametrize("held", [{}, {"pool": SPLIT["pool"]}, {"a": {"MEMORY_MB": 1}, "b": {"MEMORY_MB": 1}}])
+def test_a_server_of_no_host_or_two_is_left_alone(held: claims.Held) -> None:
+    for change in (claims.with_local, claims.without_pool):
+        with pytest.raises(Conflict, match="Nova starts, moves or deletes it"):
+            change(held, 4096)
