@@ -75,7 +75,7 @@ docs: setup ## Build the documentation (doc/build/html); fails on a warning or a
 	@$(PYTHON) -m sphinx -q -W --keep-going -n -b html doc/source doc/build/html
 	@echo doc/build/html/index.html
 
-sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, lending, removal, guests or holding)
+sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, lending, removal, guests, holding or mitigation)
 	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,kind,KIND) $(call option,processes,PROCESSES)
 
 replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP)

@@ -17,14 +17,16 @@ import conftest  # noqa: E402, F401 (no eventlet, oslo.service's threading backe
 from tests.sim.guests import plan as guests  # noqa: E402
 from tests.sim.holding import plan as holding  # noqa: E402
 from tests.sim.lending import plan as lending  # noqa: E402
+from tests.sim.mitigation import plan as mitigation  # noqa: E402
+from tests.sim.mitigation import world as mitigated  # noqa: E402
 from tests.sim.plan import History, draw  # noqa: E402
 from tests.sim.removal import plan as removal  # noqa: E402
 from tests.sim.report import Figures, Progress, command, story  # noqa: E402
-from tests.sim.run import run  # noqa: E402
+from tests.sim.run import Outcome, run  # noqa: E402
 from tests.sim.shrink import shrink  # noqa: E402
 
 CHUNK = 20
-KINDS = ("slices", "lending", "removal", "guests", "holding")
+KINDS = ("slices", "lending", "removal", "guests", "holding", "mitigation")
 SHARE = 4
 """Of so many histories of slices there is one of each other kind besides."""
 MOST_STORIES = 3
@@ -38,7 +40,8 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         "--kind",
         choices=(*KINDS, "all"),
         default="all",
-        help="what moves: slices, lent memory, hosts and pools that go, guests on hosts that lend, slices of hosts",
+        help="what moves: slices, lent memory, hosts and pools that go, guests on hosts that lend, slices of hosts, "
+        "guests that lose their pool memory",
     )
     parser.add_argument("--sql", action="store_true", help="with the real SQL ledger, on SQLite in memory; slow")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many at the same time")
@@ -50,11 +53,18 @@ def _draw(kind: str, seed: int) -> History:
     return (draws | {"holding": holding.draw})[kind](seed)
 
 
+def _run(kind: str, seed: int, *, tracing: bool = False, sql: bool = False) -> Outcome:
+    """Run a history. Those of mitigations have a world of their own, and no SQL."""
+    if kind == "mitigation":
+        return mitigated.run(mitigation.draw(seed), tracing=tracing)
+    return run(_draw(kind, seed), tracing=tracing, sql=sql)
+
+
 def _chunk(job: tuple[str, range, bool]) -> tuple[str, Figures]:
     kind, seeds, sql = job
     figures = Figures(kind)
     for seed in seeds:
-        figures.add(run(_draw(kind, seed), sql=sql))
+        figures.add(_run(kind, seed, sql=sql))
     return kind, figures
 
 
@@ -74,8 +84,10 @@ def _jobs(arguments: argparse.Namespace) -> Iterator[tuple[str, range, bool]]:
 
 
 def _tell(kind: str, seed: int, sql: bool) -> None:
-    outcome = run(_draw(kind, seed), tracing=True, sql=sql)
-    if outcome.code:
+    outcome = _run(kind, seed, tracing=True, sql=sql)
+    if outcome.code and kind == "mitigation":
+        print("\n".join((*outcome.trace, f"VIOLATION {outcome.code} in history {seed}: {outcome.detail}")))
+    elif outcome.code:
         print(story(outcome, shrink(outcome, lambda history: run(history, tracing=True, sql=sql))))
     else:
         print("\n".join(outcome.trace))

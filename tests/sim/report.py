@@ -40,6 +40,13 @@ def _kind(history: History) -> str:
     return "lending" if history.lending else "removal" if history.removal else "slices"
 
 
+_ACKNOWLEDGED = {
+    "lending": "loans acknowledged",
+    "guests": "loans acknowledged",
+    "mitigation": "servers mitigated",
+}
+
+
 @dataclass(slots=True)
 class Figures:
     """Sums over histories of a kind."""
@@ -83,7 +90,7 @@ class Figures:
             f"steps: {self.steps}",
             f"virtual time: {self.virtual_seconds / 3600:.1f} h, real time: {real_seconds:.1f} s",
             f"histories per minute: {self.histories / max(real_seconds, 1e-9) * 60:.0f}",
-            f"{'loans' if self.kind in ('lending', 'guests') else 'attaches'} acknowledged: {self.acknowledged}",
+            f"{_ACKNOWLEDGED.get(self.kind, 'attaches acknowledged')}: {self.acknowledged}",
             f"violations: {sum(self.violations.values())}"
             + "".join(f"\n  {count:>9} {code}" for code, count in self.violations.most_common()),
         ]

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from typing import Any
 
 from . import settings
 from .consistent import disagreements
@@ -22,7 +23,8 @@ MOST_STEPS = 200_000
 class Outcome:
     """How a history went. `code` "" means that nothing was wrong."""
 
-    history: History
+    history: Any
+    """A tests.sim.plan.History, or of a kind that has a world of its own what is drawn there."""
     code: str = ""
     detail: str = ""
     steps: int = 0

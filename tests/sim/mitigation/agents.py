@@ -43,7 +43,7 @@ class SimAgent:
         self.outbox: list[str] = []
         self.down_until = 0.0
         self._epoch = 0
-        self._late: list[Callable[[], Any]] = []
+        self._late: list[tuple[float, Callable[[], Any]]] = []
         self._numbers = 0
 
     @property
@@ -67,7 +67,7 @@ class SimAgent:
             raise oslo_messaging.MessagingTimeout
         if self._world.loses():
             self._world.count("call comes late")
-            self._late.append(obey)
+            self._late.append((self._world.now + self._world.rng.uniform(0.1, 8.0), obey))
             raise oslo_messaging.MessagingTimeout
         answer = obey()
         if self._world.loses():
@@ -183,9 +183,9 @@ class SimAgent:
         """Do a little."""
         if not self.up:
             return
-        if self._late and self._world.rng.random() < 0.3:
+        if self._late and self._late[0][0] < self._world.now:
             try:
-                self._late.pop(0)()
+                self._late.pop(0)[1]()
             except PondError as error:
                 self._world.note(f"late call refused: {error}")
         if self.outbox and self._world.rng.random() < 0.5:

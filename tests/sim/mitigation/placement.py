@@ -49,6 +49,7 @@ class SimPlacement:
         change: Callable[[Held], Mapping[str, Mapping[str, int]]],
         *,
         still: Callable[[], object] = lambda: None,
+        force: bool = False,
     ) -> bool:
         """Change a claim on condition of its generation."""
         for _ in range(TRIES):
@@ -57,7 +58,7 @@ class SimPlacement:
             held = {} if found is None else {uuid: dict(amounts) for uuid, amounts in found.held.items()}
             generation = None if found is None else found.generation
             wanted = {uuid: dict(amounts) for uuid, amounts in change(held).items()}
-            if wanted == held:
+            if wanted == held and not force:
                 return True
             still()
             self._world.before("placement")

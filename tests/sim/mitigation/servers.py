@@ -82,7 +82,7 @@ class SimNova:
             return
         guest = rng.choice(idle)
         if guest.running:
-            choices = [self._stop, self._reboot, self._suspend, self._migrate, self._migrate]
+            choices = [self._stop, self._reboot, self._suspend, self._migrate, self._migrate, self._cold]
             if rng.random() < 0.1:
                 choices = [self._delete]
         else:
@@ -163,17 +163,33 @@ class SimNova:
         self._world.placement.claims.pop(guest.uuid, None)
         del self.guests[guest.uuid]
 
+    def _cold(self, guest: Guest) -> Operation:
+        """Move it while it is off: it is split by what the schedulers know."""
+        guest.task = "resize_migrating"
+        yield
+        world, source, pool_mib = self._world, guest.host, 0 if guest.known else guest.pool_mib
+        target = next(host for host in world.agents if host != source)
+        if not world.placement.move(guest, target, pool_mib):
+            guest.task = ""
+            return
+        yield
+        guest.running, guest.pages, guest.save = False, "", ""
+        world.agents[source].release(guest.uuid)
+        guest.host = target
+        yield
+        world.placement.forget_move(guest)
+        world.placed(guest, pool_mib)
+        yield from self._make(guest)
+        guest.task = ""
+
     def _migrate(self, guest: Guest) -> Operation:
         """Live: the scheduler sizes the request by what it knows; the claim goes to the migration meanwhile."""
         guest.task = "migrating"
         yield
         world, source = self._world, guest.host
         target = next(host for host in world.agents if host != source)
-        pool_mib = (
-            0
-            if guest.known or (guest.domain == "local" and not world.agents[source].holds(guest.uuid))
-            else guest.pool_mib
-        )
+        is_local = guest.domain == "local" and not world.agents[source].holds(guest.uuid)
+        pool_mib = 0 if guest.known or is_local else guest.pool_mib
         if not world.placement.move(guest, target, pool_mib):
             guest.task = ""
             return

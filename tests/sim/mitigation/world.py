@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import replace
 from random import Random
 from typing import Any
 from uuid import UUID, uuid5
@@ -15,13 +15,16 @@ from pondstack.domain.admission import MEMORY_CLASS
 from pondstack.domain.errors import PondError, Unavailable
 from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationState, MitigationTrigger
 from pondstack.domain.mitigation_step import Limits
+from pondstack.domain.sizing import Split
 from pondstack.domain.states import OWNED, SliceState
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack.ledger.records import AllocationRecord
+from pondstack.ledger.store import RememberedSplit
 from tests.fixtures.memory.ledger import MemoryLedger
-from tests.fixtures.memory.store import MemoryStore
+from tests.fixtures.memory.store import AllocationRow, MemoryStore
 
 from ..invariants import Violation
+from ..run import Outcome
 from .agents import SimAgent, SimAgents
 from .placement import POOL, SimPlacement
 from .plan import SECONDS, SERVERS, History
@@ -46,23 +49,9 @@ class Inline:
         future: Future[Any] = Future()
         try:
             future.set_result(work(*arguments))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 (as an executor does)
             future.set_exception(error)
         return future
-
-
-@dataclass(slots=True)
-class Outcome:
-    """How a history went; see tests.sim.run.Outcome."""
-
-    history: History
-    code: str = ""
-    detail: str = ""
-    steps: int = 0
-    virtual_seconds: float = 0.0
-    acknowledged: int = 0
-    faults: Counter[str] = field(default_factory=Counter)
-    trace: list[str] = field(default_factory=list)
 
 
 class World:
@@ -86,7 +75,7 @@ class World:
         self._dead_until = 0.0
         self.mitigator: Mitigator | None = None
         self.done: Counter[str] = Counter()
-        self._forced: Counter[str] = Counter()
+        self._orders = 0
         self._placement_down = 0.0
         self._begin()
 
@@ -96,17 +85,8 @@ class World:
             uuid=self.pool, name="p", serial="S", driver="fake", address={}, slice_mib=SLICE_MIB, slices_total=64
         )
         for host in self.hosts:
-            self.for_agents.hosts.heartbeat(
-                {
-                    "host": host,
-                    "sequence": 1,
-                    "epoch": 1,
-                    "version": "1",
-                    "pools": [self.pool],
-                    "attached": [],
-                    "released": [],
-                }
-            )
+            about = {"host": host, "sequence": 1, "epoch": 1, "version": "1"}
+            self.for_agents.hosts.heartbeat({**about, "pools": [self.pool], "attached": [], "released": []})
         for number in range(SERVERS):
             uuid = str(uuid5(self.names, f"server {number}"))
             host = self.rng.choice(self.hosts)
@@ -132,8 +112,6 @@ class World:
         )
 
     def _take_over(self, row: Any) -> int:
-        from dataclasses import replace
-
         self.store.tables.leadership[1] = replace(row, epoch=row.epoch + 1, holder="c", expires_at=1e12)
         return int(row.epoch + 1)
 
@@ -155,38 +133,33 @@ class World:
 
     def allocations(self, consumer: str) -> list[AllocationRecord]:
         """Return a consumer's allocations, as the reader does."""
-        found = []
-        for row in self.store.tables.allocations.values():
-            if row.consumer_uuid == consumer:
-                states = [
-                    item.item.state
-                    for item in self.store.tables.slices.values()
-                    if item.item.allocation_uuid == row.uuid
-                ]
-                state = min(states, key=list(SliceState).index, default=SliceState.SANITIZING)
-                extents = tuple(
-                    {"start": item.start, "count": item.count} if not isinstance(item, dict) else item
-                    for item in row.extents
-                )
-                found.append(
-                    AllocationRecord(
-                        row.uuid,
-                        consumer,
-                        row.host,
-                        row.pool_uuid,
-                        "p",
-                        extents,
-                        SLICE_MIB,
-                        row.pool_mib,
-                        row.guest_mib,
-                        "project",
-                        "",
-                        state,
-                        0,
-                        row.created_at,
-                    )
-                )
-        return found
+        rows = self.store.tables.allocations.values()
+        return [self._record(row) for row in rows if row.consumer_uuid == consumer]
+
+    def _record(self, row: AllocationRow) -> AllocationRecord:
+        slices = (item.item for item in self.store.tables.slices.values())
+        states = [item.state for item in slices if item.allocation_uuid == row.uuid]
+        return AllocationRecord(
+            uuid=row.uuid,
+            consumer_uuid=row.consumer_uuid,
+            host=row.host,
+            pool_uuid=row.pool_uuid,
+            pool_name="p",
+            extents=tuple({"start": item.start, "count": item.count} for item in row.extents),
+            slice_mib=SLICE_MIB,
+            pool_mib=row.pool_mib,
+            guest_mib=row.guest_mib,
+            project_id="project",
+            user_id="",
+            state=min(states, key=list(SliceState).index, default=SliceState.SANITIZING),
+            generation=0,
+            created_at=row.created_at,
+        )
+
+    def placed(self, guest: Guest, pool_mib: int) -> None:
+        """Have a scheduler tell what a server was placed with."""
+        split = Split(guest.guest_mib - pool_mib, pool_mib, "static", 1.0, "for the test")
+        self.for_agents.remember_splits([RememberedSplit(guest.uuid, "", split)])
 
     def consumer_of(self, allocation: str) -> str:
         """Return whose an allocation is."""
@@ -262,7 +235,11 @@ class World:
                 return
             forced, method = self.rng.random() < 0.2, self.rng.choice((None, None, *MitigationMethod))
             again = self.done[uuid] > 0 and not forced
-            self.mitigator.begin(uuid, trigger=MitigationTrigger.OPERATOR, forced=forced, method=method)
+            self._orders += 1
+            operation = str(uuid5(self.names, f"mitigate {self._orders}"))
+            self.mitigator.begin(
+                uuid, trigger=MitigationTrigger.OPERATOR, forced=forced, method=method, operation_id=operation
+            )
             if again:
                 raise Violation("twice", f"{uuid} is mitigated once more, and nobody forced that")
             self.count("begun")
