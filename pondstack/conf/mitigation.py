@@ -73,12 +73,12 @@ OPTIONS: list[cfg.Opt] = [
         max=86400.0,
         help="An audit warns of a mitigation that has not come further for so many seconds, copying apart.",
     ),
-    cfg.IntOpt(
-        "keep_days",
-        default=90,
-        min=1,
-        max=3650,
-        help="For how many days mitigations that have ended are kept.",
+    cfg.FloatOpt(
+        "keep_seconds",
+        default=90 * 24 * 3600.0,
+        min=60.0,
+        max=10 * 365 * 24 * 3600.0,
+        help="For how many seconds mitigations that have ended are kept.",
     ),
 ]
 

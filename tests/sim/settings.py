@@ -72,7 +72,9 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
         controller=controller,
         ha=ha,
         nova=SimpleNamespace(notifications=False),
-        mitigation=SimpleNamespace(interval_seconds=1.0, keep_days=90, stuck_seconds=LIMITS.mitigation_stuck_seconds),
+        mitigation=SimpleNamespace(
+            interval_seconds=1.0, keep_seconds=KEEP_SECONDS, stuck_seconds=LIMITS.mitigation_stuck_seconds
+        ),
         sizing=SimpleNamespace(static_pool_percent=25),
     )
 

@@ -353,7 +353,7 @@ class Leader:
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
-            keep_seconds = (group.operations_keep_seconds, self._conf.mitigation.keep_days * DAY_SECONDS)
+            keep_seconds = (group.operations_keep_seconds, self._conf.mitigation.keep_seconds)
             self._guarded(lambda: self.ledger.prune(*keep_seconds))
             self._guarded(self._resources.telemetry.tidy)
             self._guarded(self._resources.history.tidy)

@@ -16,7 +16,6 @@ from pondstack.domain.mitigation_step import Limits
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
 
-DAY_SECONDS = 24 * 3600.0
 STOP_SECONDS = 60.0
 
 
