@@ -30,7 +30,7 @@ from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
-from pondstack.controller.mitigation.build import DAY_SECONDS, Mitigations
+from pondstack.controller.mitigation.build import Mitigations
 from pondstack.controller.pool.buffer_sizer import BufferSizer
 from pondstack.controller.pool.devices import DeviceRegistry
 from pondstack.controller.pool.host_slices import HostSliceKeeper
