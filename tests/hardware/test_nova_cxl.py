@@ -127,7 +127,7 @@ def test_a_server_leaves_its_slice_and_stays_local(host: NovaHost, figures: Figu
     guest = LocalGuest(host.rack, server)
     begun = time.monotonic()
     told = json.loads(guest.mitigate())
-    assert (told["State"], told["Method"]) == ("done", "copy")
+    assert (told["state"], told["method"]) == ("done", "copy")
     figures.add("server of Nova, moved to local memory and its slice back", time.monotonic() - begun, "s")
     guest.is_local()
     _goes_on_locally(host, server)

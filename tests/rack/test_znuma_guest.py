@@ -71,7 +71,7 @@ def test_the_guest_moves_to_local_memory_and_stays_local(rack: Rack, guest: demo
     assert [cell.get("memAccess") for cell in pooled] == [None, "shared"]
     former = local.host
     told = json.loads(local.mitigate())
-    assert (told["State"], told["Method"], told["Trigger"]) == ("done", "migrate", "operator")
+    assert (told["state"], told["method"], told["trigger"]) == ("done", "migrate", "operator")
     assert local.host != former
     local.goes_on()
     cells = [{**cell} for cell in pooled]
