@@ -85,7 +85,7 @@ OPTIONS: list[cfg.Opt] = [
         default=1,
         min=1,
         max=100,
-        help="Mitigations that may be under way on one host for another one to begin there.",
+        help="Number of mitigations on one host at a time, the next one included.",
         mutable=True,
     ),
     cfg.IntOpt(
@@ -93,7 +93,7 @@ OPTIONS: list[cfg.Opt] = [
         default=4,
         min=1,
         max=1000,
-        help="Mitigations that may be under way in the rack for another one to begin.",
+        help="Number of mitigations in the rack at a time, the next one included.",
         mutable=True,
     ),
     cfg.ListOpt(
