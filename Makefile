@@ -42,7 +42,7 @@ rack-up: setup ## Start the rack without the demonstration
 demo: ## Boot the zNUMA guest on the running rack and show it
 	@$(RACK) demo
 
-predictions: ## Have VMs of the running rack live with made-up traces, and see the next ones placed by their project's history
+predictions: ## Have VMs of the running rack live with made-up traces: the next ones are placed by history, a misprediction is mended
 	@$(RACK) predictions
 
 failover: ## Kill the running rack's leading controller and watch the other one take over (KILL=0: hand over; TIMES)

@@ -1,4 +1,4 @@
-"""Predictions place VMs of the rack: by a project's history, and better after a misprediction; traces are synthetic."""
+"""Predictions place VMs of the rack, and the monitor mends a misprediction, which teaches; traces are synthetic."""
 
 import pytest
 from keystoneauth1.adapter import Adapter

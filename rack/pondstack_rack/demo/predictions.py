@@ -1,7 +1,8 @@
 """Shows on the running rack that predictions place VMs: by a project's history, and better after a misprediction.
 
-Fake computes play traces that this writes, so every figure of memory is SYNTHETIC; Nova, its scheduler, the
-controllers, their history and the model are real. What is made here is removed at the end.
+The QoS monitor takes the mispredicted VM out of its pool memory, by a live migration: the rack's pool is a file. Fake
+computes play traces that this writes, so every figure of memory is SYNTHETIC; Nova, its scheduler, the
+controllers, their history, the model and the monitor are real. What is made here is removed at the end.
 """
 
 import json
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import uuid4
 
+from pondstack.domain.units import RESOURCE_CLASS
 from pondstack_rack import config
 from pondstack_rack.demo import past
 from pondstack_rack.demo.tenancy import MEMORY_MIB, Tenancy
@@ -54,6 +56,18 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Corrected:
+    """A VM that was taken out of its pool memory: how that ended, by whose wish and how, and what it claims then."""
+
+    state: str
+    trigger: str
+    method: str
+    reason: str
+    local_mib: int
+    pool_mib: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What was shown: VMs by what they are."""
 
@@ -65,6 +79,8 @@ class Outcome:
     """The next one of the project with history, which touches far more than predicted."""
     after: Placed
     """The next one after that, which does the same."""
+    corrected: Corrected
+    """What became of the mispredicted one."""
 
 
 def run(layout: Layout, say: Say) -> Outcome:
@@ -98,6 +114,8 @@ def check(outcome: Outcome) -> list[str]:
         wrong.append("a VM that kept to its habit was over-predicted")
     if not known.over_predicted:
         wrong.append(f"{known.pool_mib} MiB were no misprediction: {known.untouched_mib} stayed untouched")
+    if (done := outcome.corrected) != Corrected("done", "monitor", "migrate", done.reason, MEMORY_MIB, 0):
+        wrong.append(f"the mispredicted one was not taken out of its pool memory: {done}")
     if not (after.pool_mib < known.pool_mib and not after.over_predicted and HISTORY_REASON in after.reason):
         wrong.append(f"after it {after.pool_mib} MiB ({after.reason}); {after.untouched_mib} stayed untouched")
     return wrong
@@ -119,10 +137,18 @@ def _show(sparing: Tenancy, new: Tenancy, play: Play, version: str, lived: list[
     say(f"the one with history touches {100 - GREEDY} %, far more than predicted")
     play({sparing.project_id: SPARING, new.project_id: SPARING, next_one: GREEDY})
     known = _placed(sparing, "its project has one; mispredicted", next_one, GREEDY)
+    say("the monitor sees that, and has it moved to local memory")
+    corrected = _corrected(sparing, next_one)
     new.end([other])
     play({sparing.project_id: GREEDY, new.project_id: SPARING})
     next_one = _next(sparing, lambda pool_mib, reason: HISTORY_REASON in reason and pool_mib < known.pool_mib)
-    return Outcome(version, lived, without, known, _placed(sparing, "the next after it", next_one, GREEDY))
+    return Outcome(version, lived, without, known, _placed(sparing, "the next after it", next_one, GREEDY), corrected)
+
+
+def _corrected(project: Tenancy, server: str) -> Corrected:
+    done = project.mitigation(server)
+    local, pool = (project.claimed_mib(server, resource) for resource in ("MEMORY_MB", RESOURCE_CLASS))
+    return Corrected(done["state"], done["trigger"], done["method"], done["reason"], local, pool)
 
 
 def _next(project: Tenancy, wanted: Callable[[int, str], bool]) -> str:

@@ -27,3 +27,8 @@ def show(outcome: Outcome, wrong: list[str]) -> None:
     known, without, after = outcome.known.pool_mib, outcome.without.pool_mib, outcome.after.pool_mib
     told = f"With history {known} MiB, without {without} MiB, after the misprediction {after} MiB (synthetic traces)."
     console.print(Text(told, style="bold green"))
+    done = outcome.corrected
+    console.print(
+        f"The mispredicted VM was taken out of its pool memory: {done.state}, begun by the {done.trigger}, by "
+        f"{done.method}; it claims {done.local_mib} MiB local, {done.pool_mib} MiB pool."
+    )

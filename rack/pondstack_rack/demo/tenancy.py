@@ -15,6 +15,7 @@ from pondstack_rack.wait import wait_until
 
 FLAVOR, MEMORY_MIB = "pond.auto.medium", 8192
 HOST_SINCE = "2.90"
+MITIGATIONS_SINCE = "1.16"
 SECONDS = 120.0
 LABELLED = 0.5
 """Share of its life that must have been observed: as [prediction] min_coverage."""
@@ -26,7 +27,7 @@ class Tenancy:
     def __init__(self, layout: Layout, name: str) -> None:
         self.name = name
         self._layout = layout
-        cloud = Cloud.of_rack(layout.root)
+        self._cloud = cloud = Cloud.of_rack(layout.root)
         self._image, self._flavor = cloud.image(), cloud.flavors(FLAVOR)[FLAVOR]
         self._servers: set[str] = set()
         self.project_id = ""
@@ -93,6 +94,22 @@ class Tenancy:
 
         self._until(labelled, f"{server} has no label of {expected_mib} MiB")
         return int(found["untouched_mib"])
+
+    def mitigation(self, server: str) -> dict[str, Any]:
+        """Return how a server was taken out of its pool memory, once that has ended."""
+        found: dict[str, Any] = {}
+
+        def ended() -> bool:
+            told = self._memory.get(f"/mitigations?consumer_uuid={server}", microversion=MITIGATIONS_SINCE).json()
+            found.update(next(iter(told["mitigations"]), {}))
+            return bool(found.get("ended_at"))
+
+        self._until(ended, f"{server} is not mitigated: {found.get('reason') or 'the monitor has not begun'}")
+        return found
+
+    def claimed_mib(self, server: str, resource: str) -> int:
+        """Return what a server claims in Placement."""
+        return self._cloud.claimed_mib(server, resource)
 
     def _built(self, server: str) -> bool:
         return self._status(server) in ("ACTIVE", "ERROR")
