@@ -26,7 +26,7 @@ class MemoryClient(rest_client.RestClient):
         address = f"{path}?{urlencode(query)}" if query else path
         return self._told(status, *self.get(address))
 
-    def change(self, method: str, path: str, status: int = 200, **body: Any) -> rest_client.ResponseBody:
+    def change(self, method: str, path: str, status: int = 200, /, **body: Any) -> rest_client.ResponseBody:
         """POST or PUT a path with a JSON body."""
         return self._told(status, *self.request(method, path, body=jsonutils.dumps(body)))
 
