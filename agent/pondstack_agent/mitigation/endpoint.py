@@ -33,6 +33,7 @@ class MitigationEndpoint:
         """Begin to move all pool pages of a guest to local memory; with `hold` the slices stay."""
         self._epoch.check(epoch)
         if hold:
+            self._mitigations.check(consumer_uuid)  # first: its guest is moved to another host, which needs no libvirt
             self._domains.check()  # what cannot be rewritten shall not be moved
         with self._consumers.holding(consumer_uuid):
             self._epoch.check(epoch)  # another may lead since we wait

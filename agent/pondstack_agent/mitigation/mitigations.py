@@ -98,6 +98,12 @@ class Mitigations:
         self._executor.submit(self._run, entry, move, finish)
         return self._now(entry)
 
+    def check(self, consumer_uuid: str) -> None:
+        """Raise BadRequest when what the guest has of the pool cannot be copied, whatever else is the matter."""
+        for attached in self._pools.attached():
+            if attached.consumer_uuid == consumer_uuid:
+                self._pool_node(attached)
+
     def progress(self, consumer_uuid: str) -> Mitigation | None:
         """Return how far a guest's newest mitigation is, None when there was none."""
         entry = self._entries.latest(consumer_uuid)

@@ -332,6 +332,20 @@ def test_a_file_is_no_node(rig) -> None:
         call(rig.agent.endpoint.mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm1")
 
 
+def test_a_file_is_no_node_whether_libvirt_answers_or_not(rig, monkeypatch) -> None:
+    """Its guest is moved to another host, which needs none: nobody is to wait for it."""
+    monkeypatch.setattr(Domains, "check", unreachable)
+    rig.attach("op1")
+    (led,) = (part for part in rig.agent.endpoints if isinstance(part, MitigationEndpoint))
+    with pytest.raises(BadRequest, match="live-migrate"):
+        call(led.mitigate, epoch=EPOCH, operation_id="m1", consumer_uuid="vm1", hold=True)
+
+
+def unreachable(_self: object) -> None:
+    """Be a libvirt that does not answer."""
+    raise Unavailable("no libvirt")
+
+
 def test_a_held_one_keeps_its_slices_until_they_are_ordered_back(host) -> None:
     begun = host.hold()
     assert (begun.state, begun.held) == ("moving", True)
@@ -433,9 +447,6 @@ def test_one_that_was_aborted_on_its_way_never_begins(host) -> None:
 
 
 def test_what_cannot_be_rewritten_is_not_moved(host, monkeypatch) -> None:
-    def unreachable(_self: object) -> None:
-        raise Unavailable("no libvirt")
-
     monkeypatch.setattr(Domains, "check", unreachable)
     with pytest.raises(Unavailable):
         host.hold()

@@ -104,7 +104,7 @@ class Tenancy:
             found.update(next(iter(told["mitigations"]), {}))
             return bool(found.get("ended_at"))
 
-        self._until(ended, f"{server} is not mitigated: {found.get('reason') or 'the monitor has not begun'}")
+        self._until(ended, f"{server} is not mitigated: see openstack memory mitigation list --consumer {server}")
         return found
 
     def claimed_mib(self, server: str, resource: str) -> int:
