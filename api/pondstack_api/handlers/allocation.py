@@ -6,6 +6,7 @@ from pondstack.domain.errors import NotFound
 from pondstack.ledger.records import AllocationRecord
 from pondstack_api import render
 from pondstack_api.errors import Forbidden
+from pondstack_api.ownership import listed_project
 from pondstack_api.pagination import page
 from pondstack_api.policies import allocation as policy
 from pondstack_api.request import Reply, Request
@@ -42,19 +43,11 @@ def body(allocation: AllocationRecord, version: tuple[int, int], *, with_place: 
 
 def list_allocations(request: Request) -> Reply:
     """List allocations by uuid: all projects' for the operator, else the own project's."""
-    context, query, reader = request.context, request.query, request.services.reader
-    with_place = context.can(policy.HOSTS)
+    query, reader = request.query, request.services.reader
+    with_place = request.context.can(policy.HOSTS)
     if not with_place and ("host" in query or "pool_uuid" in query):
         raise Forbidden("only the operator may filter allocations by host or pool; use consumer_uuid")
-    project = query.get("project_id")
-    if not context.can(policy.ALL_PROJECTS):
-        if project not in (None, context.project_id):
-            raise Forbidden("the allocations of another project are the operator's to see; leave project_id out")
-        if context.project_id is None:  # which the reader takes for all of them
-            raise Forbidden(
-                f"policy {policy.ALL_PROJECTS} does not allow this without a project; get a project's token"
-            )
-        project = context.project_id
+    project = listed_project(request, policy.ALL_PROJECTS, "allocations")
 
     def fetch(limit: int) -> list[AllocationRecord]:
         return reader.allocations(

@@ -5,6 +5,7 @@ from typing import Any
 from pondstack.ledger.records import MitigationRecord
 from pondstack_api import render
 from pondstack_api.errors import Forbidden
+from pondstack_api.ownership import listed_project
 from pondstack_api.pagination import page
 from pondstack_api.policies import mitigation as policy
 from pondstack_api.request import Reply, Request
@@ -37,7 +38,8 @@ def body(record: MitigationRecord, *, with_details: bool) -> dict[str, Any]:
 
 def list_mitigations(request: Request) -> Reply:
     """List mitigations, the newest first: all projects' for the operator, else the own project's."""
-    query, reader, project = request.query, request.services.reader, _project(request)
+    query, reader = request.query, request.services.reader
+    project = listed_project(request, policy.ALL_PROJECTS, "mitigations")
     with_details = request.context.can(policy.DETAILS)
     if not with_details and "host" in query:
         raise Forbidden("only the operator may filter mitigations by host; use consumer_uuid")
@@ -82,15 +84,3 @@ def _shown(request: Request, told: dict[str, Any]) -> Reply:
     return Reply(
         body(request.services.reader.mitigation(told["uuid"]), with_details=request.context.can(policy.DETAILS))
     )
-
-
-def _project(request: Request) -> str | None:
-    """Return the project whose mitigations are asked for, None for all; raises Forbidden for another's."""
-    context, project = request.context, request.query.get("project_id")
-    if context.can(policy.ALL_PROJECTS):
-        return project
-    if project not in (None, context.project_id):
-        raise Forbidden("the mitigations of another project are the operator's to see; leave project_id out")
-    if context.project_id is None:  # which the reader takes for all of them
-        raise Forbidden(f"policy {policy.ALL_PROJECTS} does not allow this without a project; get a project's token")
-    return context.project_id

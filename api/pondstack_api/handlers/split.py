@@ -6,7 +6,7 @@ from uuid import UUID
 from pondstack.domain.errors import BadRequest, NotFound
 from pondstack.ledger.records import SplitRecord
 from pondstack_api import render
-from pondstack_api.errors import Forbidden
+from pondstack_api.ownership import listed_project
 from pondstack_api.pagination import page
 from pondstack_api.policies import split as policy
 from pondstack_api.request import Reply, Request
@@ -35,7 +35,7 @@ def body(record: SplitRecord, version: tuple[int, int], *, with_reason: bool) ->
 
 def list_splits(request: Request) -> Reply:
     """List what instances were placed with, by their UUIDs: all projects' for the operator, else the own project's."""
-    project, marker = _project(request), request.query.get("marker")
+    project, marker = listed_project(request, policy.ALL_PROJECTS, "splits"), request.query.get("marker")
     reader, with_reason = request.services.reader, request.context.can(policy.REASONS)
     return page(
         request,
@@ -64,15 +64,3 @@ def show_split(request: Request) -> Reply:
     if not request.context.can(policy.SHOW, {"project_id": record.project_id or ""}):
         raise unknown
     return Reply(body(record, request.version, with_reason=request.context.can(policy.REASONS)))
-
-
-def _project(request: Request) -> str | None:
-    """Return the project whose splits are asked for, None for all; raises Forbidden for another's."""
-    context, project = request.context, request.query.get("project_id")
-    if context.can(policy.ALL_PROJECTS):
-        return project
-    if project not in (None, context.project_id):
-        raise Forbidden("the splits of another project are the operator's to see; leave project_id out")
-    if context.project_id is None:  # which the reader takes for all of them
-        raise Forbidden(f"policy {policy.ALL_PROJECTS} does not allow this without a project; get a project's token")
-    return context.project_id
