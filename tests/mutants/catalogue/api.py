@@ -5,9 +5,9 @@ from tests.mutants.mutant import Mutant
 MUTANTS = (
     Mutant(
         "all_projects_listed",
-        "api/pondstack_api/handlers/allocation.py",
-        "        project = context.project_id\n",
-        '        project = query.get("project_id")\n',
+        "api/pondstack_api/ownership.py",
+        "    return context.project_id\n",
+        "    return project\n",
         ("api/tests/test_gabbi.py",),
         "a project lists the allocations of all projects",
     ),
@@ -69,9 +69,9 @@ MUTANTS = (
     ),
     Mutant(
         "no_project_is_all_projects",
-        "api/pondstack_api/handlers/allocation.py",
-        "        if context.project_id is None:",
-        '        if context.project_id == "":',
+        "api/pondstack_api/ownership.py",
+        "    if context.project_id is None:",
+        '    if context.project_id == "":',
         ("api/tests/test_edge.py::test_nobody_without_a_project_lists_all_projects_where_the_policy_forbids_it",),
         "a token without a project lists all allocations although the policy forbids it",
     ),

@@ -11,7 +11,7 @@ MUTANTS = (
         f"{_MITIGATION}/mitigations.py",
         "if state is State.MITIGATED and not entry.hold:",
         "if state is State.MITIGATED:",
-        (f"{_AGENT}/test_mitigations.py::test_a_held_one_keeps_its_slices_until_they_are_ordered_back",),
+        (f"{_AGENT}/test_held.py::test_a_held_one_keeps_its_slices_until_they_are_ordered_back",),
         "slices go before what is stored of their guest was rewritten",
     ),
     Mutant(
@@ -19,7 +19,7 @@ MUTANTS = (
         f"{_MITIGATION}/mitigations.py",
         "entry.allocation_uuid in held and not entry.hold:",
         "entry.allocation_uuid in held:",
-        (f"{_AGENT}/test_mitigations.py::test_a_held_one_killed_at_each_step",),
+        (f"{_AGENT}/test_held.py::test_a_held_one_killed_at_each_step",),
         "an agent that is killed gives back what nobody ordered back",
     ),
     Mutant(
@@ -27,7 +27,7 @@ MUTANTS = (
         f"{_MITIGATION}/mitigations.py",
         "            entry = self._entries.put(entry, hold=False)\n",
         "            pass\n",
-        (f"{_AGENT}/test_mitigations.py::test_a_held_one_killed_at_each_step",),
+        (f"{_AGENT}/test_held.py::test_a_held_one_killed_at_each_step",),
         "an agent that is killed while it releases forgets the order",
     ),
     Mutant(
@@ -35,7 +35,7 @@ MUTANTS = (
         f"{_MITIGATION}/mitigations.py",
         "if operation_id and not under_way and",
         "if False and",
-        (f"{_AGENT}/test_mitigations.py::test_one_that_was_aborted_on_its_way_never_begins",),
+        (f"{_AGENT}/test_held.py::test_one_that_was_aborted_on_its_way_never_begins",),
         "a copy begins after its claim of local memory was taken back",
     ),
     Mutant(
