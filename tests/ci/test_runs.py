@@ -22,7 +22,7 @@ pytest_plugins = ["tests.fixtures.stalls", "tests.fixtures.outcomes"]
 @pytest.fixture
 def stall():
     now = time.monotonic()
-    stalls.WITNESS._stalls.append(stalls.Stall(now - 2.0, now + 0.01))
+    stalls.WITNESS._stalls.append(stalls.Stall(now - 2.0, now))
 """
 TESTS = """
 import pathlib
