@@ -73,6 +73,8 @@ def main(arguments: Sequence[str]) -> int:
     outcomes = total(stages)
     for folder, seconds in sorted(outcomes["seconds"].items(), key=lambda item: -item[1]):
         print(f"{seconds:7.0f} s  {folder}")
+    for failure in outcomes["failures"]:
+        print(f"FAILED {failure['test']}: {failure['why']}")
     history = json.loads(RERUNS.read_text())
     verdict = judge(outcomes, history, FLOOR)
     if verdict.rerun:

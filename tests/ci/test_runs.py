@@ -27,6 +27,7 @@ def stall():
 TESTS = """
 import pathlib
 import pytest
+import testtools
 
 @pytest.mark.unit
 def test_unit():
@@ -53,6 +54,12 @@ def test_unmarked(stall):
 @pytest.mark.db
 def test_calm():
     raise AssertionError
+
+class TestLogged(testtools.TestCase):
+    @pytest.mark.db
+    def test_logged(self):
+        self.addDetail("log", testtools.content.text_content("a\\n" * 50))
+        raise ValueError("no room")
 """
 INI = "[pytest]\nmarkers =\n  unit: u\n  db: d\n  faults: f\n"
 
@@ -106,6 +113,19 @@ def test_a_test_that_needs_it_again_has_a_fault_of_its_own(suite: Path) -> None:
     code, entries = judged(suite, "test_once")
     assert code == 1
     assert len(entries) == 1
+
+
+@pytest.mark.parametrize(("name", "why"), [("test_calm", "AssertionError"), ("test_logged", "ValueError: no room")])
+def test_what_it_failed_on_is_told_at_the_end(
+    suite: Path, capfd: pytest.CaptureFixture[str], name: str, why: str
+) -> None:
+    judged(suite, name)
+    told = next(
+        line
+        for line in capfd.readouterr().out.splitlines()
+        if line.startswith("FAILED test_it.py") and name in line and line.endswith(why)
+    )
+    assert told
 
 
 def test_a_run_that_does_not_come_to_its_end_fails(suite: Path) -> None:
