@@ -3,27 +3,20 @@
 import importlib
 import sqlite3
 import sys
-import time
 import uuid
-from types import SimpleNamespace
 from typing import Any
 
 import fixtures
 import nova.conf
-from nova.tests.functional import integrated_helpers
 
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.rpc.wire import PoolView
 from pondstack_nova.scheduler import snapshot, split_view, used_splits
 from tests.functional.stand_in import Serving, StandInController
+from tests.functional.waits import PatientHelpers
 
 CONF = nova.conf.CONF
 INVENTORY_VERSION = "1.15"
-LOOK_SECONDS = 0.1
-"""Between two looks of Nova's helpers for a state; Nova's own half a second is most of a test's time."""
-WAITS = 600
-"""How often they look before a test fails."""
-SHORT = 50
 
 
 class OpenDatabases(fixtures.Fixture):
@@ -48,7 +41,7 @@ class OpenDatabases(fixtures.Fixture):
         self.useFixture(fixtures.MockPatchObject(nova_fixtures, "_use_file_backed_sqlite_with_wal", make_and_hold))
 
 
-class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
+class NovaWithPondstack(PatientHelpers):
     """Nova with pondstack's scheduler side enabled, two fake hosts, and a stand-in for the controller.
 
     One pool of `slices` slices is reached by both hosts; `self.pool` is its UUID.
@@ -65,8 +58,6 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
         self.configure_scheduler()
         self.useFixture(OpenDatabases())
         super().setUp()
-        pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
-        self.stub_out("nova.tests.functional.integrated_helpers.time", pause)
         # A fixture's bus cannot be slow on purpose; a loaded test machine can.
         self.flags(split_timeout_ms=5000, first_view_seconds=60.0, snapshot_interval_seconds=1.0, group="pondstack")
         self.start_controller()
@@ -176,23 +167,6 @@ class NovaWithPondstack(integrated_helpers.ProviderUsageBaseTestCase):
     def log_text(self) -> str:
         """Return all that was logged so far."""
         return str(self.stdlog.logger.output)
-
-    def _wait_for_server_parameter(
-        self, server: dict[str, Any], expected_params: dict[str, Any], max_retries: int = WAITS, **kwargs: Any
-    ) -> Any:
-        """Wait longer than Nova's own tests, which expect an idle machine; but not for a server in ERROR."""
-        for _ in range(max(max_retries, WAITS) // SHORT):
-            try:
-                return super()._wait_for_server_parameter(server, expected_params, SHORT, **kwargs)
-            except AssertionError:
-                if self.api.get_server(server["id"])["status"] == "ERROR":
-                    break
-        return super()._wait_for_server_parameter(server, expected_params, SHORT, **kwargs)
-
-    def _wait_for_migration_status(self, server: dict[str, Any], expected_statuses: list[str]) -> Any:
-        """Wait longer than Nova's own tests, which expect an idle machine."""
-        look = super()._wait_for_migration_status
-        return self._wait_for_assert(lambda: look(server, expected_statuses), max_retries=WAITS // SHORT)
 
     def _clear_attrs(self) -> None:
         """Clear as Nova's base does, all but the attribute that pytest sets for the running method."""

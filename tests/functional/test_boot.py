@@ -9,7 +9,7 @@ from nova import context, objects
 
 from pondstack_nova.counters import SPLIT_FALLBACKS, STALE_SPLITS
 from pondstack_nova.scheduler import snapshot, split_view, used_splits
-from tests.functional.base import SHORT, WAITS, NovaWithPondstack
+from tests.functional.base import NovaWithPondstack
 
 POOL = "CUSTOM_POND_MEMORY_MB"
 
@@ -34,7 +34,7 @@ class TestBoot(NovaWithPondstack):
         server = self.boot(self.flavor(7168, policy="auto", max_pool_percent="50"))
         host = server["OS-EXT-SRV-ATTR:host"]
         assert self.claim(server["id"]) == {host: {"MEMORY_MB": 6144}, "pool0": {POOL: 1024}}
-        self._wait_for_assert(lambda: self.told(server), max_retries=WAITS // SHORT)
+        self._wait_for_assert(lambda: self.told(server))
 
     def told(self, server: dict[str, Any]) -> None:
         """Assert that the controller was told what it was placed with, and from which features."""
@@ -88,7 +88,7 @@ class TestShortage(NovaWithPondstack):
         self._call("put", f"/allocations/{uuid.uuid4()}", body, "1.28")
         server = self.boot(self.flavor(7168, policy="auto"))
         assert self.claim(server["id"]) == {server["OS-EXT-SRV-ATTR:host"]: {"MEMORY_MB": 7168}}
-        self._wait_for_assert(lambda: self.no_room(server), max_retries=WAITS // SHORT)
+        self._wait_for_assert(lambda: self.no_room(server))
 
     def no_room(self, server: dict[str, Any]) -> None:
         """Assert that the controller was told why."""
@@ -130,7 +130,7 @@ class TestServiceDown(NovaWithPondstack):
         self.boot(flavor)
         self.stop_controller()
         before, fallbacks = STALE_SPLITS.counts().get("static", 0), SPLIT_FALLBACKS.counts()
-        self._wait_for_assert(self.is_stale, max_retries=WAITS // SHORT)
+        self._wait_for_assert(self.is_stale)
         server = self.boot(flavor)
         host = server["OS-EXT-SRV-ATTR:host"]
         assert self.claim(server["id"]) == {host: {"MEMORY_MB": 6144}, "pool0": {POOL: 1024}}
