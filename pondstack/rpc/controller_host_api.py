@@ -6,6 +6,8 @@ from uuid import uuid4
 
 HOST_SLICES_VERSION = "1.9"
 """The version that set_host_slices() and set_tiering() came with."""
+FENCE_VERSION = "1.16"
+"""The version since which fence_host() is told the generation of the host."""
 
 
 class ControllerHostAPI(ABC):
@@ -36,15 +38,26 @@ class ControllerHostAPI(ABC):
         )
         return answer
 
-    def fence_host(self, *, name: str, reason: str, force: bool, operation_id: str | None = None) -> dict[str, Any]:
+    def fence_host(
+        self, *, name: str, reason: str, force: bool, generation: int | None, operation_id: str | None = None
+    ) -> dict[str, Any]:
         """Take everything from a host that is dead by an operator's word: at the devices, then in the ledger.
 
         Answers {"name", "fenced", "pool_mib": what its devices have not confirmed yet}. `force`: although its agent
-        was heard of lately. Raises NotFound, Conflict.
+        was heard of lately. `generation`: which one of the host is dead; a request that is late finds another one, and
+        fences nobody who is back. None: whichever there is. Raises NotFound, Conflict, GenerationConflict.
         """
-        answer: dict[str, Any] = self._call(
-            "fence_host", name=name, reason=reason, force=force, operation_id=operation_id or str(uuid4())
-        )
+        wanted: dict[str, Any] = {
+            "name": name,
+            "reason": reason,
+            "force": force,
+            "operation_id": operation_id or str(uuid4()),
+        }
+        answer: dict[str, Any]
+        if generation is None:
+            answer = self._call("fence_host", **wanted)
+        else:
+            answer = self._call_since(FENCE_VERSION, "fence_host", **wanted, generation=generation)
         return answer
 
     def unfence_host(self, *, name: str, operation_id: str | None = None) -> dict[str, Any]:
