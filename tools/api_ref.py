@@ -29,7 +29,7 @@ BODIES: dict[str, Any] = {
     "set_slices": {"purpose": "base", "count": 1, "generation": 0},
     "set_tiering": {"on": False, "generation": 0},
     "fail_over": {"to": "controller-2"},
-    "fence_host": {"reason": "its power supply burned", "force": False},
+    "fence_host": {"reason": "its power supply burned", "force": False, "generation": 0},
     "unfence_host": {},
     "promote_model": {},
     "rollback_model": {},

@@ -20,6 +20,7 @@ VERSIONS: dict[str, str] = {
     "1.14": "what is set for a project: the default policy of plain flavors, and a cap of pool memory",
     "1.15": "which model decided a split, and from what; the points of Eq. 1 and the budget of models that serve",
     "1.16": "mitigations, and the QoS monitor's decisions; what tenants measure of their servers' performance",
+    "1.17": "a fence says which generation of the host is dead",
 }
 
 MINIMUM = next(iter(VERSIONS))

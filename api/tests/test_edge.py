@@ -89,7 +89,7 @@ def test_brackets_only_are_a_400(call):
 @pytest.mark.parametrize("reason", ["\U0001f525", "burns\nLeader is mallory", "\x1b[2Jburns", "\ud800", "\u202eburns"])
 def test_a_reason_is_printable_text_of_the_basic_plane(call, reason):
     for path, body in (
-        ("/hosts/host-1/fence", {"reason": reason, "force": True}),
+        ("/hosts/host-1/fence", {"reason": reason, "force": True, "generation": 0}),
         ("/hosts/host-1", {"enabled": False, "disabled_reason": reason, "generation": 0}),
     ):
         response = call("POST" if path.endswith("fence") else "PUT", path, json=body)
@@ -101,7 +101,7 @@ def test_a_reason_in_any_language(call):
     answer = call(
         "POST",
         "/hosts/host-1/fence",
-        json={"reason": "brennt: \u706b\u4e8b, \u043e\u0433\u043e\u043d\u044c", "force": True},
+        json={"reason": "brennt: \u706b\u4e8b, \u043e\u0433\u043e\u043d\u044c", "force": True, "generation": 0},
     )
     assert answer.status_code == 200
 

@@ -16,7 +16,7 @@ WRITES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
     ("DELETE", "/hosts/{name}"): None,
     ("DELETE", "/pools/{pool}"): None,
-    ("POST", "/hosts/{name}/fence"): {"reason": "it burns"},
+    ("POST", "/hosts/{name}/fence"): {"reason": "it burns", "generation": 0},
     ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/hosts/{name}/delegate"): {"mib": 512},
     ("POST", "/hosts/{name}/reclaim"): {"mib": 64},
@@ -58,7 +58,7 @@ def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, me
     response = call(method, path.format(**NAMES), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
-    assert response.headers["openstack-api-version"] == "memory 1.16"
+    assert response.headers["openstack-api-version"] == "memory 1.17"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
 
 

@@ -94,7 +94,7 @@ REFUSED = {
 """What is allowed and not done: something is still there, or was changed before."""
 BODIES = {
     ("PUT", "/hosts/{name}"): {"enabled": False, "generation": 0},
-    ("POST", "/hosts/{name}/fence"): {"reason": "it burns"},
+    ("POST", "/hosts/{name}/fence"): {"reason": "it burns", "generation": 0},
     ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/hosts/{name}/delegate"): {"mib": 512},
     ("POST", "/hosts/{name}/reclaim"): {"mib": 64},

@@ -55,7 +55,7 @@ def test_schemas_are_schemas(method, path, route):
 @of_routes(lambda _, route: bool(route.response))
 def test_answers_fit_their_schema(api, call, method, path, route):
     name = "controller-1" if path.startswith("/controllers") else "host-1"
-    fence = {"reason": "it burns", "force": True}
+    fence = {"reason": "it burns", "force": True, "generation": 0}
     model = sample_models.CANDIDATE if path.endswith("/promote") else sample_models.RUNNING
     uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0], "version": model}
     uuids["project_id"] = sample_rack.BLUE

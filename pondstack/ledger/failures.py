@@ -15,12 +15,16 @@ from pondstack.domain.errors import Conflict
 from pondstack.domain.model import Slice
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.ledger.buffers import Buffers
-from pondstack.ledger.hosts import MOST_OF_A_HOSTS_REASON, known_host
+from pondstack.ledger.hosts import MOST_OF_A_HOSTS_REASON, check_generation, known_host
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import HostEntry, Transaction
 from pondstack.ledger.transactions import Transactions
 
 MEMORY_FAILED, TOLD, QUARANTINE = "memory_failed", "told", "quarantine"
+STALE_FENCE = (
+    "it was fenced, unfenced or changed since that was read, so nothing is done. Look at the host; if it is dead and "
+    "not fenced, fence it again with its present generation"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +100,27 @@ class Failures:
         """Record that the notification of a failure was sent."""
         self._transactions.once(event.uuid, TOLD, {}, lambda _tx: {MOVES: []})
 
-    def fence_host(self, name: str, reason: str, *, force: bool, operation_id: str | None = None) -> int:
+    def fence_host(
+        self,
+        name: str,
+        reason: str,
+        *,
+        force: bool,
+        generation: int | None = None,
+        operation_id: str | None = None,
+    ) -> int:
         """An operator says that a host is dead: it gets nothing, and all that it owns is set aside.
 
         Returns how many slices. They are for others only after their devices have confirmed that they keep the host
-        out; what it borrowed, after the lenders have made its keys dead; what it lent is lost. Raises NotFound, and
-        Conflict when its agent lives, unless `force` is set.
+        out; what it borrowed, after the lenders have made its keys dead; what it lent is lost. Raises NotFound,
+        Conflict when its agent lives, unless `force` is set, and GenerationConflict when the host is not of the
+        generation that is meant (None: whatever it is), as when a request arrives after the host was fenced and is
+        back.
         """
 
         def work(tx: Transaction) -> dict[str, Any]:
             known = known_host(self._store, tx, name)
+            check_generation(known, generation, STALE_FENCE)
             if not force and known.fenced is None and known.silent_seconds <= self._down:
                 raise Conflict(
                     f"host {name} is not dead: its agent reported {known.silent_seconds:.1f} s ago. Fencing takes the "
@@ -118,6 +133,7 @@ class Failures:
             lent = self._buffers.fence(tx, name, why)
             return {"slices": [item.index for item in held], MOVES: moves, BUFFER_MOVES: lent}
 
+        # The generation is a condition, no part of what is asked for: with the same id it is the same fence.
         arguments = {"name": name, "reason": reason, "force": force}
         return len(self._transactions.once(operation_id or str(uuid4()), "fence_host", arguments, work)["slices"])
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from pondstack.domain.errors import BadRequest, Conflict, GenerationConflict, HostUnusable, NotFound
+from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, NotFound
 from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.purpose import Purpose
-from pondstack.ledger.hosts import known_host
+from pondstack.ledger.hosts import check_generation, known_host
 from pondstack.ledger.moves import MOVES
 from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
@@ -52,10 +52,7 @@ class Holdings:
 
     def _want(self, tx: Transaction, key: HoldingKey, count: int, generation: int | None) -> int:
         known = known_host(self._store, tx, key.host)
-        if generation is not None and generation != known.generation:
-            raise GenerationConflict(
-                f"host {key.host} is at generation {known.generation}, not {generation}; read it again"
-            )
+        check_generation(known, generation)
         if key.purpose is Purpose.GUEST:
             raise BadRequest("slices for guests are Nova's to ask for; a host holds tier or base slices")
         present = self._store.holdings.get(tx, key)

@@ -75,10 +75,7 @@ class Hosts:
 
     def _set(self, tx: Transaction, name: str, enabled: bool, reason: str, generation: int | None) -> int:
         known = known_host(self._store, tx, name)
-        if generation is not None and generation != known.generation:
-            raise GenerationConflict(
-                f"host {name} is at generation {known.generation}, not {generation}; read it again"
-            )
+        check_generation(known, generation)
         reason = "" if enabled else reason[:MOST_OF_A_HOSTS_REASON]
         if (known.enabled, known.disabled_reason) == (enabled, reason):
             return known.generation
@@ -110,10 +107,7 @@ class Hosts:
 
     def _tierable(self, tx: Transaction, name: str, on: bool | None, generation: int | None) -> HostEntry:
         known = known_host(self._store, tx, name)
-        if generation is not None and generation != known.generation:
-            raise GenerationConflict(
-                f"host {name} is at generation {known.generation}, not {generation}; read it again"
-            )
+        check_generation(known, generation)
         if not on:
             return known
         tiers = [item for item in self._store.holdings.find(tx) if item.host == name and item.purpose is Purpose.TIER]
@@ -146,6 +140,12 @@ def known_host(store: Store, tx: Transaction, name: str) -> HostEntry:
     if known is None:
         raise NotFound(f"there is no host {name}; its agent has never reported")
     return known
+
+
+def check_generation(host: HostEntry, generation: int | None, advice: str = "read it again") -> None:
+    """Raise GenerationConflict, with advice, when a host is not of the generation that a request means; None: any."""
+    if generation is not None and generation != host.generation:
+        raise GenerationConflict(f"host {host.name} is at generation {host.generation}, not {generation}; {advice}")
 
 
 def usable_host(store: Store, tx: Transaction, name: str) -> HostEntry:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from keystoneauth1 import adapter
+from keystoneauth1 import adapter, discover
 from osc_lib import exceptions
 
 from pondstack.domain.printable import escaped
@@ -28,6 +28,7 @@ class MemoryClient:
     def __init__(
         self, session: Any, *, region_name: str | None = None, interface: str | None = None, version: str = "1.0"
     ) -> None:
+        self._version = version
         self._adapter = adapter.Adapter(
             session,
             service_type="memory",
@@ -36,6 +37,11 @@ class MemoryClient:
             default_microversion=version,
             raise_exc=False,
         )
+
+    def knows(self, since: str) -> bool:
+        """Return whether the microversion that it asks for has what came with `since`."""
+        asked, needed = (discover.normalize_version_number(version) for version in (self._version, since))
+        return bool(asked >= needed)
 
     def get(self, *path: str, **query: Any) -> Document:
         """Read one object."""

@@ -10,8 +10,10 @@ from uuid import uuid4
 
 import oslo_messaging
 
-from pondstack.domain.requests import AssignRequest, BorrowRequest
+from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.controller_host_api import ControllerHostAPI
+from pondstack.rpc.controller_lending_api import ControllerLendingAPI
 from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
 from pondstack.rpc.controller_qos_api import ControllerQosAPI
 from pondstack.rpc.former import does_not_know
@@ -23,9 +25,6 @@ MONITOR_SECONDS = 4
 """An audit may take long; a controller that is gone is noticed after this many seconds."""
 TELEMETRY_VERSION = "1.1"
 """The version of the endpoint that telemetry() came with."""
-LENDING_VERSION = "1.2"
-"""The version that delegate(), reclaim() and release_buffers() came with."""
-
 REMOVAL_VERSION = "1.5"
 """The version that remove_host() and remove_pool() came with."""
 SPLITS_VERSION = "1.8"
@@ -34,16 +33,13 @@ SPLIT_VIEW_VERSION = "1.10"
 """The version that split_view() came with."""
 PREDICTOR_VERSION = "1.13"
 """The version since which split_view() is told which predictor the scheduler has."""
-HOST_SLICES_VERSION = "1.9"
-"""The version that set_host_slices() and set_tiering() came with."""
-
 MODELS_VERSION = "1.11"
 """The version that promote_model() and rollback_model() came with."""
 PROJECTS_VERSION = "1.12"
 """The version that set_project() came with; what is set travels with split_view() of any version."""
 
 
-class ControllerAPI(ControllerMitigationAPI, ControllerQosAPI):
+class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigationAPI, ControllerQosAPI):
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
 
     `timeout_seconds` is for a whole call, with all its attempts, and `policy` for each of them.
@@ -97,109 +93,6 @@ class ControllerAPI(ControllerMitigationAPI, ControllerQosAPI):
         """
         client = self._leader.prepare(timeout=self._timeout, version=TELEMETRY_VERSION)
         client.call({}, "telemetry", host=host, samples=[item.to_wire() for item in samples])
-
-    def delegate(
-        self,
-        *,
-        host: str,
-        sequence: int,
-        incarnation: str,
-        kind: str,
-        buffer_mib: int,
-        buffers: Sequence[dict[str, int]],
-    ) -> None:
-        """Report all that a host lends (GS_goto_zombie of Zombieland 4.3, when `kind` is zombie).
-
-        `sequence`: of the host's reports; a lower one than before is late and changes nothing.
-        `buffers`: {"index", "offset_mib"} of every one; what is not among them, and all of other incarnations, is lent
-        no more and its keys are dead. `incarnation` "": the host lends nothing.
-        """
-        self._lent(
-            "delegate",
-            host=host,
-            sequence=sequence,
-            incarnation=incarnation,
-            kind=kind,
-            buffer_mib=buffer_mib,
-            buffers=list(buffers),
-        )
-
-    def reclaim(self, *, operation_id: str, host: str, mib: int) -> dict[str, Any]:
-        """Ask for lent memory back (GS_reclaim, Zombieland 4.3); asked again until it is there.
-
-        Answers {"indexes": the host's buffers that nobody has (any more), and that go to nobody from now on}.
-        """
-        answer: dict[str, Any] = self._lent("reclaim", operation_id=operation_id, host=host, mib=mib)
-        return answer
-
-    def release_buffers(
-        self,
-        *,
-        operation_id: str,
-        host: str,
-        allocation_uuid: str,
-        lender: str,
-        incarnation: str,
-        indexes: Sequence[int],
-    ) -> None:
-        """The borrower `host` uses these buffers of an allocation no more, and has closed their keys."""
-        self._lent(
-            "release_buffers",
-            operation_id=operation_id,
-            host=host,
-            allocation_uuid=allocation_uuid,
-            lender=lender,
-            incarnation=incarnation,
-            indexes=list(indexes),
-        )
-
-    def borrow(self, operation_id: str, request: BorrowRequest) -> dict[str, Any]:
-        """Ask for buffers: all or nothing when `guaranteed` (GS_alloc_ext), else what there is (GS_alloc_swap).
-
-        Answers {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
-        "generation"}], "lenders": {host: {"incarnation", "ticket", "keys"}}}; a lender that sleeps is not among the
-        latter: its keys were opened beforehand. Raises BufferShortage, NotAligned, HostUnusable, AgentUnavailable.
-        """
-        answer: dict[str, Any] = self._lent("borrow", operation_id=operation_id, **to_arguments(request))
-        return answer
-
-    def acknowledge_borrowed(
-        self, *, operation_id: str, allocation_uuid: str, host: str, opened: Sequence[tuple[str, int]]
-    ) -> None:
-        """The borrower has opened the keys of an allocation, and is going to use these (incarnation, index).
-
-        Raises Conflict when one of them was taken back meanwhile: give the allocation back.
-        """
-        self._lent(
-            "acknowledge_borrowed",
-            operation_id=operation_id,
-            allocation_uuid=allocation_uuid,
-            host=host,
-            opened=list(opened),
-        )
-
-    def delegate_host(self, *, name: str, mib: int, kind: str, operation_id: str | None = None) -> dict[str, Any]:
-        """Have a host lend so many MiB in all, as `active` or `zombie`; goes on in the background.
-
-        Answers {"operation_id", "verb", "state", "mib", "done_mib", "reason"}. Raises NotFound, BadRequest, Conflict
-        (another one is under way there), AgentUnavailable, HostUnusable (it takes no part).
-        """
-        answer: dict[str, Any] = self._lent(
-            "delegate_host", name=name, mib=mib, kind=kind, operation_id=operation_id or str(uuid4())
-        )
-        return answer
-
-    def reclaim_host(
-        self, *, name: str, mib: int, seconds: float | None = None, operation_id: str | None = None
-    ) -> dict[str, Any]:
-        """Have a host take so many MiB back, by force after `seconds`; answers and raises as delegate_host."""
-        answer: dict[str, Any] = self._lent(
-            "reclaim_host", name=name, mib=mib, seconds=seconds, operation_id=operation_id or str(uuid4())
-        )
-        return answer
-
-    def _lent(self, method: str, **arguments: Any) -> Any:
-        return self._call_since(LENDING_VERSION, method, **arguments)
 
     def _call_since(self, since: str, name: str, /, **arguments: Any) -> Any:
         def attempt(seconds: float) -> Any:
@@ -258,82 +151,6 @@ class ControllerAPI(ControllerMitigationAPI, ControllerQosAPI):
         """
         client = oslo_messaging.get_rpc_client(self._transport, rpc.node_target(leader))
         client.prepare(timeout=self._timeout).call({}, "failover", to=to)
-
-    def set_host(
-        self, *, name: str, enabled: bool, reason: str, generation: int | None, operation_id: str | None = None
-    ) -> dict[str, Any]:
-        """Enable or disable a host for new pool memory; raises GenerationConflict.
-
-        `operation_id` None: a fresh one for this call.
-        """
-        answer: dict[str, Any] = self._call(
-            "set_host",
-            name=name,
-            enabled=enabled,
-            reason=reason,
-            generation=generation,
-            operation_id=operation_id or str(uuid4()),
-        )
-        return answer
-
-    def fence_host(self, *, name: str, reason: str, force: bool, operation_id: str | None = None) -> dict[str, Any]:
-        """Take everything from a host that is dead by an operator's word: at the devices, then in the ledger.
-
-        Answers {"name", "fenced", "pool_mib": what its devices have not confirmed yet}. `force`: although its agent
-        was heard of lately. Raises NotFound, Conflict.
-        """
-        answer: dict[str, Any] = self._call(
-            "fence_host", name=name, reason=reason, force=force, operation_id=operation_id or str(uuid4())
-        )
-        return answer
-
-    def unfence_host(self, *, name: str, operation_id: str | None = None) -> dict[str, Any]:
-        """Let a fenced host take part again; raises NotFound, and Conflict until it reports that it holds nothing."""
-        answer: dict[str, Any] = self._call("unfence_host", name=name, operation_id=operation_id or str(uuid4()))
-        return answer
-
-    def set_host_slices(
-        self,
-        *,
-        name: str,
-        pool_uuid: str,
-        purpose: str,
-        count: int,
-        generation: int | None,
-        operation_id: str | None = None,
-    ) -> dict[str, Any]:
-        """Have a host hold so many slices of a pool for itself, as `tier` or `base`; it is done in the background.
-
-        Answers {"name", "generation"}. Raises NotFound, BadRequest, HostUnusable, GenerationConflict.
-        """
-        answer: dict[str, Any] = self._call_since(
-            HOST_SLICES_VERSION,
-            "set_host_slices",
-            name=name,
-            pool_uuid=pool_uuid,
-            purpose=purpose,
-            count=count,
-            generation=generation,
-            operation_id=operation_id or str(uuid4()),
-        )
-        return answer
-
-    def set_tiering(
-        self, *, name: str, on: bool | None, generation: int | None, operation_id: str | None = None
-    ) -> dict[str, Any]:
-        """Have a host's kernel demote and promote, or not; None: as its agent is configured.
-
-        Answers {"name", "generation"}. Raises NotFound, Conflict, HostUnusable, AgentUnavailable, GenerationConflict.
-        """
-        answer: dict[str, Any] = self._call_since(
-            HOST_SLICES_VERSION,
-            "set_tiering",
-            name=name,
-            on=on,
-            generation=generation,
-            operation_id=operation_id or str(uuid4()),
-        )
-        return answer
 
     def remove_host(self, *, name: str, operation_id: str | None = None) -> None:
         """Forget a host; a report of its agent makes it a new one. Raises NotFound, NotEmpty with what is left."""

@@ -1,6 +1,7 @@
 """Tempest's results as they are read and told; Nova's configuration without us."""
 
 import io
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -73,6 +74,69 @@ def test_each_exclusion_has_a_reason_and_is_of_a_pass() -> None:
     found.leave_out(chosen, "\n".join(lines))
     assert len(found.outcomes) == len(lines)
     assert all(found.reasons.values())
+
+
+PROGRAMS = {
+    "tempest": r"""
+import pathlib, re, sys
+chosen = re.search(r"exclude-regex (\S+)", " ".join(sys.argv))
+name = f"{pathlib.Path.cwd().name}.test"
+if (pathlib.Path.cwd() / "broken").exists() and "--list-tests" not in sys.argv:
+    sys.exit("no such module")
+if not (chosen and re.match(chosen[1], name)):
+    print(name) if "--list-tests" in sys.argv else pathlib.Path("runs").open("a").write("x")
+""",
+    "stestr": """
+import pathlib, subunit, sys
+name, runs = f"{pathlib.Path.cwd().name}.test", pathlib.Path("runs")
+for _ in runs.read_text() if runs.exists() else "":  # no two runs have the same stream
+    subunit.StreamResultToBytes(sys.stdout.buffer).status(test_id=name, test_status="success")
+""",
+}
+"""Stand for both: a test in each pass, PASS.test, which an expression may leave out."""
+
+
+@pytest.fixture
+def two_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Passes named one and two; returns the folder of their workspaces."""
+    for name, source in PROGRAMS.items():
+        (tmp_path / name).write_text(f"#!{sys.executable}\n{source}")
+        (tmp_path / name).chmod(0o755)
+
+    def workspace(_layout: object, _connection: object, one: conf.Pass, _flavors: str) -> Path:
+        (tmp_path / one.name / ".stestr").mkdir(parents=True, exist_ok=True)
+        return tmp_path / one.name
+
+    passes = [conf.Pass(name, f"^{name}", libvirt=True) for name in ("one", "two")]
+    monkeypatch.setattr(run, "program", lambda name: str(tmp_path / name))
+    monkeypatch.setattr(conf, "workspace", workspace)
+    monkeypatch.setattr(conf, "passes", lambda _layout: passes)
+    return tmp_path
+
+
+RACK: Any = SimpleNamespace(layout=SimpleNamespace(log="logs"), connection=lambda: None)
+
+
+@pytest.mark.usefixtures("two_passes")
+def test_a_pass_that_an_expression_leaves_out_says_so_and_is_no_failure() -> None:
+    said: list[str] = []
+    found = run.run(RACK, run.Choice(regex="one"), said.append)
+    assert found.outcomes == {"one: one.test": "passed"}
+    assert said[-2:] == ["tempest: two", "two: no test of it matches one"]
+    assert len(run.run(RACK, run.Choice(), said.append).outcomes) == 2
+
+
+@pytest.mark.usefixtures("two_passes")
+def test_an_expression_that_leaves_all_out_is_a_failure() -> None:
+    with pytest.raises(RackError, match="no test of one, two: none matches three"):
+        run.run(RACK, run.Choice(regex="three"), print)
+
+
+def test_a_pass_whose_tests_do_not_start_is_a_failure(two_passes: Path) -> None:
+    (two_passes / "two").mkdir()
+    (two_passes / "two" / "broken").touch()
+    with pytest.raises(RackError, match="no test of two: see above"):
+        run.run(RACK, run.Choice(regex="one|two"), print)
 
 
 class Compute:

@@ -102,12 +102,13 @@ class TestDeadHost(NovaWithRack):
         held = {index for index, entry in self.permissions().items() if entry.host == source}
         assert len(held) == 3
         with pytest.raises(Conflict, match="not dead"):
-            self.api_of_controller.fence_host(name=source, reason="a guess", force=False)
+            self.api_of_controller.fence_host(name=source, reason="a guess", force=False, generation=None)
         assert self.ledger_of(server) == {source: 3072}
         self.computes[source].stop()
         self.api.put_service_force_down(self.computes[source].service_ref.uuid, True)
         self.stop_agent(source)
-        answer = self.api_of_controller.fence_host(name=source, reason="power supply", force=True)
+        now = self.real_controller.resources.reader.host(source).generation
+        answer = self.api_of_controller.fence_host(name=source, reason="power supply", force=True, generation=now)
         assert answer == {"name": source, "fenced": True, "pool_mib": 0}
         assert source not in {entry.host for entry in self.permissions().values()}
         self.eventually(lambda: self._states({"free": self.slices}))

@@ -100,7 +100,7 @@ class TestMitigations(NovaWithRack):
         )
         for target, value in (
             ("pondstack.controller.resources.Nova.from_conf", mock.Mock(return_value=Nova(http, http))),
-            ("pondstack.controller.leader.leader.AgentAPI", PlayedCopies),
+            ("pondstack.controller.leader.parts.AgentAPI", PlayedCopies),
         ):
             patcher = mock.patch(target, value)
             patcher.start()

@@ -116,7 +116,7 @@ def test_a_host_without_power_keeps_its_slices_until_it_is_fenced(rack: Controll
     assert rack.pages_with(text) == PAGES
 
     def fence() -> None:
-        rack.controller.fence_host(name=name, reason="it has no power", force=False)
+        rack.controller.fence_host(name=name, reason="it has no power", force=False, generation=None)
         rack.wait_free()
 
     _, seconds = timed(fence)

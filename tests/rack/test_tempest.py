@@ -41,7 +41,7 @@ def test_a_run_without_any_test_is_an_error(rack: Rack, capsys: pytest.CaptureFi
     """An exit status of 0 would say that all is well."""
     words = ["--directory", str(rack.layout.root), "tempest", "--passes"]
     assert cli.main([*words, "pondstack", "--regex", "no_test_has_this_name"]) == 1
-    assert "ran no test of pondstack" in capsys.readouterr().err
+    assert "ran no test of pondstack: none matches no_test_has_this_name" in capsys.readouterr().err
     assert cli.main([*words, "holiday"]) == 1
     assert "no pass holiday; there are: pondstack, stock-libvirt, stock-fake" in capsys.readouterr().err
     assert cli.main([*words, "pondstack", "--compare"]) == 1

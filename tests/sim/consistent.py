@@ -8,7 +8,7 @@ from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from tests.fixtures.memory_host import ATTACHMENTS
 
-from .removal.traces import traces
+from .removal.traces import fenced_again, traces
 
 if TYPE_CHECKING:
     from .rack import Rack
@@ -22,7 +22,7 @@ def disagreements(rack: "Rack") -> list[str]:
     if rack.nova.running_operations:
         return ["Nova is at work"]
     view = rack.view()
-    found = [*_slices(rack, view), *_instances(rack, view), *_placement(rack, view)]
+    found = [*_slices(rack, view), *_instances(rack, view), *_placement(rack, view), *fenced_again(rack, view)]
     if rack.history.removal:
         found += traces(rack, view)
     if rack.lent is not None:

@@ -260,11 +260,9 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
     messaging = SimpleNamespace(
         get_rpc_server=lambda _transport, target, endpoints, **_named: SimServer(rack, target, endpoints)
     )
-    leading = {
+    parts = {
         "AgentAPI": lambda _transport, timeout_seconds, **_named: WatchedAgentAPI(rack, timeout_seconds),
         "futurist": SimpleNamespace(ThreadPoolExecutor=executor),
-        "periodics": Periodics(scheduler),
-        "oslo_messaging": messaging,
         "Ledger": rack.ledger,
         "WakeableWorker": lambda name, task, settle_seconds=0.0: (
             Idle() if name in idle else WakeableWorker(name, task, settle_seconds)
@@ -293,7 +291,8 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
     return {
         **(rack.lent.stand_ins() if rack.lent is not None else {}),
         "pondstack.domain.free_buffer": {"UNSIZED": FreeBuffer(slices=rack.history.buffer_slices)},
-        "pondstack.controller.leader.leader": leading,
+        "pondstack.controller.leader.leader": {"periodics": Periodics(scheduler), "oslo_messaging": messaging},
+        "pondstack.controller.leader.parts": parts,
         "pondstack.controller.node.node": node,
         "pondstack.controller.reconcile.reconciler": {"futures": waiting(scheduler)},
     }

@@ -33,7 +33,8 @@ class Faults:
 
     def _window(self, step: "Step") -> None:
         until = self._rack.scheduler.now + step.values["seconds"]
-        self._rack.network.windows.append(Window(step.kind, step.target, until, step.values["share"]))
+        longest = {"longest": step.values["longest"]} if "longest" in step.values else {}
+        self._rack.network.windows.append(Window(step.kind, step.target, until, step.values["share"], **longest))
 
     _lose = _delay = _duplicate = _window
 

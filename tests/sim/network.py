@@ -33,12 +33,13 @@ class Server:
 
 @dataclass(slots=True)
 class Window:
-    """A time in which messages of somebody ("": of all) meet a fault."""
+    """A time in which messages of somebody ("": of all) meet a fault. `longest`: the most seconds of a delay."""
 
     kind: str
     who: str
     until: float
     share: float
+    longest: float = 3.0
 
 
 @dataclass(slots=True)
@@ -102,7 +103,7 @@ class Network:
         sender = task.process.name
         message = Message(topic, method, arguments, sender, task, task.turn, scheduler.now + timeout)
         for delay in self._fates(sender, topic):
-            scheduler.call_at(scheduler.now + delay, lambda: self._deliver(message))
+            scheduler.call_at(scheduler.now + delay, lambda: self._deliver(message, underway=True))
         found = scheduler.wait(timeout)
         if found is None:
             raise oslo_messaging.MessagingTimeout(f"no answer to {method} from {topic}")
@@ -135,14 +136,15 @@ class Network:
             if window.kind == "lose":
                 return []
             if window.kind == "delay":
-                delays[0] += 3.0 * self._rng.random()
+                delays[0] += window.longest * self._rng.random()
             else:
                 delays.append(delay + 4.0 * self._rng.random())
         return delays
 
-    def _deliver(self, message: Message) -> None:
+    def _deliver(self, message: Message, *, underway: bool = False) -> None:
+        """Hand a message to a consumer; one that was `underway` has not expired, however late it is."""
         entry = self._topics.setdefault(message.topic, Topic())
-        if self._scheduler.now > message.expires + LATE_SECONDS:
+        if not underway and self._scheduler.now > message.expires + LATE_SECONDS:
             return
         server = self._choose(entry)
         if server is None:

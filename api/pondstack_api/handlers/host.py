@@ -14,6 +14,7 @@ FENCES_SINCE = (1, 1)
 TIERING_SINCE = (1, 3)
 LENDING_SINCE = (1, 10)
 SLICES_SINCE = (1, 11)
+FENCED_GENERATION_SINCE = (1, 17)
 
 
 def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
@@ -84,9 +85,29 @@ def remove_host(request: Request) -> Reply:
 def fence_host(request: Request) -> Reply:
     """Take the pool memory from a host that is dead: `pool_mib` is what its devices have not confirmed yet."""
     name, wanted = request.args["name"], request.body
-    request.services.reader.host(name)
-    request.services.controller.fence_host(name=name, reason=wanted["reason"], force=wanted.get("force", False))
+    known = request.services.reader.host(name)
+    request.services.controller.fence_host(
+        name=name,
+        reason=wanted["reason"],
+        force=wanted.get("force", False),
+        generation=_fenced_generation(request, known),
+    )
     return _shown(request)
+
+
+def _fenced_generation(request: Request, known: HostRecord) -> int:
+    """Return which generation of a host is to be fenced: the client says it, one of before 1.17 means that of now."""
+    told: int | None = request.body.get("generation")
+    if request.version < FENCED_GENERATION_SINCE:
+        if told is not None:
+            raise BadRequest("body generation: it came with memory 1.17; leave it out, or ask for that microversion")
+        return known.generation
+    if told is None:
+        raise BadRequest(
+            "body: 'generation' is required since memory 1.17; legal: the generation that GET /hosts/{name} showed, an "
+            "integer"
+        )
+    return told
 
 
 def unfence_host(request: Request) -> Reply:

@@ -77,6 +77,11 @@ HOST = base.closed(
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))
+SHOWN_GENERATION: base.Schema = {
+    "type": "integer",
+    "minimum": 0,
+    "description": "the generation that GET /hosts/{name} showed, an integer",
+}
 UPDATE = base.closed(
     {
         "enabled": base.described(base.FLAG, "true: the host may get new pool memory; false: it may not"),
@@ -86,11 +91,7 @@ UPDATE = base.closed(
             "pattern": PRINTABLE,
             "description": "why it may not, a text of at most 255 printable characters; only with enabled: false",
         },
-        "generation": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "the generation that GET /hosts/{name} showed, an integer",
-        },
+        "generation": SHOWN_GENERATION,
     },
     optional=("disabled_reason",),
 ) | {
@@ -111,11 +112,7 @@ SET_SLICES = base.closed(
             "maximum": 1048576,
             "description": "how many slices in all, an integer from 0 to what the pool has",
         },
-        "generation": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "the generation that GET /hosts/{name} showed, an integer",
-        },
+        "generation": SHOWN_GENERATION,
     },
     optional=("pool_uuid",),
 )
@@ -124,11 +121,7 @@ SET_TIERING = base.closed(
         "on": base.nullable(
             base.described(base.FLAG, "true: demote and promote; false: neither; null: as its agent is configured")
         ),
-        "generation": {
-            "type": "integer",
-            "minimum": 0,
-            "description": "the generation that GET /hosts/{name} showed, an integer",
-        },
+        "generation": SHOWN_GENERATION,
     }
 )
 FENCE = base.closed(
@@ -141,7 +134,12 @@ FENCE = base.closed(
             "description": "how you know that the host is dead, a text of 1 to 255 printable characters",
         },
         "force": base.described(base.FLAG, "true: although its agent was heard of lately; by default false"),
+        "generation": base.described(
+            SHOWN_GENERATION,
+            "the generation that GET /hosts/{name} showed, an integer: another one is not fenced; required since 1.17, "
+            "before which there is none",
+        ),
     },
-    optional=("force",),
+    optional=("force", "generation"),
 )
 UNFENCE = base.closed({})

@@ -21,7 +21,7 @@ from pondstack.domain.model import Extent
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
-from pondstack.rpc.controller_api import TELEMETRY_VERSION
+from pondstack.rpc.controller_host_api import FENCE_VERSION
 from pondstack.rpc.wire import Grant, Report, Sample, assign_request
 
 LOG = log.getLogger(__name__)
@@ -34,7 +34,7 @@ class LeaderEndpoint:
     this controller is not sure any more that it leads.
     """
 
-    target = oslo_messaging.Target(version=TELEMETRY_VERSION)
+    target = oslo_messaging.Target(version=FENCE_VERSION)
 
     def __init__(
         self,
@@ -174,10 +174,20 @@ class LeaderEndpoint:
 
     @gated
     def fence_host(
-        self, _context: Any, *, name: str, reason: str, force: bool, operation_id: str | None = None
+        self,
+        _context: Any,
+        *,
+        name: str,
+        reason: str,
+        force: bool,
+        generation: int | None = None,
+        operation_id: str | None = None,
     ) -> dict[str, Any]:
-        """Take everything from a host that an operator says is dead; answers how much its devices still hold back."""
-        self._ledger.failures.fence_host(name, reason, force=force, operation_id=operation_id)
+        """Take everything from a host that an operator says is dead; answers how much its devices still hold back.
+
+        An N-1 client sends no generation.
+        """
+        self._ledger.failures.fence_host(name, reason, force=force, generation=generation, operation_id=operation_id)
         LOG.warning("Host %s is fenced: %s", name, reason)
         self._reconciler.fence(name)
         self._publish()

@@ -12,7 +12,7 @@ from pondstack.domain.host_slices import HOST_PURPOSES, HoldingKey
 from pondstack.domain.purpose import Purpose
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_host_api import AgentHostAPI
-from pondstack.rpc.controller_api import HOST_SLICES_VERSION
+from pondstack.rpc.controller_host_api import HOST_SLICES_VERSION
 
 
 class HostEndpoint:

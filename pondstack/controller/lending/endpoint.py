@@ -15,7 +15,7 @@ from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
-from pondstack.rpc.controller_api import LENDING_VERSION
+from pondstack.rpc.controller_lending_api import LENDING_VERSION
 
 
 class LendingEndpoint:

@@ -101,8 +101,13 @@ class FenceHost(_OneHost):
         return parser
 
     def take_action(self, parsed_args: argparse.Namespace) -> Any:
-        """Return the host; its Pool MiB is what a device has not confirmed yet."""
+        """Return the host; its Pool MiB is what a device has not confirmed yet.
+
+        The host as it was just read is fenced, no later one: a request that is late finds it changed, and is refused.
+        """
         wanted = {"reason": parsed_args.reason, "force": parsed_args.force}
+        if self.client.knows("1.17"):
+            wanted["generation"] = self.client.get("hosts", parsed_args.host)["generation"]
         return base.record(self.client.post("hosts", parsed_args.host, "fence", body=wanted), _SHOW)
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import update
 from pondstack.db.models import HostRow
 from pondstack.db.store import SQL
 from pondstack.domain.causes import Cause
-from pondstack.domain.errors import Conflict, HostUnusable, NotFound
+from pondstack.domain.errors import Conflict, GenerationConflict, HostUnusable, NotFound
 from pondstack.ledger.ledger import Ledger
 from pondstack.tests.ledger.test_ledger import request, states
 from tests.fixtures import lead
@@ -124,6 +124,33 @@ def test_a_host_that_lives_is_fenced_by_force_only(ledger, reader):
     ledger.failures.fence_host("h1", "its cables are cut", force=True)
     ledger.failures.fence_host("h1", "said again", force=False)
     assert reader.host("h1").fenced_reason == "said again"
+
+
+def test_a_fence_that_is_repeated_and_late_fences_nobody_who_is_back(ledger, reader):
+    """Under another operation id: what tells it from a new one is the host's generation."""
+    known = reader.host("h1").generation
+    ledger.failures.fence_host("h1", "it burns", force=True, generation=known, operation_id="op-1")
+    with pytest.raises(GenerationConflict, match=rf"at generation {known + 1}, not {known}; .* nothing is done"):
+        ledger.failures.fence_host("h1", "again", force=True, generation=known, operation_id="op-2")
+    assert reader.host("h1").fenced_reason == "it burns"
+    ledger.hosts.heartbeat(report("h1", 2))
+    ledger.failures.unfence_host("h1")
+    assign(ledger)
+    with pytest.raises(GenerationConflict, match="fence it again with its present generation"):
+        ledger.failures.fence_host("h1", "again", force=True, generation=known, operation_id="op-3")
+    assert not reader.host("h1").fenced
+    assert states(reader) == ["assigning", "assigning", "free", "free"]
+    assert ledger.failures.fence_host("h1", "it burns", force=True, generation=known, operation_id="op-1") == 0
+    assert not reader.host("h1").fenced
+    ledger.failures.fence_host("h1", "it does", force=True, generation=reader.host("h1").generation)
+    assert reader.host("h1").fenced
+
+
+def test_a_fence_of_a_former_client_names_no_generation_and_is_the_same_request(ledger, reader):
+    assert ledger.failures.fence_host("h1", "it burns", force=True, operation_id="op-1") == 0
+    ledger.failures.fence_host("h1", "it burns", force=True, generation=0, operation_id="op-1")
+    ledger.failures.fence_host("h1", "it burns still", force=True)
+    assert (reader.host("h1").fenced_reason, reader.host("h1").generation) == ("it burns still", 2)
 
 
 @pytest.mark.parametrize("verb", ["fence", "unfence"])

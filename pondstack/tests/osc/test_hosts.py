@@ -106,6 +106,20 @@ def test_fence_and_unfence(api, json_of, openstack):
     report = {"host": "host-3", "sequence": 2, "epoch": 1, "version": "0", "pools": [], "attached": []}
     api.ledger.hosts.heartbeat(report)
     assert json_of("memory host unfence host-3")["fenced"] is False
+    assert json_of("--os-memory-api-version 1.16 memory host fence host-3 --reason heat --force")["fenced"] is True
+
+
+def test_a_fence_is_of_the_host_as_it_was_read(api, openstack, monkeypatch):
+    """Somebody fences it and lets it take part again in between: it is not fenced, and the message says what to do."""
+    real = api.controller.fence_host
+
+    def late(**arguments):
+        api.ledger.failures.fence_host("host-1", "an earlier request", force=True)
+        return real(**arguments)
+
+    monkeypatch.setattr(api.controller, "fence_host", late)
+    status, _, err = openstack("memory host fence host-1 --reason cut --force")
+    assert (status, "pondstack.generation_conflict" in err, "Look at the host" in err) == (1, True, True)
 
 
 def test_host_delete_is_refused_with_the_list_of_what_is_left(openstack, api):

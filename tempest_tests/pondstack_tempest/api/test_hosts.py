@@ -103,6 +103,22 @@ class FencesTest(MemoryTest):
         self.assertRaises(exceptions.NotFound, client.unfence_host, self.unknown_uuid())
 
 
+class FencedGenerationTest(MemoryTest):
+    """POST /hosts/{name}/fence since it says which generation of the host is dead."""
+
+    min_microversion = "1.17"
+
+    @decorators.attr(type="negative")
+    @decorators.idempotent_id("c61b0e57-4d0f-4b1c-9c5d-3f0a6e2d1a45")
+    def test_a_fence_of_another_generation_is_refused(self) -> None:
+        """409: the request is late, and the host is another one by now; 400 without a generation."""
+        client, host = self.memory("Hosts"), self.a_host()
+        late = {"reason": "a test of its refusal", "force": True, "generation": host["generation"] + 1}
+        self.assertRaises(exceptions.Conflict, client.fence_host, host["name"], **late)
+        self.assertRaises(exceptions.BadRequest, client.fence_host, host["name"], reason="a test", force=True)
+        self.assertFalse(client.show_host(host["name"])["fenced"])
+
+
 class RemovalTest(MemoryTest):
     """DELETE /hosts/{name}."""
 

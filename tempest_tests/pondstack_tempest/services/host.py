@@ -21,7 +21,7 @@ class HostsClient(MemoryClient):
         return self.change("PUT", f"/hosts/{name}", **body)
 
     def fence_host(self, name: str, **body: Any) -> Any:
-        """Take the pool memory from a dead one: `reason`, `force`."""
+        """Take the pool memory from a dead one: `reason`, `force`, `generation`."""
         return self.change("POST", f"/hosts/{name}/fence", **body)
 
     def unfence_host(self, name: str) -> Any:

@@ -76,6 +76,14 @@ MUTANTS = (
         "a token without a project lists all allocations although the policy forbids it",
     ),
     Mutant(
+        "fence_of_what_there_is",
+        "api/pondstack_api/handlers/host.py",
+        "    return told\n",
+        "    return known.generation\n",
+        ("api/tests/test_gabbi.py::test_pytest[pondstack:hosts_a_fence_that_came_too_late]",),
+        "a request to fence that is late fences a host that is back",
+    ),
+    Mutant(
         "marker_of_any_project",
         "pondstack/db/read/reader.py",
         "if marker is not None and (row is None or project_id not in (None, row.project_id)):",

@@ -216,4 +216,26 @@ MUTANTS = (
         ("pondstack/tests/ledger/test_loans.py::test_a_loan_is_asked_back_whole_or_in_part",),
         "a guest loses all of its remote memory for one buffer",
     ),
+    Mutant(
+        "late_fence_counts",
+        "pondstack/ledger/failures.py",
+        "            check_generation(known, generation, STALE_FENCE)\n",
+        "",
+        (
+            "pondstack/tests/ledger/test_failures.py::"
+            "test_a_fence_that_is_repeated_and_late_fences_nobody_who_is_back[sqlite]",
+        ),
+        "a fence that was repeated and is late takes the memory of a host that is back",
+    ),
+    Mutant(
+        "fence_is_another_by_its_generation",
+        "pondstack/ledger/failures.py",
+        'arguments = {"name": name, "reason": reason, "force": force}\n',
+        'arguments = {"name": name, "reason": reason, "force": force, "generation": generation}\n',
+        (
+            "pondstack/tests/ledger/test_failures.py::"
+            "test_a_fence_of_a_former_client_names_no_generation_and_is_the_same_request[sqlite]",
+        ),
+        "a fence that is repeated across an upgrade is refused as another one",
+    ),
 )

@@ -1,13 +1,25 @@
 """Broken variants of removals. Each must be caught, as those of tests.sim.mutants."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest import mock
 
 from pondstack.controller.pool.inventory import InventorySync
 from pondstack.controller.pool.remover import Remover
 from pondstack.domain import remains
+from pondstack.ledger import failures
 from tests.fixtures.memory import hosts
 from tests.sim.mutant import Mutant, lister
+
+
+@contextmanager
+def _fences_of_any_generation() -> Iterator[None]:
+    with mock.patch.object(failures, "check_generation", return_value=None):
+        yield
+
+
+LATE_FENCES = Mutant(_fences_of_any_generation, "A host is fenced by a request from before it was back", ())
+"""Histories of late fences catch it (plan.draw_late_fences)."""
 
 MUTANTS: dict[str, Mutant] = {}
 mutant = lister(MUTANTS)

@@ -24,13 +24,16 @@ PAUSE_SECONDS = 0.5
 
 
 class Operator:
-    """`gone`: hosts without power until it brings them back; `retired`: pools whose devices are not configured."""
+    """`gone`: hosts without power until it brings them back; `back`: those that it let take part again after a fence;
+    `retired`: pools whose devices are not configured.
+    """
 
     def __init__(self, rack: "Rack") -> None:
         self._rack = rack
         self.process = rack.scheduler.process("operator")
         self.gone: set[str] = set()
         self.lost: set[str] = set()
+        self.back: set[str] = set()
         self.retired: set[str] = set()
         self.at_work = 0
         self._client = SimControllerAPI(
@@ -77,10 +80,11 @@ class Operator:
         Its disk is scrap, too: what it has on record means nothing any more.
         """
         self.lost.add(name)
+        self.back.discard(name)
         while self._of(name):
             self._drain(lambda: self._of(name))
         self._rack.hosts[name].memory.disk.clear()
-        self._ask(lambda: self._client.fence_host(name=name, reason="it is scrap", force=True))
+        self._ask(lambda: self._fence_as_read(name, "it is scrap"))
         self._ask(lambda: self._client.remove_host(name=name))
         self._rack.scheduler.faults["host removed for ever"] += 1
 
@@ -102,20 +106,29 @@ class Operator:
     def _fence(self, step: Step) -> None:
         """Fence a host that has died, once its guests are deleted; let it take part again when it was set up anew."""
         name, host = step.target, self._rack.hosts[step.target]
+        self.back.discard(name)
         self.gone.add(name)
         host.die()
         while self._of(name):
             self._drain(lambda: self._of(name))
         host.memory.disk.clear()
-        # One request, however often it is repeated: none that was given up is carried out when the host is back.
-        request = {"name": name, "reason": "it has died", "force": True, "operation_id": f"fence-{step.at}-{name}"}
-        self._ask(lambda: self._client.fence_host(**request))
+        self._ask(lambda: self._fence_as_read(name, "it has died"))
         self._rack.scheduler.sleep(step.values["seconds"])
         self.gone.discard(name)
         host.revive()
         self._ask(lambda: self._client.unfence_host(name=name))
+        self.back.add(name)
         self._rack.nova.host_is_back(name)
         self._rack.scheduler.faults["host fenced and back"] += 1
+
+    def _fence_as_read(self, name: str, reason: str) -> None:
+        """Fence a host as the shell's command does: each time anew, for the generation that it has just read.
+
+        A request that was given up may still be carried out later, when the host is back.
+        """
+        known = self._rack.view().hosts.get(name)
+        generation = known.generation if known is not None else 0
+        self._client.fence_host(name=name, reason=reason, force=True, generation=generation)
 
     # Pools
 

@@ -10,8 +10,8 @@ import pytest
 from pondstack.ledger.pools import Pools
 from tests.sim.histories import assert_caught, run_all
 from tests.sim.placement import Placement
-from tests.sim.removal.mutants import MUTANTS
-from tests.sim.removal.plan import draw
+from tests.sim.removal.mutants import LATE_FENCES, MUTANTS
+from tests.sim.removal.plan import draw, draw_late_fences
 from tests.sim.run import run
 
 HISTORIES = 24
@@ -31,6 +31,12 @@ def test_no_history_violates_anything(first: int) -> None:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)
+
+
+def test_late_fences_fence_nobody_who_is_back_and_would_if_they_counted() -> None:
+    met, _ = run_all(draw_late_fences, range(CHUNK))
+    assert met["host fenced and back"]
+    assert_caught(LATE_FENCES, draw_late_fences, WITHIN)
 
 
 def test_the_sql_ledger_violates_nothing() -> None:

@@ -1,4 +1,4 @@
-"""What must be nowhere, once the faults have stopped: traces of hosts and pools that were removed."""
+"""What must be nowhere, once the faults have stopped: traces of hosts and pools that were removed, and old fences."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -22,6 +22,13 @@ def traces(rack: "Rack", view: RackView) -> list[str]:
             found.append(f"{name} was removed, and the ledger has it")
         found += [f"{item.item.name} is {name}'s" for item in view.slices if item.item.host == name]
     return [*found, *_members(rack, view)]
+
+
+def fenced_again(rack: "Rack", view: RackView) -> Iterable[str]:
+    """Return who is fenced although the operator has let it take part again, and has asked for nothing since."""
+    for name in sorted(rack.operator.back):
+        if name in view.hosts and view.hosts[name].fenced is not None:
+            yield f"{name} is fenced ({view.hosts[name].fenced}), and was let take part again"
 
 
 def _members(rack: "Rack", view: RackView) -> Iterable[str]:

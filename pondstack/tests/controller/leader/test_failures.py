@@ -11,7 +11,15 @@ from pondstack.db.store import SQL
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.causes import Cause
-from pondstack.domain.errors import Conflict, DeviceFailed, HostUnusable, NotLeader, PoolShortage, Unavailable
+from pondstack.domain.errors import (
+    Conflict,
+    DeviceFailed,
+    GenerationConflict,
+    HostUnusable,
+    NotLeader,
+    PoolShortage,
+    Unavailable,
+)
 from pondstack.ledger.ledger import Ledger
 from pondstack.tests.controller.conftest import POOL, call, make_rack
 from tests.fixtures import lead
@@ -156,8 +164,18 @@ def test_what_failed_to_be_told_is_told_at_the_next_run(two):
 # A host
 
 
-def fence(rack, host="h1", force=True):
-    return call(rack.endpoint.fence_host, name=host, reason="it burns", force=force)
+def fence(rack, host="h1", force=True, **named):
+    return call(rack.endpoint.fence_host, name=host, reason="it burns", force=force, **named)
+
+
+def test_a_fence_of_another_generation_is_refused_and_touches_no_device(two, device):
+    two.online("h1")
+    known, table = two.reader.host("h1").generation, device.permissions()
+    with pytest.raises(GenerationConflict):
+        fence(two, generation=known + 1)
+    assert device.permissions() == table
+    assert fence(two, generation=known)["fenced"]
+    assert device.permissions() == {}
 
 
 def test_a_fenced_hosts_memory_goes_to_others_after_its_device_and_the_sanitiser(two, device):
