@@ -49,6 +49,15 @@ class TestMitigations(NovaWithMitigations):
         server = self._migrate_server(server)
         self._confirm_resize(server)
         self.is_local(server)
+        told = self.told_prometheus()
+        assert told["pondstack_mitigation_changes_total", "done", "copy"] == 1.0
+        assert told["pondstack_mitigation_seconds_count", "done", "copy"] == 1.0
+        assert told["pondstack_slices", "pool0", "free"] == self.slices
+
+    def told_prometheus(self) -> dict[tuple[str, ...], float]:
+        """Return what the controller answers to a scrape, by name and labels."""
+        samples = [sample for family in self.real_controller.metrics.scrape.collect() for sample in family.samples]
+        return {(sample.name, *sample.labels.values()): sample.value for sample in samples}
 
     def test_no_room_and_an_abort(self) -> None:
         """The host is full: nothing has changed. With room again it begins, and is aborted: all is as before."""

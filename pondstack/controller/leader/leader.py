@@ -103,26 +103,26 @@ class Leader:
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._host_slices = self._make_host_slices()
         self._publisher = self._make_publisher()
-        self._predictions = Predictions(resources, epoch, self._closing.is_set)
+        self.predictions = Predictions(resources, epoch, self._closing.is_set)
 
         intake = ReportIntake(
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
         )
         self.reconciler = self._make_reconciler(intake)
         view = warm_view or self.reader.rack
-        self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self._predictions)
+        self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self.predictions)
         self.mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, self.gate)
-        self._quality = Quality(resources, self.ledger, self.gate, self.mitigations, self._predictions.sensitivity)
+        self.quality = Quality(resources, self.ledger, self.gate, self.mitigations, self.predictions.sensitivity)
         self._endpoints = [
             self._make_endpoint(intake),
             SplitEndpoint(splits=self._splits, gate=self.gate),
             self._make_lending_endpoint(),
             RemovalEndpoint(remover=self._remover, publish=self._publish, gate=self.gate),
             HostEndpoint(ledger=self.ledger, agents=self._agents, changed=self._settled, gate=self.gate),
-            ModelEndpoint(ledger=self.ledger, changed=self._predictions.wake, gate=self.gate),
+            ModelEndpoint(ledger=self.ledger, changed=self.predictions.wake, gate=self.gate),
             ProjectEndpoint(ledger=self.ledger, changed=self._splits.projects_changed, gate=self.gate),
             self.mitigations.endpoint,
-            self._quality.endpoint,
+            self.quality.endpoint,
         ]
 
         self._lock = threading.Lock()
@@ -318,7 +318,7 @@ class Leader:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
-        for part in (self._predictions, self.mitigations, self._quality):
+        for part in (self.predictions, self.mitigations, self.quality):
             part.start()
         periodic = self._make_periodic()
         with self._lock:
@@ -394,7 +394,7 @@ class Leader:
         self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
-        for part in (self._quality, self._predictions, self.mitigations):
+        for part in (self.quality, self.predictions, self.mitigations):
             part.stop()
         self._executor.shutdown()
         LOG.info("Epoch %d: all parts have ended", self.epoch)
