@@ -17,6 +17,7 @@ from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.devices.base import PoolDevice
 from pondstack.ha.terms import broker_terms_of, terms_of
 from pondstack.rpc import transport as rpc
+from pondstack.telemetry.metrics import Counts
 from pondstack.telemetry.mitigation_events import MitigatedGuests
 from pondstack.telemetry.versioned import FailedGuests
 
@@ -57,6 +58,7 @@ class ControllerResources:
         self.history = History(self.database, lambda: int(conf.prediction.keep_history_seconds))
         self.servers = Nova.from_conf(conf) if conf.placement.enabled else None
         self.nova = self.servers if conf.nova.backfill else None
+        self.counts = Counts()
         self.notify_failed = FailedGuests(conf, self.name)
         self.notify_mitigated = MitigatedGuests(conf, self.name)
 

@@ -8,6 +8,7 @@ from oslo_service import service
 from pondstack.conf import controller as controller_conf
 from pondstack.conf import database as database_conf
 from pondstack.conf import ha as ha_conf
+from pondstack.conf import metrics as metrics_conf
 from pondstack.conf import mitigation as mitigation_conf
 from pondstack.conf import model as model_conf
 from pondstack.conf import notifications as notifications_conf
@@ -24,7 +25,16 @@ from pondstack.controller.node.node import Node
 def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register all options of the controller."""
     ours = (controller_conf, database_conf, ha_conf, notifications_conf, nova_conf, placement_conf, sizing_conf)
-    for module in (*ours, mitigation_conf, model_conf, prediction_conf, qos_conf, rpc_conf, telemetry_conf):
+    for module in (
+        *ours,
+        metrics_conf,
+        mitigation_conf,
+        model_conf,
+        prediction_conf,
+        qos_conf,
+        rpc_conf,
+        telemetry_conf,
+    ):
         module.register_opts(conf)
 
 

@@ -50,14 +50,21 @@ class Monitor:
         past: Callable[[], Sequence[Past]],
         begin: Begin,
         fence: Callable[[Session], object],
+        kept: Callable[[QosDecision], object] = lambda _item: None,
     ) -> None:
-        """`past()`: all mitigations that there were; `fence(session)` raises NotLeader for a former leader."""
+        """`past()`: all mitigations that there were; `fence(session)` raises NotLeader for a former leader.
+
+        `kept` hears of each decision that was kept.
+        """
         self._conf = conf
         self._database = database
         self._sensitivity = sensitivity
         self._past = past
         self._begin = begin
         self._fence = fence
+        self._kept = kept
+        self.verdicts: Mapping[str, int] | None = None
+        """How many VMs had which verdict in the newest round, None: there was none yet, or the monitor is off."""
         self._known: Mapping[str, Key] | None = None
         self._told: Mapping[str, Any] = {}
 
@@ -65,6 +72,7 @@ class Monitor:
         """Have a round, unless the monitor is off. Raises Unavailable, NotLeader, BadRequest (quiet hours)."""
         mode = QosMode(self._conf.qos.mode)
         if mode is QosMode.OFF:
+            self.verdicts = None
             return
         judgements = self._judge()
         decisions = self._decide(judgements, mode)
@@ -120,6 +128,8 @@ class Monitor:
         new = [item for item in records if known.get(item.consumer_uuid) != _key(item)]
         if new:
             self._database.write(lambda session: self._write(session, new))
+            for item in new:
+                self._kept(item)
         self._known = {**known, **{item.consumer_uuid: _key(item) for item in new}}
 
     def _write(self, session: Session, new: Sequence[QosDecision]) -> None:
@@ -127,7 +137,7 @@ class Monitor:
         qos.keep(session, new)
 
     def _say(self, judgements: Sequence[Judgement], decisions: Sequence[Decision], mode: QosMode) -> None:
-        verdicts = Counter(str(item.verdict) for item in judgements)
+        self.verdicts = verdicts = Counter(str(item.verdict) for item in judgements)
         actions = Counter(str(item.action) for item in decisions)
         told = {"mode": str(mode), "verdicts": dict(verdicts), "actions": dict(actions)}
         if told != self._told:

@@ -156,6 +156,8 @@ PORT_OFFSETS = {
     "neutron": 8,
     "nova-api": 9,
     "pondstack-api": 10,
+    "pondstack-controller1": 11,
+    "pondstack-controller2": 12,
 }
 MIGRATION_OFFSET = 50
 MIGRATION_PORTS = 10

@@ -116,6 +116,13 @@ class NovaWithLibvirt(NovaWithAgents):
         self.start_compute(host)
         return self.computes[str(host)]
 
+    def comes_back(self, host: str) -> None:
+        """Start a stopped compute again with the connection that it had."""
+        libvirt = self.connection(host)
+        self.computes.pop(host)
+        self.compute_rp_uuids.pop(host)
+        self.start_compute(host, connection=libvirt)
+
     def connection(self, host: str) -> Any:
         """Return the fake libvirt of a host."""
         return self.driver(host)._host.get_connection()

@@ -227,13 +227,6 @@ class TestLibvirt(NovaWithLibvirt, Life):
     __test__ = True
     remembers = True
 
-    def comes_back(self, host: str) -> None:
-        """Start the compute with the connection that it had."""
-        libvirt = self.connection(host)
-        self.computes.pop(host)
-        self.compute_rp_uuids.pop(host)
-        self.start_compute(host, connection=libvirt)
-
     def domain(self, server: dict[str, Any]) -> Any:
         """Return the XML that a guest's domain was made by."""
         return etree.fromstring(self.connection(self.host_of(server)).lookupByUUIDString(server["id"]).given_xml)

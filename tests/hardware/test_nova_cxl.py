@@ -120,7 +120,7 @@ def test_a_server_lives_on_slices_that_the_kernel_brought_online(host: NovaHost,
 
 
 def test_a_server_leaves_its_slice_and_stays_local(host: NovaHost, figures: Figures) -> None:
-    """An operator has it mitigated; then Nova suspends, resumes, stops and starts it."""
+    """An operator has it mitigated; Nova suspends and resumes it; its host boots without an agent; Nova stops it."""
     admin = host.rack.connection()
     server = _create(admin, host)
     _check_guest(host, server)
@@ -137,6 +137,21 @@ def test_a_server_leaves_its_slice_and_stays_local(host: NovaHost, figures: Figu
     guest.becomes("ACTIVE")
     _goes_on_locally(host, server)
     assert _bindings(host, server) == {"0": ("strict", "0"), "1": ("strict", "0")}
+
+    begun = time.monotonic()
+    host.reboot()
+    host.clear_console(server)
+    host.start_libvirt()
+    host.start_compute()
+    host.wait_compute()
+    guest.becomes("ACTIVE")
+    _goes_on_locally(host, server)
+    figures.add("boot of its host, to the third beat of a server that was moved", time.monotonic() - begun, "s")
+    assert _bindings(host, server) == {}
+    host.start_agent()
+    host.wait_agent()
+    guest.is_local()
+    _goes_on_locally(host, server)
 
     admin.compute.stop_server(server)
     guest.becomes("SHUTOFF")

@@ -16,6 +16,7 @@ from pondstack.devices.base import PoolDevice
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
 from pondstack.rpc.transport import CONTROLLER_TOPIC
+from pondstack.telemetry.metrics import Counts
 
 from . import settings
 from .api import SimAgentAPI, SimNodeAPI
@@ -49,6 +50,7 @@ class SimResources:
         self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
         self.history = SimpleNamespace(record=lambda _facts: None, tidy=lambda: None)
         self.nova = self.servers = None
+        self.counts = Counts()
         self.notify_failed = lambda _event: None
 
     def conf_of_node(self) -> SimpleNamespace:

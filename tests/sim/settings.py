@@ -71,6 +71,7 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
     return SimpleNamespace(
         controller=controller,
         ha=ha,
+        metrics=SimpleNamespace(listen=""),
         nova=SimpleNamespace(notifications=False),
         mitigation=SimpleNamespace(
             interval_seconds=1.0, keep_seconds=KEEP_SECONDS, stuck_seconds=LIMITS.mitigation_stuck_seconds

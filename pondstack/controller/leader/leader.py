@@ -54,6 +54,8 @@ class Leader:
         )
         self.reader, self.ledger = self._parts.reader, self._parts.ledger
         self.reconciler = self._parts.reconciler
+        self.predictions, self.quality = self._parts.predictions, self._parts.quality
+        self.mitigations = self._parts.mitigations
         self._lock = threading.Lock()
         self._servers: list[Any] = []
         self._periodic: Any = None

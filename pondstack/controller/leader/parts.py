@@ -87,16 +87,16 @@ class LeaderParts:
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._host_slices = self._make_host_slices()
         self._publisher = self._make_publisher()
-        self._predictions = Predictions(resources, epoch, self._closing.is_set)
+        self.predictions = Predictions(resources, epoch, self._closing.is_set)
 
         intake = ReportIntake(
             self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
         )
         self.reconciler = self._make_reconciler(intake)
         view = warm_view or self.reader.rack
-        self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self._predictions)
-        self._mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, gate)
-        self._quality = Quality(resources, self.ledger, gate, self._mitigations, self._predictions.sensitivity)
+        self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self.predictions)
+        self.mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, gate)
+        self.quality = Quality(resources, self.ledger, gate, self.mitigations, self.predictions.sensitivity)
         self.endpoints = self._make_endpoints(intake)
 
     # What it is made of
@@ -178,7 +178,7 @@ class LeaderParts:
             remote_claims=self._remote_claims,
             intake=intake,
             limits=lambda: Limits.of(self._conf),
-            mitigations=lambda: self._mitigations.unended(),
+            mitigations=lambda: self.mitigations.unended(),
             executor=self._executor,
             settled=self._settled,
             remover=self._remover,
@@ -193,10 +193,10 @@ class LeaderParts:
             self._make_lending_endpoint(),
             RemovalEndpoint(remover=self._remover, publish=self._publish, gate=gate),
             HostEndpoint(ledger=ledger, agents=self._agents, changed=self._settled, gate=gate),
-            ModelEndpoint(ledger=ledger, changed=self._predictions.wake, gate=gate),
+            ModelEndpoint(ledger=ledger, changed=self.predictions.wake, gate=gate),
             ProjectEndpoint(ledger=ledger, changed=self._splits.projects_changed, gate=gate),
-            self._mitigations.endpoint,
-            self._quality.endpoint,
+            self.mitigations.endpoint,
+            self.quality.endpoint,
         ]
 
     def _make_endpoint(self, intake: ReportIntake) -> LeaderEndpoint:
@@ -261,7 +261,7 @@ class LeaderParts:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
-        for part in (self._predictions, self._mitigations, self._quality):
+        for part in (self.predictions, self.mitigations, self.quality):
             part.start()
 
     def resync(self) -> None:
@@ -286,6 +286,6 @@ class LeaderParts:
         self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
-        for part in (self._quality, self._predictions, self._mitigations):
+        for part in (self.quality, self.predictions, self.mitigations):
             part.stop()
         self._executor.shutdown()

@@ -68,7 +68,15 @@ class Quality:
 
         self.endpoint = QosEndpoint(ledger=ledger, gate=gate)
         self._outliers = Outliers(database, resources.reader.history, lambda: Limits.of(conf.model))
-        self.monitor = Monitor(conf, database, self._sensitivity, lambda: database.read(read_past), self._begin, fence)
+        self.monitor = Monitor(
+            conf,
+            database,
+            self._sensitivity,
+            lambda: database.read(read_past),
+            self._begin,
+            fence,
+            kept=resources.counts.decided,
+        )
         self.repredictor = Repredictor(conf, database, resources.reader, fence)
         self.notifier = MitigationNotifier(database, resources.notify_mitigated, fence)
         group = conf.qos

@@ -4,17 +4,21 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
+from oslo_log import log
+
 from pondstack.controller.gate import Gate
 from pondstack.controller.mitigation.endpoint import MitigationEndpoint
 from pondstack.controller.mitigation.mitigator import Mitigator
 from pondstack.controller.pool.split_service import SplitService
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
-from pondstack.domain.errors import Conflict
-from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationTrigger
+from pondstack.domain.errors import Conflict, PondError
+from pondstack.domain.mitigation import ENDED, Mitigation, MitigationMethod, MitigationTrigger
 from pondstack.domain.mitigation_step import Limits
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
+
+LOG = log.getLogger(__name__)
 
 STOP_SECONDS = 60.0
 
@@ -32,6 +36,7 @@ class Mitigations:
         gate: Gate,
     ) -> None:
         self._group = resources.conf.mitigation
+        self._reader, self._counts = resources.reader, resources.counts
         self._ledger = ledger
         self._looks = self._any = True
         self._stopping = False
@@ -47,6 +52,7 @@ class Mitigations:
                 limits=self._limits,
                 most=lambda: (self._group.max_per_host, self._group.max_per_rack),
                 executor=executor,
+                changed=self._count,
                 corrected=splits.corrected,
                 wake=self._wake,
                 stopping=lambda: self._stopping,
@@ -86,6 +92,19 @@ class Mitigations:
         """End after the step in hand."""
         self._stopping = True
         self._worker.stop(STOP_SECONDS)
+
+    def _count(self, item: Mitigation) -> None:
+        """Count a mitigation that came to another state, and how long an ended one took by the database's clock."""
+        self._counts.mitigation_changed(item.state, item.method)
+        if item.state not in ENDED:
+            return
+        try:
+            found = self._reader.mitigation(item.uuid)
+        except PondError as error:
+            LOG.info("How long mitigation %s took is not counted: %s", item.uuid, error)
+        else:
+            seconds = (found.ended_at or found.updated_at) - found.created_at
+            self._counts.mitigation_ended(item.state, item.method, max(0.0, seconds))
 
     def _wake(self) -> None:
         self._looks = self._any = True

@@ -2,8 +2,9 @@
 
 Threads of every controller: `lease` reads the lease and renews it, `follower` follows the journal, `broker` calls this
 controller itself through the broker, `report` keeps its entry in the list of controllers and hands the lead over when
-the broker does not reach it; oslo.messaging's for reads. A promotion, a hand-over and a tear-down each have a thread,
-so that the lease is renewed meanwhile. What a leader runs besides is in pondstack.controller.leader.leader.
+the broker does not reach it, `metrics` and a thread of each scrape answer Prometheus; oslo.messaging's for reads. A
+promotion, a hand-over and a tear-down each have a thread, so that the lease is renewed meanwhile. What a leader runs
+besides is in pondstack.controller.leader.leader.
 """
 
 import threading
@@ -18,6 +19,7 @@ from pondstack.controller.leader.leader import Leader
 from pondstack.controller.node.broker_probe import BrokerProbe, StepAside
 from pondstack.controller.node.endpoint import NodeEndpoint
 from pondstack.controller.node.follower import Follower
+from pondstack.controller.node.metrics import Listen, MetricsServer, Scrape
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.connection import migration
@@ -78,6 +80,7 @@ class Node:
             "report", conf.ha.node_report_seconds, self._with_schema(self._report_and_step_aside)
         )
         self._server: Any = None
+        self.metrics = MetricsServer(Listen.parse(conf.metrics.listen), Scrape(self._sure_leader, resources.counts))
 
     @property
     def leader(self) -> Leader | None:
@@ -95,6 +98,7 @@ class Node:
         target = rpc.node_target(self.resources.name)
         self._server = oslo_messaging.get_rpc_server(self.resources.transport, target, [endpoint], executor="threading")
         self._server.start()
+        self.metrics.start()
         self._follow_worker.start()
         self._probe_worker.start()
         self._report_worker.start()
@@ -114,6 +118,14 @@ class Node:
             task()
 
         return run
+
+    def _sure_leader(self) -> Leader | None:
+        """Return the leader's parts unless the lease is over, as it is after a pause of this process."""
+        try:
+            self.candidate.check()
+        except NotLeader:
+            return None
+        return self._leader
 
     def wait_until_leading(self, seconds: float) -> bool:
         """Wait until this controller answers as the leader; returns whether it does."""
@@ -288,6 +300,7 @@ class Node:
         self._report_worker.stop(STOP_SECONDS)
         self._probe_worker.stop(STOP_SECONDS)
         self._leave()
+        self.metrics.stop()
         if self._server is not None:
             self._server.stop()
             self._server.wait()

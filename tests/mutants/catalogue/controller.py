@@ -283,4 +283,32 @@ MUTANTS = (
         (f"{_CONTROLLER}/test_workers.py::test_the_first_run_is_at_once_and_each_later_one_waits_for_more_wakes",),
         "a pool's inventory is written in the instant in which Nova deletes the claim of a confirmed resize",
     ),
+    Mutant(
+        "stand_by_tells_of_the_rack",
+        "pondstack/controller/node/node.py",
+        "        except NotLeader:\n            return None\n",
+        "        except NotLeader:\n            pass\n",
+        ("pondstack/tests/controller/node/test_node.py::test_who_leads_tells_prometheus_of_the_rack",),
+        "a leader that was paused says that it leads, beside the one that does",
+    ),
+    Mutant(
+        "one_part_costs_the_scrape",
+        "pondstack/controller/node/metrics.py",
+        "                except PondError as error:\n",
+        "                except KeyError as error:\n",
+        (
+            "pondstack/tests/controller/node/test_metrics.py::test_a_part_that_cannot_be_read_is_counted_and_costs_no_other",
+        ),
+        "while the database is silent, nobody knows who leads",
+    ),
+    Mutant(
+        "unread_parts_are_silent",
+        "pondstack/controller/node/metrics.py",
+        "                    self._counts.unread(part)\n",
+        "",
+        (
+            "pondstack/tests/controller/node/test_metrics.py::test_a_part_that_cannot_be_read_is_counted_and_costs_no_other",
+        ),
+        "a figure that is missing looks like one that is well",
+    ),
 )

@@ -17,6 +17,7 @@ from pondstack.db.store import mitigations
 from pondstack.domain.errors import BadRequest, Conflict, NotLeader, Unavailable
 from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationState, MitigationTrigger
 from pondstack.ha.lease import LONGEST_LEASE_SECONDS
+from pondstack.telemetry.metrics import Counts
 from pondstack.tests.controller.conftest import call
 from pondstack.tests.qos.test_monitor import OPTIONS, VMS
 from pondstack.tests.qos.test_monitor import Rack as Watched
@@ -167,7 +168,10 @@ def test_the_leader_watches_by_itself_and_what_is_found_begins(tmp_path):
         telemetry=SimpleNamespace(period_seconds=300),
         model=SimpleNamespace(target_percent=98.0, over_prediction_percent=2.0, false_positive_percent=2.0),
     )
-    resources = SimpleNamespace(conf=conf, database=database, reader=rack.reader, notify_mitigated=lambda _event: None)
+    counts = Counts()
+    resources = SimpleNamespace(
+        conf=conf, database=database, reader=rack.reader, notify_mitigated=lambda _event: None, counts=counts
+    )
     began = Began()
     quality = Quality(resources, rack.ledger, Gate(), began, lambda: None)
     quality.start()
@@ -180,3 +184,6 @@ def test_the_leader_watches_by_itself_and_what_is_found_begins(tmp_path):
     given = found[VMS["slow"]]
     assert (given["trigger"], given["forced"], given["method"]) == (MitigationTrigger.MONITOR, False, None)
     assert given["evidence"]["touched_mib"] == 1024.0
+    assert quality.monitor.verdicts == {"unknown": 2, "fits": 1}
+    found = {tuple(item.labels.values()): item.value for family in counts.collect() for item in family.samples}
+    assert found["unknown", "mitigate", "on"] == 2.0

@@ -20,6 +20,7 @@ from pondstack.devices.emulated import EmulatedDevice, create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, Unavailable
 from pondstack.domain.requests import AssignRequest
+from pondstack.domain.states import SliceState
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Report, Sample
@@ -155,6 +156,22 @@ def test_a_controller_alone_leads_and_hands_over_at_its_stop(nodes, api) -> None
     assert again.wait_until_leading(SECONDS)
     assert beat(api, sequence=2)["epoch"] == 2
     assert roles(again) == {"one": "leader"}
+
+
+def leading(node: Node) -> dict[str, float]:
+    """Return what a controller tells Prometheus of itself, and how many metrics it tells of pools."""
+    found = {family.name: family.samples for family in node.metrics.scrape.collect()}
+    own = {name: found[f"pondstack_{name}"][0].value for name in ("leading", "epoch")}
+    return own | {"pools": len(found.get("pondstack_slices", ()))}
+
+
+def test_who_leads_tells_prometheus_of_the_rack(pair) -> None:
+    assert leading(pair["two"]) == {"leading": 0.0, "epoch": 0.0, "pools": 0}
+    assert leading(pair["one"]) == {"leading": 1.0, "epoch": 1.0, "pools": len(SliceState)}
+    pair.freeze("one")
+    assert leading(pair["one"])["leading"] == 0.0, "its lease is over, though it has not noticed"
+    assert pair["two"].wait_until_leading(SECONDS)
+    assert leading(pair["two"]) == {"leading": 1.0, "epoch": 2.0, "pools": len(SliceState)}
 
 
 def test_a_leader_that_stands_still_is_followed_and_lives_on(pair, api, device) -> None:

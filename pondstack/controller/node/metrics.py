@@ -1,0 +1,161 @@
+"""Answers a scrape of Prometheus: what this controller is, and as the leader what the rack has.
+
+Figures of the rack come from the leader only, so that a sum over the controllers counts nothing twice. A scrape reads
+what the process has in memory, and a few short lists of the database.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from oslo_log import log
+from prometheus_client import CollectorRegistry, disable_created_metrics, start_http_server
+from prometheus_client.metrics_core import Metric
+
+from pondstack.controller.leader.leader import Leader
+from pondstack.controller.workers import PeriodicWorker
+from pondstack.domain.errors import BadRequest, PondError, Unavailable
+from pondstack.domain.model import PoolState
+from pondstack.domain.qos import Verdict
+from pondstack.telemetry import metrics as known
+from pondstack.telemetry.metrics import Counts, family
+
+LOG = log.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+"""Between two tries to get an address that somebody else has: a controller leads without it, too."""
+STOP_SECONDS = 5.0
+MIB = 1024 * 1024
+_LISTEN = re.compile(r"(\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[^\s:\[\]]+)):(?P<port>[0-9]{1,5})")
+
+
+class Listen(NamedTuple):
+    """Where to answer."""
+
+    address: str
+    port: int
+
+    @classmethod
+    def parse(cls, text: str) -> "Listen | None":
+        """Return what [metrics] listen says, None: nowhere. Raises BadRequest."""
+        if not text.strip():
+            return None
+        found = _LISTEN.fullmatch(text.strip())
+        if found is None or not 0 < int(found["port"]) < 1 << 16:
+            raise BadRequest(f"[metrics] listen = {text} is no ADDRESS:PORT, such as 127.0.0.1:9631; empty: none")
+        return cls(found["six"] or found["four"], int(found["port"]))
+
+
+class Scrape:
+    """A collector of prometheus_client. `leader()`: None unless this controller leads, and is sure of it."""
+
+    def __init__(self, leader: Callable[[], Leader | None], counts: Counts) -> None:
+        self._leader = leader
+        self._counts = counts
+
+    def describe(self) -> list[Metric]:
+        """Return nothing: to be registered costs no reads."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Read everything; what cannot be read is left out, and counted."""
+        leader = self._leader()
+        yield family(known.LEADING, {(): float(leader is not None)})
+        yield family(known.EPOCH, {(): float(0 if leader is None else leader.epoch)})
+        if leader is not None:
+            for part, read in PARTS.items():
+                try:
+                    yield from read(leader)
+                except PondError as error:
+                    LOG.info("A scrape lacks the %s: %s", part, error)
+                    self._counts.unread(part)
+        yield from self._counts.collect()
+
+
+def _pools(leader: Leader) -> list[Metric]:
+    pools = leader.reader.pools()
+    return [
+        family(known.POOL_UP, {(pool.name,): float(pool.state == PoolState.UP) for pool in pools}),
+        family(
+            known.SLICES,
+            {(pool.name, state): float(count) for pool in pools for state, count in pool.slices.items()},
+        ),
+        family(known.SLICE_BYTES, {(pool.name,): float(pool.slice_mib * MIB) for pool in pools}),
+        family(known.FREE_BUFFER, {(pool.name,): float(pool.free_buffer.slices) for pool in pools}),
+        family(known.BUFFER_MISSES, {(pool.name,): float(pool.free_buffer.misses) for pool in pools}),
+    ]
+
+
+def _agents(leader: Leader) -> list[Metric]:
+    hosts = leader.reader.hosts()
+    up = sum(host.up for host in hosts)
+    return [family(known.AGENTS, {("up",): float(up), ("down",): float(len(hosts) - up)})]
+
+
+def _mitigations(leader: Leader) -> list[Metric]:
+    found: dict[tuple[str, ...], float] = {}
+    for item in leader.mitigations.unended():
+        key = (str(item.state), str(item.method))
+        found[key] = found.get(key, 0.0) + 1.0
+    return [family(known.MITIGATIONS_OPEN, found)]
+
+
+def _predictions(leader: Leader) -> list[Metric]:
+    verdicts, allowance = leader.quality.monitor.verdicts, leader.predictions.allowance()
+    judged: dict[tuple[str, ...], float] = {}
+    if verdicts is not None:
+        judged = {(str(item),): float(verdicts.get(item, 0)) for item in Verdict}
+    return [
+        family(known.QOS_SERVERS, judged),
+        family(known.MODEL_BUDGET, {} if allowance is None else {(): allowance.left}),
+        family(known.RECLAIMABLE, {(): float(leader.reader.qos.reclaimable()[1] * MIB)}),
+    ]
+
+
+PARTS: dict[str, Callable[[Leader], list[Metric]]] = dict(
+    zip(known.PARTS, (_pools, _agents, _mitigations, _predictions), strict=True)
+)
+
+
+class MetricsServer:
+    """Answers at one address, from as soon as that is free. `listen` None: nowhere."""
+
+    def __init__(self, listen: Listen | None, scrape: Scrape, retry_seconds: float = RETRY_SECONDS) -> None:
+        self.scrape = scrape
+        self._listen = listen
+        self._registry = CollectorRegistry()
+        self._registry.register(scrape)  # type: ignore[arg-type]
+        self._server: Any = None
+        self._worker = None if listen is None else PeriodicWorker("metrics", retry_seconds, self._serve)
+
+    @property
+    def serving(self) -> bool:
+        """Whether it answers."""
+        return self._server is not None
+
+    def start(self) -> None:
+        """Answer from now on."""
+        if self._worker is not None:
+            disable_created_metrics()
+            self._worker.start()
+
+    def stop(self) -> None:
+        """End."""
+        if self._worker is not None:
+            self._worker.stop(STOP_SECONDS)
+        server, self._server = self._server, None
+        if server is not None:
+            server.shutdown()
+            server.server_close()
+
+    def _serve(self) -> None:
+        if self._server is not None or self._listen is None:
+            return
+        address, port = self._listen
+        try:
+            self._server, _ = start_http_server(port, address, self._registry)
+        except OSError as error:
+            raise Unavailable(
+                f"[metrics] listen: {address} port {port}: {error.strerror}; end who has it, or choose another"
+            ) from error
+        LOG.info("Metrics are at http://%s:%d/metrics", address, port)

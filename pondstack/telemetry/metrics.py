@@ -1,0 +1,170 @@
+"""What a controller tells Prometheus: each metric's name and meaning, in one table, and what its process counts."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from prometheus_client import Counter, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+
+from pondstack.domain.mitigation import ENDED, MitigationMethod, MitigationState
+from pondstack.ledger.qos_records import QosDecision
+
+SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
+"""Bounds of the histogram: a copy takes seconds, a mitigation that waits for room takes up to hours."""
+
+
+class Kind(StrEnum):
+    """Prometheus' own kinds."""
+
+    GAUGE = "gauge"
+    COUNTER = "counter"
+    HISTOGRAM = "histogram"
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A metric; a counter's name ends in _total. `meaning`: one clause, as /metrics and the documentation show it."""
+
+    name: str
+    kind: Kind
+    meaning: str
+    labels: tuple[str, ...] = ()
+
+
+_GAUGE, _COUNTER, _HISTOGRAM = Kind.GAUGE, Kind.COUNTER, Kind.HISTOGRAM
+
+LEADING = Described("pondstack_leading", _GAUGE, "1 while this controller leads and is sure of it, else 0")
+EPOCH = Described("pondstack_epoch", _GAUGE, "Epoch under which this controller leads, 0 while it does not")
+AGENTS = Described(
+    "pondstack_agents", _GAUGE, "Hosts by whether their agent was heard of lately (up, down)", ("state",)
+)
+POOL_UP = Described("pondstack_pool_up", _GAUGE, "1 while the pool's device answers, else 0", ("pool",))
+SLICES = Described("pondstack_slices", _GAUGE, "Slices of a pool, by their state", ("pool", "state"))
+SLICE_BYTES = Described("pondstack_slice_bytes", _GAUGE, "Size of each slice of a pool", ("pool",))
+FREE_BUFFER = Described("pondstack_free_buffer_slices", _GAUGE, "Free slices that a pool keeps back", ("pool",))
+BUFFER_MISSES = Described(
+    "pondstack_free_buffer_misses_total",
+    _COUNTER,
+    "Starts that Placement had admitted and that found too few free slices",
+    ("pool",),
+)
+QOS_SERVERS = Described(
+    "pondstack_qos_servers",
+    _GAUGE,
+    "Servers with pool memory in the newest round of the QoS monitor, by verdict; none while the monitor is off",
+    ("verdict",),
+)
+QOS_DECISIONS = Described(
+    "pondstack_qos_decisions_total",
+    _COUNTER,
+    "Decisions of the QoS monitor that this process kept; the same one of a server again is not kept",
+    ("verdict", "action", "mode"),
+)
+MITIGATIONS_OPEN = Described(
+    "pondstack_mitigations_open", _GAUGE, "Mitigations under way, by their state and method", ("state", "method")
+)
+MITIGATION_CHANGES = Described(
+    "pondstack_mitigation_changes_total",
+    _COUNTER,
+    "Mitigations that this process took to a state, the ends (done, failed, aborted) included",
+    ("state", "method"),
+)
+MITIGATION_SECONDS = Described(
+    "pondstack_mitigation_seconds",
+    _HISTOGRAM,
+    "Seconds from the begin of a mitigation to the end to which this process took it",
+    ("state", "method"),
+)
+MODEL_BUDGET = Described(
+    "pondstack_model_budget_left",
+    _GAUGE,
+    "Servers that the serving models may still slow down beyond what they tolerate; none while no model serves",
+)
+RECLAIMABLE = Described(
+    "pondstack_reclaimable_bytes", _GAUGE, "Memory of long-lived servers that could come from the pool as well"
+)
+PARTS = ("pools", "agents", "mitigations", "predictions")
+"""Of a scrape: each is read by itself."""
+UNREAD = Described(
+    "pondstack_unread_total",
+    _COUNTER,
+    f"Scrapes that lacked a part ({', '.join(PARTS)}), since the database did not answer",
+    ("part",),
+)
+
+TABLE = (
+    LEADING,
+    EPOCH,
+    AGENTS,
+    POOL_UP,
+    SLICES,
+    SLICE_BYTES,
+    FREE_BUFFER,
+    BUFFER_MISSES,
+    QOS_SERVERS,
+    QOS_DECISIONS,
+    MITIGATIONS_OPEN,
+    MITIGATION_CHANGES,
+    MITIGATION_SECONDS,
+    MODEL_BUDGET,
+    RECLAIMABLE,
+    UNREAD,
+)
+"""All of them, in the order of the documentation."""
+
+
+def family(metric: Described, values: Mapping[tuple[str, ...], float]) -> Metric:
+    """Return a gauge or counter with the values that were just read, by their labels."""
+    kind = CounterMetricFamily if metric.kind is Kind.COUNTER else GaugeMetricFamily
+    made = kind(metric.name, metric.meaning, labels=metric.labels)
+    for labels, value in values.items():
+        made.add_metric(labels, value)
+    return made
+
+
+class Counts:
+    """What one process counted since it started, under whichever epochs. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._decisions = _counter(QOS_DECISIONS)
+        self._changes = _counter(MITIGATION_CHANGES)
+        self._seconds = Histogram(
+            MITIGATION_SECONDS.name,
+            MITIGATION_SECONDS.meaning,
+            MITIGATION_SECONDS.labels,
+            buckets=SECONDS,
+            registry=None,
+        )
+        self._unread = _counter(UNREAD)
+        # From 0 on: a rate of what comes up with its first event lacks that event.
+        for part in PARTS:
+            self._unread.labels(part)
+        for state in sorted(ENDED):
+            for method in MitigationMethod:
+                self._changes.labels(state, method)
+
+    def decided(self, item: QosDecision) -> None:
+        """Count a decision that was kept."""
+        self._decisions.labels(item.verdict, item.action, item.mode).inc()
+
+    def mitigation_changed(self, state: MitigationState, method: MitigationMethod) -> None:
+        """Count a mitigation that came to a state."""
+        self._changes.labels(state, method).inc()
+
+    def mitigation_ended(self, state: MitigationState, method: MitigationMethod, seconds: float) -> None:
+        """Note how long one took, from its begin."""
+        self._seconds.labels(state, method).observe(seconds)
+
+    def unread(self, part: str) -> None:
+        """Count a scrape that lacks a part."""
+        self._unread.labels(part).inc()
+
+    def collect(self) -> Iterator[Metric]:
+        """Return all of them."""
+        for metric in (self._decisions, self._changes, self._seconds, self._unread):
+            yield from metric.collect()
+
+
+def _counter(metric: Described) -> Counter:
+    return Counter(metric.name, metric.meaning, metric.labels, registry=None)
