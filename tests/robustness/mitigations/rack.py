@@ -1,6 +1,7 @@
 """The rack that mitigations are killed on: the one-machine rack, whose fake computes' agents can copy (a stand-in)."""
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -11,20 +12,30 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
 from pondstack.ledger.records import ControllerView
 from pondstack_rack.daemon import DaemonFailed, signal_process
-from pondstack_rack.layout import program
+from pondstack_rack.layout import Layout, program
 from pondstack_rack.processes import rpc
 from pondstack_rack.rack import Rack, Service
+from pondstack_rack.servers import MariaDBServer
 from pondstack_rack.services import pondstack_services
+from pondstack_rack.steps import Step
 from pondstack_rack.wait import wait_until
 from tests.robustness.mitigations.plan import Victim
 
 ROOT = Path(__file__).parents[3]
 HEALTHY_SECONDS = 120.0
 
+LEDGER = "ledger"
+"""The service of the ledger's own database server: Nova's is not killed, since Nova does not take that well."""
+
 CONTROLLER = """
+[database]
+connection = {url}
 [mitigation]
 # Only a rack of one machine, which kills Nova's services, is in such a hurry.
 retry_seconds = 5
+[ha]
+# Who leads changes by the plan's kills, and not because a busy machine stands still for a second.
+lease_seconds = 5
 """
 STAND_IN = """
 [agent]
@@ -36,7 +47,7 @@ class KilledRack(Rack):
     """Two libvirt hosts with real guests, two fake computes with stand-in agents, two controllers."""
 
     def _make_services(self) -> dict[str, Service]:
-        services = super()._make_services()
+        services: dict[str, Service] = {LEDGER: _ledger(self.layout)} | super()._make_services()
         for host in self.layout.fake_hosts:
             file = self.layout.etc / f"pondstack-agent-{host}.conf"
             module = ("-m", "tests.robustness.mitigations.stand_in_agent")
@@ -48,13 +59,22 @@ class KilledRack(Rack):
 
     def _configure(self) -> None:
         super()._configure()
-        self._append("pondstack", CONTROLLER)
+        self._append("pondstack", CONTROLLER.format(url=_ledger(self.layout).database_url("pondstack")))
         for host in self.layout.fake_hosts:
             self._append(f"pondstack-agent-{host}", STAND_IN)
+
+    def _steps(self) -> list[Step]:
+        steps = super()._steps()
+        found = [replace(item, needs=(*item.needs, LEDGER)) if item.name == "configuration" else item for item in steps]
+        return [self._start(LEDGER), *found]
 
     def _append(self, name: str, text: str) -> None:
         with (self.layout.etc / f"{name}.conf").open("a") as file:
             file.write(text)
+
+
+def _ledger(layout: Layout) -> MariaDBServer:
+    return MariaDBServer(layout.root / LEDGER)
 
 
 class Processes:
@@ -94,7 +114,7 @@ class Processes:
             Victim.DESTINATION_AGENT: f"pondstack-agent-{destination}",
             Victim.SOURCE_COMPUTE: f"nova-compute-{source}",
             Victim.DESTINATION_COMPUTE: f"nova-compute-{destination}",
-            Victim.DATABASE: "mariadb",
+            Victim.DATABASE: LEDGER,
         }[victim]
 
     def stop(self, service: str) -> list[psutil.Process]:

@@ -109,17 +109,22 @@ class Runner:
                 provider = self._servers.providers[after.host]
                 wrong = judge.broken(before, after, state, provider, POOL_MIB + LOCAL_MIB[kill.place])
                 wrong += [f"Nova's migration is {status}" for status in self._servers.migrations_under_way(server)]
-                wrong += [f"Placement has a claim of no server: {item}" for item in self._servers.strangers()]
-                found = self._servers.cloud.audit()["findings"]
-                wrong += [f"audit: {item['code']} {item['detail']}" for item in found if item["severity"] != "info"]
+                wrong = wrong or self._disagreements()
             except ClientException as error:
                 wrong = [f"the rack does not answer: {error}"]
             return not wrong
 
-        wait_until(agreed, AGREE_SECONDS, 0.5)
+        wait_until(agreed, AGREE_SECONDS, 1.0)
         if not wrong and kill.place is Place.GUEST and (said := self._servers.beats_on(server)):
             wrong = [said]
         return wrong
+
+    def _disagreements(self) -> list[str]:
+        """Return what the parts of the rack disagree on, whatever server it is of."""
+        found = self._servers.cloud.audit()["findings"]
+        return [f"audit: {item['code']} {item['detail']}" for item in found if item["severity"] != "info"] + [
+            f"Placement has a claim of no server: {item}" for item in self._servers.strangers()
+        ]
 
     def _stays_local(self, kill: Kill, server: str, before: Seen) -> bool:
         self._servers.act(server, "os-stop", "SHUTOFF")
@@ -129,7 +134,7 @@ class Runner:
     def _server(self, place: Place) -> str:
         """Return a server with pool memory."""
         if place is Place.GUEST:
-            self._servers.delete([item for item in self._used])
+            self._servers.delete(self._used)
             self._used.clear()
             guest = self._servers.boot(place, self._servers.hosts[place][len(self._outcomes) % 2])
             self._servers.built(guest, place)
@@ -144,10 +149,11 @@ class Runner:
         self._processes.wait_healthy()
         left = sum(kill.place is Place.FAKE for kill in self._plan[len(self._outcomes) :])
         hosts = self._servers.hosts[Place.FAKE]
-        self._stock = [self._servers.boot(Place.FAKE, hosts[turn % len(hosts)]) for turn in range(min(BATCH, left))]
-        for server in self._stock:
+        booted = [self._servers.boot(Place.FAKE, hosts[turn % len(hosts)]) for turn in range(min(BATCH, left))]
+        for server in booted:
             self._servers.built(server, Place.FAKE)
-        self._say(f"{len(self._stock)} servers booted on fake computes")
+        self._stock = booted
+        self._say(f"{len(booted)} servers booted on fake computes")
 
     def _end(self) -> list[str]:
         """Delete all servers, and return what is left of them then."""
