@@ -185,14 +185,14 @@ class Servers:
         found = self.get(server)
         claims = self.cloud.placement.get(f"/allocations/{server}").json()["allocations"]
         held = self.cloud.memory_list("allocations", consumer_uuid=server)
-        split = self.cloud.memory.get(f"/splits/{server}", microversion=MITIGATIONS).json()
+        told = self.cloud.memory.get(f"/qos/{server}", microversion=MITIGATIONS).json()
         return Seen(
             found["status"],
             found["OS-EXT-STS:task_state"] or "",
             found["OS-EXT-SRV-ATTR:hypervisor_hostname"],
             {uuid: dict(item["resources"]) for uuid, item in claims.items()},
             {item["uuid"]: (item["host"], item["state"]) for item in held},
-            split.get("corrected_at") is not None,
+            bool(told["corrected"]),
             self._cells(server) if place is Place.GUEST else None,
         )
 
