@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import nova.context
+from nova import objects
+from nova.compute import power_state
 from nova.virt import fake
 from oslo_log import log as logging
 
@@ -22,6 +25,13 @@ class PondFakeDriver(PoolMemoryLifecycle, fake.FakeDriverWithoutFakeNodes):
         """Check Nova's hooks first; raises HookChanged."""
         checks.check_driver(fake.FakeDriverWithoutFakeNodes)
         super().init_host(host)
+        self._recall_guests(host)
+
+    def _recall_guests(self, host: str) -> None:
+        """List the guests that Nova has here: they outlive nova-compute, as those of a hypervisor do."""
+        for instance in objects.InstanceList.get_by_host(nova.context.get_admin_context(), host):
+            if instance.power_state not in (None, power_state.NOSTATE):
+                self.instances[instance.uuid] = fake.FakeInstance(instance.name, instance.power_state, instance.uuid)
 
     def reboot(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
         """Have the pool memory there first, as the libvirt driver does."""

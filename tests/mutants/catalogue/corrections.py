@@ -4,6 +4,8 @@ from tests.mutants.mutant import Mutant
 
 _COMPUTE, _TESTS = "nova_plugins/pondstack_nova/compute", "nova_plugins/tests/compute"
 _MITIGATION, _AGENT = "agent/pondstack_agent/mitigation", "agent/tests/mitigation"
+_RECONCILE = "pondstack/controller/reconcile"
+_RULES = "pondstack/tests/controller/reconcile/rules/test_mitigations.py"
 
 MUTANTS = (
     Mutant(
@@ -85,5 +87,29 @@ MUTANTS = (
         "",
         (f"{_TESTS}/test_migration.py::test_nobody_says_how_it_is_split_at_the_destination",),
         "a guest moves to local memory that nobody claimed for it",
+    ),
+    Mutant(
+        "what_a_moved_guest_left_behind_stays",
+        f"{_RECONCILE}/rules/mitigations.py",
+        "if found.state in GIVING_BACK and ",
+        "if False and ",
+        (f"{_RULES}::test_what_a_guest_left_behind_where_it_moved_from_is_taken_offline",),
+        "a mitigation waits for ever for slices whose release failed at the former host",
+    ),
+    Mutant(
+        "what_may_be_moved_back_is_taken",
+        f"{_RECONCILE}/rules/mitigations.py",
+        "if found.state in GIVING_BACK and ",
+        "if ",
+        (f"{_RULES}::test_what_may_still_be_moved_back_is_not_taken",),
+        "the slices of a guest that Nova still moves are taken offline",
+    ),
+    Mutant(
+        "slices_of_a_guest_that_stayed_are_taken",
+        f"{_RECONCILE}/holders.py",
+        "        return bool(hosts) and item.host not in hosts\n",
+        "        return True\n",
+        (f"{_RULES}::test_slices_that_it_needs_are_not_taken",),
+        "the reconciler takes slices offline that a mitigation by copy still needs",
     ),
 )

@@ -7,14 +7,20 @@ from pondstack.controller.reconcile.observation import Observation
 from pondstack.domain.mitigation import MitigationState
 from pondstack.domain.model import Allocation
 
+GIVING_BACK = frozenset({MitigationState.RELEASING, MitigationState.UNCLAIMING})
+"""States in which a guest is off the pool, and its slices are on their way back."""
+
 
 def left_alone(observation: Observation, item: Allocation) -> bool:
     """Tell whether an allocation is a mitigation's: it alone says what becomes of the slices, claimed or not.
 
-    Only memory that does not go offline is set aside as any other.
+    Only memory that does not go offline is set aside as any other, and so is what a guest has left behind at the host
+    that it was moved from: Nova has it released there once, and nobody else repeats that.
     """
     found = observation.mitigated.get(item.consumer_uuid)
     if found is None or found.host != item.host:
+        return False
+    if found.state in GIVING_BACK and observation.claims is not None and observation.claims.moved_away(item):
         return False
     return found.state is not MitigationState.RELEASING or observation.stuck(item.host, item.uuid) is None
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pondstack.controller.reconcile.actions import Offline
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.domain.mitigation import Mitigation, MitigationMethod, MitigationState, MitigationTrigger, Work
 from pondstack.domain.states import SliceState
@@ -48,6 +49,26 @@ def test_slices_on_their_way_back_are_not_given_back_to_who_claims_them_still():
 def test_those_of_another_host_are_as_any():
     builder = Builder().allocate(replace(IDLE, host="h2"), unclaimed=1000.0, in_use=False)
     assert "unclaimed" in found(builder)
+
+
+@pytest.mark.parametrize("method", sorted(MitigationMethod))
+@pytest.mark.parametrize("state", [S.RELEASING, S.UNCLAIMING])
+def test_what_a_guest_left_behind_where_it_moved_from_is_taken_offline(state, method):
+    """Nova's release failed there, as while the agent was down: nobody but the reconciler repeats it."""
+    builder = Builder().allocate(unclaimed=1000.0, in_use=False)
+    builder.claims[IDLE.consumer_uuid] = ("h2", 0)
+    item = replace(OPEN, state=state, method=method)
+    assert found(builder, item)["unclaimed"].action == Offline(IDLE.host, IDLE.uuid, 1)
+    builder.placement = False
+    assert not found(builder, item)
+
+
+@pytest.mark.parametrize("state", [S.CLAIMING, S.MOVING, S.REWRITING, S.UNDOING])
+def test_what_may_still_be_moved_back_is_not_taken(state):
+    """While Nova moves a guest its own claim is the destination's."""
+    builder = Builder().allocate(unclaimed=1000.0, in_use=False)
+    builder.claims[IDLE.consumer_uuid] = ("h2", 0)
+    assert not found(builder, replace(OPEN, state=state, method=MitigationMethod.MIGRATE))
 
 
 def test_a_claim_beside_slices_that_are_back_is_no_finding():

@@ -1,0 +1,115 @@
+"""The report of a run: each step by name, who was killed at it and how it ended; JSON for everything else."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tests.robustness.mitigations.plan import LEAST_OF_A_STEP, MITIGATIONS_JUDGED, STEPS, Kill, Place, Victim
+
+HEAD = ("step", "kills", "of real guests", "done", "undone", "broken", "killed")
+NOTE = (
+    "fake compute: Nova's fake driver and real slices; its guests are no processes, and its agent, a stand-in, copies "
+    "what has no pages. real guest: QEMU under libvirt, whose host refuses the copy, so that it migrates live."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a mitigation with a kill ended. `state` "": the step was not met; `broken`: what was wrong then.
+
+    `tries`: mitigations that it took to meet the step. `stayed_local`: after stop and start, None: not tried.
+    """
+
+    kill: Kill
+    server: str = ""
+    service: str = ""
+    state: str = ""
+    reason: str = ""
+    seconds: float = 0.0
+    tries: int = 1
+    stayed_local: bool | None = None
+    broken: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """`unclean`: what ledger, Placement, agents and devices disagreed on when all servers were deleted."""
+
+    seed: int
+    count: int
+    outcomes: Sequence[Outcome]
+    unclean: Sequence[str]
+    seconds: float
+
+    @property
+    def command(self) -> str:
+        """What does the same again."""
+        return f"make robustness MITIGATIONS={self.count} SEED={self.seed}"
+
+
+def missed(run: Run) -> list[str]:
+    """Return the targets that do not hold."""
+    wrong = [item for item in run.outcomes if item.broken]
+    found = [f"{len(wrong)} mitigations broke a promise, target 0"] if wrong else []
+    found += [f"{len(run.unclean)} leftovers at the end, target 0"] if run.unclean else []
+    if len(run.outcomes) < run.count:
+        found.append(f"ended early: {len(run.outcomes)} of {run.count} kills")
+    if run.count >= MITIGATIONS_JUDGED:
+        met = _met(run)
+        found += [
+            f"'{step.name}' was met {met[step.name]} times, target {LEAST_OF_A_STEP}"
+            for step in STEPS
+            if met[step.name] < LEAST_OF_A_STEP
+        ]
+    return found
+
+
+def _met(run: Run) -> Counter[str]:
+    return Counter(item.kill.step.name for item in run.outcomes if item.state)
+
+
+def text(run: Run) -> str:
+    """Return the last lines of a run."""
+    cells = [HEAD, *(_row(run, step.name) for step in STEPS)]
+    widths = [max(len(line[column]) for line in cells) for column in range(len(HEAD))]
+    lines = [" | ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    lines.insert(1, "-|-".join("-" * width for width in widths))
+    met = [item for item in run.outcomes if item.state]
+    struck = Counter(item.kill.victim for item in met)
+    lines.append("killed: " + ", ".join(f"{victim} {struck[victim]}" for victim in Victim))
+    local = [item.stayed_local for item in run.outcomes if item.stayed_local is not None]
+    lines.append(f"stopped and started after its mitigation: {len(local)}; local then: {sum(local)}")
+    unmet = [step.name for step in STEPS if not _met(run)[step.name]]
+    if unmet:
+        lines.append(f"not met: {'; '.join(unmet)}")
+    lines.append(NOTE)
+    lines.append(f"seed {run.seed}: {len(met)} kills met their step of {len(run.outcomes)} in {run.seconds:.0f} s")
+    faulty = missed(run)
+    return "\n".join([*lines, f"FAILED: {'; '.join(faulty)}" if faulty else "OK: every target holds"])
+
+
+def _row(run: Run, name: str) -> tuple[str, ...]:
+    mine = [item for item in run.outcomes if item.kill.step.name == name and item.state]
+    done = sum(item.state == "done" for item in mine)
+    guests = sum(item.kill.place is Place.GUEST for item in mine)
+    victims = Counter(str(item.kill.victim) for item in mine)
+    amiss = sum(bool(item.broken) for item in mine)
+    killed = ", ".join(f"{victim} {count}" for victim, count in sorted(victims.items()))
+    return (name, *map(str, (len(mine), guests, done, len(mine) - done, amiss)), killed or "-")
+
+
+def save(run: Run, folder: Path) -> None:
+    """Write report.json and report.txt."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data = {
+        "seed": run.seed,
+        "count": run.count,
+        "seconds": run.seconds,
+        "missed": missed(run),
+        "unclean": list(run.unclean),
+        "outcomes": [{**asdict(item), "step": item.kill.step.name} for item in run.outcomes],
+    }
+    (folder / "report.json").write_text(json.dumps(data, indent=1) + "\n")
+    (folder / "report.txt").write_text(text(run) + "\n")
