@@ -70,7 +70,7 @@ def _aggregates_without_fence() -> Iterator[None]:
 FOUND = {
     "a device came back after its removal with what guests had written": (198, _dirt_is_forgotten, "free_not_zero"),
     "a leader that was paused joined a host to the aggregate that its successor had removed": (
-        646,
+        1641,
         _aggregates_without_fence,
         "not_consistent",
     ),
