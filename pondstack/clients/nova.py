@@ -3,9 +3,9 @@
 Raises Unavailable when they do not answer or answer what they never should. Retries of connections are keystoneauth's.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from keystoneauth1 import adapter
@@ -25,8 +25,14 @@ RUNNING = frozenset({"ACTIVE", "PAUSED", "REBOOT", "HARD_REBOOT", "PASSWORD", "M
 UNSETTLED = frozenset({"VERIFY_RESIZE", "RESCUE", "BUILD", "ERROR"})
 """States without a task in which a server is not to be worked on: half moved, of another image, or broken."""
 
+MIGRATING = "migrating"
+"""Nova's own name of that task."""
+
 MICROVERSION = "2.53"
 """From 2.47 on servers say what their flavor was; from 2.69 on a cell that is down leaves holes."""
+LIVE_MIGRATION_SECONDS = 300.0
+"""A live migration of which Nova has written nothing for so long has ended, though Nova has it under way for ever."""
+
 PAGE = 500
 DELETED = "DELETED"
 
@@ -46,10 +52,16 @@ class ServerState:
 class Nova:
     """Calls to Nova's API; thread-safe."""
 
-    def __init__(self, http: adapter.Adapter, images: adapter.Adapter) -> None:
+    def __init__(
+        self,
+        http: adapter.Adapter,
+        images: adapter.Adapter,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         """`http`: of the service compute; `images`: of the service image."""
         self._http = http
         self._images = images
+        self._now = now
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> "Nova":
@@ -90,7 +102,26 @@ class Nova:
             raise Unavailable(f"GET {path} hides {error}; the user of [nova] has to be an administrator") from error
         if status == DELETED:
             return None
-        return ServerState(host, task or (status if status in UNSETTLED else ""), status in RUNNING)
+        busy = task or (status if status in UNSETTLED else "")
+        if not busy and status in RUNNING and self._migrates(uuid):
+            busy = MIGRATING
+        return ServerState(host, busy, status in RUNNING)
+
+    def _migrates(self, uuid: str) -> bool:
+        """Whether a server without a task is being migrated live all the same.
+
+        A nova-compute that starts takes the task off the servers whose migration it was about to begin or in the middle
+        of, and begins it nevertheless when its request was still on its way.
+        """
+        path = f"/servers/{uuid}/migrations"
+        answer = self._request(self._http, path, "GET")
+        if answer.status_code == 404:
+            return False
+        oldest = self._now() - timedelta(seconds=LIVE_MIGRATION_SECONDS)
+        moments = [
+            _time(item.get("updated_at") or item.get("created_at")) for item in _read(answer, path, "migrations")
+        ]
+        return any(moment is not None and moment > oldest for moment in moments)
 
     def live_migrate(self, uuid: str) -> None:
         """Ask for a server's live migration to a host that the scheduler finds; raises Conflict, NotFound.

@@ -16,7 +16,7 @@ from pondstack_rdma.store.peer import Retry
 from pondstack_rdma.store.settings import Settings
 
 from .disks import MemoryDisk
-from .harness import PAGE, TIMEOUT_SECONDS
+from .harness import PAGE, TIMEOUT_SECONDS, pattern
 
 PAGES = 24
 LIMITS = MirrorLimits(queue_pages=16, batch_pages=4, patience_seconds=0.0, retry_seconds=0.0)
@@ -136,3 +136,18 @@ def rack(
     pages = RemotePages(PAGES, kept, sealer, settings, versions, clock, random.Random(1))
     freed: list[Lease] = []
     return Rack(transport, pages, Mover(pages, freed.append), clock, disk, freed=freed)
+
+
+def fill(made: Rack, generation: int = 1) -> dict[int, bytes]:
+    """Write all pages."""
+    content = {page: pattern(1000 * page + generation, PAGE) for page in range(PAGES)}
+    for page, data in content.items():
+        made.borrower.write(page, data)
+        made.turns(1)
+    return content
+
+
+def check(made: Rack, content: dict[int, bytes]) -> None:
+    """Read all pages, one by one and together."""
+    assert {page: made.borrower.read(page) for page in content} == content
+    assert made.borrower.read_many(list(content)) == list(content.values())

@@ -35,7 +35,7 @@ def nova():
     def service(url):
         return adapter.Adapter(session.Session(auth=token_endpoint.Token(url, "t")), endpoint_override=url)
 
-    return Nova(service(URL), service(IMAGES))
+    return Nova(service(URL), service(IMAGES), lambda: moment(3))
 
 
 def test_all_pages_are_read(nova, requests_mock):
@@ -119,7 +119,29 @@ STATE = {
 )
 def test_the_state_of_a_server(nova, requests_mock, change, expected):
     requests_mock.get(f"{URL}/servers/{SERVER['id']}", json={"server": {**STATE, **change}})
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}/migrations", json={"migrations": []})
     assert nova.server(SERVER["id"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("migration", "busy"),
+    [
+        ({"created_at": "2026-11-25T02:58:00.000000", "updated_at": None}, "migrating"),
+        ({"created_at": "2026-11-25T01:00:00.000000", "updated_at": "2026-11-25T02:58:00.000000"}, "migrating"),
+        ({"created_at": "2026-11-25T01:00:00.000000", "updated_at": "2026-11-25T02:54:00.000000"}, ""),
+    ],
+)
+def test_a_server_without_a_task_may_be_migrated_all_the_same(nova, requests_mock, migration, busy):
+    """nova-compute was started again before it heard of the migration: it takes the task away, and migrates."""
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}", json={"server": STATE})
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}/migrations", json={"migrations": [migration]})
+    assert nova.server(SERVER["id"]) == ServerState("host-1", busy, True)
+
+
+def test_a_server_that_goes_between_two_looks_is_not_migrated(nova, requests_mock):
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}", json={"server": STATE})
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}/migrations", status_code=404)
+    assert nova.server(SERVER["id"]) == ServerState("host-1", "", True)
 
 
 def test_a_server_that_is_gone_is_none(nova, requests_mock):

@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 _PAGES = "rdma/tests/store/test_pages.py"
+_UNMIRRORED = "rdma/tests/store/test_unmirrored_pages.py"
 
 MUTANTS = (
     Mutant(
@@ -74,7 +75,7 @@ MUTANTS = (
         "rdma/pondstack_rdma/store/mover.py",
         "if place >= 0 and lease_of(place) == holding.number:",
         "if place >= 0:",
-        (f"{_PAGES}::test_a_page_that_is_written_elsewhere_while_its_lease_is_given_up_stays_there",),
+        (f"{_UNMIRRORED}::test_a_page_that_is_written_elsewhere_while_its_lease_is_given_up_stays_there",),
         "a page that was written elsewhere meanwhile is lost, where there is no mirror",
     ),
     Mutant(
@@ -90,7 +91,7 @@ MUTANTS = (
         "rdma/pondstack_rdma/store/mover.py",
         "if lost or (over and self._pages.mirror is not None):",
         "if lost or over:",
-        (f"{_PAGES}::test_without_a_mirror_a_reclaimed_lease_is_copied",),
+        (f"{_UNMIRRORED}::test_without_a_mirror_a_reclaimed_lease_is_copied",),
         "without a mirror the pages of a lease that is reclaimed are lost",
     ),
     Mutant(

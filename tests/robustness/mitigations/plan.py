@@ -29,6 +29,9 @@ class Victim(StrEnum):
 BY_MIGRATION = frozenset({Victim.DESTINATION_AGENT, Victim.DESTINATION_COMPUTE})
 """Victims that a copy, which stays on its host, does not have."""
 
+COMPUTES = frozenset({Victim.SOURCE_COMPUTE, Victim.DESTINATION_COMPUTE})
+"""Victims in whose migration Nova leaves something to its operator."""
+
 
 class Place(StrEnum):
     """Where a server is. A fake compute has no guests: what is checked there is what all parts have on record."""

@@ -31,8 +31,8 @@ CONTROLLER = """
 [database]
 connection = {url}
 [mitigation]
-# Only a rack of one machine, which kills Nova's services, is in such a hurry.
-retry_seconds = 5
+# Longer than a nova-compute that was killed takes to start again, and not the minutes that Nova is given otherwise.
+retry_seconds = 20
 [ha]
 # Who leads changes by the plan's kills, and not because a busy machine stands still for a second.
 lease_seconds = 5

@@ -20,6 +20,7 @@ class Outcome:
     """How a mitigation with a kill ended. `state` "": the step was not met; `broken`: what was wrong then.
 
     `tries`: mitigations that it took to meet the step. `stayed_local`: after stop and start, None: not tried.
+    `left_by_nova`: what its operator has to put right where a nova-compute is killed while Nova migrates.
     """
 
     kill: Kill
@@ -30,6 +31,7 @@ class Outcome:
     seconds: float = 0.0
     tries: int = 1
     stayed_local: bool | None = None
+    left_by_nova: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
 
 
@@ -84,6 +86,9 @@ def text(run: Run) -> str:
     unmet = [step.name for step in STEPS if not _met(run)[step.name]]
     if unmet:
         lines.append(f"not met: {'; '.join(unmet)}")
+    nova = [thing for item in run.outcomes for thing in item.left_by_nova]
+    lines.append(f"left by Nova after kills of nova-compute, and put right as its operator does: {len(nova)}")
+    lines += [f"  {thing}" for thing in nova]
     lines.append(NOTE)
     lines.append(f"seed {run.seed}: {len(met)} kills met their step of {len(run.outcomes)} in {run.seconds:.0f} s")
     faulty = missed(run)

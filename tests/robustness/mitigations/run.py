@@ -13,7 +13,7 @@ from pondstack_rack.daemon import DaemonFailed
 from pondstack_rack.rack import Rack
 from pondstack_rack.wait import wait_until
 from tests.robustness.mitigations import judge
-from tests.robustness.mitigations.plan import Kill, Place, make_plan
+from tests.robustness.mitigations.plan import COMPUTES, Kill, Place, make_plan
 from tests.robustness.mitigations.rack import Processes
 from tests.robustness.mitigations.report import Outcome, Run
 from tests.robustness.mitigations.servers import LOCAL_MIB, POOL_MIB, Seen, Servers
@@ -74,13 +74,14 @@ class Runner:
         watch = Watch(self._processes.reader, server)
         begun = time.monotonic()
         blow = self._striker.strike(kill, server, watch)
-        wait_until(lambda: _ended(watch.now()), END_SECONDS, 0.2)
+        left: list[str] = []
+        wait_until(lambda: self._tended(kill, server, left) and _ended(watch.now()), END_SECONDS, 1.0)
         record = watch.now()
         seconds = time.monotonic() - begun
         if record is None or record.ended_at is None:
             seen = "not there" if record is None else f"{record.method} {record.state}: {record.reason}"
             return Outcome(kill, server, blow.service if blow else "", broken=(f"it is {seen} after {seconds:.0f} s",))
-        broken = self._agreed(kill, server, before, record.state)
+        broken = self._agreed(kill, server, before, record.state, left)
         stayed = None
         if kill.restart and record.state is MitigationState.DONE and not broken:
             stayed = self._stays_local(kill, server, before)
@@ -95,21 +96,26 @@ class Runner:
             record.reason,
             round(seconds, 2),
             stayed_local=stayed,
+            left_by_nova=tuple(left),
             broken=(*broken, *(["after stop and start it is not local"] if stayed is False else [])),
         )
 
-    def _agreed(self, kill: Kill, server: str, before: Seen, state: MitigationState) -> list[str]:
-        """Return what is still wrong once there was time to agree."""
+    def _agreed(self, kill: Kill, server: str, before: Seen, state: MitigationState, left: list[str]) -> list[str]:
+        """Return what is still wrong once there was time to agree; `left` gets what Nova left behind."""
         wrong: list[str] = []
 
         def agreed() -> bool:
             nonlocal wrong
             try:
+                self._tended(kill, server, left)
                 after = self._servers.look(server, kill.place)
                 provider = self._servers.providers[after.host]
                 wrong = judge.broken(before, after, state, provider, POOL_MIB + LOCAL_MIB[kill.place])
                 wrong += [f"Nova's migration is {status}" for status in self._servers.migrations_under_way(server)]
                 wrong = wrong or self._disagreements()
+                if wrong and kill.victim in COMPUTES:
+                    orphans = self._servers.delete_orphans()
+                    left.extend(f"claim of a migration that Nova gave up: {item}" for item in orphans)
             except ClientException as error:
                 wrong = [f"the rack does not answer: {error}"]
             return not wrong
@@ -129,7 +135,18 @@ class Runner:
     def _stays_local(self, kill: Kill, server: str, before: Seen) -> bool:
         self._servers.act(server, "os-stop", "SHUTOFF")
         self._servers.act(server, "os-start", "ACTIVE")
-        return not self._agreed(replace(kill, place=Place.FAKE), server, before, MitigationState.DONE)
+        return not self._agreed(replace(kill, place=Place.FAKE), server, before, MitigationState.DONE, [])
+
+    def _tended(self, kill: Kill, server: str, left: list[str]) -> bool:
+        """Do what Nova's operator does where a nova-compute was killed: a server is not left in ERROR."""
+        if kill.victim not in COMPUTES:
+            return True
+        try:
+            if self._servers.reset_error(server):
+                left.append(f"server {server} in ERROR")
+        except ClientException:
+            return False
+        return True
 
     def _server(self, place: Place) -> str:
         """Return a server with pool memory."""
@@ -191,5 +208,6 @@ def _line(outcome: Outcome) -> str:
     kill = outcome.kill
     end = f"{outcome.state} in {outcome.seconds:.1f} s" if outcome.state else "not met"
     local = "" if outcome.stayed_local is None else f", local after stop and start: {outcome.stayed_local}"
+    nova = f"; Nova left: {', '.join(outcome.left_by_nova)}" if outcome.left_by_nova else ""
     broken = f"; BROKEN: {'; '.join(outcome.broken)}" if outcome.broken else ""
-    return f"{kill.number + 1}: {kill.step.name} ({kill.place}), kill -9 {kill.victim}: {end}{local}{broken}"
+    return f"{kill.number + 1}: {kill.step.name} ({kill.place}), kill -9 {kill.victim}: {end}{local}{nova}{broken}"

@@ -15,6 +15,8 @@ from pondstack.domain.units import GIB_MIB, RESOURCE_CLASS
 from pondstack_agent.qemu import attachment_lock
 from pondstack_rack.cloud_client import Cloud
 from pondstack_rack.daemon import DaemonFailed
+from pondstack_rack.layout import program
+from pondstack_rack.processes import environment
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import image
 from pondstack_rack.wait import wait_until
@@ -177,6 +179,25 @@ class Servers:
                 handle = attachment_lock.hold(folder / f"{item['uuid']}.json")
                 held.callback(os.close, handle)
             yield
+
+    # What Nova leaves to its operator where a nova-compute is killed in the middle of Nova's own live migration
+
+    def reset_error(self, server: str) -> bool:
+        """Have a server that is in ERROR be ACTIVE again (`openstack server set --state active`); True if it was."""
+        if self.get(server)["status"] != "ERROR":
+            return False
+        self.cloud.nova.post(f"/servers/{server}/action", json={"os-resetState": {"state": "active"}})
+        return True
+
+    def delete_orphans(self) -> list[str]:
+        """Delete claims in Placement of migrations that Nova gave up (`nova-manage placement audit --delete`)."""
+        found = self.strangers()
+        if found:
+            audit = ["placement", "audit", "--delete"]
+            command = [program("nova-manage"), "--config-file", str(self.rack.layout.etc / "nova.conf"), *audit]
+            subprocess.run(command, env=environment(), capture_output=True, check=False, timeout=DONE_SECONDS)
+        left = self.strangers() if found else []
+        return [item for item in found if item not in left]
 
     # What all parts have
 
