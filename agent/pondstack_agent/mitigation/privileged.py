@@ -37,6 +37,15 @@ def read_maps(pid: int) -> tuple[str, str]:
 
 
 @context.entrypoint
+def read_numa_maps(pid: int) -> str:
+    """Return numa_maps of a process, empty when it has ended."""
+    try:
+        return Path("/proc", str(int(pid)), "numa_maps").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+@context.entrypoint
 def move_pages(pid: int, ranges: Sequence[tuple[int, int, int]], node: int) -> str:
     """Move the pages at addresses (start, end, step) to a node; return '' or what the kernel said.
 

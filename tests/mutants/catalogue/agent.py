@@ -273,10 +273,18 @@ MUTANTS = (
     Mutant(
         "mitigated_guest_holds_its_node",
         "agent/pondstack_agent/host/numa.py",
-        "any((open_to_it and node in region.policy_nodes)",
-        "any(node in region.policy_nodes",
+        "named = open_to_it and any(",
+        "named = any(",
         (f"{_AGENT}/host/test_numa.py",),
         "no mitigation ends: the policy of a guest that prefers the pool's node outlives its pages there",
+    ),
+    Mutant(
+        "pages_that_stay_are_not_read_back",
+        "agent/pondstack_agent/host/numa.py",
+        'return named or f" N{node}=" in numa_maps',
+        "return named",
+        (f"{_AGENT}/host/test_numa.py", f"{_AGENT}/mitigation/test_mitigations.py"),
+        "slices go back to the pool with pages of a running guest on them",
     ),
     Mutant(
         "local_cells_are_moved_to_the_pool",
