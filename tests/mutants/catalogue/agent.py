@@ -287,6 +287,22 @@ MUTANTS = (
         "slices go back to the pool with pages of a running guest on them",
     ),
     Mutant(
+        "last_pages_of_a_mapping",
+        "agent/pondstack_agent/mitigation/privileged.py",
+        "range(start - start % size, end, size)",
+        "range(start - start % size, end - size, size)",
+        (f"{_AGENT}/mitigation/test_privileged.py::test_addresses_are_those_of_every_page",),
+        "no chunk moves the end of a mapping, and an abort comes too late for it",
+    ),
+    Mutant(
+        "pages_larger_than_a_span",
+        "agent/pondstack_agent/mitigation/privileged.py",
+        "size = max(_SPAN, step)",
+        "size = _SPAN",
+        (f"{_AGENT}/mitigation/test_privileged.py::test_addresses_are_those_of_every_page",),
+        "of a guest on pages of 1 GiB no chunk moves any",
+    ),
+    Mutant(
         "local_cells_are_moved_to_the_pool",
         "agent/pondstack_agent/misplaced/plan.py",
         "region.writable and region.policy_nodes == {node}",
