@@ -45,10 +45,14 @@ class Mover:
         """Move all; raises Aborted, NotFound when the guest ended, InUse when pages stay.
 
         `regions`: the guest's that have pages there, seen just now: a look walks all its page tables. It goes on and
-        may touch new pages while others move, and some are busy: the cgroup gets the last of them. Until that step the
-        guest's policy is as before: whatever ends it earlier leaves a guest of the pool.
+        may touch new pages while others move, and some are busy: the cgroup gets the last of them. It gets the last
+        chunk, too: it needs no look at the address of each page. Until that step the guest's policy is as before:
+        whatever ends it earlier leaves a guest of the pool.
         """
-        for chunk in plan.chunks(regions, pool_node, self._chunk_mib):
+        chunks = list(plan.chunks(regions, pool_node, self._chunk_mib))
+        if len(targets) == 1:  # of several nodes the cgroup does not choose the roomiest
+            chunks = chunks[:-1]
+        for chunk in chunks:
             if aborted():
                 raise Aborted
             self._chunk(guest, chunk, targets)

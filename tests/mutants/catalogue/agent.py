@@ -287,6 +287,14 @@ MUTANTS = (
         "slices go back to the pool with pages of a running guest on them",
     ),
     Mutant(
+        "last_chunk_goes_where_the_kernel_likes",
+        "agent/pondstack_agent/mitigation/mover.py",
+        "if len(targets) == 1:",
+        "if targets:",
+        (f"{_AGENT}/mitigation/test_mover.py",),
+        "of several local nodes the last chunk goes to a full one, and the mitigation fails too late to be undone",
+    ),
+    Mutant(
         "last_pages_of_a_mapping",
         "agent/pondstack_agent/mitigation/privileged.py",
         "range(start - start % size, end, size)",
