@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 PAGE_KIB = 4
-_POLICY = re.compile(r"[0-9a-f]+ [a-z ()=|]+:([0-9,-]+)(?: |$)")
+_POLICY = re.compile(r"^[0-9a-f]+ [a-z ()=|]+:([0-9,-]+)(?: |$)", re.M)
 _PAGES = re.compile(r"N(\d+)=(\d+)")
 _SIZE = re.compile(r"kernelpagesize_kB=(\d+)")
 
@@ -26,12 +26,16 @@ class Region:
         return self.pages.get(node, 0) * self.page_kib
 
 
-def parse(maps: str, numa_maps: str) -> list[Region]:
-    """Return the mappings that both texts have; the process may map and unmap between the two looks."""
+def parse(maps: str, numa_maps: str, node: int | None = None) -> list[Region]:
+    """Return the mappings that both texts have; the process may map and unmap between the two looks.
+
+    `node`: only mappings with pages there. A guest has hundreds of mappings and few of them on a given node.
+    """
     heads = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .(\S)", maps, re.M)
     ends = {int(start, 16): (int(end, 16), write == "w") for start, end, write in heads}
     found = []
-    for line in numa_maps.splitlines():
+    lines = numa_maps.splitlines()
+    for line in lines if node is None else (line for line in lines if f" N{node}=" in line):
         address, *words = line.split()
         start = int(address, 16)
         if start in ends:
@@ -55,11 +59,23 @@ def pages_on(regions: Iterable[Region], node: int) -> int:
     return sum(region.kib_on(node) for region in regions) // PAGE_KIB
 
 
-def uses(regions: Iterable[Region], node: int, allowed: Collection[int] | None = None) -> bool:
-    """Tell whether a process has pages on a node, or a policy that sends later faults there.
+def count(numa_maps: str, node: int) -> int:
+    """Return how many pages of 4 KiB lie on a node, in whatever mapping, by numa_maps alone."""
+    kib = 0
+    for line in numa_maps.splitlines():
+        if found := re.search(rf" N{node}=(\d+)", line):
+            size = _SIZE.search(line)
+            kib += int(found[1]) * (int(size[1]) if size else PAGE_KIB)
+    return kib // PAGE_KIB
 
+
+def uses(numa_maps: str, node: int, allowed: Collection[int] | None = None) -> bool:
+    """Tell whether a process has pages on a node, or a policy that sends later faults there, by numa_maps alone.
+
+    That text says it of every mapping. Beside maps, read before it, those would be missed that were split meanwhile.
     `allowed`: the nodes of its cpuset, None for any. The kernel rewrites a strict policy when that changes, and leaves
     one alone that only prefers a node, and that then has no effect.
     """
     open_to_it = allowed is None or node in allowed
-    return any((open_to_it and node in region.policy_nodes) or region.pages.get(node) for region in regions)
+    named = open_to_it and any(node in parse_list(policy) for policy in set(_POLICY.findall(numa_maps)))
+    return named or f" N{node}=" in numa_maps

@@ -1,6 +1,5 @@
 """A running guest as a process of the host: its pages, and the cgroup that decides where later ones come from."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,9 +21,18 @@ class Guest:
         """Return its mappings; none when it has ended."""
         return numa.parse(*privileged.read_maps(self.pid))
 
-    def uses(self, regions: Iterable[Region], node: int) -> bool:
-        """Tell whether it has pages on a node, by its mappings, or may get some."""
-        return numa.uses(regions, node, cpuset.allowed(self.pid))
+    def regions_on(self, node: int) -> list[Region]:
+        """Return its mappings with pages on a node."""
+        maps, numa_maps = privileged.read_maps(self.pid)
+        return numa.parse(maps, numa_maps, node)
+
+    def numa_maps(self) -> str:
+        """Return what the kernel says of its pages and policies; '' when it has ended."""
+        return privileged.read_numa_maps(self.pid)
+
+    def uses(self, numa_maps: str, node: int) -> bool:
+        """Tell whether it has pages on a node, or may get some."""
+        return numa.uses(numa_maps, node) and numa.uses(numa_maps, node, cpuset.allowed(self.pid))
 
 
 def find(consumer_uuid: str) -> Guest:

@@ -79,7 +79,7 @@ class Mitigations:
         cgroup = self._cgroup_of(guest)
         targets = plan.targets(cgroup.allowed(), self._nodes.with_cpus(), node)
         tag = attached.allocation_uuid
-        regions = guest.regions()
+        regions = guest.regions_on(node)
         pages = numa.pages_on(regions, node)
         # Room for all of it: what the guest has not touched yet comes from local memory, too, once it does.
         self._room.reserve(tag, max(mib, -(-pages * numa.PAGE_KIB // 1024)), targets)
@@ -96,7 +96,7 @@ class Mitigations:
         LOG.info("Guest %s: %d pages move from node %d to %s", consumer_uuid, pages, node, targets)
         move = partial(self._mover.move, guest, cgroup, node, targets, regions, self._stops[tag].is_set)
         self._executor.submit(self._run, entry, move, finish)
-        return self._now(entry)
+        return entry.answer()
 
     def check(self, consumer_uuid: str) -> None:
         """Raise BadRequest when what the guest has of the pool cannot be copied, whatever else is the matter."""
@@ -236,7 +236,7 @@ class Mitigations:
 
     def _left(self, entry: Entry) -> int:
         try:
-            return numa.pages_on(self._find(entry.consumer_uuid).regions(), entry.pool_node)
+            return numa.count(self._find(entry.consumer_uuid).numa_maps(), entry.pool_node)
         except NotFound:
             return entry.left
 

@@ -44,11 +44,15 @@ class Mover:
     ) -> None:
         """Move all; raises Aborted, NotFound when the guest ended, InUse when pages stay.
 
-        `regions`: the guest's, seen just now: a look walks all its page tables. It goes on and may touch
-        new pages while others move, and some are busy: the cgroup gets the last of them. Until that step the guest's
-        policy is as before: whatever ends it earlier leaves a guest of the pool.
+        `regions`: the guest's that have pages there, seen just now: a look walks all its page tables. It goes on and
+        may touch new pages while others move, and some are busy: the cgroup gets the last of them. It gets the last
+        chunk, too: it needs no look at the address of each page. Until that step the guest's policy is as before:
+        whatever ends it earlier leaves a guest of the pool.
         """
-        for chunk in plan.chunks(regions, pool_node, self._chunk_mib):
+        chunks = list(plan.chunks(regions, pool_node, self._chunk_mib))
+        if len(targets) == 1:  # of several nodes the cgroup does not choose the roomiest
+            chunks = chunks[:-1]
+        for chunk in chunks:
             if aborted():
                 raise Aborted
             self._chunk(guest, chunk, targets)
@@ -60,12 +64,12 @@ class Mover:
 
     def check(self, guest: Guest, pool_node: int) -> None:
         """Raise InUse unless nothing of the guest is on the node and nothing will be; NotFound when it ended."""
-        regions = guest.regions()
-        if not regions:
+        seen = guest.numa_maps()
+        if not seen:
             raise NotFound(f"guest {guest.consumer_uuid} ended meanwhile; detach it")
-        if guest.uses(regions, pool_node):
+        if guest.uses(seen, pool_node):
             raise InUse(
-                f"{numa.pages_on(regions, pool_node)} pages of guest {guest.consumer_uuid} stay on node {pool_node} "
+                f"{numa.count(seen, pool_node)} pages of guest {guest.consumer_uuid} stay on node {pool_node} "
                 f"(see /proc/{guest.pid}/numa_maps); pages that a device uses (VFIO) cannot move: migrate the guest"
             )
 

@@ -1,7 +1,9 @@
 """What moving another process's pages needs root for, by oslo.privsep. An agent that is root does it itself."""
 
 import ctypes
+import functools
 import os
+import sys
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +25,10 @@ _MOVE_PAGES = 279  # asm/unistd_64.h
 _MOVE_ALL = 4  # linux/mempolicy.h: MPOL_MF_MOVE_ALL
 _PIECE = 512
 """Addresses: a huge page."""
+_WORD = 8
+"""Bytes of an address."""
+_SPAN = 1 << 24
+"""Bytes of memory whose addresses differ in their three lower bytes only."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -34,6 +40,15 @@ def read_maps(pid: int) -> tuple[str, str]:
         return (folder / "maps").read_text(), (folder / "numa_maps").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return "", ""
+
+
+@context.entrypoint
+def read_numa_maps(pid: int) -> str:
+    """Return numa_maps of a process, empty when it has ended."""
+    try:
+        return Path("/proc", str(int(pid)), "numa_maps").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 @context.entrypoint
@@ -75,10 +90,29 @@ def gather_pages(pid: int, ranges: Sequence[tuple[int, int, int]], node: int, at
 
 
 def _addresses(ranges: Sequence[tuple[int, int, int]]) -> "array[int]":
+    """Return each address.
+
+    A Python number for each, a million for 4 GiB, would show in the time in which their pages move. They are therefore
+    made of bytes: the lower ones are the same in each span, the higher ones throughout it. A page begins at a multiple
+    of its size, `step`.
+    """
     addresses = array("Q")
     for start, end, step in ranges:
-        addresses.extend(range(start, end, step))
+        size = max(_SPAN, step)
+        for span in range(start - start % size, end, size):
+            first, last = max(start - span, 0) // step, min(end - span, size) // step
+            words = bytearray(_lower_bytes(step)[first * _WORD : last * _WORD])
+            for place, byte in enumerate(span.to_bytes(_WORD, sys.byteorder)):
+                if byte:
+                    words[place::_WORD] = bytes([byte]) * (last - first)
+            addresses.frombytes(words)
     return addresses
+
+
+@functools.cache
+def _lower_bytes(step: int) -> bytes:
+    """Return the addresses of the first span."""
+    return array("Q", range(0, max(_SPAN, step), step)).tobytes()
 
 
 def _elsewhere(pid: int, addresses: "array[int]", node: int) -> tuple["array[int]", str]:

@@ -34,6 +34,22 @@ def test_pages_count_in_4_kib() -> None:
     assert numa.pages_on(numa.parse(MAPS, NUMA_MAPS), 1) == 1 + 256 + 1024
 
 
+def test_mappings_on_one_node() -> None:
+    for node in range(4):
+        wanted = [region for region in numa.parse(MAPS, NUMA_MAPS) if region.pages.get(node)]
+        assert numa.parse(MAPS, NUMA_MAPS, node) == wanted
+    assert [len(numa.parse(MAPS, NUMA_MAPS, node)) for node in (0, 1, 5)] == [3, 3, 0]
+
+
+def test_pages_of_mappings_that_maps_does_not_have_count_too() -> None:
+    """The process split a mapping between the two looks."""
+    assert "7f0040000000" not in MAPS
+    assert numa.count(NUMA_MAPS, 1) == 1 + 256 + 1024 + 1
+    assert numa.count(NUMA_MAPS, 5) == 0
+    [split] = [line for line in NUMA_MAPS.splitlines() if line.startswith("7f0040000000")]
+    assert numa.uses(split, 1)
+
+
 @pytest.mark.parametrize(
     ("line", "used"),
     [
@@ -45,16 +61,16 @@ def test_pages_count_in_4_kib() -> None:
     ],
 )
 def test_who_uses_a_node(line: str, used: bool) -> None:
-    assert numa.uses(numa.parse(MAPS, line), 1) is used
+    assert numa.uses(line, 1) is used
 
 
 def test_a_policy_counts_where_the_cpuset_lets_it() -> None:
     """After its pages were moved by a cpuset of local nodes, a guest that prefers the pool's node still says so."""
-    prefers = numa.parse(MAPS, "7f0000000000 prefer (many):1 anon=2 N0=2 kernelpagesize_kB=4\n")
+    prefers = "7f0000000000 prefer (many):1 anon=2 N0=2 kernelpagesize_kB=4\n"
     assert numa.uses(prefers, 1)
     assert numa.uses(prefers, 1, {0, 1})
     assert not numa.uses(prefers, 1, {0})
-    stayed = numa.parse(MAPS, "7f0000000000 prefer (many):1 anon=2 N1=1 N0=1 kernelpagesize_kB=4\n")
+    stayed = "7f0000000000 prefer (many):1 anon=2 N1=1 N0=1 kernelpagesize_kB=4\n"
     assert numa.uses(stayed, 1, {0})
 
 

@@ -1,6 +1,5 @@
 """An agent over a fake kernel: one guest with pool memory, killed before whatever step a test names."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -40,13 +39,22 @@ class Kernel:
 
     consumer_uuid, pid = "vm1", 10
 
-    def uses(self, regions: Iterable[Region], node: int) -> bool:
+    def uses(self, numa_maps: str, node: int) -> bool:
         """As Guest.uses."""
-        return numa.uses(regions, node)
+        return numa.uses(numa_maps, node)
+
+    def numa_maps(self) -> str:
+        """As Guest.numa_maps."""
+        pages = "".join(f" N{node}={count}" for node, count in self.pages.items() if count)
+        return f"00000000 bind:{self.policy} anon={PAGES}{pages} kernelpagesize_kB=4\n" if self.running else ""
 
     def regions(self) -> list[Region]:
         """As Guest.regions."""
-        return [Region(0, PAGES * 4096, frozenset({self.policy}), pages=dict(self.pages))] if self.running else []
+        return numa.parse(f"00000000-{PAGES * 4096:08x} rw-p 00000000 00:00 0\n", self.numa_maps())
+
+    def regions_on(self, node: int) -> list[Region]:
+        """As Guest.regions_on."""
+        return [region for region in self.regions() if region.pages.get(node)]
 
     def allowed(self) -> set[int]:
         """As Cgroup.allowed."""
@@ -110,7 +118,7 @@ class NodePool(EmulatedHostPool):
         return super().detach(allocation_uuid)
 
     def _check(self) -> None:
-        if self.kernel.running and self.kernel.uses(self.kernel.regions(), POOL):
+        if self.kernel.running and self.kernel.uses(self.kernel.numa_maps(), POOL):
             raise InUse("its guest runs on it")
 
 

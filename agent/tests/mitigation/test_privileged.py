@@ -112,6 +112,24 @@ def test_a_mitigation_asks_once_for_all(kernel: Kernel) -> None:
     assert kernel.calls == [1992, 1992]
 
 
+def test_addresses_are_those_of_every_page() -> None:
+    """Of mappings within a span and over several; of pages small, huge, and larger than a span; at both ends."""
+    span, top = privileged._SPAN, 1 << 47
+    ranges = [
+        (0, 511 * PAGE, PAGE),
+        (span - PAGE, span + PAGE, PAGE),
+        ((1 << 40) + 7 * PAGE, (1 << 40) + 2 * span + 1300 * PAGE, PAGE),
+        (0x7F12_3456_7000, 0x7F12_3456_7000 + span, PAGE),
+        ((1 << 32) - span, (1 << 32) + span, PAGE),
+        ((1 << 30) + (2 << 20), (1 << 30) + 3 * span, 2 << 20),
+        (7 << 30, 1030 << 30, 1 << 30),
+        (top - 5000 * PAGE, top, PAGE),
+        (PAGE, PAGE, PAGE),
+    ]
+    wanted = [address for start, end, step in ranges for address in range(start, end, step)]
+    assert list(privileged._addresses(ranges)) == wanted
+
+
 def test_the_call_itself() -> None:
     """On this machine's kernel: a page that was written has a node, one that was not has none."""
     import ctypes

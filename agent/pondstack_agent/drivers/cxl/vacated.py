@@ -36,10 +36,8 @@ def runs_on(pid: int | None, state: Mapping[str, Any] | None, proc: Path = PROC)
 
 def uses(pid: int, node: int, proc: Path = PROC) -> bool:
     """Tell whether a process has pages on a node, or will have; False when it has ended."""
-    folder = proc / str(pid)
     try:
-        regions = numa.parse((folder / "maps").read_text(), (folder / "numa_maps").read_text())
-        return numa.uses(regions, node, cpuset.allowed(pid, proc))
+        return numa.uses((proc / str(pid) / "numa_maps").read_text(), node, cpuset.allowed(pid, proc))
     except (FileNotFoundError, ProcessLookupError):
         return False
 
