@@ -1,6 +1,7 @@
 """Whole controllers in this process, over SQLite, an emulated device and oslo.messaging's in-memory bus."""
 
 import logging
+import math
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -93,9 +94,13 @@ class Nodes(dict[str, Node]):
         return node
 
     def freeze(self, name: str) -> None:
-        """Have a controller's lease thread stand still, as a pause does, until its lease is over; the rest goes on."""
+        """Have a controller's lease thread stand still, as a pause does, until its lease is over; the rest goes on.
+
+        A write that was under way may still move the lease's end in the database, but nobody here takes it for theirs.
+        """
         node = self[name]
         assert node._lease_worker.stop(SECONDS)
+        node.candidate._renewed = math.inf
         node.candidate._clock = Clock(node.candidate._clock, CALM_LEASE_SECONDS)
         over = update(Leadership).values(expires_at=1.0)
         node.resources.database.write(lambda session: session.execute(over))
