@@ -110,8 +110,8 @@ def make_plan(seed: int, count: int) -> list[Kill]:
     plan = []
     for number, step in enumerate(steps[:count]):
         victim = min(step.victims, key=lambda item: (pairs[step, item], struck[item], rng.random()))
-        # Every third on a real guest: it takes several times as long.
-        place = Place.GUEST if step.guest and met[step] % 3 == 1 else Place.FAKE
+        # Every fourth on a real guest: it takes several times as long.
+        place = Place.GUEST if step.guest and met[step] % 4 == 1 else Place.FAKE
         met[step] += 1
         struck[victim] += 1
         pairs[step, victim] += 1
