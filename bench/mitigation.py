@@ -2,8 +2,8 @@
 
 A turn moves the touched memory of one process from the pool's CPU-less node to node 0, once by `migratepages`, once by
 cpuset.mems alone, once by the agent's mover. The agent's includes what the raw command does not do: looking for the
-pages, reserving room, chunks between which it could be aborted, rewriting the policy, reading back. The order of a
-turn rotates; the ratio within a turn is one sample. Under TCG only ratios mean anything.
+pages, reserving room, chunks between which it could be aborted (of the agent's default size), rewriting the policy,
+reading back. The order of a turn rotates; the ratio within a turn is one sample. Under TCG only ratios mean anything.
 """
 
 import argparse
@@ -12,7 +12,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from oslo_config import cfg
+
 from bench.figures import Meter, spread
+from pondstack.conf import agent
 from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import create_device
 from pondstack.domain.model import Extent
@@ -22,8 +25,8 @@ from tests.hardware.host import EmulatedHost
 from tests.hardware.machine import Machine
 from tests.hardware.qemu import Files
 
-TARGET = 1.2
-SLICES, SLICE_MIB, MEMORY_MIB, CHUNK_MIB = 4, 128, 256, 64
+TARGET = 1.1
+SLICES, SLICE_MIB, MEMORY_MIB = 4, 128, 384
 HOST, SERIAL, TABLE = "host1", "bench", "/mnt/device"
 WAYS = ("raw", "cgroup", "agent")
 NAMES = {"raw": "migratepages", "cgroup": "cpuset.mems alone", "agent": "agent"}
@@ -32,8 +35,8 @@ NAMES = {"raw": "migratepages", "cgroup": "cpuset.mems alone", "agent": "agent"}
 def main() -> int:
     """Measure and print; 0 when the target holds."""
     parser = argparse.ArgumentParser(prog="make bench-mitigation", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=9, help="turns (default 9)")
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--rounds", type=int, default=15, help="turns (default 15)")
+    rounds, chunk_mib = parser.parse_args().rounds, default_chunk_mib()
     files = Files.built()
     with tempfile.TemporaryDirectory(prefix="bench-mitigation-", dir="/tmp") as folder:
         pool = Path(folder, "pool")
@@ -45,29 +48,43 @@ def main() -> int:
                 host=HOST,
                 serial=SERIAL,
                 table=TABLE,
-                chunk_mib=CHUNK_MIB,
+                chunk_mib=chunk_mib,
             )
             extents = (Extent(0, SLICES),)
             device.grant(HOST, extents, tag="bench", epoch=1)
             grant = Grant("bench", "measured", HOST, pool_uuid(SERIAL), "pool0", {}, SLICE_MIB, extents, 1)
             node = times.attach(grant).backings[0].host_node
-            seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+            turns: list[dict[str, dict[str, float]]] = []
             with Meter("turns", rounds) as meter:
                 for number in range(rounds + 1):
                     order = [WAYS[(number + n) % len(WAYS)] for n in range(len(WAYS))]
-                    turn = {way: times.measure(way, node, MEMORY_MIB, CHUNK_MIB) for way in order}
+                    turn = {way: times.measure(way, node, MEMORY_MIB, chunk_mib) for way in order}
                     if number:  # the first one warms up
-                        for way, (took, _pages) in turn.items():
-                            seconds[way].append(took)
-                    meter.show(number, ", ".join(f"{NAMES[way]} {turn[way][0]:.2f} s" for way in WAYS))
-    return report(seconds)
+                        turns.append(turn)
+                    meter.show(number, ", ".join(f"{NAMES[way]} {sum(turn[way].values()):.2f} s" for way in WAYS))
+    return report(turns)
 
 
-def report(seconds: dict[str, list[float]]) -> int:
-    """Print seconds per GiB and the ratio of each turn; 0 when the median holds the target."""
+def default_chunk_mib() -> int:
+    """Return what the agent moves at once unless told otherwise."""
+    conf = cfg.ConfigOpts()
+    agent.register_opts(conf)
+    conf([], default_config_files=[])
+    return int(conf.agent.mitigation_chunk_mib)
+
+
+def report(turns: list[dict[str, dict[str, float]]]) -> int:
+    """Print seconds per GiB, the agent's phases, and the ratio of each turn; 0 when the median holds the target.
+
+    `turns`: of each, way to phase to seconds.
+    """
     gib = MEMORY_MIB / 1024
+    seconds = {way: [sum(turn[way].values()) for turn in turns] for way in WAYS}
     for way in WAYS:
         print(f"{NAMES[way]:<18} s/GiB   {spread([took / gib for took in seconds[way]], 2)}")
+    for phase in turns[0]["agent"]:
+        shares = [turn["agent"][phase] / took for turn, took in zip(turns, seconds["raw"], strict=True)]
+        print(f"  of it {phase:<10} / migratepages: {spread(shares, 3)}")
     cgroup = [mine / raw for mine, raw in zip(seconds["cgroup"], seconds["raw"], strict=True)]
     print(f"cpuset.mems alone / migratepages: {spread(cgroup, 3)}")
     ratios = [mine / raw for mine, raw in zip(seconds["agent"], seconds["raw"], strict=True)]

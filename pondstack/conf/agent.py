@@ -83,12 +83,13 @@ AGENT_OPTS = [
     ),
     cfg.IntOpt(
         "mitigation_chunk_mib",
-        default=64,
+        default=128,
         min=1,
         max=65536,
         help=(
-            "Pages in MiB that a mitigation moves at once; it can be aborted between two such chunks. Also what moves "
-            "at once when pages of a guest that stays are moved back to the pool after slices went offline."
+            "Pages in MiB that a mitigation moves at once; it can be aborted between two such chunks. For each of them "
+            "the kernel empties page lists of all CPUs. Also what moves at once when pages of a guest that stays are "
+            "moved back to the pool after slices went offline."
         ),
     ),
     cfg.StrOpt(

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 PAGE_KIB = 4
+_HEAD = re.compile(r"[0-9a-f]+-([0-9a-f]+) .(\S)")
 _POLICY = re.compile(r"^[0-9a-f]+ [a-z ()=|]+:([0-9,-]+)(?: |$)", re.M)
 _PAGES = re.compile(r"N(\d+)=(\d+)")
 _SIZE = re.compile(r"kernelpagesize_kB=(\d+)")
@@ -31,20 +32,17 @@ def parse(maps: str, numa_maps: str, node: int | None = None) -> list[Region]:
 
     `node`: only mappings with pages there. A guest has hundreds of mappings and few of them on a given node.
     """
-    heads = re.findall(r"^([0-9a-f]+)-([0-9a-f]+) .(\S)", maps, re.M)
-    ends = {int(start, 16): (int(end, 16), write == "w") for start, end, write in heads}
+    heads = {line.partition("-")[0]: line for line in maps.splitlines()}
     found = []
     lines = numa_maps.splitlines()
     for line in lines if node is None else (line for line in lines if f" N{node}=" in line):
         address, *words = line.split()
-        start = int(address, 16)
-        if start in ends:
+        if head := _HEAD.match(heads.get(address, "")):
             pages = {int(match[1]): int(match[2]) for word in words if (match := _PAGES.fullmatch(word))}
             size = next((int(match[1]) for word in words if (match := _SIZE.fullmatch(word))), PAGE_KIB)
             policy = _POLICY.match(line)
             nodes = frozenset(parse_list(policy[1])) if policy else frozenset()
-            end, writable = ends[start]
-            found.append(Region(start, end, nodes, size, pages, writable))
+            found.append(Region(int(address, 16), int(head[1], 16), nodes, size, pages, head[2] == "w"))
     return found
 
 

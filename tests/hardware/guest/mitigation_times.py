@@ -19,11 +19,39 @@ LOCAL = 0
 GROUP = Path("/sys/fs/cgroup/machine.slice/measured.scope")
 
 
+class Phases:
+    """Seconds of a turn by phase, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._name, self._since = "", 0.0
+
+    def begin(self, name: str) -> None:
+        """End a phase and begin the next one, "" for none; one that begins again goes on."""
+        now = time.perf_counter()
+        if self._name:
+            self.seconds[self._name] = self.seconds.get(self._name, 0.0) + now - self._since
+        self._name, self._since = name, now
+
+
+class TimedMover(Mover):
+    """The agent's; its phases are its steps and what it reads back."""
+
+    def __init__(self, nodes: HostNodes, chunk_mib: int, phases: Phases) -> None:
+        super().__init__(nodes, chunk_mib, phases.begin)
+        self._phases = phases
+
+    def check(self, guest: Guest, pool_node: int) -> None:
+        """As the agent's."""
+        self._phases.begin("read back")
+        super().check(guest, pool_node)
+
+
 class Times(Agent):
     """The agent, and processes that stand for guests, with the same amount of memory on an allocation's node."""
 
-    def measure(self, way: str, node: int, mib: int, chunk_mib: int) -> tuple[float, int]:
-        """Return the seconds in which `mib` moved, and the pages that a process with so much had there.
+    def measure(self, way: str, node: int, mib: int, chunk_mib: int) -> dict[str, float]:
+        """Return the seconds in which `mib` of a process moved from the node to local memory, by phase.
 
         `way`: "raw" is the command migratepages, "cgroup" a write to cpuset.mems, "agent" room, chunks, cgroup and
         reading back.
@@ -36,25 +64,27 @@ class Times(Agent):
         try:
             guest = Guest("measured", pid)
             pages = numa.pages_on(guest.regions(), node)
-            begun = time.perf_counter()
+            phases = Phases()
+            phases.begin("look" if way == "agent" else way)
             if way == "raw":
                 subprocess.run(["migratepages", str(pid), str(node), str(LOCAL)], check=True)
             elif way == "cgroup":
                 (GROUP / "cpuset.mems").write_text(str(LOCAL))
             else:
+                cgroup, regions = guests.cgroup_of(guest), guest.regions_on(node)
+                phases.begin("room")
                 nodes = HostNodes()
                 room = LocalRoom(nodes.free_mib, 64)
-                room.reserve("measured", mib, [LOCAL])
-                cgroup, regions = guests.cgroup_of(guest), guest.regions()
-                Mover(nodes, chunk_mib).move(guest, cgroup, node, (LOCAL,), regions, lambda: False)
-            seconds = time.perf_counter() - begun
+                room.reserve("measured", max(mib, numa.pages_on(regions, node) * numa.PAGE_KIB >> 10), [LOCAL])
+                TimedMover(nodes, chunk_mib, phases).move(guest, cgroup, node, (LOCAL,), regions, lambda: False)
+            phases.begin("")
             left = numa.pages_on(guest.regions(), node)
             if left > pages // 100:
                 raise RuntimeError(f"{way}: {left} of {pages} pages stayed on node {node}")
         finally:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-        return seconds, pages
+        return phases.seconds
 
 
 def _occupier(node: int, mib: int) -> int:
