@@ -10,6 +10,7 @@ from oslo_config import cfg
 from pondstack.conf import database as database_conf
 from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
+from pondstack.domain.errors import PondError
 from pondstack.ledger.records import ControllerView
 from pondstack_rack.daemon import DaemonFailed, signal_process
 from pondstack_rack.layout import Layout, program
@@ -98,12 +99,18 @@ class Processes:
         return pondstack_services.controller_service(name), int(pid)
 
     def wait_healthy(self) -> None:
-        """Wait until one controller leads and the other one follows, both alive; raises DaemonFailed."""
+        """Start what does not run, wait until one controller leads and the other one follows; raises DaemonFailed."""
+        for service in self.rack.services.values():
+            if not service.running:
+                service.start()
         if not wait_until(self._healthy, HEALTHY_SECONDS):
             raise DaemonFailed(f"no leader and stand-by within {HEALTHY_SECONDS:.0f} s; logs: {self.rack.layout.log}")
 
     def _healthy(self) -> bool:
-        live = [item for item in self.reader.controllers() if _lives(item)]
+        try:
+            live = [item for item in self.reader.controllers() if _lives(item)]
+        except PondError:
+            return False
         return sorted(item.role for item in live) == ["leader", "standby"]
 
     def service_of(self, victim: Victim, leader: str, source: str, destination: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from keystoneauth1.exceptions import ClientException
 
+from pondstack.domain.errors import PondError
 from pondstack.domain.mitigation import MitigationState
 from pondstack.ledger.records import MitigationRecord
 from pondstack_rack import proof
@@ -62,8 +63,9 @@ class Runner:
             try:
                 server = self._server(kill.place)
                 outcome = self._mitigation(kill, server)
-            except (DaemonFailed, AssertionError, ClientException) as error:
+            except (DaemonFailed, AssertionError, ClientException, PondError) as error:
                 outcome = Outcome(kill, server, broken=(f"{type(error).__name__}: {error}"[:500],))
+                self._used += [server] if server else []
             outcome = replace(outcome, tries=tries)
             if outcome.state or outcome.broken:
                 break

@@ -84,7 +84,8 @@ class Operator:
         while self._of(name):
             self._drain(lambda: self._of(name))
         self._rack.hosts[name].memory.disk.clear()
-        self._ask(lambda: self._fence_as_read(name, "it is scrap"))
+        # As by an API of the former release: whichever generation there is. It is never back.
+        self._ask(lambda: self._client.fence_host(name=name, reason="it is scrap", force=True, generation=None))
         self._ask(lambda: self._client.remove_host(name=name))
         self._rack.scheduler.faults["host removed for ever"] += 1
 
@@ -112,7 +113,7 @@ class Operator:
         while self._of(name):
             self._drain(lambda: self._of(name))
         host.memory.disk.clear()
-        self._ask(lambda: self._fence_as_read(name, "it has died"))
+        self._ask(lambda: self._fence_as_read(name))
         self._rack.scheduler.sleep(step.values["seconds"])
         self.gone.discard(name)
         host.revive()
@@ -121,14 +122,14 @@ class Operator:
         self._rack.nova.host_is_back(name)
         self._rack.scheduler.faults["host fenced and back"] += 1
 
-    def _fence_as_read(self, name: str, reason: str) -> None:
+    def _fence_as_read(self, name: str) -> None:
         """Fence a host as the shell's command does: each time anew, for the generation that it has just read.
 
         A request that was given up may still be carried out later, when the host is back.
         """
         known = self._rack.view().hosts.get(name)
         generation = known.generation if known is not None else 0
-        self._client.fence_host(name=name, reason=reason, force=True, generation=generation)
+        self._client.fence_host(name=name, reason="it has died", force=True, generation=generation)
 
     # Pools
 
