@@ -5,13 +5,17 @@ from oslo_config import cfg
 GROUP = "metrics"
 
 OPTIONS: list[cfg.Opt] = [
-    cfg.StrOpt(
-        "listen",
-        default="",
-        sample_default="127.0.0.1:9631",
-        help="Address and port, as ADDRESS:PORT (IPv6: [ADDRESS]:PORT), at which this controller answers a scrape of "
-        "Prometheus, without a token: whoever reaches the address reads the names of the pools and sums, but no name "
-        "of a host, project or server. Controllers on one machine need a port each. Empty: none.",
+    cfg.HostAddressOpt(
+        "bind_host",
+        default="127.0.0.1",
+        help="Address at which this controller answers a scrape of Prometheus, without a token: whoever reaches it "
+        "reads the names of the pools and sums, but no name of a host, project or server.",
+    ),
+    cfg.PortOpt(
+        "port",
+        default=0,
+        sample_default=9631,
+        help="TCP port of that address; controllers on one machine need one each. 0: no scrape is answered.",
     ),
 ]
 

@@ -130,7 +130,7 @@ class TestMitigatedServer(NovaWithMitigations):
     """What the controller has mitigated, with its ledger: scheduler, Placement and audit say that it is local."""
 
     def test_wherever_it_is_placed_anew(self) -> None:
-        """A rebuild, cold migrations, resizes to flavors that fix pool memory, shelving, an evacuation."""
+        """A rebuild, cold migrations, resizes to flavors that fix pool memory, shelving, restarts, an evacuation."""
         server = self.boot_split()
         self.mitigate(server, method="copy")
         self.ended(server, "done")
@@ -150,6 +150,11 @@ class TestMitigatedServer(NovaWithMitigations):
         server = self._unshelve_server(server)
         self.is_local(server, 2 * MEMORY_MIB)
         source = self.host_of(server)
+        self.computes[source] = self.restart_compute_service(self.computes[source], keep_hypervisor_state=False)
+        assert self.driver(source).list_instance_uuids() == [server["id"]]
+        self._stop_server(server)
+        self._start_server(server)
+        self.is_local(server, 2 * MEMORY_MIB)
         self.computes[source].stop()
         self.api.put_service_force_down(self.computes[source].service_ref.uuid, True)
         server = self._evacuate_server(server)

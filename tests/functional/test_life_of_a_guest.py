@@ -211,7 +211,7 @@ class Life(LifeCycle):
 
 @pytest.mark.night
 class TestFake(NovaWithFakes, Life):
-    """PondFakeDriver. Its guests do not outlive their compute, so that an evacuated host has none to destroy."""
+    """PondFakeDriver. It recalls the guests that Nova has there, so that an evacuated host has none to destroy."""
 
     __test__ = True
     remembers = False

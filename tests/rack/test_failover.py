@@ -7,6 +7,7 @@ from urllib.request import urlopen
 import pytest
 
 from pondstack_rack.demo import demo, failover
+from pondstack_rack.ports import LOOPBACK
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone, pondstack_services
 from pondstack_rack.wait import wait_until
@@ -32,7 +33,7 @@ def told_prometheus(rack: Rack) -> dict[str, tuple[bool, bool]]:
     """Return whether each controller says that it leads, and whether it tells of the pool; those that answer."""
     found = {}
     for name in pondstack_services.CONTROLLERS:
-        url = f"http://{pondstack_services.metrics_address(rack.layout, name)}/metrics"
+        url = f"http://{LOOPBACK}:{rack.layout.port(pondstack_services.controller_service(name))}/metrics"
         with suppress(OSError), urlopen(url, timeout=SETTLE_SECONDS) as answer:
             text = answer.read().decode()
             found[name] = ("pondstack_leading 1.0\n" in text, 'pondstack_slices{pool="pool0",state="online"}' in text)

@@ -71,7 +71,7 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
     return SimpleNamespace(
         controller=controller,
         ha=ha,
-        metrics=SimpleNamespace(listen=""),
+        metrics=SimpleNamespace(bind_host="127.0.0.1", port=0),
         nova=SimpleNamespace(notifications=False),
         mitigation=SimpleNamespace(
             interval_seconds=1.0, keep_seconds=KEEP_SECONDS, stuck_seconds=LIMITS.mitigation_stuck_seconds

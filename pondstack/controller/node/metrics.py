@@ -4,17 +4,17 @@ Figures of the rack come from the leader only, so that a sum over the controller
 what the process has in memory, and a few short lists of the database.
 """
 
-import re
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from oslo_log import log
 from prometheus_client import CollectorRegistry, disable_created_metrics, start_http_server
 from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from pondstack.controller.leader.leader import Leader
 from pondstack.controller.workers import PeriodicWorker
-from pondstack.domain.errors import BadRequest, PondError, Unavailable
+from pondstack.domain.errors import PondError, Unavailable
 from pondstack.domain.model import PoolState
 from pondstack.domain.qos import Verdict
 from pondstack.telemetry import metrics as known
@@ -26,28 +26,10 @@ RETRY_SECONDS = 5.0
 """Between two tries to get an address that somebody else has: a controller leads without it, too."""
 STOP_SECONDS = 5.0
 MIB = 1024 * 1024
-_LISTEN = re.compile(r"(\[(?P<six>[0-9A-Fa-f:.]+)\]|(?P<four>[^\s:\[\]]+)):(?P<port>[0-9]{1,5})")
 
 
-class Listen(NamedTuple):
-    """Where to answer."""
-
-    address: str
-    port: int
-
-    @classmethod
-    def parse(cls, text: str) -> "Listen | None":
-        """Return what [metrics] listen says, None: nowhere. Raises BadRequest."""
-        if not text.strip():
-            return None
-        found = _LISTEN.fullmatch(text.strip())
-        if found is None or not 0 < int(found["port"]) < 1 << 16:
-            raise BadRequest(f"[metrics] listen = {text} is no ADDRESS:PORT, such as 127.0.0.1:9631; empty: none")
-        return cls(found["six"] or found["four"], int(found["port"]))
-
-
-class Scrape:
-    """A collector of prometheus_client. `leader()`: None unless this controller leads, and is sure of it."""
+class Scrape(Collector):
+    """What a scrape reads. `leader()`: None unless this controller leads, and is sure of it."""
 
     def __init__(self, leader: Callable[[], Leader | None], counts: Counts) -> None:
         self._leader = leader
@@ -118,15 +100,15 @@ PARTS: dict[str, Callable[[Leader], list[Metric]]] = dict(
 
 
 class MetricsServer:
-    """Answers at one address, from as soon as that is free. `listen` None: nowhere."""
+    """Answers at one address, from as soon as that is free. `port` 0: nowhere."""
 
-    def __init__(self, listen: Listen | None, scrape: Scrape, retry_seconds: float = RETRY_SECONDS) -> None:
+    def __init__(self, host: str, port: int, scrape: Scrape, retry_seconds: float = RETRY_SECONDS) -> None:
         self.scrape = scrape
-        self._listen = listen
+        self._host, self._port = host, port
         self._registry = CollectorRegistry()
-        self._registry.register(scrape)  # type: ignore[arg-type]
+        self._registry.register(scrape)
         self._server: Any = None
-        self._worker = None if listen is None else PeriodicWorker("metrics", retry_seconds, self._serve)
+        self._worker = PeriodicWorker("metrics", retry_seconds, self._serve) if port else None
 
     @property
     def serving(self) -> bool:
@@ -149,13 +131,12 @@ class MetricsServer:
             server.server_close()
 
     def _serve(self) -> None:
-        if self._server is not None or self._listen is None:
+        if self._server is not None:
             return
-        address, port = self._listen
         try:
-            self._server, _ = start_http_server(port, address, self._registry)
+            self._server, _ = start_http_server(self._port, self._host, self._registry)
         except OSError as error:
             raise Unavailable(
-                f"[metrics] listen: {address} port {port}: {error.strerror}; end who has it, or choose another"
+                f"[metrics] {self._host} port {self._port}: {error.strerror}; end who has it, or choose another port"
             ) from error
-        LOG.info("Metrics are at http://%s:%d/metrics", address, port)
+        LOG.info("Metrics are at http://%s:%d/metrics", self._host, self._port)

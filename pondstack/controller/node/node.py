@@ -19,7 +19,7 @@ from pondstack.controller.leader.leader import Leader
 from pondstack.controller.node.broker_probe import BrokerProbe, StepAside
 from pondstack.controller.node.endpoint import NodeEndpoint
 from pondstack.controller.node.follower import Follower
-from pondstack.controller.node.metrics import Listen, MetricsServer, Scrape
+from pondstack.controller.node.metrics import MetricsServer, Scrape
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.connection import migration
@@ -80,7 +80,8 @@ class Node:
             "report", conf.ha.node_report_seconds, self._with_schema(self._report_and_step_aside)
         )
         self._server: Any = None
-        self.metrics = MetricsServer(Listen.parse(conf.metrics.listen), Scrape(self._sure_leader, resources.counts))
+        scrape = Scrape(self._sure_leader, resources.counts)
+        self.metrics = MetricsServer(conf.metrics.bind_host, conf.metrics.port, scrape)
 
     @property
     def leader(self) -> Leader | None:
@@ -120,12 +121,13 @@ class Node:
         return run
 
     def _sure_leader(self) -> Leader | None:
-        """Return the leader's parts unless the lease is over, as it is after a pause of this process."""
+        """Return the leader unless its lease is over, as it is after a pause of this process, or its epoch is."""
+        leader = self._leader
         try:
             self.candidate.check()
         except NotLeader:
             return None
-        return self._leader
+        return leader if leader is not None and leader.epoch == self.candidate.epoch else None
 
     def wait_until_leading(self, seconds: float) -> bool:
         """Wait until this controller answers as the leader; returns whether it does."""

@@ -15,7 +15,6 @@ from pondstack_agent.pagestore.program import PAGE_STORE
 from pondstack_rack import config
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout, RackError, program
-from pondstack_rack.ports import LOOPBACK
 from pondstack_rack.processes import rpc, run, wsgi
 from pondstack_rack.services import keystone, tcg_qemu
 from pondstack_rack.wait import wait_until
@@ -65,11 +64,6 @@ def controller_service(name: str) -> str:
     return f"pondstack-{name}"
 
 
-def metrics_address(layout: Layout, name: str) -> str:
-    """Return where a controller answers Prometheus."""
-    return f"{LOOPBACK}:{layout.port(controller_service(name))}"
-
-
 def service_of(kind: str, host: str) -> str:
     """Return the service of a kind that is of a host, or the controller with that name."""
     return controller_service(host) if kind == "pondstack-controller" else f"{kind}-{host}"
@@ -110,7 +104,7 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
     values = {**values, **programs, "pool_device": layout.pool_device}
     config.write(layout.etc / "pondstack.conf", config.render("pondstack.conf", values))
     for name in CONTROLLERS:
-        values_of = {"name": name, "listen": metrics_address(layout, name)}
+        values_of = {"name": name, "metrics_port": layout.port(controller_service(name))}
         text = config.render("pondstack-controller.conf", values_of)
         config.write(layout.etc / f"{controller_service(name)}.conf", text)
     for host in layout.all_hosts:

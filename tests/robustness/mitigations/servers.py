@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from keystoneauth1.exceptions import ClientException, Conflict, NotFound
 
-from pondstack.domain.units import GIB_MIB, RESOURCE_CLASS
+from pondstack.domain.units import GIB_MIB
 from pondstack_agent.qemu import attachment_lock
 from pondstack_rack.cloud_client import Cloud
 from pondstack_rack.daemon import DaemonFailed
@@ -32,6 +32,8 @@ DONE_SECONDS = 180.0
 BEATS = 2
 TRAIT = "CUSTOM_POND_KILLED"
 _UNDER_WAY = frozenset({"accepted", "pre-migrating", "preparing", "queued", "running", "running (post-copy)"})
+ABSENT = ""
+"""What virsh has of a domain on a host that has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +246,3 @@ class Servers:
         """Return Nova's migrations of it that have not ended."""
         found = self.cloud.nova.get(f"/os-migrations?instance_uuid={server}").json()["migrations"]
         return [item["status"] for item in found if item["status"] in _UNDER_WAY]
-
-    def pool_claim_of(self, seen: Seen) -> int:
-        """Return how much of the pool a server claims, in MiB."""
-        return sum(item.get(RESOURCE_CLASS, 0) for item in seen.claims.values())
-
-
-ABSENT = ""

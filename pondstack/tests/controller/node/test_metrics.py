@@ -8,9 +8,9 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pondstack.controller.node.metrics import Listen, MetricsServer, Scrape
+from pondstack.controller.node.metrics import MetricsServer, Scrape
 from pondstack.domain.allowance import Allowance
-from pondstack.domain.errors import BadRequest, Unavailable
+from pondstack.domain.errors import Unavailable
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.mitigation import MitigationMethod, MitigationState
 from pondstack.ledger.qos_records import QosDecision
@@ -145,27 +145,6 @@ def test_each_metric_is_one_of_the_table_with_its_kind_and_meaning():
         assert {label for sample in samples for label in sample.labels} == wanted, metric.name
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("", None),
-        ("127.0.0.1:9631", ("127.0.0.1", 9631)),
-        ("[::1]:9631", ("::1", 9631)),
-        ("controller.example:1", ("controller.example", 1)),
-    ],
-)
-def test_where_to_listen(text, wanted):
-    assert Listen.parse(text) == wanted
-
-
-@pytest.mark.parametrize(
-    "text", ["9631", "127.0.0.1", "127.0.0.1:", "127.0.0.1:0", "127.0.0.1:65536", "::1:9631", "a b:1"]
-)
-def test_no_place_to_listen(text):
-    with pytest.raises(BadRequest, match=r"no ADDRESS:PORT, such as 127\.0\.0\.1:9631"):
-        Listen.parse(text)
-
-
 @pytest.fixture
 def taken() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as holder:
@@ -179,7 +158,7 @@ def answer(port):
 
 def test_an_address_that_is_taken_is_served_once_it_is_free(taken, caplog):
     port = taken.getsockname()[1]
-    server = MetricsServer(Listen("127.0.0.1", port), Scrape(leader, Counts()), retry_seconds=0.05)
+    server = MetricsServer("127.0.0.1", port, Scrape(leader, Counts()), retry_seconds=0.05)
     server.start()
     try:
         assert wait_until(lambda: "choose another" in caplog.text, SECONDS, 0.02)
@@ -189,7 +168,7 @@ def test_an_address_that_is_taken_is_served_once_it_is_free(taken, caplog):
         assert {"pondstack_leading", "pondstack_slices", "pondstack_mitigation_seconds"} <= answer(port)
     finally:
         server.stop()
-    again = MetricsServer(Listen("127.0.0.1", port), Scrape(lambda: None, Counts()), retry_seconds=0.05)
+    again = MetricsServer("127.0.0.1", port, Scrape(lambda: None, Counts()), retry_seconds=0.05)
     again.start()
     try:
         assert wait_until(lambda: again.serving, SECONDS, 0.02), "a restart gets the port at once"
@@ -198,8 +177,8 @@ def test_an_address_that_is_taken_is_served_once_it_is_free(taken, caplog):
         again.stop()
 
 
-def test_without_an_address_nothing_is_served():
-    server = MetricsServer(None, Scrape(lambda: None, Counts()))
+def test_without_a_port_nothing_is_served():
+    server = MetricsServer("127.0.0.1", 0, Scrape(lambda: None, Counts()))
     server.start()
     assert not server.serving
     server.stop()
