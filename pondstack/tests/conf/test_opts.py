@@ -49,7 +49,8 @@ def complaints(option):
     # Options with choices explain each of them.
     if option.default is None and not option.required and "nset" not in text:
         found.append("no default, and the help does not say what unset means")
-    if isinstance(option.type, types.Number):
+    # A port is a name that looks like a number: it has no unit, and its type has the bounds.
+    if isinstance(option.type, types.Number) and not isinstance(option.type, types.Port):
         if not any(unit in f"{option.name} {text}".lower().replace("_", " ") for unit in UNITS):
             found.append(f"no unit in name or help: {', '.join(UNITS)}")
         if (option.type.min is None or option.type.max is None) and "no unit" not in text:

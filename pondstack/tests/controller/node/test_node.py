@@ -96,10 +96,11 @@ class Nodes(dict[str, Node]):
     def freeze(self, name: str) -> None:
         """Have a controller's lease thread stand still, as a pause does, until its lease is over; the rest goes on.
 
-        A write that was under way may still move the lease's end in the database, but nobody here takes it for theirs.
+        So its other threads must not move the lease's end away by what they write, every few seconds on a busy machine.
         """
         node = self[name]
         assert node._lease_worker.stop(SECONDS)
+        node.leader.ledger._transactions._lease = 0.0
         node.candidate._renewed = math.inf
         node.candidate._clock = Clock(node.candidate._clock, CALM_LEASE_SECONDS)
         over = update(Leadership).values(expires_at=1.0)
