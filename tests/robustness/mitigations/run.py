@@ -84,9 +84,12 @@ class Runner:
             seen = "not there" if record is None else f"{record.method} {record.state}: {record.reason}"
             return Outcome(kill, server, blow.service if blow else "", broken=(f"it is {seen} after {seconds:.0f} s",))
         broken = self._agreed(kill, server, before, record.state, left)
+        if not broken and kill.place is Place.GUEST and (said := self._servers.beats_on(server)):
+            broken = [said]
         stayed = None
         if kill.restart and record.state is MitigationState.DONE and not broken:
-            stayed = self._stays_local(kill, server, before)
+            broken = self._restarted(kill, server, before)
+            stayed = not broken
         # One that is undone is one of the pool as before, and serves once more.
         again = record.state is not MitigationState.DONE and kill.place is Place.FAKE and not broken
         (self._stock if again else self._used).append(server)
@@ -99,7 +102,7 @@ class Runner:
             round(seconds, 2),
             stayed_local=stayed,
             left_by_nova=tuple(left),
-            broken=(*broken, *(["after stop and start it is not local"] if stayed is False else [])),
+            broken=tuple(broken),
         )
 
     def _agreed(self, kill: Kill, server: str, before: Seen, state: MitigationState, left: list[str]) -> list[str]:
@@ -123,8 +126,6 @@ class Runner:
             return not wrong
 
         wait_until(agreed, AGREE_SECONDS, 1.0)
-        if not wrong and kill.place is Place.GUEST and (said := self._servers.beats_on(server)):
-            wrong = [said]
         return wrong
 
     def _disagreements(self) -> list[str]:
@@ -134,10 +135,12 @@ class Runner:
             f"Placement has a claim of no server: {item}" for item in self._servers.strangers()
         ]
 
-    def _stays_local(self, kill: Kill, server: str, before: Seen) -> bool:
+    def _restarted(self, kill: Kill, server: str, before: Seen) -> list[str]:
+        """Stop and start it; return why it is not local then."""
         self._servers.act(server, "os-stop", "SHUTOFF")
         self._servers.act(server, "os-start", "ACTIVE")
-        return not self._agreed(replace(kill, place=Place.FAKE), server, before, MitigationState.DONE, [])
+        wrong = self._agreed(kill, server, before, MitigationState.DONE, [])
+        return [f"after stop and start: {item}" for item in wrong]
 
     def _tended(self, kill: Kill, server: str, left: list[str]) -> bool:
         """Do what Nova's operator does where a nova-compute was killed: a server is not left in ERROR."""
