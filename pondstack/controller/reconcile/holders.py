@@ -38,10 +38,12 @@ class Claims:
         here = item.purpose is not Purpose.GUEST or item.consumer_uuid in self.hosts.get(item.host, {})
         return not here and any(held.get(item.consumer_uuid) for held in self.pools.values())
 
-    def moved_away(self, item: Allocation) -> bool:
-        """Whether an allocation's consumer claims memory of another host, and none of this one."""
-        hosts = {host for host, held in self.hosts.items() if item.consumer_uuid in held}
-        return bool(hosts) and item.host not in hosts
+    def gone_from_host(self, item: Allocation) -> bool:
+        """Whether an allocation's consumer claims no memory of its host any more.
+
+        Where else it claims some is not asked: hosts without slices are not read.
+        """
+        return item.consumer_uuid not in self.hosts.get(item.host, {item.consumer_uuid: 0})
 
     def like(self, item: Allocation, mitigated: bool = False) -> Iterable[str]:
         """Yield the consumers that hold exactly an allocation's guest memory, of its host and of its pool.

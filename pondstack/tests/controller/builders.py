@@ -106,7 +106,7 @@ class Builder:
         view = RackView({POOL: detail}, tuple(self.slices.values()), self.allocations, hosts)
         consumers = {
             name: {consumer: self.local_mib for consumer, (host, _) in self.claims.items() if host == name}
-            for name in hosts
+            for name in {aged.item.host for aged in self.allocations.values()}  # Placement is asked for no others
         }
         pools = {POOL: {consumer: mib for consumer, (_, mib) in self.claims.items()}}
         claims = Claims(pools, consumers) if self.placement else None

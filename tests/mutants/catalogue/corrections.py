@@ -107,7 +107,7 @@ MUTANTS = (
     Mutant(
         "slices_of_a_guest_that_stayed_are_taken",
         f"{_RECONCILE}/holders.py",
-        "        return bool(hosts) and item.host not in hosts\n",
+        "        return item.consumer_uuid not in self.hosts.get(item.host, {item.consumer_uuid: 0})\n",
         "        return True\n",
         (f"{_RULES}::test_slices_that_it_needs_are_not_taken",),
         "the reconciler takes slices offline that a mitigation by copy still needs",

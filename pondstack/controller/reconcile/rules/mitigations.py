@@ -20,7 +20,7 @@ def left_alone(observation: Observation, item: Allocation) -> bool:
     found = observation.mitigated.get(item.consumer_uuid)
     if found is None or found.host != item.host:
         return False
-    if found.state in GIVING_BACK and observation.claims is not None and observation.claims.moved_away(item):
+    if found.state in GIVING_BACK and observation.claims is not None and observation.claims.gone_from_host(item):
         return False
     return found.state is not MitigationState.RELEASING or observation.stuck(item.host, item.uuid) is None
 

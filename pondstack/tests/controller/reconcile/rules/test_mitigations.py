@@ -34,6 +34,7 @@ def found(builder, item=OPEN, **limits):
 @pytest.mark.parametrize("state", [S.CLAIMING, S.MOVING, S.REWRITING, S.RELEASING, S.UNDOING])
 def test_slices_that_it_needs_are_not_taken(state):
     builder = Builder().allocate(unclaimed=1000.0, in_use=False)
+    builder.claims[IDLE.consumer_uuid] = (IDLE.host, 0)
     assert "unclaimed" in {finding.code for finding in decide(builder.observation())}
     assert not found(builder, replace(OPEN, state=state))
 
