@@ -27,6 +27,11 @@ class LeadWatch:
         self._deaf: dict[str, float] = {}
         self._good = 0.0
         self._epoch = 0
+        self._spans: list[tuple[int, float, float]] = []
+
+    def led_seconds(self, since: float) -> float:
+        """Return the longest time since a moment for which one leader led that reached all that it needs."""
+        return max((end - max(begin, since) for _epoch, begin, end in self._spans), default=0.0)
 
     def start(self) -> None:
         """Look for the first time, and go on; not where the clock that leases are judged by jumps."""
@@ -44,8 +49,17 @@ class LeadWatch:
         epoch, holder = rack.lease_now()
         if epoch != self._epoch or holder in self._well:
             self._epoch, self._good = epoch, now
+        self._note_span(epoch, now, holder in self._well)
         self._check_lead(holder, now - settings.LEADS_AGAIN_SECONDS)
         rack.scheduler.call_at(now + LOOK_SECONDS, self._look)
+
+    def _note_span(self, epoch: int, now: float, well: bool) -> None:
+        if not well:
+            self._spans.append((0, now, now))  # it ends what was before
+        elif self._spans and self._spans[-1][0] == epoch:
+            self._spans[-1] = (epoch, self._spans[-1][1], now)
+        else:
+            self._spans.append((epoch, now, now))
 
     def _is_well(self, name: str, process: Process) -> bool:
         network, now = self._rack.network, self._rack.scheduler.now

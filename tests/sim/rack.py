@@ -107,6 +107,7 @@ class Rack:
         self.history = history
         self.scheduler = Scheduler(history.seed)
         self.watch = Watch()
+        self.lead = LeadWatch(self)
         self.lent = LendingWorld(self) if history.lending else None
         self.guests: GuestsOnLenders | None = None
         self.moments = Moments(self.scheduler)
@@ -250,7 +251,7 @@ class Rack:
             self.start_node(name)
         for host in self.hosts.values():
             host.start_agent()
-        LeadWatch(self).start()
+        self.lead.start()
         if self.guests is not None:
             self.guests.start()
         for step in self.history.operations:

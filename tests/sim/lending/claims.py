@@ -9,6 +9,7 @@ from pondstack.domain.states import SliceState
 
 from .. import settings
 from ..invariants import Violation
+from ..leadership_watch import LOOK_SECONDS
 from .watch import Place
 
 if TYPE_CHECKING:
@@ -46,8 +47,9 @@ class LoanClaims:
             self._rack.placement.drop(consumer)
             now = self._rack.scheduler.now
             gone_at, back_at = self._back.pop(consumer, (now, 0.0))
-            # A claim that was back between two looks only is one that nobody can have seen.
-            self._gone_at[consumer] = gone_at if now - back_at < settings.RECONCILE_SECONDS else now
+            # One that was back between two looks only, or while nobody could look and write it down, nobody has seen.
+            seen = self._rack.lead.led_seconds(back_at) > settings.RECONCILE_SECONDS + LOOK_SECONDS
+            self._gone_at[consumer] = now if seen else gone_at
 
     def look(self, buffers: Mapping[Place, Buffer]) -> None:
         """No loan is asked back for want of a claim that is there, or has gone a moment ago.
