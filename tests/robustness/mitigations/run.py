@@ -116,7 +116,12 @@ class Runner:
                 after = self._servers.look(server, kill.place)
                 provider = self._servers.providers[after.host]
                 wrong = judge.broken(before, after, state, provider, POOL_MIB + LOCAL_MIB[kill.place])
-                wrong += [f"Nova's migration is {status}" for status in self._servers.migrations_under_way(server)]
+                for status, given_up in self._servers.migrations_under_way(server):
+                    said = f"Nova's migration is {status}"
+                    if not given_up or kill.victim not in COMPUTES:
+                        wrong.append(said)
+                    elif said not in left:
+                        left.append(said)
                 wrong = wrong or self._disagreements()
                 if wrong and kill.victim in COMPUTES:
                     orphans = self._servers.delete_orphans()

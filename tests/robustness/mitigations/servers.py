@@ -5,12 +5,14 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 from xml.etree import ElementTree
 
 from keystoneauth1.exceptions import ClientException, Conflict, NotFound
 
+from pondstack.clients.nova import LIVE_MIGRATION_SECONDS
 from pondstack.domain.units import GIB_MIB
 from pondstack_agent.qemu import attachment_lock
 from pondstack_rack.cloud_client import Cloud
@@ -242,7 +244,16 @@ class Servers:
         claims = {uuid: host for host, provider in self.providers.items() for uuid in self.cloud.claims(provider)}
         return [f"{uuid} on {host}" for uuid, host in sorted(claims.items()) if uuid not in servers]
 
-    def migrations_under_way(self, server: str) -> list[str]:
-        """Return Nova's migrations of it that have not ended."""
+    def migrations_under_way(self, server: str) -> list[tuple[str, bool]]:
+        """Return the states of Nova's migrations of it that have not ended, and whether Nova has given one up.
+
+        One whose nova-compute was killed before it had begun stays under way for ever.
+        """
         found = self.cloud.nova.get(f"/os-migrations?instance_uuid={server}").json()["migrations"]
-        return [item["status"] for item in found if item["status"] in _UNDER_WAY]
+        before = datetime.now(UTC) - timedelta(seconds=LIVE_MIGRATION_SECONDS)
+        written = [(item["status"], item["updated_at"] or item["created_at"]) for item in found]
+        return [
+            (status, datetime.fromisoformat(moment).replace(tzinfo=UTC) < before)
+            for status, moment in written
+            if status in _UNDER_WAY
+        ]
