@@ -25,14 +25,15 @@ from bench import native  # noqa: F401 - before all that imports Nova
 
 # isort: split
 import nova.conf
-import oslo_messaging
 from nova import objects
 
 from bench.figures import Meter, percentile, spread
 from bench.own_cost import Load, Spent, judge, spent
 from bench.predict_rack import INSTANCES, Controller
 from pondstack.domain.sizing import Features, Policy, PondSpecs
+from pondstack.rpc import targets
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.identity.identity import Role
 from pondstack_nova.scheduler import request_filter, split_decision, split_view, used_splits
 from pondstack_rack.servers import RabbitMQServer
 
@@ -152,7 +153,7 @@ def run(options: argparse.Namespace, folder: Path, url: str) -> bool:
     with Controller(folder, options.hosts, options.slices, url):
         split_view.reset()
         assert split_view.cache().first(60.0) is not None, "the controller does not answer"
-        client = oslo_messaging.get_rpc_client(rpc.get_transport(CONF, url), rpc.controller_target(), timeout=60)
+        client = rpc.get_transport(CONF, Role.SCHEDULER, url).client(targets.controller_target()).prepare(timeout=60)
         variants = {"decision": decide, "filter": through_the_filter, "former": former(client)}
         for variant in variants.values():
             variant(0)

@@ -41,7 +41,9 @@ from pondstack.prediction.balance import Balance, Point
 from pondstack.prediction.latency import PDMS
 from pondstack.prediction.serving import flavor_key
 from pondstack.prediction.untouched_table import COLD
+from pondstack.rpc import targets
 from pondstack.rpc import transport as rpc
+from pondstack.rpc.identity.identity import Role
 from pondstack.rpc.wire import Report
 from tests.fixtures import lead
 from tests.fixtures.schema import migrate
@@ -175,9 +177,7 @@ def serve(folder: Path, hosts: int, slices: int, url: str) -> None:
     endpoints = [SplitEndpoint(splits=splits, gate=Gate()), FormerWay(*make(SqlReader(database).rack))]
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[])
-    server = oslo_messaging.get_rpc_server(
-        rpc.get_transport(conf, url), rpc.controller_target("bench"), endpoints, executor="threading"
-    )
+    server = rpc.get_transport(conf, Role.CONTROLLER, url).server(targets.controller_target("bench"), endpoints)
     splits.start()
     server.start()
     print(READY, flush=True)

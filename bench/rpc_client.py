@@ -36,7 +36,7 @@ class Client:
         self, url: str, driver: str, folder: str, topic: str, options: Sequence[str] = (), **others: Any
     ) -> None:
         oslo_messaging.set_transport_defaults("openstack")
-        self._transport = rpc.get_transport(configuration(url, driver, folder, parsed(options), **others))
+        self._transport = rpc.get_oslo_transport(configuration(url, driver, folder, parsed(options), **others))
         self._client = oslo_messaging.get_rpc_client(self._transport, target(topic)).prepare(timeout=60)
 
     def call(self) -> float:

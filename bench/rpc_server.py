@@ -12,12 +12,13 @@ import oslo_messaging  # noqa: E402 (threading first)
 from oslo_config import cfg  # noqa: E402
 
 from pondstack.conf import rpc as rpc_conf  # noqa: E402
+from pondstack.rpc import targets  # noqa: E402
 from pondstack.rpc import transport as rpc  # noqa: E402
 
 
 def target(topic: str, server: str | None = None) -> Any:
     """Return where a server listens."""
-    return oslo_messaging.Target(exchange=rpc.EXCHANGE, topic=topic, version="1.0", server=server)
+    return oslo_messaging.Target(exchange=targets.EXCHANGE, topic=topic, version="1.0", server=server)
 
 
 def parsed(options: Sequence[str]) -> dict[str, str]:
@@ -54,7 +55,7 @@ def main() -> None:
     """Serve until the standard input ends."""
     url, driver, folder, topic, *options = sys.argv[1:]
     conf = configuration(url, driver, folder, parsed(options))
-    transport = rpc.get_transport(conf)
+    transport = rpc.get_oslo_transport(conf)
     server = oslo_messaging.get_rpc_server(transport, target(topic, "bench"), [Endpoint()])
     server.start()
     print("ready", flush=True)

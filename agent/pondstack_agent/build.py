@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from pondstack.rpc.bounded import BoundedCalls
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.revocations import Revocations
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.borrower.build import build_borrower
 from pondstack_agent.borrower.endpoint import BorrowerEndpoint
@@ -40,6 +41,7 @@ from pondstack_agent.remote.build import build_remote
 from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.reporter import Reporter
+from pondstack_agent.revocations import KeptRevocations
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.telemetry.synthetic import PlayedGuests
 from pondstack_agent.tiering import Tiering
@@ -80,6 +82,7 @@ def build_agent(
     remote: Executor | None = None,
     meminfo: Room = host_room,
     growth_mib: Callable[[], int] = growth_mib,
+    revocations: Revocations | None = None,
     pages: Pages | None = None,
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
@@ -89,6 +92,7 @@ def build_agent(
     is told before each change of a mitigation. `tiering`: the settings of another kernel than that of this machine.
     `remote` runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available,
     `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores).
+    `revocations`: those of the bus, told of the controller's.
     """
     marks = records(Path(conf.agent.state_dir) / "marks")
     context = AgentContext(
@@ -100,6 +104,7 @@ def build_agent(
         executor=executor,
         clock=clock,
         open_records=records,
+        revocations=revocations or Revocations(),
     )
     pool = build_pool(context)
     tiering = tiering or Tiering.from_conf(conf, context.records("tiering"))
@@ -152,6 +157,7 @@ def _reporter(
         switch=switch,
         lending=lending,
         borrower=borrower,
+        note_revoked=KeptRevocations(context.records("revocations"), context.revocations).note,
     )
 
 

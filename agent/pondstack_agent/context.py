@@ -1,12 +1,13 @@
 """What all parts of an agent are put together from."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from oslo_config import cfg
 
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.revocations import Revocations
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.executor import Executor
@@ -26,6 +27,7 @@ class AgentContext:
     executor: Executor
     clock: Callable[[], float]
     open_records: Callable[[Path], Records]
+    revocations: Revocations = field(default_factory=Revocations)
 
     @property
     def host(self) -> str:

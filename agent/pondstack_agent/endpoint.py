@@ -9,7 +9,7 @@ import oslo_messaging
 from oslo_log import log
 
 from pondstack.domain.errors import Conflict, InUse
-from pondstack.rpc.transport import RPC_VERSION
+from pondstack.rpc.targets import RPC_VERSION
 from pondstack.rpc.wire import assign_request
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard

@@ -1,6 +1,7 @@
 """What this host reports to the controller, and what it does with the answer."""
 
 import threading
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -37,6 +38,7 @@ class Reporter:
         switch: TieringSwitch,
         lending: Lending | None = None,
         borrower: Borrower | None = None,
+        note_revoked: Callable[[Mapping[str, Any]], object] = lambda _moments: None,
     ) -> None:
         self._host = host
         self._pools = pools
@@ -47,6 +49,7 @@ class Reporter:
         self._tiering, self._switch = tiering, switch
         self._lending = lending
         self._borrower = borrower
+        self._note_revoked = note_revoked
         self._lock = threading.Lock()
         self._trouble = ""
         self.known_pools: dict[str, Any] | None = None
@@ -84,6 +87,8 @@ class Reporter:
             self._epoch.confirm(answer["epoch"])
             self._releases.settle(answer.get("forget", ()))
             self._note_pools(answer.get("pools", {}))
+            if "revoked" in answer:
+                self._note_revoked(answer["revoked"])
             if "tiering" in answer:  # a controller of the former release gives no orders
                 self._switch.follow(answer["tiering"])
         except PondError as error:

@@ -6,16 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import futurist
-import oslo_messaging
 from futurist import periodics
 from oslo_config import cfg
 from oslo_log import log
 from oslo_service import service
 
 from pondstack.domain.errors import PondError
+from pondstack.rpc import targets
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.bounded import BoundedCalls
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.identity import Identity, Role
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.controller_link import controller_link
 from pondstack_agent.telemetry.service import Telemetry
@@ -52,15 +53,21 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         conf = self._conf
         Path(conf.agent.state_dir).mkdir(parents=True, exist_ok=True)
         self._done = threading.Event()
-        transport = rpc.get_transport(conf)
+        bus = rpc.get_transport(conf, Identity(Role.AGENT, conf.host))
         self._executor = futurist.ThreadPoolExecutor(max_workers=_BACKGROUND_THREADS)
         self._mitigating = futurist.ThreadPoolExecutor(max_workers=_MITIGATIONS)
         self._remote = futurist.ThreadPoolExecutor(max_workers=_REMOTE_THREADS)
-        controller = ControllerAPI(transport, timeout_seconds=conf.agent.controller_timeout_seconds)
+        controller = ControllerAPI(bus, timeout_seconds=conf.agent.controller_timeout_seconds)
         # As many as can be waiting at once: a call that the bus holds up must not keep others waiting.
         calls = BoundedCalls(conf.agent.rpc_threads + _BACKGROUND_THREADS + _REMOTE_THREADS + 2, "controller-call")
         agent = build_agent(
-            conf, controller, self._executor, calls=calls, mitigating=self._mitigating, remote=self._remote
+            conf,
+            controller,
+            self._executor,
+            calls=calls,
+            mitigating=self._mitigating,
+            remote=self._remote,
+            revocations=None if bus.border is None else bus.border.revocations,
         )
         agent.housekeeper.recover()
         if agent.borrower is not None:
@@ -69,11 +76,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
             agent.remote.recover()
         agent.tiering.start()
         self._agent = agent
-        self._server = oslo_messaging.get_rpc_server(
-            transport,
-            rpc.agent_target(conf.host),
-            agent.endpoints,
-        )
+        self._server = bus.server(targets.agent_target(conf.host), agent.endpoints)
         self._server.start(override_pool_size=conf.agent.rpc_threads)
         self._heartbeat = _heartbeat(conf, agent)
         thread = threading.Thread(target=self._heartbeat.start, name="heartbeat", daemon=True)

@@ -15,7 +15,7 @@ from pondstack_agent.service import AgentService
 def test_systemd_is_told_once_the_agent_serves(
     conf: cfg.ConfigOpts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rpc.get_transport(conf, "fake://").cleanup()
+    rpc.get_oslo_transport(conf, "fake://").cleanup()
     conf.set_override("transport_url", "fake://")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as heard:
         heard.bind(str(tmp_path / "notify"))

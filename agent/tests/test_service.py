@@ -22,13 +22,17 @@ from oslo_config import cfg
 from pondstack.devices import pool_uuid
 from pondstack.domain.errors import OperationMismatch, PondError, PoolShortage, StaleEpoch
 from pondstack.domain.requests import AssignRequest
+from pondstack.rpc import targets
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import TELEMETRY_VERSION
+from pondstack.rpc.identity.identity import Role
+from pondstack.rpc.transport import Bus
 from pondstack.rpc.wire import Report, Sample, assign_request
 from pondstack_agent.service import AgentService
 from pondstack_rack.wait import wait_until
 from tests.fixtures.fake_controller import FakeController
+from tests.fixtures.identities import Identities
 
 POOL = pool_uuid("agent-tests")
 expected = oslo_messaging.expected_exceptions(PondError)
@@ -67,11 +71,13 @@ class ControllerEndpoint:
 
 
 @contextmanager
-def serving(conf: cfg.ConfigOpts, url: str, fake: FakeController) -> Iterator[tuple[Any, ControllerEndpoint]]:
-    """A controller on the bus; yields a transport for clients too."""
-    transport = rpc.get_transport(conf, url)
+def serving(
+    conf: cfg.ConfigOpts, url: str, fake: FakeController, bus: Bus | None = None
+) -> Iterator[tuple[Bus, ControllerEndpoint]]:
+    """A controller on the bus; yields the bus for clients too."""
+    transport = bus or rpc.get_transport(conf, Role.CONTROLLER, url)
     endpoint = ControllerEndpoint(fake)
-    server = oslo_messaging.get_rpc_server(transport, rpc.controller_target("fake"), [endpoint])
+    server = transport.server(targets.controller_target("fake"), [endpoint])
     server.start()
     try:
         yield transport, endpoint
@@ -120,12 +126,12 @@ def test_calls_and_errors_cross_the_bus(conf, device, tmp_path, over) -> None:
             assert endpoint.heard.wait(30)
             api = AgentAPI(transport, timeout_seconds=30)
             if over:
-                eventually(lambda: api.report("host1", epoch=1) and transport._driver.answered)
-            before = transport._driver.answered if over else 0
+                eventually(lambda: api.report("host1", epoch=1) and transport.transport._driver.answered)
+            before = transport.transport._driver.answered if over else 0
             operation_id, mine = new_id(), request(2)
             answer = api.attach(operation_id, mine)
             assert answer.pool_mib == 2
-            assert not over or transport._driver.answered == before + 1
+            assert not over or transport.transport._driver.answered == before + 1
             assert api.get_attachment("host1", consumer_uuid=mine.consumer_uuid) == answer
             assert [item.allocation_uuid for item in api.report("host1", epoch=1).attached] == [answer.allocation_uuid]
             with pytest.raises(OperationMismatch):
@@ -179,6 +185,7 @@ class AgentProcess:
             f"[agent]\nstate_dir = {folder / 'state'}\nheartbeat_seconds = 0.3\ncontroller_timeout_seconds = 20\n"
             f"[emulated]\ndevice_paths = {device_path}\n"
             "[oslo_messaging_rabbit]\nrabbit_quorum_queue = true\nrabbit_transient_quorum_queue = true\n"
+            + Identities(folder / "credentials").section("agent/host1")
         )
         self.process: subprocess.Popen[bytes] | None = None
         self.systemd = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
@@ -217,7 +224,7 @@ def test_a_real_agent_killed_in_mid_attach_goes_on(tmp_path, device, rabbitmq) -
     agent = AgentProcess(tmp_path, url, device.path)
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[str(agent.config)])
-    with serving(conf, url, fake) as (transport, endpoint):
+    with serving(conf, url, fake, Identities(tmp_path / "credentials").everybody(conf, url)) as (transport, endpoint):
         api = AgentAPI(transport, timeout_seconds=60, monitor_seconds=3)
         try:
             agent.start()

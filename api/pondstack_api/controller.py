@@ -9,6 +9,7 @@ from pondstack.domain.errors import Unavailable
 from pondstack.rpc import transport
 from pondstack.rpc.bounded import BoundedCalls, CallOverdue, TooManyCalls, through
 from pondstack.rpc.controller_api import AUDIT_SECONDS, ControllerAPI
+from pondstack.rpc.identity.identity import Role
 
 HANGING_CALLS_MAX = 32
 
@@ -22,7 +23,7 @@ def controller_of(conf: cfg.ConfigOpts) -> ControllerAPI:
     """Return a client by the configuration's transport_url; it connects at the first call."""
     timeout = conf.api.controller_timeout_seconds
     # The deadline of the thread is the later one: normally oslo.messaging times out, and cleans up.
-    return bounded(ControllerAPI(transport.get_transport(conf), timeout), timeout + 1.0, AUDIT_SECONDS + 1.0)
+    return bounded(ControllerAPI(transport.get_transport(conf, Role.API), timeout), timeout + 1.0, AUDIT_SECONDS + 1.0)
 
 
 def bounded(controller: ControllerAPI, timeout_seconds: float, audit_seconds: float = AUDIT_SECONDS) -> ControllerAPI:

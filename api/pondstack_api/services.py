@@ -13,6 +13,8 @@ from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.terms import broker_terms_as_they_are
 from pondstack.ledger.reader import Reader
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.identity import Role
+from pondstack.rpc.transport import check_identity
 from pondstack_api import policy
 from pondstack_api.controller import controller_of
 
@@ -30,6 +32,8 @@ class Services:
         self.broker_terms: BrokerTerms = broker_terms_as_they_are(conf)
         self._reader = reader
         self._controller = controller
+        if controller is None:
+            check_identity(conf, Role.API)  # a service without a credential does not start
         self._lock = threading.Lock()
 
     @property

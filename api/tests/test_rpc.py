@@ -5,9 +5,10 @@ import time
 import oslo_messaging
 import pytest
 
-from pondstack.rpc import transport
+from pondstack.rpc import targets
 from pondstack_rack.servers import free_port
 from tests.fixtures.api import URL, ApiFixture
+from tests.fixtures.identities import Identities
 
 from .conftest import error_of
 
@@ -22,7 +23,11 @@ def disable(api, generation=0):
 @pytest.fixture
 def api(tmp_path, rabbitmq):
     """An application whose controller is at the other end of RabbitMQ, once one serves there."""
-    fixture = ApiFixture(tmp_path, transport_url=rabbitmq.transport_url("api-rpc"), controller_timeout_seconds=60)
+    identities = Identities(tmp_path / "credentials")
+    identities.credential("api/api")
+    url, folder = rabbitmq.transport_url("api-rpc"), {"folder": str(identities.folder)}
+    fixture = ApiFixture(tmp_path, transport_url=url, controller_timeout_seconds=60, pondstack_identity=folder)
+    fixture.bus = identities.everybody(fixture.conf)
     fixture.stand_in, fixture.services._controller = fixture.controller, None
     yield fixture
     fixture.close()
@@ -31,7 +36,7 @@ def api(tmp_path, rabbitmq):
 class NodeEndpoint:
     """Serves what each controller answers by its name."""
 
-    target = oslo_messaging.Target(version=transport.RPC_VERSION)
+    target = oslo_messaging.Target(version=targets.RPC_VERSION)
 
     def __init__(self, controller):
         self.controller = controller
@@ -44,7 +49,7 @@ class NodeEndpoint:
 class Endpoint:
     """Serves a stand-in as pondstack-controller does: errors of ours cross the wire without a trace in our log."""
 
-    target = oslo_messaging.Target(version=transport.RPC_VERSION)
+    target = oslo_messaging.Target(version=targets.RPC_VERSION)
 
     def __init__(self, controller):
         self.controller = controller
@@ -61,12 +66,7 @@ class Endpoint:
 @pytest.fixture
 def controller(api):
     """A controller that serves."""
-    server = oslo_messaging.get_rpc_server(
-        transport.get_transport(api.conf),
-        transport.controller_target("controller-1"),
-        [Endpoint(api.stand_in)],
-        executor="threading",
-    )
+    server = api.bus.server(targets.controller_target("controller-1"), [Endpoint(api.stand_in)])
     server.start()
     yield api.stand_in
     server.stop()
@@ -99,12 +99,7 @@ def test_a_fault_of_the_controller_is_not_shown(api, controller):
 
 @pytest.mark.functional
 def test_a_fail_over_reaches_the_leader_by_its_name(api):
-    server = oslo_messaging.get_rpc_server(
-        transport.get_transport(api.conf),
-        transport.node_target("controller-1"),
-        [NodeEndpoint(api.stand_in)],
-        executor="threading",
-    )
+    server = api.bus.server(targets.node_target("controller-1"), [NodeEndpoint(api.stand_in)])
     server.start()
     try:
         response = api.session().post(
@@ -133,7 +128,10 @@ def test_no_controller(api):
 def test_no_broker(tmp_path):
     """oslo.messaging would wait for it for ever; reads go on meanwhile."""
     url = f"rabbit://guest:guest@127.0.0.1:{free_port()}/"
-    api = ApiFixture(tmp_path, transport_url=url, controller_timeout_seconds=1)
+    identities = Identities(tmp_path / "credentials")
+    identities.credential("api/api")
+    folder = {"folder": str(identities.folder)}
+    api = ApiFixture(tmp_path, transport_url=url, controller_timeout_seconds=1, pondstack_identity=folder)
     api.services._controller = None
     started = time.monotonic()
     response = disable(api)

@@ -7,6 +7,7 @@ import nova.conf
 from pondstack.conf import scheduler as conf
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.identity import Role
 
 CONF = nova.conf.CONF
 conf.register_opts(CONF)
@@ -14,7 +15,7 @@ conf.register_opts(CONF)
 
 def make_api() -> ControllerAPI:
     """Return a client on pondstack's bus (nova's, unless [pondstack] transport_url says otherwise)."""
-    return ControllerAPI(rpc.get_transport(CONF, CONF.pondstack.transport_url))
+    return ControllerAPI(rpc.get_transport(CONF, Role.SCHEDULER, CONF.pondstack.transport_url))
 
 
 def lazy_api() -> Callable[[], ControllerAPI]:

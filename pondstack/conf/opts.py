@@ -20,6 +20,9 @@ AGENT_FILE = frozenset({"agent", "lending", "page_store", "tiering"})
 BOTH_FILES = frozenset({"rpc"})
 """Modules whose options are in pondstack.conf and in pondstack-agent.conf."""
 
+ALL_FILES = frozenset({"identity"})
+"""Modules whose options are in nova.conf, too."""
+
 NOVA_FILE = frozenset({"compute", "scheduler"})
 """Modules whose options are in nova.conf."""
 
@@ -41,9 +44,9 @@ def list_opts() -> Options:
 
 def list_agent_opts() -> Options:
     """Return the options of pondstack-agent.conf."""
-    return _of(AGENT_FILE | BOTH_FILES)
+    return _of(AGENT_FILE | BOTH_FILES | ALL_FILES)
 
 
 def list_nova_opts() -> Options:
     """Return our options in nova.conf."""
-    return _of(NOVA_FILE)
+    return _of(NOVA_FILE | ALL_FILES)

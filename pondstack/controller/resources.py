@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Mapping
 from uuid import uuid4
 
 from oslo_config import cfg
@@ -53,14 +54,20 @@ class ControllerResources:
         self.specs = [parse_spec(text) for text in conf.controller.pool_devices]
         self._devices = {spec: load_device(spec) for spec in self.specs}
         self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
-        self.transport = rpc.get_controller_transport(conf)
+        self.bus = rpc.get_controller_transport(conf)
         self.telemetry = Telemetry(self.database, self._retention)
         self.history = History(self.database, lambda: int(conf.prediction.keep_history_seconds))
         self.servers = Nova.from_conf(conf) if conf.placement.enabled else None
         self.nova = self.servers if conf.nova.backfill else None
         self.counts = Counts()
+        if self.bus.border is not None:
+            self.bus.border.refused = self.counts.refused
         self.notify_failed = FailedGuests(conf, self.name)
         self.notify_mitigated = MitigatedGuests(conf, self.name)
+
+    def revoked(self) -> Mapping[str, float]:
+        """Return the moments of revocations by ROLE/NAME; see Revocations."""
+        return {} if self.bus.border is None else self.bus.border.revocations.moments
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
         """Return the driver object of a device."""
@@ -73,7 +80,7 @@ class ControllerResources:
 
     def close(self) -> None:
         """Close bus and databases."""
-        self.transport.cleanup()
+        self.bus.cleanup()
         self.notify_failed.close()
         self.notify_mitigated.close()
         self._lease_database.dispose()

@@ -20,7 +20,9 @@ PondError
 ├── HostUnusable            pondstack.host_unusable
 │   └── PurposeConflict     pondstack.purpose_conflict
 ├── NoLocalRoom             pondstack.no_local_room
+├── Refused                 pondstack.refused
 └── Unavailable             pondstack.unavailable
+    ├── StaleMessage        pondstack.stale_message
     ├── NotLeader           pondstack.not_leader
     ├── AgentUnavailable    pondstack.agent_unavailable
     ├── DeviceFailed        pondstack.device_failed
@@ -163,11 +165,24 @@ class NoLocalRoom(PondError):
     status = 409
 
 
+class Refused(PondError):
+    """A message on the bus is not of the party in whose name it came, or that party may not call this."""
+
+    code = "pondstack.refused"
+    status = 500
+
+
 class Unavailable(PondError):
     """Try again later; nothing was changed."""
 
     code = "pondstack.unavailable"
     status = 503
+
+
+class StaleMessage(Unavailable):
+    """A message on the bus was signed too long ago, or came before."""
+
+    code = "pondstack.stale_message"
 
 
 class NotLeader(Unavailable):

@@ -2,27 +2,26 @@
 
 from typing import Any
 
-import oslo_messaging
-
 from pondstack.domain.requests import AssignRequest
-from pondstack.rpc import transport as rpc
+from pondstack.rpc import targets
 from pondstack.rpc.agent_host_api import AgentHostAPI
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 from pondstack.rpc.agent_mitigation_api import AgentMitigationAPI
 from pondstack.rpc.agent_remote_api import AgentRemoteAPI
+from pondstack.rpc.transport import Bus
 from pondstack.rpc.wire import Attachment, Report, to_arguments
 
 
 class AgentAPI(AgentHostAPI, AgentLendingAPI, AgentMitigationAPI, AgentRemoteAPI):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
 
-    def __init__(self, transport: Any, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:
-        self._transport = transport
+    def __init__(self, bus: Bus, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:
+        self._bus = bus
         self._timeout = timeout_seconds
         self._monitor = monitor_seconds
 
     def _call(self, host: str, method: str, *, version: str | None = None, **arguments: Any) -> Any:
-        client = oslo_messaging.get_rpc_client(self._transport, rpc.agent_target(host))
+        client = self._bus.client(targets.agent_target(host))
         wanted = {"version": version} if version else {}
         context = client.prepare(timeout=self._timeout, call_monitor_timeout=self._monitor, **wanted)
         return context.call({}, method, **arguments)

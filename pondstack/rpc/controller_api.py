@@ -11,13 +11,14 @@ from uuid import uuid4
 import oslo_messaging
 
 from pondstack.domain.requests import AssignRequest
-from pondstack.rpc import transport as rpc
+from pondstack.rpc import targets
 from pondstack.rpc.controller_host_api import ControllerHostAPI
 from pondstack.rpc.controller_lending_api import ControllerLendingAPI
 from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
 from pondstack.rpc.controller_qos_api import ControllerQosAPI
 from pondstack.rpc.former import does_not_know
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
+from pondstack.rpc.transport import Bus
 from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitView, UsedSplit, to_arguments
 
 AUDIT_SECONDS = 120.0
@@ -45,10 +46,10 @@ class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigatio
     `timeout_seconds` is for a whole call, with all its attempts, and `policy` for each of them.
     """
 
-    def __init__(self, transport: Any, timeout_seconds: float = 30.0, policy: RetryPolicy | None = None) -> None:
-        self._leader = oslo_messaging.get_rpc_client(transport, rpc.controller_target())
-        self._nodes = oslo_messaging.get_rpc_client(transport, rpc.node_target())
-        self._transport = transport
+    def __init__(self, bus: Bus, timeout_seconds: float = 30.0, policy: RetryPolicy | None = None) -> None:
+        self._leader = bus.client(targets.controller_target())
+        self._nodes = bus.client(targets.node_target())
+        self._bus = bus
         self._timeout = timeout_seconds
         self._retrying = RetryingCaller(policy or RetryPolicy())
 
@@ -81,7 +82,8 @@ class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigatio
         """Report what is really attached; the first report registers the agent.
 
         Answers {"epoch": int, "forget": [allocation uuids of report.released that are settled],
-        "pools": {uuid: {"name", "device", "slice_mib", "slices_total"}}, "tiering": as ordered, None: no order}.
+        "pools": {uuid: {"name", "device", "slice_mib", "slices_total"}}, "tiering": as ordered, None: no order,
+        "revoked": {ROLE/NAME: moment before which credentials are not believed, in seconds since 1970}}.
         """
         answer: dict[str, Any] = self._call("heartbeat", report=report.to_wire())
         return answer
@@ -149,7 +151,7 @@ class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigatio
 
         Never repeated, so that one command is one hand-over. Raises NotLeader, NotFound, Conflict, MessagingTimeout.
         """
-        client = oslo_messaging.get_rpc_client(self._transport, rpc.node_target(leader))
+        client = self._bus.client(targets.node_target(leader))
         client.prepare(timeout=self._timeout).call({}, "failover", to=to)
 
     def remove_host(self, *, name: str, operation_id: str | None = None) -> None:

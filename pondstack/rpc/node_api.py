@@ -1,10 +1,7 @@
 """Client of one controller by its name, whether it leads or not."""
 
-from typing import Any
-
-import oslo_messaging
-
-from pondstack.rpc import transport as rpc
+from pondstack.rpc import targets
+from pondstack.rpc.transport import Bus
 
 PING_VERSION = "1.1"
 """The version of the endpoint that ping() came with."""
@@ -13,8 +10,8 @@ PING_VERSION = "1.1"
 class NodeAPI:
     """Calls to the endpoint `pondstack-node` of the controller `name`. Nothing is repeated in here."""
 
-    def __init__(self, transport: Any, name: str) -> None:
-        self._client = oslo_messaging.get_rpc_client(transport, rpc.node_target(name))
+    def __init__(self, bus: Bus, name: str) -> None:
+        self._client = bus.client(targets.node_target(name))
 
     def ping(self, timeout_seconds: float) -> None:
         """Return when it has answered. Raises what oslo.messaging does; takes longer where the network is silent.

@@ -3,34 +3,119 @@
 The caller has initialised oslo.service's threading backend (or runs inside Nova, which has done it).
 """
 
+import datetime
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import oslo_messaging
 from oslo_config import cfg
+from oslo_log import log
 from oslo_messaging import opts as oslo_messaging_opts
 from oslo_utils import importutils
 
-EXCHANGE = "pondstack"
-CONTROLLER_TOPIC = "pondstack-controller"
-"""Only the leading controller consumes it."""
-NODE_TOPIC = "pondstack-node"
-"""Every controller consumes it, for reads and, by its name, for commands to itself."""
-AGENT_TOPIC = "pondstack-agent"
-RPC_VERSION = "1.0"
+from pondstack.conf import identity as identity_conf
+from pondstack.domain.errors import BadRequest
+from pondstack.rpc.identity.border import Border
+from pondstack.rpc.identity.client import SignedClient
+from pondstack.rpc.identity.credential import AUTHORITY, Authority, find
+from pondstack.rpc.identity.freshness import Freshness
+from pondstack.rpc.identity.identity import Identity, Role
+from pondstack.rpc.identity.server import SignedDispatcher
+
+LOG = log.getLogger(__name__)
+
 RABBIT = "oslo_messaging_rabbit"
 OVER_RDMA = "pond+"
 """Before the scheme of the broker's URL: the driver of pondstack_rdma.messaging, which goes on over that broker."""
+WITHIN_PROCESS = frozenset({"fake", "kombu+memory"})
+"""Schemes of buses that nobody else can reach."""
 REMOTE_ERRORS = ["pondstack.domain.errors"]
 
 
-def get_transport(conf: cfg.ConfigOpts, url: str | None = None) -> Any:
-    """Return an RPC transport that lets pondstack's errors through; `url` overrides transport_url.
+class Bus:
+    """The way to the other services: an RPC transport of oslo.messaging, and the border that messages pass.
 
-    Where [rpc] transport is set (controllers and agents), calls go over RDMA to servers that have it, too.
+    `border` None: what crosses is not signed, as in a bus within one process.
+    """
+
+    def __init__(self, transport: Any, border: Border | None = None) -> None:
+        self.transport = transport
+        self.border = border
+
+    @property
+    def conf(self) -> Any:
+        """The configuration of the transport."""
+        return self.transport.conf
+
+    def client(self, target: Any) -> Any:
+        """Return an RPC client."""
+        made = oslo_messaging.get_rpc_client(self.transport, target)
+        return made if self.border is None else SignedClient(made, self.border)
+
+    def server(self, target: Any, endpoints: Sequence[Any]) -> Any:
+        """Return an RPC server with native threads."""
+        made = oslo_messaging.get_rpc_server(self.transport, target, endpoints, executor="threading")
+        if self.border is not None:
+            made.dispatcher = SignedDispatcher(made.dispatcher, self.border, target)
+        return made
+
+    def cleanup(self) -> None:
+        """Close all connections."""
+        self.transport.cleanup()
+
+
+def get_transport(conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = None) -> Bus:
+    """Return the bus of a service, which lets pondstack's errors through; `url` overrides transport_url.
+
+    Where [rpc] transport is set (controllers and agents), calls go over RDMA to servers that have it, too. Raises
+    BadRequest unless [pondstack_identity] has a credential of `own`; of a role where the name is of no importance.
 
     Quorum queues, which outlive a broker restart, are options of the file: [oslo_messaging_rabbit]
     rabbit_quorum_queue and rabbit_transient_quorum_queue.
     """
+    return Bus(get_oslo_transport(conf, url), check_identity(conf, own, url))
+
+
+def check_identity(conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = None) -> Border | None:
+    """Return the border of a service, None on a bus within its process; raises BadRequest as get_transport()."""
+    parsed = oslo_messaging.TransportURL.parse(conf, url)
+    return None if parsed.transport in WITHIN_PROCESS else make_border(conf, own)
+
+
+def make_border(conf: cfg.ConfigOpts, own: Identity | Role) -> Border:
+    """Return the border of [pondstack_identity]; raises BadRequest unless its folder has a credential of `own`."""
+    identity_conf.register_opts(conf)
+    group = conf[identity_conf.GROUP]
+    folder = Path(group.folder)
+    border = Border(
+        find(folder, own),
+        Authority.load(folder / AUTHORITY),
+        Freshness(group.window_seconds),
+        permissive=_until(group.permissive_until),
+    )
+    if border.permissive:
+        LOG.warning(
+            "[%s] permissive_until = %s: messages that nobody signed are let in until then",
+            identity_conf.GROUP,
+            group.permissive_until,
+        )
+    return border
+
+
+def _until(day: str) -> Callable[[], bool]:
+    """Return a test of whether a day is not over, in UTC; raises BadRequest."""
+    if not day:
+        return lambda: False
+    try:
+        last = datetime.date.fromisoformat(day)
+    except ValueError as error:
+        raise BadRequest(f"[{identity_conf.GROUP}] permissive_until = {day}: {error}") from None
+    return lambda: datetime.datetime.now(datetime.UTC).date() <= last
+
+
+def get_oslo_transport(conf: cfg.ConfigOpts, url: str | None = None) -> Any:
+    """Return the RPC transport of oslo.messaging alone."""
     _register_own(conf)
     if "rpc" in conf and conf.rpc.transport:
         parsed = oslo_messaging.TransportURL.parse(conf, url)
@@ -39,7 +124,7 @@ def get_transport(conf: cfg.ConfigOpts, url: str | None = None) -> Any:
     return oslo_messaging.get_rpc_transport(conf, url=url, allowed_remote_exmods=REMOTE_ERRORS)
 
 
-def get_controller_transport(conf: cfg.ConfigOpts) -> Any:
+def get_controller_transport(conf: cfg.ConfigOpts) -> Bus:
     """Return a controller's transport: unless the file says otherwise it takes one request at a time from the broker.
 
     What the broker has pushed to a process that is killed or paused waits there until its client calls again.
@@ -47,7 +132,7 @@ def get_controller_transport(conf: cfg.ConfigOpts) -> Any:
     groups = dict(oslo_messaging_opts.list_opts())
     conf.register_opts(groups[RABBIT], group=RABBIT)
     conf.set_default("rabbit_qos_prefetch_count", 1, group=RABBIT)
-    return get_transport(conf)
+    return get_transport(conf, Identity(Role.CONTROLLER, conf.controller.name))
 
 
 def _register_own(conf: cfg.ConfigOpts) -> None:
@@ -57,18 +142,3 @@ def _register_own(conf: cfg.ConfigOpts) -> None:
         group = f"oslo_messaging_{name}"
         if module is not None:
             conf.register_opts(getattr(module, group), group=group)
-
-
-def controller_target(server: str | None = None) -> Any:
-    """Return the target of the controller; a server needs its own name."""
-    return oslo_messaging.Target(exchange=EXCHANGE, topic=CONTROLLER_TOPIC, version=RPC_VERSION, server=server)
-
-
-def node_target(server: str | None = None) -> Any:
-    """Return the target of the controllers as such, or of one by its name."""
-    return oslo_messaging.Target(exchange=EXCHANGE, topic=NODE_TOPIC, version=RPC_VERSION, server=server)
-
-
-def agent_target(host: str) -> Any:
-    """Return the target of one host's agent."""
-    return oslo_messaging.Target(exchange=EXCHANGE, topic=AGENT_TOPIC, version=RPC_VERSION, server=host)

@@ -93,6 +93,15 @@ UNREAD = Described(
     ("part",),
 )
 
+REFUSALS = ("refused", "stale_message")
+"""Why a message was not let in: its sender is not who it says or may not call this; it is old, or came before."""
+REFUSED = Described(
+    "pondstack_refused_messages_total",
+    _COUNTER,
+    f"Messages on the bus that this controller did not believe, by why ({', '.join(REFUSALS)})",
+    ("reason",),
+)
+
 TABLE = (
     LEADING,
     EPOCH,
@@ -110,6 +119,7 @@ TABLE = (
     MODEL_BUDGET,
     RECLAIMABLE,
     UNREAD,
+    REFUSED,
 )
 """All of them, in the order of the documentation."""
 
@@ -137,9 +147,12 @@ class Counts:
             registry=None,
         )
         self._unread = _counter(UNREAD)
+        self._refused = _counter(REFUSED)
         # From 0 on: a rate of what comes up with its first event lacks that event.
         for part in PARTS:
             self._unread.labels(part)
+        for reason in REFUSALS:
+            self._refused.labels(reason)
         for state in sorted(ENDED):
             for method in MitigationMethod:
                 self._changes.labels(state, method)
@@ -160,9 +173,13 @@ class Counts:
         """Count a scrape that lacks a part."""
         self._unread.labels(part).inc()
 
+    def refused(self, code: str) -> None:
+        """Count a message on the bus that was not believed; `code`: of the error."""
+        self._refused.labels(code.rpartition(".")[2]).inc()
+
     def collect(self) -> Iterator[Metric]:
         """Return all of them."""
-        for metric in (self._decisions, self._changes, self._seconds, self._unread):
+        for metric in (self._decisions, self._changes, self._seconds, self._unread, self._refused):
             yield from metric.collect()
 
 

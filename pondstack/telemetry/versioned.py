@@ -13,7 +13,7 @@ from oslo_config import cfg
 from oslo_messaging import opts as oslo_messaging_opts
 
 from pondstack.ledger.failures import MemoryFailed
-from pondstack.rpc.transport import EXCHANGE
+from pondstack.rpc.targets import EXCHANGE
 
 MEMORY_FAILED = "pondstack.guest.memory_failed"
 DRIVER = "messagingv2"

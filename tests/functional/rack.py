@@ -18,6 +18,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.devices.emulated import create_device
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.identity import Role
 from pondstack_agent.service import AgentService
 from pondstack_rack.wait import Deadline
 from tests.functional.base import CONF
@@ -92,7 +93,7 @@ class NovaWithRack(NovaWithFakes):
         database.dispose()
         self.run_controller()
         self.addCleanup(self.stop_controller)
-        self.api_of_controller = ControllerAPI(rpc.get_transport(CONF))
+        self.api_of_controller = ControllerAPI(rpc.get_transport(CONF, Role.API))
         self.agents: dict[str, AgentService] = {}
         for host in self.hosts:
             self.start_agent(host)

@@ -11,8 +11,10 @@ from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.room import PoolRoom
 from pondstack.domain.sizing import STATIC_AUTO_PERCENT
 from pondstack.prediction.serving import static_predictor
+from pondstack.rpc import targets
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import SPLIT_VIEW_VERSION
+from pondstack.rpc.identity.identity import Identity, Role
 from pondstack.rpc.wire import PoolView, Snapshot, SplitView, UsedSplit
 
 
@@ -66,10 +68,10 @@ class Serving:
     """RPC servers of the stand-in: it leads, and it is the one controller that there is."""
 
     def __init__(self, controller: StandInController, conf: Any, url: str | None = None) -> None:
-        bus = rpc.get_transport(conf, url)
+        bus = rpc.get_transport(conf, Identity(Role.CONTROLLER, "controller"), url)
         self._servers = [
-            oslo_messaging.get_rpc_server(bus, target("controller"), [controller], executor="threading")
-            for target in (rpc.controller_target, rpc.node_target)
+            bus.server(target("controller"), [controller])
+            for target in (targets.controller_target, targets.node_target)
         ]
         for server in self._servers:
             server.start()

@@ -1,5 +1,6 @@
 """pondstack-controller as a process, on real RabbitMQ and MariaDB: round trip, kill -9, restarts of both servers."""
 
+import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -17,11 +18,11 @@ from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import PoolShortage, Unavailable
 from pondstack.domain.requests import AssignRequest
-from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.wait import Deadline, wait_until
+from tests.fixtures.identities import Identities
 
 pytestmark = pytest.mark.functional
 
@@ -100,10 +101,13 @@ def rack(tmp_path: Path, rabbitmq: Any, mariadb: Any, mariadb_url: str) -> Itera
             bus=rabbitmq.transport_url(f"controller-{uuid4().hex[:8]}"), database=mariadb_url, device=tmp_path / "pool0"
         )
     )
+    identities = Identities(tmp_path / "credentials")
+    with path.open("a") as file:
+        file.write(identities.section(f"controller/{socket.gethostname()}"))
     assert manage.run(["--config-file", str(path), "db", "sync"]) == 0
     conf = cfg.ConfigOpts()
     conf(["--config-file", str(path)], project="pondstack")
-    bus = transport.get_transport(conf)
+    bus = identities.everybody(conf)
     made = Rack(
         controller=Daemon("pondstack-controller", [str(PROGRAM), "--config-file", str(path)], tmp_path),
         api=ControllerAPI(bus, timeout_seconds=5),

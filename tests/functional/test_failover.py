@@ -24,11 +24,11 @@ from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import Conflict, NotFound, NotLeader, PoolShortage
 from pondstack.domain.requests import AssignRequest
-from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Report
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.wait import wait_until
+from tests.fixtures.identities import Identities
 
 pytestmark = pytest.mark.functional
 
@@ -117,15 +117,16 @@ def pair(tmp_path: Path, rabbitmq: Any, mariadb_url: str) -> Iterator[Pair]:
     device = create_device(tmp_path / "pool0", SLICES)
     bus = rabbitmq.transport_url(f"failover-{uuid4().hex[:8]}")
     controllers = {}
+    identities = Identities(tmp_path / "credentials")
     for name in ("one", "two"):
         path = tmp_path / f"{name}.conf"
         values = {"bus": bus, "database": mariadb_url, "device": device.path, "lease": LEASE_SECONDS}
-        path.write_text(CONFIGURATION.format(name=name, **values))
+        path.write_text(CONFIGURATION.format(name=name, **values) + identities.section(f"controller/{name}"))
         controllers[name] = Daemon(name, [str(PROGRAM), "--config-file", str(path)], tmp_path)
     assert manage.run(["--config-file", str(path), "db", "sync"]) == 0
     conf = cfg.ConfigOpts()
     conf(["--config-file", str(path)], project="pondstack")
-    client = transport.get_transport(conf)
+    client = identities.everybody(conf)
     database = Database.from_conf(conf)
     made = Pair(
         controllers=controllers,

@@ -21,13 +21,13 @@ from pondstack.devices.emulated import create_device
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.units import MIB
 from pondstack.domain.zeroing import DeviceMemory
-from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attachment
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.servers import LOOPBACK, RabbitMQServer
 from pondstack_rack.wait import wait_until
+from tests.fixtures.identities import Identities
 
 from . import heads
 from .channel import Started
@@ -86,6 +86,7 @@ class ControlledRack:
         self.hosts: dict[str, EmulatedHost] = {}
         self.agents: dict[str, Started] = {}
         self.rabbit = RabbitMQServer(folder / "rabbit")
+        self.identities = Identities(folder / "credentials")
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -98,7 +99,7 @@ class ControlledRack:
             stack.callback(self.database.dispose)
             migration.sync(self.database)
             self.reader = SqlReader(self.database, agent_down_seconds=AGENT_DOWN_SECONDS)
-            self.bus = transport.get_transport(conf)
+            self.bus = self.identities.everybody(conf)
             stack.callback(self.bus.cleanup)
             self.agent = AgentAPI(self.bus, timeout_seconds=CALL_SECONDS, monitor_seconds=int(CALL_SECONDS))
             self.controller = ControllerAPI(self.bus, timeout_seconds=CALL_SECONDS)
@@ -111,7 +112,7 @@ class ControlledRack:
         values = {"ledger": f"sqlite:///{self.folder}/ledger.db", "driver": heads.DRIVER, "device": self.device.path}
         text = CONTROLLER.format(bus=self.rabbit.transport_url(), down=AGENT_DOWN_SECONDS, **values)
         path = self.folder / "controller.conf"
-        path.write_text(text)
+        path.write_text(text + self.identities.section("controller/controller"))
         conf = cfg.ConfigOpts()
         database_conf.register_opts(conf)
         conf(["--config-file", str(path)], project="pondstack")
@@ -140,6 +141,7 @@ class ControlledRack:
         host, bus = self.hosts[name], self.rabbit.transport_url().replace(LOOPBACK, OUTSIDE)
         path = "/etc/pondstack-agent.conf"
         host.put(path, AGENT.format(bus=bus, host=name, state=STATE, serial=SERIAL, table=TABLE), mode=0o600)
+        self.identities.install(host.put, f"agent/{name}")
         self.agents[name] = host.start(["pondstack-agent", "--config-file", path])
 
     def wait_usable(self, name: str) -> None:

@@ -18,6 +18,7 @@ from pondstack_rack.rack import Rack
 from pondstack_rack.servers import LOOPBACK
 from pondstack_rack.services import database, pondstack_services
 from pondstack_rack.wait import wait_until
+from tests.fixtures.identities import CREDENTIALS, Identities
 
 from .channel import Started
 from .host import EmulatedHost
@@ -95,6 +96,7 @@ class NovaHost:
         host, layout = self.host, self.rack.layout
         values = config.common(layout, database.mariadb(layout), database.rabbitmq(layout))
         values["rabbit"] = config.template("rabbit.conf")
+        values["credentials"] = CREDENTIALS
         values["nova_common"] = config.render("nova-common.conf", values)
         own = {"host": self.name, "file": "/etc/nova/nova-compute.conf", "directory": "/var/lib"}
         own |= {"compute_driver": "pond.PondLibvirtDriver", "instances": f"{STATE}/instances", "root": STATE}
@@ -108,6 +110,7 @@ class NovaHost:
         bus = _outside(str(values["transport_url"]))
         agent = AGENT.format(bus=bus, host=self.name, serial=pondstack_services.SERIAL, table=TABLE)
         host.put("/etc/pondstack-agent.conf", agent + str(values["rabbit"]), mode=0o600)
+        Identities(layout.credentials).install(host.put, f"agent/{self.name}", f"compute/{self.name}")
         host.put("/etc/libvirt/qemu.conf", QEMU)
         host.run(["mkdir", "-p", f"{STATE}/instances", f"{STATE}/nova"]).check()
 

@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.units import GIB_MIB, RESOURCE_CLASS
-from pondstack.rpc.transport import get_transport
+from pondstack.rpc.transport import Bus
 from pondstack_agent.drivers.emulated import EmulatedHostPool
 from pondstack_agent.qemu.attachment_lock import FOLDER
 from pondstack_rack import proof
@@ -20,6 +20,7 @@ from pondstack_rack.daemon import Daemon
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import pondstack_services
 from pondstack_rack.wait import wait_until
+from tests.fixtures.identities import Identities
 from tests.rack.device_hold import grants_held
 
 SETTLE_SECONDS = 60.0
@@ -251,11 +252,11 @@ class Days:
         """The host's record of an attachment; a guest that runs holds its lock."""
         return self.rack.layout.host(host) / "agent" / FOLDER / f"{allocation_uuid}.json"
 
-    def transport(self) -> Any:
-        """An RPC transport to the rack's broker."""
+    def transport(self) -> Bus:
+        """The bus of all parties of the rack."""
         conf = cfg.ConfigOpts()
         conf([], default_config_files=[str(self.rack.layout.etc / "pondstack.conf")])
-        return get_transport(conf)
+        return Identities(self.rack.layout.credentials).everybody(conf)
 
     def _at_rest(self) -> bool:
         return {item["state"] for item in self.slices()} <= {"free", "online"}

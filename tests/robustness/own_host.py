@@ -12,7 +12,7 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.domain.errors import Conflict, PondError, StaleEpoch
-from pondstack.rpc import transport as rpc
+from pondstack.rpc import targets
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached, Grant, Report
 from tests.robustness.caller import NO_ANSWER
@@ -25,7 +25,7 @@ _expected = oslo_messaging.expected_exceptions(PondError)
 class OwnHost:
     """What is attached here, and the agent's side of RPC; thread-safe."""
 
-    target = oslo_messaging.Target(version=rpc.RPC_VERSION)
+    target = oslo_messaging.Target(version=targets.RPC_VERSION)
 
     def __init__(self, name: str, bus: Any, pool: str) -> None:
         self.name = name
@@ -43,8 +43,8 @@ class OwnHost:
 
     def start(self) -> None:
         """Serve the controller's commands and report to it every few seconds."""
-        target = rpc.agent_target(self.name)
-        self._server = oslo_messaging.get_rpc_server(self._bus, target, [self])
+        target = targets.agent_target(self.name)
+        self._server = self._bus.server(target, [self])
         self._server.start()
         self._beat = threading.Thread(target=self._beats, name=f"beat-{self.name}", daemon=True)
         self._beat.start()

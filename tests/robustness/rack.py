@@ -19,13 +19,13 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
-from pondstack.rpc import transport
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack_agent.lending.program import LENDER
 from pondstack_rack.daemon import Daemon, DaemonFailed, recorded, signal_process
 from pondstack_rack.servers import LOOPBACK
 from pondstack_rack.wait import wait_until
+from tests.fixtures.identities import Identities
 from tests.robustness.brokers import Broker
 from tests.robustness.databases import Store
 from tests.robustness.disk import Disk
@@ -100,6 +100,7 @@ class Rack:
         self.shm = Path(tempfile.mkdtemp(prefix="ps-rob-shm-"))
         self._bus_url = broker.transport_url(f"rack-{uuid4().hex[:8]}")
         self._url = store.url()
+        self._identities = Identities(folder / "credentials")
         self.controllers = {name: self._daemon("controller", name, CONTROLLER) for name in CONTROLLERS}
         self.agents = {name: self._daemon("agent", name, AGENT) for name in AGENTS}
         own = self._write(
@@ -109,7 +110,7 @@ class Rack:
         database_conf.register_opts(self._conf)
         rpc_conf.register_opts(self._conf)
         self._conf(["--config-file", str(own)], project="pondstack")
-        self.bus = transport.get_transport(self._conf)
+        self.bus = self._identities.everybody(self._conf)
         self.database = Database.from_conf(self._conf)
         self.reader = SqlReader(self.database)
 
@@ -129,6 +130,7 @@ class Rack:
         values |= {"device": str(self.device.path), "state": str(self.folder / f"state-{name}")}
         values |= {"shm": str(self.shm), "buffer_mib": str(BUFFER_MIB)}
         text, launcher = template.format(**values) + RABBIT + self._rpc, []
+        text += self._identities.section(f"{program}/{name}")
         if name in self.networks:
             text = text.replace(LOOPBACK, self.networks[name].server)
             launcher = self.networks[name].launcher()

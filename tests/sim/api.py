@@ -7,7 +7,7 @@ from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.node_api import NodeAPI
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
-from pondstack.rpc.transport import CONTROLLER_TOPIC, NODE_TOPIC
+from pondstack.rpc.targets import CONTROLLER_TOPIC, NODE_TOPIC
 
 from .fault_links import Moments
 from .kernel import Scheduler

@@ -15,7 +15,7 @@ from pondstack.controller.workers import WakeableWorker
 from pondstack.devices.base import PoolDevice
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.rack import RackView
-from pondstack.rpc.transport import CONTROLLER_TOPIC
+from pondstack.rpc.targets import CONTROLLER_TOPIC
 from pondstack.telemetry.metrics import Counts
 
 from . import settings
@@ -46,7 +46,7 @@ class SimResources:
         rack.configured[name] = rack.history.pools.keys() - rack.operator.retired
         self.specs = [DeviceSpec(pool, "memory", pool) for pool in rack.history.pools if pool in rack.configured[name]]
         self.placement = rack.placement
-        self.transport = None
+        self.bus = SimpleNamespace(server=lambda target, endpoints: SimServer(rack, target, endpoints))
         self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
         self.history = SimpleNamespace(record=lambda _facts: None, tidy=lambda: None)
         self.nova = self.servers = None
@@ -259,11 +259,8 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
     idle = {"settler"} if rack.lent is None else set()
     if not rack.history.holding:
         idle.add("host slices")
-    messaging = SimpleNamespace(
-        get_rpc_server=lambda _transport, target, endpoints, **_named: SimServer(rack, target, endpoints)
-    )
     parts = {
-        "AgentAPI": lambda _transport, timeout_seconds, **_named: WatchedAgentAPI(rack, timeout_seconds),
+        "AgentAPI": lambda _bus, timeout_seconds, **_named: WatchedAgentAPI(rack, timeout_seconds),
         "futurist": SimpleNamespace(ThreadPoolExecutor=executor),
         "Ledger": rack.ledger,
         "WakeableWorker": lambda name, task, settle_seconds=0.0: (
@@ -282,8 +279,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
     }
     node: dict[str, Any] = {
         "ControllerResources": lambda conf: conf.resources,
-        "oslo_messaging": messaging,
-        "NodeAPI": lambda _transport, name: SimNodeAPI(rack.network, name),
+        "NodeAPI": lambda _bus, name: SimNodeAPI(rack.network, name),
     }
     if not rack.sql:
         from tests.fixtures.memory import controllers
@@ -293,7 +289,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
     return {
         **(rack.lent.stand_ins() if rack.lent is not None else {}),
         "pondstack.domain.free_buffer": {"UNSIZED": FreeBuffer(slices=rack.history.buffer_slices)},
-        "pondstack.controller.leader.leader": {"periodics": Periodics(scheduler), "oslo_messaging": messaging},
+        "pondstack.controller.leader.leader": {"periodics": Periodics(scheduler)},
         "pondstack.controller.leader.parts": parts,
         "pondstack.controller.node.node": node,
         "pondstack.controller.reconcile.reconciler": {"futures": waiting(scheduler)},

@@ -39,6 +39,7 @@ from pondstack.domain.errors import (
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.identity.identity import Identity, Role
 from pondstack.rpc.wire import Attachment
 from pondstack_nova.breaker import Breaker
 from pondstack_nova.compute.claims import PoolClaim
@@ -129,7 +130,7 @@ def make_api(timeout_seconds: int | None = None) -> AgentAPI:
     """Return a client of the agents as nova.conf says; `timeout_seconds`: with less patience."""
     monitor_seconds = max(1, CONF.pondstack.agent_monitor_seconds // SILENT_TRIES)
     return AgentAPI(
-        rpc.get_transport(CONF, CONF.pondstack.transport_url),
+        rpc.get_transport(CONF, Identity(Role.COMPUTE, CONF.host), CONF.pondstack.transport_url),
         timeout_seconds=float(timeout_seconds or CONF.pondstack.attach_timeout_seconds),
         monitor_seconds=min(monitor_seconds, timeout_seconds or monitor_seconds),
     )

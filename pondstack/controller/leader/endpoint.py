@@ -1,6 +1,6 @@
 """RPC endpoint of the leading pondstack-controller: what pondstack.rpc.controller_api.ControllerAPI asks the leader."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -49,6 +49,7 @@ class LeaderEndpoint:
         down_seconds: float,
         publish: Callable[[], None],
         store_samples: Callable[[str, Sequence[Sample]], object] = lambda _host, _samples: None,
+        revoked: Callable[[], Mapping[str, float]] = dict,
         gate: Gate | None = None,
     ) -> None:
         self.gate = gate or Gate()
@@ -62,6 +63,7 @@ class LeaderEndpoint:
         self._down = down_seconds
         self._publish = publish
         self._store_samples = store_samples
+        self._revoked = revoked
 
     @gated
     def assign(self, _context: Any, *, operation_id: str, **request: Any) -> dict[str, Any]:
@@ -119,6 +121,7 @@ class LeaderEndpoint:
             "forget": settled.releases,
             "pools": self._pools(value),
             "tiering": settled.tiering,
+            "revoked": dict(self._revoked()),
         }
 
     def _pools(self, report: Report) -> dict[str, Any]:

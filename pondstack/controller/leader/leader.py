@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import oslo_messaging
 from futurist import periodics
 from oslo_log import log
 
@@ -19,7 +18,7 @@ from pondstack.controller.resources import ControllerResources
 from pondstack.domain.errors import NotLeader, PondError
 from pondstack.domain.rack import RackView
 from pondstack.ha.candidate import Candidate
-from pondstack.rpc import transport as rpc
+from pondstack.rpc import targets
 from pondstack.rpc.wire import Report
 from pondstack.telemetry.notifications import start_listener
 
@@ -82,10 +81,8 @@ class Leader:
 
         self.reconciler.reconcile_at_promotion(report_of, seconds)
         self._check()
-        target = rpc.controller_target(self._conf.controller.name)
-        server = oslo_messaging.get_rpc_server(
-            self._resources.transport, target, self._parts.endpoints, executor="threading"
-        )
+        target = targets.controller_target(self._conf.controller.name)
+        server = self._resources.bus.server(target, self._parts.endpoints)
         server.start()
         self._add_server(server)
         LOG.info(

@@ -114,7 +114,7 @@ class LeaderParts:
 
     def make_agents(self, timeout: float) -> AgentAPI:
         """Return a client of the agents whose calls take so many seconds at most."""
-        return AgentAPI(self._resources.transport, timeout_seconds=timeout, monitor_seconds=max(1, int(timeout / 2)))
+        return AgentAPI(self._resources.bus, timeout_seconds=timeout, monitor_seconds=max(1, int(timeout / 2)))
 
     def _make_inventory(self) -> InventorySync | None:
         placement = self._resources.placement
@@ -212,6 +212,7 @@ class LeaderParts:
             down_seconds=down_seconds,
             publish=self._publish,
             store_samples=resources.telemetry.write,
+            revoked=resources.revoked,
             gate=self._gate,
         )
 

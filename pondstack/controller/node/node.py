@@ -11,7 +11,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import oslo_messaging
 from oslo_config import cfg
 from oslo_log import log
 
@@ -23,13 +22,13 @@ from pondstack.controller.node.metrics import MetricsServer, Scrape
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.connection import migration
-from pondstack.db.store import controllers
+from pondstack.db.store import controllers, revocations
 from pondstack.domain.errors import Conflict, NotFound, NotLeader, PondError
 from pondstack.domain.rack import RackView
 from pondstack.ha.broker import Peer, successor
 from pondstack.ha.candidate import Candidate, Role
 from pondstack.ledger.records import ControllerView
-from pondstack.rpc import transport as rpc
+from pondstack.rpc import targets
 from pondstack.rpc.node_api import NodeAPI
 
 LOG = log.getLogger(__name__)
@@ -38,6 +37,8 @@ STOP_SECONDS = 5.0
 """How long a stop waits for each thread; the lease was handed over before."""
 
 RETRY_SECONDS = 0.2
+REVOCATION_SECONDS = 2.0
+"""Between two looks for credentials that are not to be believed any more."""
 
 
 class Node:
@@ -54,7 +55,7 @@ class Node:
         self._listed = False
         self._schema_fits = False
         self.broker_probe = BrokerProbe(
-            NodeAPI(resources.transport, resources.name).ping,
+            NodeAPI(resources.bus, resources.name).ping,
             resources.broker_terms,
             resources.clock,
             conf.controller.agent_down_seconds,
@@ -79,6 +80,9 @@ class Node:
         self._report_worker = PeriodicWorker(
             "report", conf.ha.node_report_seconds, self._with_schema(self._report_and_step_aside)
         )
+        self._revocation_worker = PeriodicWorker(
+            "revocations", REVOCATION_SECONDS, self._with_schema(self._read_revocations)
+        )
         self._server: Any = None
         scrape = Scrape(self._sure_leader, resources.counts)
         self.metrics = MetricsServer(conf.metrics.bind_host, conf.metrics.port, scrape)
@@ -96,13 +100,14 @@ class Node:
             failover=self.failover,
             down_seconds=self._conf.controller.agent_down_seconds,
         )
-        target = rpc.node_target(self.resources.name)
-        self._server = oslo_messaging.get_rpc_server(self.resources.transport, target, [endpoint], executor="threading")
+        target = targets.node_target(self.resources.name)
+        self._server = self.resources.bus.server(target, [endpoint])
         self._server.start()
         self.metrics.start()
         self._follow_worker.start()
         self._probe_worker.start()
         self._report_worker.start()
+        self._revocation_worker.start()
         self._lease_worker.start()
         LOG.info("Controller %s stands by as %s", self.resources.name, self.resources.holder)
 
@@ -262,6 +267,11 @@ class Node:
         self._report()
         self._step_aside.run(self.candidate.epoch)
 
+    def _read_revocations(self) -> None:
+        border = self.resources.bus.border
+        if border is not None:
+            border.revocations.note(self.resources.database.read(revocations.revocations))
+
     def _report(self) -> None:
         role = controllers.LEADER if self.candidate.role is Role.LEADER else controllers.STANDBY
         before = self.resources.database.write(
@@ -301,6 +311,7 @@ class Node:
         self._follow_worker.stop(STOP_SECONDS)
         self._report_worker.stop(STOP_SECONDS)
         self._probe_worker.stop(STOP_SECONDS)
+        self._revocation_worker.stop(STOP_SECONDS)
         self._leave()
         self.metrics.stop()
         if self._server is not None:

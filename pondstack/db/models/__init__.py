@@ -29,6 +29,7 @@ from pondstack.db.models.rack import (
     OperationRow,
     PoolRow,
     RemoteAllocationRow,
+    RevocationRow,
     SliceRow,
 )
 
@@ -60,6 +61,7 @@ __all__ = [
     "QosDecisionRow",
     "RemoteAllocationRow",
     "RepredictionRow",
+    "RevocationRow",
     "SliceRow",
     "SplitRow",
     "TelemetryRow",

@@ -37,6 +37,14 @@ class ControllerRow(Base):
     reached_at: Mapped[float | None] = mapped_column(Float(53))
 
 
+class RevocationRow(Base):
+    """Whose credentials, issued before a moment, are not believed any more; identity: ROLE/NAME."""
+
+    __tablename__ = "revocations"
+    identity: Mapped[str] = mapped_column(String(300), primary_key=True)
+    revoked_at: Mapped[float] = mapped_column(Float(53))
+
+
 class PoolRow(Base):
     """One pool device; `uuid` is also its Placement provider's. `free_buffer`: FreeBuffer of pondstack.domain."""
 

@@ -15,6 +15,7 @@ from oslo_config import cfg  # noqa: E402
 
 from pondstack.conf import rpc as rpc_conf  # noqa: E402
 from pondstack.domain.errors import PondError, PoolShortage, StaleEpoch  # noqa: E402
+from pondstack.rpc import targets  # noqa: E402
 from pondstack.rpc import transport as rpc  # noqa: E402
 
 expected = oslo_messaging.expected_exceptions(PondError)
@@ -22,7 +23,7 @@ expected = oslo_messaging.expected_exceptions(PondError)
 
 def target(topic: str, server: str | None = None) -> Any:
     """Return where the servers listen."""
-    return oslo_messaging.Target(exchange=rpc.EXCHANGE, topic=topic, version="1.0", server=server)
+    return oslo_messaging.Target(exchange=targets.EXCHANGE, topic=topic, version="1.0", server=server)
 
 
 def journal_of(folder: Path) -> Path:
@@ -82,7 +83,7 @@ class BusServer:
     """A running server."""
 
     def __init__(self, conf: cfg.ConfigOpts, topic: str, name: str, folder: Path) -> None:
-        self.transport = rpc.get_transport(conf)
+        self.transport = rpc.get_oslo_transport(conf)
         self._server = oslo_messaging.get_rpc_server(
             self.transport, target(topic, name), [Endpoint(name, journal_of(folder))]
         )

@@ -50,7 +50,7 @@ class Bus:
         self._url, self._folder = url, folder
         self._topic = f"bus-{uuid.uuid4()}"
         journal_of(folder).touch()
-        self.client = rpc.get_transport(self.conf())
+        self.client = rpc.get_oslo_transport(self.conf())
         self._persisting = RetryingCaller(RetryPolicy())
         self._servers: list[BusServer] = []
         self._processes: list[subprocess.Popen[str]] = []

@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import oslo_messaging
 import pytest
 
 from pondstack.controller.leader.endpoint import LeaderEndpoint
@@ -13,25 +12,26 @@ FENCE = {"name": "h1", "reason": "it burns", "force": True, "operation_id": "op"
 
 
 @pytest.fixture
-def asked(monkeypatch):
-    """What was asked of the controller: the version that it must have, and the arguments."""
+def bus():
+    """What was asked of the controller: the version that it must have, and the arguments; and who asks."""
     found = []
 
     def prepare(*, timeout, version=None):
         assert timeout
         return SimpleNamespace(call=lambda _context, method, **named: found.append((method, version, named)))
 
-    bus = SimpleNamespace(prepare=prepare)
-    monkeypatch.setattr(oslo_messaging, "get_rpc_client", lambda *_args, **_options: bus)
-    return found
+    client = SimpleNamespace(prepare=prepare)
+    return found, ControllerAPI(SimpleNamespace(client=lambda _target: client))
 
 
-def test_a_generation_asks_for_a_controller_that_compares_it(asked):
-    ControllerAPI(None).fence_host(**FENCE, generation=0)
+def test_a_generation_asks_for_a_controller_that_compares_it(bus):
+    asked, controller = bus
+    controller.fence_host(**FENCE, generation=0)
     assert asked == [("fence_host", FENCE_VERSION, {**FENCE, "generation": 0})]
     assert LeaderEndpoint.target.version == FENCE_VERSION
 
 
-def test_without_one_it_is_the_request_of_the_former_release(asked):
-    ControllerAPI(None).fence_host(**FENCE, generation=None)
+def test_without_one_it_is_the_request_of_the_former_release(bus):
+    asked, controller = bus
+    controller.fence_host(**FENCE, generation=None)
     assert asked == [("fence_host", None, FENCE)]

@@ -11,7 +11,7 @@ from oslo_config import cfg
 
 from pondstack.conf import notifications as notifications_conf
 from pondstack.ledger.failures import MemoryFailed
-from pondstack.rpc.transport import EXCHANGE
+from pondstack.rpc.targets import EXCHANGE
 from pondstack.telemetry.versioned import FailedGuests
 
 SAMPLES = Path(__file__).resolve().parents[3] / "doc" / "notification_samples"

@@ -11,8 +11,10 @@ from sqlalchemy import select
 
 from pondstack.db.models import TelemetryRow
 from pondstack.domain.errors import NotLeader
+from pondstack.rpc import targets
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.identity import Role
 from pondstack.rpc.wire import Sample
 
 SAMPLES = [
@@ -26,8 +28,8 @@ def serving(endpoint: Any) -> Iterator[ControllerAPI]:
     """An endpoint on a bus of its own, and a client."""
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[], default_config_dirs=[])
-    transport = rpc.get_transport(conf, "fake://")
-    server = oslo_messaging.get_rpc_server(transport, rpc.controller_target("c1"), [endpoint], executor="threading")
+    transport = rpc.get_transport(conf, Role.CONTROLLER, "fake://")
+    server = transport.server(targets.controller_target("c1"), [endpoint])
     server.start()
     try:
         yield ControllerAPI(transport, timeout_seconds=10)
@@ -59,7 +61,7 @@ def test_who_does_not_lead_keeps_nothing_and_is_not_asked_again(rack: Any) -> No
 class FormerController:
     """An endpoint of the release before: it knows nothing of telemetry."""
 
-    target = oslo_messaging.Target(version=rpc.RPC_VERSION)
+    target = oslo_messaging.Target(version=targets.RPC_VERSION)
 
 
 def test_a_controller_of_the_former_release_refuses_without_harm() -> None:

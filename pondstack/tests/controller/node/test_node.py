@@ -24,6 +24,7 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.domain.states import SliceState
 from pondstack.rpc import transport
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.identity import Role
 from pondstack.rpc.wire import Report, Sample
 from pondstack_rack.wait import wait_until
 from tests.fixtures import lead
@@ -132,7 +133,7 @@ def pair(nodes: Nodes) -> Nodes:
 
 @pytest.fixture
 def api(nodes: Nodes) -> Iterator[ControllerAPI]:
-    bus = transport.get_transport(nodes.conf("client"))
+    bus = transport.get_transport(nodes.conf("client"), Role.API)
     yield ControllerAPI(bus, timeout_seconds=SECONDS)
     bus.cleanup()
 

@@ -49,7 +49,7 @@ class Broken:
     """
 
     def __init__(self, node: Node, hang: bool = False, seconds: float = QUICK["broker_silent_seconds"] + 1) -> None:
-        self._driver = node.resources.transport._driver
+        self._driver = node.resources.bus.transport._driver
         self._send: Callable[..., Any] = self._driver.send
         self._mended = threading.Event()
         self._driver.send = self._hang if hang else self._fail

@@ -1,0 +1,1 @@
+"""Who speaks on the message bus: credentials, signed requests and replies, and who may call what."""

@@ -1,0 +1,118 @@
+"""Every verb of every endpoint has its legal callers, and everybody else is refused: generated from the endpoints."""
+
+import importlib
+import inspect
+import pkgutil
+from types import ModuleType
+from typing import Any
+
+import oslo_messaging
+import pytest
+
+import pondstack.controller
+import pondstack_agent
+from pondstack.domain.errors import Refused
+from pondstack.rpc.identity.callers import ANY, RECEIVER, TABLE, check
+from pondstack.rpc.identity.identity import Identity, Role
+from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, NODE_TOPIC
+
+VICTIM, ATTACKER = "h1", "h2"
+
+
+def modules(package: ModuleType) -> list[ModuleType]:
+    """Return all modules of a package, but tests."""
+    names = [item.name for item in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    return [importlib.import_module(name) for name in names if ".tests" not in name]
+
+
+def endpoints() -> dict[type, str]:
+    """Return the classes that oslo.messaging calls, with the topic that they serve."""
+    found: dict[type, str] = {}
+    for package, topic in ((pondstack.controller, CONTROLLER_TOPIC), (pondstack_agent, AGENT_TOPIC)):
+        for module in modules(package):
+            for kind in vars(module).values():
+                own = isinstance(kind, type) and kind.__module__ == module.__name__
+                if own and isinstance(vars(kind).get("target"), oslo_messaging.Target):
+                    found[kind] = NODE_TOPIC if kind.__name__ == "NodeEndpoint" else topic
+    return found
+
+
+def verbs() -> dict[tuple[str, str], Any]:
+    """Return what each verb of a topic is."""
+    return {
+        (topic, name): method
+        for kind, topic in endpoints().items()
+        for name, method in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_")
+    }
+
+
+VERBS = verbs()
+IN_TABLE = {(topic, verb) for topic, rules in TABLE.items() for verb in rules}
+
+
+def test_the_endpoints_are_found() -> None:
+    assert len(endpoints()) >= 14
+    assert (CONTROLLER_TOPIC, "release") in VERBS
+    assert (AGENT_TOPIC, "alloc_ext") in VERBS
+
+
+def test_each_verb_has_its_callers_and_none_is_in_the_table_that_is_no_verb() -> None:
+    """A new RPC without a rule fails here."""
+    assert set(VERBS) == IN_TABLE
+
+
+def arguments(path: str, name: str) -> dict[str, Any]:
+    """Return arguments that speak for somebody at a path of the table."""
+    value: Any = name
+    for word in reversed(path.split(".")):
+        value = {word: value}
+    return dict(value)
+
+
+@pytest.mark.parametrize(("topic", "verb"), sorted(IN_TABLE))
+@pytest.mark.parametrize("role", list(Role))
+def test_everybody_else_is_refused(topic: str, verb: str, role: Role) -> None:
+    """A party of host h2 calls each verb of h1, or in its name; who may, may in the own name only."""
+    attacker, victim = Identity(role, ATTACKER), Identity(role, VICTIM)
+    rule = TABLE[topic][verb].roles.get(role)
+    spoken = {} if rule in (None, ANY, RECEIVER) else arguments(str(rule), VICTIM)
+    if rule is None:
+        with pytest.raises(Refused, match="only"):
+            check(topic, VICTIM, verb, victim, spoken)
+    else:
+        check(topic, VICTIM, verb, victim, spoken)
+    if rule != ANY:
+        with pytest.raises(Refused, match=ATTACKER):
+            check(topic, VICTIM, verb, attacker, spoken)
+
+
+@pytest.mark.parametrize(("topic", "verb"), sorted(IN_TABLE))
+def test_a_host_is_not_named_by_something_else(topic: str, verb: str) -> None:
+    """What stands where the host's name should be is neither its name nor an error of ours."""
+    for role, rule in TABLE[topic][verb].roles.items():
+        if rule not in (ANY, RECEIVER):
+            for wrong in (None, 1, [VICTIM], {"name": VICTIM}, f"{VICTIM} ", VICTIM.upper()):
+                with pytest.raises(Refused):
+                    check(topic, VICTIM, verb, Identity(role, VICTIM), arguments(rule, wrong))  # type: ignore[arg-type]
+            with pytest.raises(Refused):
+                check(topic, VICTIM, verb, Identity(role, VICTIM), {})
+
+
+@pytest.mark.parametrize("verb", ["", "__init__", "target", "gate", None, 1, ["release"]])
+def test_what_is_no_verb_is_nobodys(verb: Any) -> None:
+    for topic in (*TABLE, "pondstack-nowhere"):
+        for role in Role:
+            with pytest.raises(Refused, match="nobody may call"):
+                check(topic, VICTIM, verb, Identity(role, VICTIM), {})
+
+
+def test_hosts_that_speak_for_themselves_say_who_they_are_where_the_endpoint_reads_it() -> None:
+    """The argument that the rule looks at is one that the endpoint takes."""
+    for topic, rules in TABLE.items():
+        for verb, callers in rules.items():
+            for rule in callers.roles.values():
+                if rule not in (ANY, RECEIVER):
+                    taken = inspect.signature(VERBS[topic, verb]).parameters
+                    keywords = any(item.kind is inspect.Parameter.VAR_KEYWORD for item in taken.values())
+                    assert rule.split(".")[0] in taken or keywords, (topic, verb)
