@@ -20,6 +20,10 @@ from pondstack.db.connection.engine import Database  # noqa: E402
 from pondstack.db.read.reader import SqlReader  # noqa: E402
 from pondstack.db.store import registry  # noqa: E402
 from pondstack.domain.errors import BadRequest, PondError  # noqa: E402
+from pondstack.rpc import transport as identity  # noqa: E402
+from pondstack.rpc.identity.identity import Identity, Role  # noqa: E402
+
+SOON_DAYS = 14
 
 
 class Code(IntEnum):
@@ -96,8 +100,33 @@ def check_model(conf: cfg.ConfigOpts) -> Result:
     return Result(Code.WARNING, f"{stale}; see pondstack-manage model list")
 
 
+def check_identity(conf: cfg.ConfigOpts) -> Result:
+    """This controller has a credential that does not end soon, and lets nothing in that nobody signed."""
+    try:
+        border = identity.check_identity(conf, Identity(Role.CONTROLLER, conf.controller.name))
+    except PondError as error:
+        return Result(Code.FAILURE, str(error))
+    if border is None:
+        return Result(Code.SUCCESS)
+    if border.permissive:
+        until = conf.pondstack_identity.permissive_until
+        return Result(
+            Code.WARNING,
+            f"[pondstack_identity] permissive_until = {until}: until then whoever has a password of the broker may "
+            "free and fence all memory of the rack; upgrade all services, then take the option out",
+        )
+    if (days := border.days_left) < SOON_DAYS:
+        return Result(
+            Code.WARNING,
+            f"the credential of {border.identity} ends in {days} days; run pondstack-manage credentials issue "
+            f"{border.identity}",
+        )
+    return Result(Code.SUCCESS)
+
+
 CHECKS: dict[str, Callable[[cfg.ConfigOpts], Result]] = {
     "Schema": check_schema,
+    "Identity": check_identity,
     "Pool devices": check_devices,
     "Quarantine": check_quarantine,
     "Model": check_model,

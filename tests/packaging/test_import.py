@@ -57,7 +57,15 @@ def _failures(names: list[str], wheel: Wheel, blocked: tuple[str, ...], preload:
     runner = Path(__file__).with_name("import_each.py")
     command = [sys.executable, str(runner), str(wheel.folder), ",".join(blocked), ",".join(preload)]
     # Nova's services run our plugins with eventlet patching off; that is the only mode that we support.
-    environment = {**os.environ, "OS_NOVA_DISABLE_EVENTLET_PATCHING": "true", "PYTHONPATH": ""}
+    # The application of the API is made when its module is imported, and starts with a credential, or alone.
+    alone = wheel.folder.parent / "alone.conf"
+    alone.write_text("[DEFAULT]\ntransport_url = fake:/\n")
+    environment = {
+        **os.environ,
+        "PONDSTACK_CONF_FILE": str(alone),
+        "OS_NOVA_DISABLE_EVENTLET_PATCHING": "true",
+        "PYTHONPATH": "",
+    }
     done = subprocess.run(
         command, input="\n".join(names), capture_output=True, text=True, env=environment, timeout=300, check=False
     )

@@ -1,6 +1,7 @@
 """pondstack-manage and pondstack-status as an operator meets them."""
 
 import json
+import socket
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from pondstack.devices.heads import machine_id, read_heads
 from pondstack.domain.causes import Cause
 from pondstack.ledger.ledger import Ledger
 from tests.fixtures import lead, sample_models
+from tests.fixtures.identities import Identities
 
 
 @pytest.fixture
@@ -22,6 +24,7 @@ def configuration(tmp_path):
     text = (
         f"[database]\nconnection = sqlite:///{tmp_path}/ledger.db\n[controller]\npool_devices = pool0=emulated:/x\n"
         "[placement]\nauth_type = none\n"
+        + Identities(tmp_path / "credentials").section(f"controller/{socket.gethostname()}")
     )
     path.write_text(text)
     return path
