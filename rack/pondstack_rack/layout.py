@@ -79,6 +79,11 @@ class Layout:
         return self.root / "etc"
 
     @property
+    def credentials(self) -> Path:
+        """Credentials of pondstack's services, and the authority that vouches for them."""
+        return self.etc / "credentials"
+
+    @property
     def log(self) -> Path:
         """Logs and pid files of all services."""
         return self.root / "log"

@@ -163,6 +163,7 @@ class Rack:
         layout = self.layout
         values = config.common(layout, database.mariadb(layout), database.rabbitmq(layout))
         values["rabbit"] = config.template("rabbit.conf")
+        values["credentials"] = layout.credentials
         values["nova_common"] = config.render("nova-common.conf", values)
         for name in ("keystone.conf", "placement.conf", "glance-api.conf", "neutron.conf", "nova.conf"):
             config.write(layout.etc / name, config.render(name, values))
@@ -187,6 +188,12 @@ class Rack:
             Step("configuration", self._configure, ("mariadb",), once=True),
             Step("pool", lambda: pondstack_services.make_pool(layout), once=True, log=layout.log / "pool.log"),
             Step(
+                "credentials",
+                lambda: pondstack_services.issue_credentials(layout),
+                once=True,
+                log=layout.log / "credentials.log",
+            ),
+            Step(
                 "notifications",
                 lambda: database.limit_notifications(database.rabbitmq(layout)),
                 ("rabbitmq",),
@@ -207,7 +214,7 @@ class Rack:
             self._start("neutron", "neutron schema", "catalogue"),
             self._start("nova-api", "nova schema", "catalogue", "rabbitmq"),
             self._start("nova-conductor", "nova schema", "rabbitmq", "placement"),
-            self._start("nova-scheduler", "nova schema", "rabbitmq", "placement"),
+            self._start("nova-scheduler", "nova schema", "rabbitmq", "placement", "credentials"),
             Step("images", lambda: image.upload(layout, self.connection()), ("glance", "guest image"), once=True),
             Step("flavors", lambda: flavors.make(self.connection()), ("nova-api",), once=True),
         ]
@@ -218,10 +225,10 @@ class Rack:
                 self._start(f"libvirtd-{host}", host),
             ]
         steps += [
-            self._start("pondstack-api", "pondstack schema", "catalogue", "rabbitmq"),
+            self._start("pondstack-api", "pondstack schema", "catalogue", "rabbitmq", "credentials"),
         ]
         controllers = [pondstack_services.controller_service(name) for name in pondstack_services.CONTROLLERS]
-        needs = ("pondstack schema", "catalogue", "rabbitmq", "placement", "pool")
+        needs = ("pondstack schema", "catalogue", "rabbitmq", "placement", "pool", "credentials")
         steps += [self._start(name, *needs) for name in controllers]
         computes = [f"nova-compute-{host}" for host in layout.all_hosts]
         for host, compute in zip(layout.all_hosts, computes, strict=True):
@@ -229,7 +236,9 @@ class Rack:
             libvirtd = (f"libvirtd-{host}",) if real else ()
             agent = f"pondstack-agent-{host}"
             # The agent of a libvirt host lives in that host's namespaces.
-            steps.append(self._start(agent, "configuration", "rabbitmq", "pool", *((host,) if real else ())))
+            steps.append(
+                self._start(agent, "configuration", "rabbitmq", "pool", "credentials", *((host,) if real else ()))
+            )
             steps.append(self._start(compute, "nova-conductor", "placement", agent, *libvirtd))
         everything = ("cell", *controllers, "pondstack-api", "flavors", "images", "neutron", "nova-scheduler")
         steps.append(Step("pool in placement", lambda: pondstack_services.wait_for_pool(layout), everything))

@@ -10,6 +10,7 @@ from keystoneauth1.exceptions import HttpError
 
 from pondstack.devices import pool_uuid
 from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
+from pondstack.rpc.identity.identity import Role
 from pondstack_agent.lending.program import LENDER
 from pondstack_agent.pagestore.program import PAGE_STORE
 from pondstack_rack import config
@@ -39,6 +40,14 @@ def make_pool(layout: Layout) -> None:
         _call("mount", "-t", "tmpfs", "-o", size, "pondstack-pool", str(layout.pool))
     device = ["device", "create", str(layout.pool_device), "--slices", str(layout.sizes.slices), "--serial", SERIAL]
     run(layout, "pool", [program("pondstack-manage"), *device])
+
+
+def issue_credentials(layout: Layout) -> None:
+    """Have each service of the rack sign in its own name. One user runs them all, so that they share a folder."""
+    names = [f"{Role.CONTROLLER}/{name}" for name in CONTROLLERS] + [f"{Role.API}/rack", f"{Role.SCHEDULER}/rack"]
+    names += [f"{role}/{host}" for host in layout.all_hosts for role in (Role.AGENT, Role.COMPUTE)]
+    folders = ["--folder", str(layout.credentials), "--authority", str(layout.credentials)]
+    run(layout, "credentials", [program("pondstack-manage"), "credentials", "issue", *names, *folders])
 
 
 def pool_is_mounted(layout: Layout) -> bool:
