@@ -87,10 +87,11 @@ step() {
 local_conf() {
     if [ "$NUMBER" = 1 ]; then
         cat devstack/samples/container.conf
-        [ "$NODES" = 1 ] || printf '%s\n' MULTI_HOST=True POND_POOL_TMPFS=False POND_POOL_DIR=/srv/pond
+        [ "$NODES" = 1 ] || printf '%s\n' MULTI_HOST=True POND_POOL_TMPFS=False POND_POOL_DIR=/srv/pond \
+            POND_AUTHORITY_DIR=/srv/pond/authority
     else
         sed -e "s|198.51.100.12|@ADDRESS@|; s|198.51.100.11|$NETWORK.2|; s|secret|devstack|" \
-            -e 's|https://git.example.org/pondstack|file:///srv/pondstack.git|' -e 's/^# \(POND_POOL_TMPFS\|POND_POOL_DIR\)/\1/' \
+            -e 's|https://git.example.org/pondstack|file:///srv/pondstack.git|' -e 's/^# \(POND_POOL_TMPFS\|POND_POOL_DIR\|POND_AUTHORITY_DIR\)/\1/' \
             devstack/samples/local-compute.conf
         sed -n '/^GIT_BASE=/p; /^LOG/p; /^VIRT_DRIVER=/,/^OVS_/p' devstack/samples/container.conf
     fi

@@ -17,11 +17,12 @@ SECONDS = 240
 
 @dataclass(frozen=True)
 class Scenario:
-    """One node as its local.conf describes it."""
+    """One node as its local.conf describes it; `authority`: it has that of the first node."""
 
     name: str
     services: str
     settings: Mapping[str, str] = field(default_factory=dict)
+    authority: bool = False
 
 
 class PhaseFailed(Exception):
@@ -45,6 +46,9 @@ class Sandbox:
             program.chmod(0o755)
         (self.path / "etc/nova/nova.conf").write_text(NOVA_CONF)
         (self.path / "etc/nova/nova_cell1.conf").write_text("")
+        if self.scenario.authority:
+            (self.path / "etc/pondstack/authority").mkdir(parents=True)
+            (self.path / "etc/pondstack/authority/authority.key").write_text("")
         (self.path / "etc/libvirt/qemu.conf").write_text("# as the distribution has it\nvnc_tls = 1\n")
 
     def run(self, mode: str, **more: str) -> str:

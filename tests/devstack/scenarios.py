@@ -34,7 +34,7 @@ SCENARIOS = (
         "LIVE_MIGRATION_AVAILABLE": "True",
     }),
     Scenario("controller", "key,mysql,rabbit,placement-api,n-api,n-sch,n-cond"),
-    Scenario("compute", "n-cpu,q-agt,placement-client"),
-    Scenario("second-controller", "pond-controller2"),
+    Scenario("compute", "n-cpu,q-agt,placement-client", authority=True),
+    Scenario("second-controller", "pond-controller2", authority=True),
     Scenario("foreign", "key,mysql,rabbit"),
 )  # fmt: skip
