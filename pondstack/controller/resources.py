@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections.abc import Mapping
 from uuid import uuid4
 
 from oslo_config import cfg
@@ -64,10 +63,6 @@ class ControllerResources:
             self.bus.border.refused = self.counts.refused
         self.notify_failed = FailedGuests(conf, self.name)
         self.notify_mitigated = MitigatedGuests(conf, self.name)
-
-    def revoked(self) -> Mapping[str, float]:
-        """Return the moments of revocations by ROLE/NAME; see Revocations."""
-        return {} if self.bus.border is None else self.bus.border.revocations.moments
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
         """Return the driver object of a device."""

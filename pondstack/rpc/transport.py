@@ -4,7 +4,7 @@ The caller has initialised oslo.service's threading backend (or runs inside Nova
 """
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,10 @@ class Bus:
         if self.border is not None:
             made.dispatcher = SignedDispatcher(made.dispatcher, self.border, target)
         return made
+
+    def revoked(self) -> Mapping[str, float]:
+        """Return since when whose credentials are not believed; see Revocations."""
+        return {} if self.border is None else self.border.revocations.moments
 
     def cleanup(self) -> None:
         """Close all connections."""

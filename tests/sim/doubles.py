@@ -46,7 +46,9 @@ class SimResources:
         rack.configured[name] = rack.history.pools.keys() - rack.operator.retired
         self.specs = [DeviceSpec(pool, "memory", pool) for pool in rack.history.pools if pool in rack.configured[name]]
         self.placement = rack.placement
-        self.bus = SimpleNamespace(server=lambda target, endpoints: SimServer(rack, target, endpoints))
+        self.bus = SimpleNamespace(
+            border=None, revoked=dict, server=lambda target, endpoints: SimServer(rack, target, endpoints)
+        )
         self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
         self.history = SimpleNamespace(record=lambda _facts: None, tidy=lambda: None)
         self.nova = self.servers = None

@@ -212,7 +212,7 @@ class LeaderParts:
             down_seconds=down_seconds,
             publish=self._publish,
             store_samples=resources.telemetry.write,
-            revoked=resources.revoked,
+            revoked=resources.bus.revoked,
             gate=self._gate,
         )
 

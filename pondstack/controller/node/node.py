@@ -29,6 +29,7 @@ from pondstack.ha.broker import Peer, successor
 from pondstack.ha.candidate import Candidate, Role
 from pondstack.ledger.records import ControllerView
 from pondstack.rpc import targets
+from pondstack.rpc.identity.border import Border
 from pondstack.rpc.node_api import NodeAPI
 
 LOG = log.getLogger(__name__)
@@ -80,9 +81,10 @@ class Node:
         self._report_worker = PeriodicWorker(
             "report", conf.ha.node_report_seconds, self._with_schema(self._report_and_step_aside)
         )
-        self._revocation_worker = PeriodicWorker(
-            "revocations", REVOCATION_SECONDS, self._with_schema(self._read_revocations)
-        )
+        self._revocation_worker = None
+        if (border := resources.bus.border) is not None:
+            read = self._with_schema(lambda: self._read_revocations(border))
+            self._revocation_worker = PeriodicWorker("revocations", REVOCATION_SECONDS, read)
         self._server: Any = None
         scrape = Scrape(self._sure_leader, resources.counts)
         self.metrics = MetricsServer(conf.metrics.bind_host, conf.metrics.port, scrape)
@@ -107,7 +109,8 @@ class Node:
         self._follow_worker.start()
         self._probe_worker.start()
         self._report_worker.start()
-        self._revocation_worker.start()
+        if self._revocation_worker is not None:
+            self._revocation_worker.start()
         self._lease_worker.start()
         LOG.info("Controller %s stands by as %s", self.resources.name, self.resources.holder)
 
@@ -267,10 +270,8 @@ class Node:
         self._report()
         self._step_aside.run(self.candidate.epoch)
 
-    def _read_revocations(self) -> None:
-        border = self.resources.bus.border
-        if border is not None:
-            border.revocations.note(self.resources.database.read(revocations.revocations))
+    def _read_revocations(self, border: Border) -> None:
+        border.revocations.note(self.resources.database.read(revocations.revocations))
 
     def _report(self) -> None:
         role = controllers.LEADER if self.candidate.role is Role.LEADER else controllers.STANDBY
@@ -311,7 +312,8 @@ class Node:
         self._follow_worker.stop(STOP_SECONDS)
         self._report_worker.stop(STOP_SECONDS)
         self._probe_worker.stop(STOP_SECONDS)
-        self._revocation_worker.stop(STOP_SECONDS)
+        if self._revocation_worker is not None:
+            self._revocation_worker.stop(STOP_SECONDS)
         self._leave()
         self.metrics.stop()
         if self._server is not None:
