@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-ml bench-li docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-ml bench-li docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -77,6 +77,9 @@ docs: setup ## Build the documentation (doc/build/html); fails on a warning or a
 
 sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, lending, removal, guests, holding or mitigation)
 	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,kind,KIND) $(call option,processes,PROCESSES)
+
+security: setup ## Seeded attacks on the message bus: what was tried, refused, accepted (MINUTES, SEED)
+	@$(PYTHON) -W ignore -m tests.security $(call option,minutes,MINUTES) $(call option,seed,SEED)
 
 replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP)
 	@$(PYTHON) -m bench.replay --requests $(REQUESTS) $(call option,trace,TRACE) $(call option,skip,SKIP) \

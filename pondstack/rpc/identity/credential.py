@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -136,20 +136,26 @@ class Authority:
         return found
 
     def _verify(self, der: bytes) -> Holder:
+        # Its signature first: what somebody else made is not looked into any further.
         try:
             certificate = x509.load_der_x509_certificate(der)
-            identity, key = identity_of(certificate), certificate.public_key()
-        except (ValueError, BadRequest) as error:
-            raise Refused(f"a message came with what is no certificate of pondstack: {error}") from None
-        if not isinstance(key, Ed25519PublicKey) or not any(map(certificate_signed(certificate), self._certificates)):
+        except (ValueError, x509.InvalidVersion) as error:
+            raise Refused(f"a message came with what is no certificate: {error}") from None
+        if not any(map(certificate_signed(certificate), self._certificates)):
             raise Refused(
-                f"the certificate of {identity} is not this rack's: issue it by `pondstack-manage credentials issue`, "
-                f"and give all hosts the same {AUTHORITY}"
+                "a message came with a certificate that is not this rack's: issue it by `pondstack-manage credentials "
+                f"issue`, and give all hosts the same {AUTHORITY}"
             )
+        key = certificate.public_key()
+        try:
+            identity = identity_of(certificate)
+        except BadRequest as error:
+            raise Refused(f"a message came with a certificate of nobody: {error.message}") from None
+        if not isinstance(key, Ed25519PublicKey):
+            raise Refused(f"the certificate of {identity} is not for a key of Ed25519: issue it anew")
         if self._clock() < certificate.not_valid_before_utc:
             raise Refused(f"the certificate of {identity} is not valid yet: set the clocks")
-        issued = certificate.not_valid_before_utc + EARLIER
-        return Holder(identity, issued, certificate.not_valid_after_utc, key)
+        return Holder(identity, certificate.not_valid_before_utc + EARLIER, certificate.not_valid_after_utc, key)
 
 
 def certificate_signed(certificate: x509.Certificate) -> Callable[[x509.Certificate], bool]:
@@ -158,7 +164,7 @@ def certificate_signed(certificate: x509.Certificate) -> Callable[[x509.Certific
     def by(authority: x509.Certificate) -> bool:
         try:
             certificate.verify_directly_issued_by(authority)
-        except (ValueError, TypeError, InvalidSignature):
+        except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
             return False
         return True
 

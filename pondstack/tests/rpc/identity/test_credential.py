@@ -69,7 +69,7 @@ def test_a_holder_cannot_issue(issuer):
 
 
 def test_the_authoritys_own_certificate_names_nobody(issuer, authority):
-    with pytest.raises(Refused, match="no certificate of pondstack"):
+    with pytest.raises(Refused, match="of nobody"):
         authority.holder(issuer.certificate.public_bytes(Encoding.DER))
 
 
@@ -92,7 +92,7 @@ def test_clocks_may_differ_by_minutes_only(issuer):
 
 @pytest.mark.parametrize("junk", [b"", b"\x30\x03\x02\x01\x00", b"x" * 4096])
 def test_what_is_no_certificate_is_refused(authority, junk):
-    with pytest.raises(Refused, match="no certificate"):
+    with pytest.raises(Refused, match=r"no certificate|not this rack's"):
         authority.holder(junk)
 
 
