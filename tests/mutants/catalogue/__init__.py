@@ -12,6 +12,7 @@ from tests.mutants.catalogue import (
     domain,
     election,
     host_slices,
+    identity,
     ledger,
     lending,
     nova,
@@ -32,4 +33,5 @@ MUTANTS = (
     *host_slices.MUTANTS,
     *qos.MUTANTS,
     *corrections.MUTANTS,
+    *identity.MUTANTS,
 )
