@@ -3,12 +3,13 @@
 import threading
 
 from oslo_config import cfg
+from oslo_log import log
 from oslo_policy import policy as oslo_policy
 
 from pondstack.conf import ha as ha_options
 from pondstack.conf import prediction as prediction_options
 from pondstack.db.read.reader import SqlReader
-from pondstack.domain.errors import Unavailable
+from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.terms import broker_terms_as_they_are
 from pondstack.ledger.reader import Reader
@@ -17,6 +18,8 @@ from pondstack.rpc.identity.identity import Role
 from pondstack.rpc.transport import check_identity
 from pondstack_api import policy
 from pondstack_api.controller import controller_of
+
+LOG = log.getLogger(__name__)
 
 
 class Services:
@@ -33,7 +36,7 @@ class Services:
         self._reader = reader
         self._controller = controller
         if controller is None:
-            check_identity(conf, Role.API)  # a service without a credential does not start
+            _look_for_credential(conf)
         self._lock = threading.Lock()
 
     @property
@@ -49,8 +52,23 @@ class Services:
         """The controller, by RPC."""
         with self._lock:
             if self._controller is None:
-                self._controller = controller_of(self.conf)
+                self._controller = _make_controller(self.conf)
             return self._controller
+
+
+def _look_for_credential(conf: cfg.ConfigOpts) -> None:
+    """Say at the start already that changes will be refused; reads need no bus."""
+    try:
+        check_identity(conf, Role.API)
+    except BadRequest as error:
+        LOG.error("This API serves reads only: %s", error.message)
+
+
+def _make_controller(conf: cfg.ConfigOpts) -> ControllerAPI:
+    try:
+        return controller_of(conf)
+    except BadRequest as error:
+        raise Unavailable(error.message) from None
 
 
 def _make_reader(conf: cfg.ConfigOpts) -> Reader:

@@ -11,7 +11,7 @@ OPTIONS: list[cfg.Opt] = [
         help="Folder of `pondstack-manage credentials issue`: authority.pem, the certificate of the rack's authority, "
         "which is the same everywhere (while it is replaced, the file has the former one, too), and ROLE-NAME.pem with "
         "key and certificate of each service of this machine, which only that service's own user may read. A service "
-        "without one does not start.",
+        "without one does not start; the API then serves reads only.",
     ),
     cfg.FloatOpt(
         "window_seconds",
