@@ -1,15 +1,20 @@
 """A helper's own process: it takes its folder's lock, and goes into the background once it serves, or says why not."""
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from pondstack import core_dumps
 from pondstack.domain.errors import PondError
+from pondstack_agent.helper import memory_lock
 from pondstack_agent.helper.lock import hold_lock, write_state
 from pondstack_agent.helper.program import Program
+
+LOG = logging.getLogger(__name__)
 
 _READY = b"ready"
 
@@ -19,6 +24,8 @@ class Ready:
 
     def __init__(self, lock: int, descriptor: int, log: Path | None) -> None:
         self._lock, self._descriptor, self._log = lock, descriptor, log
+        self.concern = ""
+        """What its log is to tell once it serves."""
         # Before anything that may take long: whoever ends it must not read the number of a former process.
         write_state(lock)
 
@@ -30,6 +37,8 @@ class Ready:
             os.write(self._descriptor, _READY)
             os.close(self._descriptor)
             self._descriptor = sys.stderr.fileno()  # its log from now on
+        if self.concern:
+            LOG.warning("%s", self.concern)
 
     def failed(self, reason: str) -> None:
         """It ends, for this reason."""
@@ -71,6 +80,8 @@ def run_helper(program: Program, arguments: argparse.Namespace, serve: Callable[
 
 def _run(program: Program, serve: Callable[[Ready], None], ready: Ready) -> int:
     try:
+        core_dumps.forbid()
+        ready.concern = memory_lock.lock()
         serve(ready)
     except (PondError, OSError, ValueError, RuntimeError) as error:
         ready.failed(f"{program.name}: {error}")
