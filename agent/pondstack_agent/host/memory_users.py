@@ -34,6 +34,16 @@ def guests(proc: Path = PROC, libvirt: Path = LIBVIRT) -> dict[str, int]:
     return found
 
 
+def is_guest(pid: int, proc: Path = PROC, libvirt: Path = LIBVIRT) -> bool:
+    """Tell whether a process is one of `guests`, without a look at all others."""
+    process = proc / str(pid)
+    try:
+        uuid = _given_uuid(process)
+        return bool(uuid) and (_is_trusted(process) or domains(libvirt).get(uuid) == pid)
+    except OSError:
+        return False  # it has ended
+
+
 def pages_on_node(node: int, proc: Path = PROC) -> dict[int, int]:
     """Return how many pages each process has on a node of the host: process id to pages.
 
