@@ -6,11 +6,13 @@ Not the keys alone: Python and OpenSSL keep copies of a key, and of each page un
 import ctypes
 import os
 import resource
-from pathlib import Path
+
+from oslo_privsep import capabilities
+
+from pondstack_agent.host import abilities
 
 _CURRENT, _FUTURE, _ON_FAULT = 1, 2, 4
 """MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT: what is there, what comes, and pages only once they are used."""
-_CAP_IPC_LOCK = 14
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -35,6 +37,4 @@ def _unlimited(limit: int) -> bool:
     if limit == resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_MEMLOCK, (limit, limit))
         return True
-    status = Path("/proc/self/status").read_text()
-    effective = int(status.partition("CapEff:")[2].split()[0], 16)
-    return bool(effective >> _CAP_IPC_LOCK & 1)
+    return capabilities.CAP_IPC_LOCK in abilities.effective()

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from oslo_privsep import capabilities
+
 from pondstack import core_dumps
 from pondstack.domain.errors import PondError
 from pondstack_agent.helper import memory_lock
 from pondstack_agent.helper.lock import hold_lock, write_state
 from pondstack_agent.helper.program import Program
+from pondstack_agent.host import abilities
 
 LOG = logging.getLogger(__name__)
 
@@ -81,6 +84,8 @@ def run_helper(program: Program, arguments: argparse.Namespace, serve: Callable[
 def _run(program: Program, serve: Callable[[Ready], None], ready: Ready) -> int:
     try:
         core_dumps.forbid()
+        # Its folder, sockets and mirror are its user's; of root's abilities it has the one to keep memory in RAM.
+        abilities.keep({capabilities.CAP_IPC_LOCK})
         ready.concern = memory_lock.lock()
         serve(ready)
     except (PondError, OSError, ValueError, RuntimeError) as error:

@@ -132,3 +132,13 @@ def test_a_key_that_cannot_be_locked_is_told(folder: Path, stores: list[Store]) 
     stores.append(Store(folder / "store", launcher))
     assert not any("lo" in flags for _, flags in stores[0].flags())
     assert "at most 0 KiB" in (folder / "store" / PAGE_STORE.log).read_text()
+
+
+def test_a_page_store_has_no_ability_of_roots_but_to_lock_memory(folder: Path, stores: list[Store]) -> None:
+    stores.append(Store(folder / "store"))
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{stores[0].pid}/status").read_text().splitlines())
+    lock_only = 1 << 14
+    assert [int(status[name], 16) & ~lock_only for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")] == [
+        0
+    ] * 5
+    assert status["NoNewPrivs"] == "1"
