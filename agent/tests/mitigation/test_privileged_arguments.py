@@ -160,3 +160,18 @@ def test_what_the_partition_asks_systemd_for(words: tuple[str, ...], monkeypatch
     monkeypatch.setattr(partition.subprocess, "run", run)
     assert partition.systemctl(*words) == ""
     assert asked == [["systemctl", *words]]
+
+
+@pytest.mark.parametrize("systemd", [False, True])
+def test_systemd_loads_what_the_agent_may_not(systemd: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In its unit the agent has no CAP_SYS_MODULE; modprobe also succeeds with what is loaded already."""
+    loaded: list[str] = []
+    monkeypatch.setattr(cxl, "_SYSTEMD", str(tmp_path if systemd else tmp_path / "none"))
+
+    def run(*command: str) -> str:
+        if command == ("systemctl", "start", "modprobe@kmem.service"):
+            loaded.append("kmem")
+        return "" if command == ("modprobe", "kmem") and loaded else "Operation not permitted"
+
+    monkeypatch.setattr(cxl, "_run", run)
+    assert cxl.load_module("kmem") == ("" if systemd else "Operation not permitted")
