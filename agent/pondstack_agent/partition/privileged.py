@@ -16,8 +16,9 @@ context = priv_context.PrivContext(
     "pondstack_agent",
     cfg_section="partition_privsep",
     pypath=f"{__name__}.context",
-    # Cgroups, units of systemd and memory policies of other users' processes.
-    capabilities=[capabilities.CAP_DAC_OVERRIDE, capabilities.CAP_SYS_ADMIN, capabilities.CAP_SYS_PTRACE],
+    # Cgroups, drop-ins of units, and memory policies of other users' processes. Of systemctl's caller systemd asks
+    # that it is root.
+    capabilities=[capabilities.CAP_DAC_OVERRIDE, capabilities.CAP_SYS_PTRACE],
 )
 if os.geteuid() == 0:
     context.set_client_mode(False)
