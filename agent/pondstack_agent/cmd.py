@@ -11,7 +11,7 @@ from oslo_config import cfg  # noqa: E402 (threading first)
 from oslo_log import log  # noqa: E402
 from oslo_service import service  # noqa: E402
 
-from pondstack import logs  # noqa: E402
+from pondstack import core_dumps, logs  # noqa: E402
 from pondstack.conf import agent as agent_conf  # noqa: E402
 from pondstack_agent import readiness  # noqa: E402
 from pondstack_agent.service import AgentService  # noqa: E402
@@ -34,6 +34,7 @@ def configure(arguments: list[str]) -> cfg.ConfigOpts:
 
 def main() -> int:
     """Run until SIGTERM, which lets requests under way end first."""
+    core_dumps.forbid()
     conf = configure(sys.argv[1:])
     if os.geteuid() != 0:
         LOG.warning("Not root: guests that run as another user are not seen on the slices")

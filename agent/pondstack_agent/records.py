@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from pondstack.devices.atomic_files import sync_folder, write_json
+from pondstack.devices.private_folder import private_folder
 from pondstack.domain.errors import BadRequest, DeviceFailed
 
 _SUFFIX = ".json"
@@ -19,7 +20,7 @@ class Records:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
 
     def path(self, key: str) -> Path:
         """Return the file of a key; raises BadRequest when the key is empty or too long for a file name."""

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from oslo_log import log
 from oslo_service import service
 
+from pondstack.devices.private_folder import private_folder
 from pondstack.domain.errors import PondError
 from pondstack.rpc import targets
 from pondstack.rpc import transport as rpc
@@ -51,7 +52,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
     def start(self) -> None:
         """Recover, then serve. Nothing is made before: oslo.service may have forked."""
         conf = self._conf
-        Path(conf.agent.state_dir).mkdir(parents=True, exist_ok=True)
+        private_folder(Path(conf.agent.state_dir))
         self._done = threading.Event()
         bus = rpc.get_transport(conf, Identity(Role.AGENT, conf.host))
         self._executor = futurist.ThreadPoolExecutor(max_workers=_BACKGROUND_THREADS)

@@ -1,5 +1,6 @@
 """Records on disk."""
 
+import stat
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,18 @@ def test_put_get_remove(tmp_path: Path) -> None:
     assert records.remove("a") is True
     assert records.remove("a") is False
     assert records.all() == {}
+
+
+@pytest.mark.parametrize("before", [None, 0o755])
+def test_nobody_else_sees_what_is_on_record(tmp_path: Path, before: int | None) -> None:
+    """Names tell allocations and operations. A folder that an older agent made is closed, too."""
+    if before is not None:
+        (tmp_path / "records").mkdir(mode=before)
+    records = Records(tmp_path / "records")
+    records.put("a", {})
+    assert stat.S_IMODE(records.folder.stat().st_mode) in (0o700, 0o750)
+    assert not stat.S_IMODE(records.folder.stat().st_mode) & stat.S_IRWXO
+    assert stat.S_IMODE(records.path("a").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("key", ["/etc/passwd", "a/../../b", "ü %2F", "x" * 150])

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
@@ -229,6 +230,7 @@ def test_a_real_agent_killed_in_mid_attach_goes_on(tmp_path, device, rabbitmq) -
         try:
             agent.start()
             assert endpoint.heard.wait(60), agent.log.read_text()
+            assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
             eventually(lambda: agent.told() == [b"READY=1"])
             operation_id, mine = new_id(), request(3)
             # Killed when the controller has assigned and before the agent hears of it.

@@ -16,7 +16,7 @@ from oslo_log import log as logging
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import pins, stats
-from pondstack_nova.compute import host_nodes, libvirt_checks, stored_domains, znuma
+from pondstack_nova.compute import host_nodes, libvirt_checks, seclabels, stored_domains, znuma
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle
 
@@ -52,6 +52,8 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
                 )
             except PondError as error:
                 raise PoolMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
+            if any(backing.kind == znuma.FILE for backing in attachment.backings):
+                seclabels.run_as_root(guest, seclabels.models(self._host.get_connection().getCapabilities()))
         return guest
 
     def _pond_had_pool_memory(self, instance: Any) -> bool | None:

@@ -11,7 +11,7 @@ from oslo_config import cfg  # noqa: E402 (threading first)
 from oslo_log import log  # noqa: E402
 from oslo_service import service  # noqa: E402
 
-from pondstack import logs  # noqa: E402
+from pondstack import core_dumps, logs  # noqa: E402
 from pondstack.controller.service import ControllerService, register_opts  # noqa: E402
 
 QUIET = ["oslo.messaging=INFO", "oslo_messaging=INFO", "amqp=WARNING", "futurist=WARNING", "oslo_service=WARNING"]
@@ -30,6 +30,7 @@ def configure(arguments: Sequence[str], program: str = "pondstack-controller") -
 
 def main() -> int:
     """Run until SIGTERM, which hands the lead over and lets requests under way end first."""
+    core_dumps.forbid()
     conf = configure(sys.argv[1:])
     launched = service.launch(conf, ControllerService(conf), restart_method="mutate")
     return int(launched.wait() or 0)

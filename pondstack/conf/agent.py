@@ -201,7 +201,7 @@ TELEMETRY_OPTS = [
         "guests",
         default=ALL,
         choices=[
-            (ALL, "each process of this machine that was started with -uuid"),
+            (ALL, "each process of this machine that root or libvirt has started with -uuid"),
             (LIBVIRT, "those of this host's own libvirt only, where hosts see each other's processes"),
             (SYNTHETIC, "no process: a made-up trace for each guest with pool memory here, marked as such"),
         ],

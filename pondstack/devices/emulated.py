@@ -14,6 +14,7 @@ from pondstack.devices.atomic_files import write_json
 from pondstack.devices.base import DeviceInfo
 from pondstack.devices.folder_device import FolderDevice
 from pondstack.devices.mappings import file_id, mapped_ranges, overlaps
+from pondstack.devices.private_folder import close, private_folder
 from pondstack.domain.errors import BadRequest, Conflict, InUse
 from pondstack.domain.model import Extent, indexes_of
 from pondstack.domain.units import DEFAULT_SLICE_MIB, MIB
@@ -66,12 +67,15 @@ def create_device(
 ) -> EmulatedDevice:
     """Make a device folder with a sparse memory file; an existing device of the same shape keeps all but its `memory`.
 
+    Nobody but its user, and a group that was given more rights on purpose, gets at it.
+
     Raises BadRequest for a shape without slices, Conflict when the folder holds a device of another shape or serial.
     """
     if slices < 1 or slice_mib < 1:
         raise BadRequest(f"a device of {slices} slices of {slice_mib} MiB is none; give at least one of each")
     folder = Path(path)
-    folder.mkdir(parents=True, exist_ok=True)
+    with files.device_errors(folder):
+        private_folder(folder)
     device = EmulatedDevice(folder)
     with files.locked(folder):
         if (folder / files.DEVICE).exists():
@@ -79,15 +83,22 @@ def create_device(
             _check_same(info, folder, slices, slice_mib, serial)
             if memory not in (None, info.memory):
                 write_json(folder / files.DEVICE, _description(info.serial, slices, slice_mib, memory))
+            with files.device_errors(folder):
+                close(folder / files.MEMORY)
             return device
         with files.device_errors(folder):
-            with open(folder / files.MEMORY, "wb") as file:
+            with open(folder / files.MEMORY, "wb", opener=_private) as file:
                 file.truncate(slices * slice_mib * MIB)
             files.write_first_table(folder)
             # Last: a folder with device.json is a whole device.
             name = serial or f"emulated-{uuid.uuid4()}"
             write_json(folder / files.DEVICE, _description(name, slices, slice_mib, memory))
     return device
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its user may read: it is the memory of all guests on the device."""
+    return os.open(path, flags, 0o600)
 
 
 def _description(serial: str, slices: int, slice_mib: int, memory: DeviceMemory | None) -> dict[str, str | int]:

@@ -59,7 +59,7 @@ def read_json(path: Path, device: Path) -> Any:
 def locked(device: Path) -> Iterator[None]:
     """Hold the device's lock, against other threads and processes alike; raises DeviceFailed."""
     with device_errors(device):
-        handle = os.open(device / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = os.open(device / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -134,7 +134,7 @@ def slices_locked(device: Path, indexes: Iterable[int], *, alone: bool, patient:
     """
     ends = time.monotonic() + (LOCK_SECONDS if patient else 0.0)
     with device_errors(device):
-        handle = os.open(device / SLICES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        handle = os.open(device / SLICES, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         for index in sorted(set(indexes)):
             while not _lock_byte(handle, index, alone):

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pondstack.domain.errors import BadRequest, NotFound
 from pondstack_rdma.errors import PageCorrupt
 from pondstack_rdma.model import ReadableBuffer, WritableBuffer
+from pondstack_rdma.secret_memory import random_secret
 
 PAGE_BYTES = 4096
 KEY_BYTES = 32
@@ -29,9 +30,9 @@ _LIMIT = 2**48
 _PURPOSE = b"pondstack page 1"
 
 
-def new_key() -> bytes:
-    """Draw a key for a VM."""
-    return AESGCM.generate_key(8 * KEY_BYTES)
+def new_key() -> memoryview:
+    """Draw a key for a VM, into memory that is locked and in no core dump."""
+    return random_secret(KEY_BYTES)
 
 
 class PageSealer:
@@ -41,7 +42,7 @@ class PageSealer:
     both contents have in common. Threads may seal at once, but not the same page.
     """
 
-    def __init__(self, key: bytes, vm_uuid: str, pages: int, table: WritableBuffer | None = None) -> None:
+    def __init__(self, key: bytes | memoryview, vm_uuid: str, pages: int, table: WritableBuffer | None = None) -> None:
         if len(key) != KEY_BYTES:
             raise BadRequest(f"a key of pages has {KEY_BYTES} bytes, not {len(key)}")
         if not 0 < pages <= _LIMIT:

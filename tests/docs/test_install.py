@@ -60,7 +60,7 @@ def test_each_option_of_ours_in_novas_files_exists(name: str) -> None:
 
 
 def test_removal_finds_what_was_appended() -> None:
-    for name in ("nova.conf", "nova-scheduler.conf", "nova-compute.conf", "qemu.conf"):
+    for name in ("nova.conf", "nova-scheduler.conf", "nova-compute.conf"):
         lines = (DEPLOY / name).read_text().splitlines()
         assert lines[0].startswith("# pondstack begin"), name
         assert lines[-1] == "# pondstack end", name

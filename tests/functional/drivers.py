@@ -154,6 +154,7 @@ class NovaWithLibvirt(NovaWithAgents):
         self.mock_conn = self._patch("nova.virt.libvirt.host.Host.get_connection")
         self._keep_given_xml()
         self._show_managed_saves()
+        self._show_security_drivers()
 
     def _patch(self, target: str, **kwargs: Any) -> Any:
         return self.useFixture(fixtures.MockPatch(target, **kwargs)).mock
@@ -169,6 +170,16 @@ class NovaWithLibvirt(NovaWithAgents):
             patcher.start()
             self.addCleanup(patcher.stop)
 
+    def _show_security_drivers(self) -> None:
+        """Have hosts tell of the security driver that a libvirt of root always has, beside that of Nova's fake."""
+        plain = fakelibvirt.Connection.getCapabilities
+        models = "<secmodel><model>dac</model><doi>0</doi></secmodel>"
+
+        def told(connection: Any) -> str:
+            return str(plain(connection)).replace("</host>", f"{models}</host>", 1)
+
+        self.useFixture(fixtures.MonkeyPatch("nova.tests.fixtures.libvirt.Connection.getCapabilities", told))
+
     def _keep_given_xml(self) -> None:
         real_parse, real_dump, test = fakelibvirt.Domain._parse_definition, fakelibvirt.Domain.XMLDesc, self
 
@@ -178,7 +189,7 @@ class NovaWithLibvirt(NovaWithAgents):
 
         def dump(domain: Any, flags: int) -> str:
             document, given = etree.fromstring(real_dump(domain, flags)), etree.fromstring(domain.given_xml)
-            for tag in ("cpu", "numatune"):
+            for tag in ("cpu", "numatune", "seclabel"):
                 for element in document.findall(tag):
                     document.remove(element)
                 document.extend(given.findall(tag))

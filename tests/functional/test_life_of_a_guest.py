@@ -241,6 +241,8 @@ class TestLibvirt(NovaWithLibvirt, Life):
             assert self.cells(server, self.host_of(server)) == (2048, 1024)
             assert domain.findtext("devices/emulator") == "/usr/bin/pondstack-qemu"
             assert domain.findtext("memory") == str(4096 * 1024)
+            assert domain.findtext("seclabel[@model='dac'][@type='static']/label") == "+0:+0"
+            assert domain.find("seclabel[@model='apparmor'][@type='none']") is not None
 
         has_its_nodes()
         self._reboot_server(server, hard=True)
@@ -256,6 +258,7 @@ class TestLibvirt(NovaWithLibvirt, Life):
         server = self.boot(self.flavor(2048))
         assert self.domain(server).find("cpu/numa") is None
         assert self.domain(server).find("devices/emulator") is None
+        assert self.domain(server).find("seclabel") is None
         assert self.agents.log == []
 
     def test_host_restart(self) -> None:

@@ -1,15 +1,23 @@
 """A helper's own process: it takes its folder's lock, and goes into the background once it serves, or says why not."""
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from oslo_privsep import capabilities
+
+from pondstack import core_dumps
 from pondstack.domain.errors import PondError
+from pondstack_agent.helper import memory_lock
 from pondstack_agent.helper.lock import hold_lock, write_state
 from pondstack_agent.helper.program import Program
+from pondstack_agent.host import abilities
+
+LOG = logging.getLogger(__name__)
 
 _READY = b"ready"
 
@@ -19,6 +27,8 @@ class Ready:
 
     def __init__(self, lock: int, descriptor: int, log: Path | None) -> None:
         self._lock, self._descriptor, self._log = lock, descriptor, log
+        self.concern = ""
+        """What its log is to tell once it serves."""
         # Before anything that may take long: whoever ends it must not read the number of a former process.
         write_state(lock)
 
@@ -30,6 +40,8 @@ class Ready:
             os.write(self._descriptor, _READY)
             os.close(self._descriptor)
             self._descriptor = sys.stderr.fileno()  # its log from now on
+        if self.concern:
+            LOG.warning("%s", self.concern)
 
     def failed(self, reason: str) -> None:
         """It ends, for this reason."""
@@ -71,6 +83,10 @@ def run_helper(program: Program, arguments: argparse.Namespace, serve: Callable[
 
 def _run(program: Program, serve: Callable[[Ready], None], ready: Ready) -> int:
     try:
+        core_dumps.forbid()
+        # Its folder, sockets and mirror are its user's; of root's abilities it has the one to keep memory in RAM.
+        abilities.keep({capabilities.CAP_IPC_LOCK})
+        ready.concern = memory_lock.lock()
         serve(ready)
     except (PondError, OSError, ValueError, RuntimeError) as error:
         ready.failed(f"{program.name}: {error}")

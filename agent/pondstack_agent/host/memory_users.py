@@ -1,4 +1,4 @@
-"""Who uses pool memory on this host: guests by their command line, anybody by the pages that he has on a node."""
+"""Who uses pool memory on this host: guests as root and libvirt say, anybody by the pages that he has on a node."""
 
 import contextlib
 import itertools
@@ -7,19 +7,41 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from pondstack_agent.host.libvirt_status import LIBVIRT, domains
+
 PROC = Path("/proc")
+_UIDS = re.compile(r"^Uid:((?:\s+\d+){4})$", re.M)
 
 
-def guests(proc: Path = PROC) -> dict[str, int]:
-    """Return the processes that were started with `-uuid UUID`, as libvirt starts QEMU: UUID to process id."""
-    found = {}
+def guests(proc: Path = PROC, libvirt: Path = LIBVIRT) -> dict[str, int]:
+    """Return the processes of guests, which were started with `-uuid UUID` as libvirt starts QEMU: UUID to process id.
+
+    Anybody can start a process with such words. It is a guest when root or this agent's user has started it, or when
+    libvirt says the same of it in its own `libvirt` folder.
+    """
+    found: dict[str, int] = {}
+    of_others: set[tuple[str, int]] = set()
     for pid in _processes(proc):
         with contextlib.suppress(OSError):
-            words = (proc / str(pid) / "cmdline").read_bytes().split(b"\0")
-            for option, value in itertools.pairwise(words):
-                if option in (b"-uuid", b"--uuid"):
-                    found[value.decode(errors="replace")] = pid
+            uuid = _given_uuid(proc / str(pid))
+            if uuid and _is_trusted(proc / str(pid)):
+                found[uuid] = pid
+            elif uuid:
+                of_others.add((uuid, pid))
+    if of_others:
+        said = domains(libvirt)
+        found |= {uuid: pid for uuid, pid in of_others if said.get(uuid) == pid}
     return found
+
+
+def is_guest(pid: int, proc: Path = PROC, libvirt: Path = LIBVIRT) -> bool:
+    """Tell whether a process is one of `guests`, without a look at all others."""
+    process = proc / str(pid)
+    try:
+        uuid = _given_uuid(process)
+        return bool(uuid) and (_is_trusted(process) or domains(libvirt).get(uuid) == pid)
+    except OSError:
+        return False  # it has ended
 
 
 def pages_on_node(node: int, proc: Path = PROC) -> dict[int, int]:
@@ -38,6 +60,18 @@ def pages_on_node(node: int, proc: Path = PROC) -> dict[int, int]:
         if pages:
             found[pid] = pages
     return found
+
+
+def _given_uuid(process: Path) -> str:
+    words = (process / "cmdline").read_bytes().split(b"\0")
+    given = [value for option, value in itertools.pairwise(words) if option in (b"-uuid", b"--uuid")]
+    return given[-1].decode(errors="replace") if given else ""
+
+
+def _is_trusted(process: Path) -> bool:
+    """Tell whether all user ids of a process are root's or ours: of a set-user-id program only some are."""
+    found = _UIDS.search((process / "status").read_text())
+    return found is not None and {int(uid) for uid in found[1].split()} <= {0, os.geteuid()}
 
 
 def _processes(proc: Path) -> Iterator[int]:

@@ -1,14 +1,18 @@
 """What moving another process's pages needs root for, by oslo.privsep. An agent that is root does it itself."""
 
 import ctypes
+import errno
 import functools
 import os
+import re
 import sys
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
 from oslo_privsep import capabilities, priv_context
+
+from pondstack_agent.host import memory_users
 
 context = priv_context.PrivContext(
     "pondstack_agent",
@@ -21,6 +25,7 @@ if os.geteuid() == 0:
     context.set_client_mode(False)
 
 CGROUPS = "/sys/fs/cgroup"
+_NODES = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 _MOVE_PAGES = 279  # asm/unistd_64.h
 _MOVE_ALL = 4  # linux/mempolicy.h: MPOL_MF_MOVE_ALL
 _PIECE = 512
@@ -34,7 +39,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 @context.entrypoint
 def read_maps(pid: int) -> tuple[str, str]:
-    """Return maps and numa_maps of a process, empty when it has ended."""
+    """Return maps and numa_maps of a guest's process, empty when it has ended."""
+    _check_guest(pid)
     try:
         folder = Path("/proc", str(int(pid)))
         return (folder / "maps").read_text(), (folder / "numa_maps").read_text()
@@ -44,7 +50,8 @@ def read_maps(pid: int) -> tuple[str, str]:
 
 @context.entrypoint
 def read_numa_maps(pid: int) -> str:
-    """Return numa_maps of a process, empty when it has ended."""
+    """Return numa_maps of a guest's process, empty when it has ended."""
+    _check_guest(pid)
     try:
         return Path("/proc", str(int(pid)), "numa_maps").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -60,6 +67,7 @@ def move_pages(pid: int, ranges: Sequence[tuple[int, int, int]], node: int) -> s
     """
     addresses = _addresses(ranges)
     count = len(addresses)
+    _check_guest(pid)
     left, trouble = _call(pid, addresses, array("i", [node]) * count, array("i", [0]) * count)
     return trouble or (f"{left} addresses were left" if left else "")
 
@@ -72,6 +80,7 @@ def gather_pages(pid: int, ranges: Sequence[tuple[int, int, int]], node: int, at
     `move_pages` where most are to move. What the kernel leaves behind a page that does not move now is tried again in
     pieces, so that one page keeps few others.
     """
+    _check_guest(pid)
     addresses = _addresses(ranges)
     left, trouble = _elsewhere(pid, addresses, node)
     left = left[:at_most]
@@ -87,6 +96,32 @@ def gather_pages(pid: int, ranges: Sequence[tuple[int, int, int]], node: int, at
         if ended:
             return 0, 0, ended
     return asked - len(left), len(left), trouble if left or not asked else ""
+
+
+def _check_guest(pid: int) -> None:
+    """Raise ValueError for a process that is there and no guest: nobody else's pages are moved or told.
+
+    To the kernel 0 is the process that asks.
+    """
+    if int(pid) < 1 or (os.path.exists(f"/proc/{pid}") and not memory_users.is_guest(pid)):
+        raise ValueError(f"process {pid} is no guest")
+
+
+def _is_guests_cgroup(folder: str) -> bool:
+    """Tell whether a cgroup and those below it hold guests, and nobody else."""
+    if not folder.startswith(f"{CGROUPS}/") or ".." in folder.split("/"):
+        return False
+    found = [int(pid) for path in Path(folder).rglob("cgroup.procs") for pid in _processes(path)]
+    return bool(found) and all(map(memory_users.is_guest, found))
+
+
+def _processes(path: Path) -> list[str]:
+    try:
+        return path.read_text().split()
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return []  # a group of threads, whose processes are listed above it
 
 
 def _addresses(ranges: Sequence[tuple[int, int, int]]) -> "array[int]":
@@ -145,8 +180,8 @@ def bind_cgroup(folder: str, nodes: str) -> str:
 
     The kernel rewrites the memory policies of all in it, moves the pages that are elsewhere, and then returns.
     """
-    if not folder.startswith(f"{CGROUPS}/") or ".." in folder.split("/"):
-        raise ValueError(f"{folder} is no cgroup of a guest")
+    if not _NODES.fullmatch(nodes) or not _is_guests_cgroup(folder):
+        raise ValueError(f"{folder} is no cgroup of a guest, or {nodes!r} no list of nodes")
     try:
         Path(folder, "cpuset.mems").write_text(nodes)
     except OSError as error:

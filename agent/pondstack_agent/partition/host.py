@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pondstack.domain.errors import DeviceFailed
+from pondstack_agent.host.libvirt_status import LIBVIRT
 from pondstack_agent.host.numa import parse_list
 from pondstack_agent.partition import privileged
 
@@ -28,6 +29,11 @@ class Host:
     def proc(self) -> Path:
         """The processes."""
         return self.root / "proc"
+
+    @property
+    def libvirt(self) -> Path:
+        """The folder in which libvirt keeps what runs."""
+        return self.root / LIBVIRT.relative_to("/")
 
     @property
     def cgroups(self) -> Path:

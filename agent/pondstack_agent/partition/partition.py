@@ -114,7 +114,7 @@ class Partition:
 
         They were started before the partition was made, and it is so until they are started again.
         """
-        guests = memory_users.guests(self._host.proc)
+        guests = memory_users.guests(self._host.proc, self._host.libvirt)
         pairs = [(consumer, guests[consumer], node) for consumer, node in holders.items() if consumer in guests]
         return [consumer for consumer, pid, node in pairs if not processes.bound(self._host, pid, {node})]
 
@@ -150,7 +150,11 @@ class Partition:
 
     def _open_guests(self, holders: Collection[str]) -> dict[str, int]:
         """Return guests that hold nothing, are bound to nothing, and have no backend on the pool off the record."""
-        others = {name: pid for name, pid in memory_users.guests(self._host.proc).items() if name not in holders}
+        others = {
+            name: pid
+            for name, pid in memory_users.guests(self._host.proc, self._host.libvirt).items()
+            if name not in holders
+        }
         return {name: pid for name, pid in others.items() if not self._is_closed(pid)}
 
     def _is_closed(self, pid: int) -> bool:

@@ -16,8 +16,9 @@ context = priv_context.PrivContext(
     "pondstack_agent",
     cfg_section="partition_privsep",
     pypath=f"{__name__}.context",
-    # Cgroups, units of systemd and memory policies of other users' processes.
-    capabilities=[capabilities.CAP_DAC_OVERRIDE, capabilities.CAP_SYS_ADMIN, capabilities.CAP_SYS_PTRACE],
+    # Cgroups, drop-ins of units, and memory policies of other users' processes. Of systemctl's caller systemd asks
+    # that it is root.
+    capabilities=[capabilities.CAP_DAC_OVERRIDE, capabilities.CAP_SYS_PTRACE],
 )
 if os.geteuid() == 0:
     context.set_client_mode(False)
@@ -29,19 +30,28 @@ _CGROUP = re.compile(r"/sys/fs/cgroup/(?:[^/]+/)*(?:cpuset\.mems|cgroup\.subtree
 _DROP_IN = re.compile(
     rf"/etc/systemd/system/[^/]+\.d/{re.escape(DROP_IN)}|/run/systemd/system\.control/[^/]+\.d/{re.escape(RUNTIME)}"
 )
-_VERBS = frozenset({"daemon-reload", "set-property", "try-restart"})
+_NODES = r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*"
+_CGROUP_TEXT = re.compile(rf"{_NODES}|\n|\+cpuset")
+_DROP_IN_TEXT = re.compile(
+    rf"(?:#.*\n)?\[(?:Slice|Scope|Service)\]\n(?:AllowedMemoryNodes={_NODES}\n|NUMAPolicy=bind\nNUMAMask={_NODES}\n)"
+)
+_UNIT = r"[A-Za-z0-9@_:\\][A-Za-z0-9@_:.\\-]*\.(?:service|slice|scope)"
+_COMMAND = re.compile(
+    rf"daemon-reload|try-restart {_UNIT}|set-property --runtime {_UNIT} AllowedMemoryNodes=(?:{_NODES})?"
+)
 _SECONDS = 120.0
 
 
-def _check(pattern: re.Pattern[str], path: str) -> None:
-    if not pattern.fullmatch(path) or ".." in path.split("/"):
-        raise ValueError(f"{path} is no part of the partition")
+def _check(pattern: re.Pattern[str], text: str) -> None:
+    if not pattern.fullmatch(text) or ".." in text.split("/"):
+        raise ValueError(f"{text!r} is no part of the partition")
 
 
 @context.entrypoint
 def write_cgroup(path: str, text: str) -> str:
     """Write cpuset.mems or cgroup.subtree_control of a cgroup; return '' or what the kernel said."""
     _check(_CGROUP, path)
+    _check(_CGROUP_TEXT, text)
     return sysfs_write.write(path, text)
 
 
@@ -49,6 +59,7 @@ def write_cgroup(path: str, text: str) -> str:
 def put_drop_in(path: str, text: str) -> str:
     """Write a drop-in of a unit; return '' or what is wrong."""
     _check(_DROP_IN, path)
+    _check(_DROP_IN_TEXT, text)
     try:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         Path(path).write_text(text)
@@ -73,8 +84,7 @@ def remove_drop_in(path: str) -> str:
 @context.entrypoint
 def systemctl(*words: str) -> str:
     """Have systemd read its units again, set a property, or restart a service that runs; return '' or what it said."""
-    if words[0] not in _VERBS:
-        raise ValueError(f"systemctl {words[0]} is no part of the partition")
+    _check(_COMMAND, " ".join(words))
     try:
         done = subprocess.run(["systemctl", *words], capture_output=True, text=True, check=False, timeout=_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -9,7 +9,9 @@ def process(proc: Path, pid: int, words: list[str], resident_kib: int, huge_kib:
     folder = proc / str(pid)
     folder.mkdir()
     (folder / "cmdline").write_text("\0".join(words) + "\0")
-    (folder / "status").write_text(f"Name:\tqemu\nVmRSS:\t{resident_kib} kB\nHugetlbPages:\t{huge_kib} kB\n")
+    (folder / "status").write_text(
+        f"Name:\tqemu\nUid:\t0\t0\t0\t0\nVmRSS:\t{resident_kib} kB\nHugetlbPages:\t{huge_kib} kB\n"
+    )
 
 
 def test_what_guests_may_still_take(tmp_path) -> None:

@@ -51,6 +51,7 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Iterator[Kernel]:
     """2,000 pages of a process, every second one on the pool's node, and a hole."""
     made = Kernel({number * PAGE: 0 if number % 2 else POOL for number in range(2000) if number != 7})
     monkeypatch.setattr(privileged, "_call", made.call)
+    monkeypatch.setattr(privileged.memory_users, "is_guest", lambda _pid: True)
     return made
 
 

@@ -74,6 +74,7 @@ class HostTree:
         (folder / "task" / str(pid) / "status").write_text(
             f"Name:\tx\nMems_allowed:\t7\nMems_allowed_list:\t{allowed}\n"
         )
+        (folder / "status").write_text("Name:\tx\nUid:\t0\t0\t0\t0\n")
         (folder / "cmdline").write_bytes(words.replace(" ", "\0").encode() + b"\0")
         (folder / "comm").write_text(f"{words.split()[0]}\n")
         (folder / "numa_maps").write_text(maps)

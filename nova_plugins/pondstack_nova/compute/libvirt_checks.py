@@ -10,7 +10,7 @@ from nova.virt.libvirt import driver, guest, migration
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Attachment, Backing
 from pondstack_nova import self_check
-from pondstack_nova.compute import checks, znuma
+from pondstack_nova.compute import checks, seclabels, znuma
 from pondstack_nova.self_check import Check, expect
 
 Driver = driver.LibvirtDriver
@@ -47,12 +47,14 @@ def guest_xml() -> None:
     backings = (Backing("file", 1024), Backing("node", 2048, host_node=3))
     attachment = Attachment("a", "c", "p", "pool", 3072, 1, (Extent(0, 1), Extent(4, 2)), backings)
     znuma.apply(made, attachment, 4096, "/emulator", {0})
+    seclabels.run_as_root(made, ("dac",))
     document = etree.fromstring(made.to_xml())
     cells = [(cell.get("cpus"), cell.get("memory")) for cell in document.findall("./cpu/numa/cell")]
     expect(cells == [("0-1", "1048576"), (None, "1048576"), (None, "2097152")], f"the cells are {cells}")
     nodes = [tuple(node.attrib.values()) for node in document.findall("./numatune/memnode")]
     expect(nodes == [("0", "strict", "0"), ("2", "preferred", "3")], f"the memnodes are {nodes}")
     expect(document.findtext("./devices/emulator") == "/emulator", "the emulator is missing")
+    expect(document.findtext("./seclabel/label") == seclabels.ROOT, "the security label is missing")
     bound = Mock(numatune=None)
     znuma.bind_local(bound, {0, 1})
     plain = etree.fromstring(bound.numatune.to_xml())

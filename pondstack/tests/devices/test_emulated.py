@@ -1,6 +1,8 @@
 """What only the emulated device promises: its folder, its sparseness, its durability."""
 
 import json
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -123,3 +125,26 @@ def test_the_entry_point_loads_it(tmp_path: Path) -> None:
     manager = DriverManager("pondstack.pool_devices", "emulated", invoke_on_load=True, invoke_args=(str(tmp_path),))
     assert isinstance(manager.driver, EmulatedDevice)
     assert manager.driver.info().serial == "s"
+
+
+def test_nobody_else_gets_at_its_memory(tmp_path: Path) -> None:
+    """It holds what all guests of the device have: no other user of the machine may read it, whatever the umask."""
+    before = os.umask(0)
+    try:
+        create_device(tmp_path / "d", 2, slice_mib=1).grant("host1", (Extent(0, 1),), tag="t", epoch=1)
+        files = [path for path in (tmp_path / "d").iterdir() if path.is_file()]
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in files}
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "d").stat().st_mode) == 0o700
+    assert modes.keys() >= {"memory", "device.json"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_a_device_of_before_is_closed_to_others_and_stays_open_to_a_group(tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    create_device(folder, 2, slice_mib=1, serial="s")
+    folder.chmod(0o755)
+    (folder / "memory").chmod(0o664)
+    create_device(folder, 2, slice_mib=1, serial="s")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / "memory")] == [0o750, 0o660]

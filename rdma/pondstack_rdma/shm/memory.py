@@ -12,6 +12,7 @@ import os
 
 from pondstack_rdma.errors import RegistrationFailed
 from pondstack_rdma.host_memory import Room, check_room, host_room
+from pondstack_rdma.secret_memory import keep_from_dumps
 
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 _MAP_LOCKED = 0x2000
@@ -38,6 +39,7 @@ class SharedMemory:
                 os.posix_fallocate(self.fd, offset, step)
             fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, SEALS)
             self._mapping, self._locked = _map(self.fd, size_bytes)
+            keep_from_dumps(self._mapping)
         except BaseException as error:
             if self.fd >= 0:
                 os.close(self.fd)

@@ -7,6 +7,7 @@ from pondstack_rdma.bounds import check_bounds
 from pondstack_rdma.errors import KeyRevoked, TransportGone
 from pondstack_rdma.gate import Gate
 from pondstack_rdma.model import Key, Operation, Read
+from pondstack_rdma.secret_memory import keep_from_dumps
 from pondstack_rdma.shm.control import ControlView
 
 
@@ -22,6 +23,7 @@ class Window:
         self._gate = Gate(f"the window of key {key.number}")
         # Page tables now, rather than a fault per page within the accesses.
         self._mapping = mmap.mmap(fd, 0, flags=mmap.MAP_SHARED | mmap.MAP_POPULATE)
+        keep_from_dumps(self._mapping)
         self._view = memoryview(self._mapping)
 
     @property

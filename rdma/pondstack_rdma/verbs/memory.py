@@ -6,6 +6,7 @@ from typing import Any
 
 from pondstack_rdma.errors import RegistrationFailed
 from pondstack_rdma.host_memory import Room, check_room, host_room
+from pondstack_rdma.secret_memory import keep_from_dumps
 from pondstack_rdma.verbs import pyverbs_binding
 from pondstack_rdma.verbs.pyverbs_binding import Access
 
@@ -24,6 +25,7 @@ class PinnedMemory:
         try:
             self._mapping, self._locked = _map(size_bytes)
             self._mapping.madvise(mmap.MADV_DONTFORK)
+            keep_from_dumps(self._mapping)
             for offset in range(0, size_bytes, _STEP_BYTES):
                 step = min(_STEP_BYTES, size_bytes - offset)
                 check_room(step, *room())  # others take memory meanwhile

@@ -7,16 +7,35 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from oslo_privsep.capabilities import Capabilities
+
 from pondstack_agent.drivers.cxl import CxlHostPool, partition_command
 from pondstack_agent.drivers.cxl.returns import Settings
+from pondstack_agent.host import abilities
 from pondstack_agent.partition import Partition
 
 STATE = Path("/var/lib/pondstack/agent")
 SYSTEM = ("system.slice",)
 
 
+MODULES = frozenset({Capabilities.CAP_SYS_MODULE})
+"""What loading modules needs, which systemd does where it runs the host."""
+CAPABILITIES = MODULES | {
+    Capabilities.CAP_CHECKPOINT_RESTORE,
+    Capabilities.CAP_DAC_OVERRIDE,
+    Capabilities.CAP_IPC_LOCK,
+    Capabilities.CAP_PERFMON,
+    Capabilities.CAP_SYS_NICE,
+    Capabilities.CAP_SYS_PTRACE,
+}
+"""Of the agent's unit, which a test compares."""
+
+
 class Driver:
-    """One driver object at a time, over one device and the permission table that the host sees."""
+    """One driver object at a time, over one device and the permission table that the host sees.
+
+    Its process has the capabilities of the agent's unit, and no others.
+    """
 
     def __init__(
         self, host: str, serial: str, table: str, attempts: int = 3, seconds: float = 60.0, number: int = 1
@@ -30,6 +49,7 @@ class Driver:
             "partition": Partition(SYSTEM, ()),
             "step": self._step,
         }
+        abilities.keep(CAPABILITIES)
         STATE.mkdir(parents=True, exist_ok=True)
         self._kill_at: int | str = 0
         self._steps = 0

@@ -11,27 +11,20 @@ from contextlib import contextmanager
 
 from oslo_privsep import capabilities, priv_context
 
-from pondstack_agent.drivers.cxl import nonzero
+from pondstack_agent.drivers.cxl import attributes, nonzero
 from pondstack_agent.host import sysfs_write
 
 context = priv_context.PrivContext(
     "pondstack_agent",
     cfg_section="cxl_privsep",
     pypath=f"{__name__}.context",
-    # Attributes and /proc of other users; modules; mapping device memory and taking memory offline.
-    capabilities=[
-        capabilities.CAP_DAC_OVERRIDE,
-        capabilities.CAP_SYS_ADMIN,
-        capabilities.CAP_SYS_MODULE,
-        capabilities.CAP_SYS_PTRACE,
-        capabilities.CAP_SYS_RAWIO,
-    ],
+    # Attributes and devices of root; modules. Nothing of other processes, and no ports or registers (SYS_RAWIO).
+    capabilities=[capabilities.CAP_DAC_OVERRIDE, capabilities.CAP_SYS_MODULE],
 )
 if os.geteuid() == 0:
     context.set_client_mode(False)
 
-_PREFIXES = ("/sys/bus/cxl/", "/sys/bus/dax/", "/sys/devices/system/memory/", "/dev/dax")
-_MODULES = frozenset({"cxl_acpi", "cxl_pci", "cxl_mem", "cxl_port", "device_dax", "dax_cxl", "kmem"})
+_SYSTEMD = "/run/systemd/system"
 _TOOL_SECONDS = 60.0
 _CHUNK_BYTES = 2 * 1024 * 1024
 
@@ -40,29 +33,32 @@ _CHUNK_BYTES = 2 * 1024 * 1024
 _OFFLINE = 'for block; do echo offline >"$block/state" || exit 1; echo "$block"; done'
 
 
-def _check(path: str) -> None:
-    if not path.startswith(_PREFIXES) or ".." in path:
-        raise ValueError(f"{path} is none of this driver's business")
-
-
 @context.entrypoint
 def write_attribute(path: str, text: str) -> str:
     """Write an attribute of sysfs; return '' or what the kernel said."""
-    _check(path)
+    attributes.check_attribute(path)
     return sysfs_write.write(path, text)
 
 
 @context.entrypoint
 def load_module(name: str) -> str:
-    """Load a kernel module of CXL or dax; return '' or what modprobe said."""
-    if name not in _MODULES:
-        raise ValueError(f"{name} is none of this driver's modules")
-    return _run("modprobe", name)
+    """Load a kernel module of CXL or dax; return '' or what modprobe said.
+
+    The agent's unit may not load modules: there systemd does it.
+    """
+    attributes.check_module(name)
+    trouble = _run("modprobe", name)
+    if trouble and os.path.isdir(_SYSTEMD):
+        # That unit never fails; modprobe, too, succeeds with a module that is there already.
+        _run("systemctl", "start", f"modprobe@{name}.service")
+        trouble = _run("modprobe", name)
+    return trouble
 
 
 @context.entrypoint
 def create_region(decoder: str, memdev: str) -> str:
     """Make a region of volatile memory over all of one device; return '' or what the tool said."""
+    attributes.check_region(decoder, memdev)
     return _run("cxl", "create-region", "-m", "-t", "ram", "-d", decoder, "-w", "1", memdev)
 
 
@@ -87,7 +83,7 @@ def zero(device: str, size_bytes: int) -> None:
 def offline_blocks(folders: Sequence[str], seconds: float) -> tuple[list[str], str]:
     """Take memory blocks offline one after the other; return those that went, and why it ended before the last."""
     for folder in folders:
-        _check(folder)
+        attributes.check_block(folder)
     command = ["sh", "-c", _OFFLINE, "sh", *folders]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -102,7 +98,7 @@ def offline_blocks(folders: Sequence[str], seconds: float) -> tuple[list[str], s
 
 @contextmanager
 def _mapped(device: str, size_bytes: int) -> Iterator[memoryview]:
-    _check(device)
+    attributes.check_device(device)
     handle = os.open(device, os.O_RDWR)
     try:
         # Writable for the look, too: ctypes tells the address of such a buffer only.

@@ -79,7 +79,7 @@ class Kernel(Sysfs):
         """Be the kernel that the driver meets."""
         with patch.context() as now:
             now.setattr(allocations, "BOOT_ID", self._folder / "boot_id")
-            now.setattr(memory_users, "guests", lambda _proc=None: {})
+            now.setattr(memory_users, "guests", lambda *_folders: {})
             now.setattr(memory_users, "pages_on_node", lambda _node: {})
             now.setattr(region, "_root_decoder", lambda _sysfs, _memdev: "decoder0.0")
             for name in ("load_module", "create_region", "offline_blocks", "zero", "first_written_byte"):

@@ -1,0 +1,78 @@
+"""The units of systemd: what a broken-into service could do, by the score of systemd itself; what each must have."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.hardware.guest.cxl import CAPABILITIES, MODULES
+
+from .conftest import ROOT
+
+UNITS = sorted((ROOT / "etc/deploy").glob("*.service"))
+MOST = 4.0
+"""Exposure from 0 (none) to 10; systemd calls less than 5 OK, and a unit without a directive 9.6."""
+ALL_HAVE = {
+    "NoNewPrivileges": "true",
+    "ProtectHome": "true",
+    "PrivateTmp": "true",
+    "ProtectKernelLogs": "true",
+    "ProtectClock": "true",
+    "RestrictNamespaces": "true",
+    "RestrictSUIDSGID": "true",
+    "LockPersonality": "true",
+    "MemoryDenyWriteExecute": "true",
+    "SystemCallArchitectures": "native",
+    "LimitCORE": "0",
+    "UMask": "0077",
+}
+
+
+def settings(unit: Path) -> dict[str, str]:
+    """Return the last value of each setting."""
+    lines = [line.partition("=") for line in unit.read_text().splitlines() if re.match(r"[A-Z]\w+=", line)]
+    return {name: value for name, _, value in lines}
+
+
+def test_there_are_units() -> None:
+    assert [unit.name for unit in UNITS] == [
+        "pondstack-agent.service",
+        "pondstack-api.service",
+        "pondstack-controller.service",
+    ]
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None, reason="systemd-analyze (package systemd) is not installed"
+)
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_exposes_little(unit: Path) -> None:
+    command = ["systemd-analyze", "security", "--no-pager", "--offline=true", str(unit)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert found, done.stdout + done.stderr
+    print(f"{unit.name}: {found[1]} of 10, at most {MOST:g}")
+    rows = "\n".join(line for line in done.stdout.splitlines() if "✗" in line)
+    assert float(found[1]) < MOST, rows
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
+def test_a_unit_has_what_all_can_have(unit: Path) -> None:
+    given = settings(unit)
+    assert {name: given.get(name) for name in ALL_HAVE} == ALL_HAVE
+    assert given["ProtectSystem"] in ("full", "strict")
+
+
+@pytest.mark.parametrize("name", ["api", "controller"])
+def test_who_speaks_to_others_is_nobody(name: str) -> None:
+    given = settings(ROOT / f"etc/deploy/pondstack-{name}.service")
+    assert (given["User"], given["CapabilityBoundingSet"]) == ("pondstack", "")
+
+
+def test_the_agent_has_the_capabilities_that_the_emulated_hosts_are_tested_with() -> None:
+    """Without systemd, as there, the driver loads modules itself."""
+    given = settings(ROOT / "etc/deploy/pondstack-agent.service")["CapabilityBoundingSet"].split()
+    assert given == sorted(given)
+    assert set(given) | {item.name for item in MODULES} == {item.name for item in CAPABILITIES}
