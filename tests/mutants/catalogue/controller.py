@@ -98,6 +98,14 @@ MUTANTS = (
         "a host whose guests all end at once is asked once for each",
     ),
     Mutant(
+        "mapped_and_zeroed",
+        "pondstack/controller/pool/sanitizer.py",
+        "        kept |= self._mapped(device, [index for index in indexes if index not in kept])\n",
+        "",
+        (f"{_FORGED}::test_what_a_process_maps_is_not_zeroed",),
+        "a slice of an emulated device is zeroed while a process of this machine maps it",
+    ),
+    Mutant(
         "late_assign_undone",
         "pondstack/controller/reconcile/intake.py",
         "self._release(str(uuid4()), allocation_uuid, host, unacknowledged=True)",

@@ -146,3 +146,14 @@ def test_releases_that_wait_for_the_same_host_share_its_answer(rack: Rack) -> No
     assert asked == ["h1"]
     rack.sanitizer.drain()
     assert rack.count(SliceState.FREE) == 8
+
+
+def test_what_a_process_maps_is_not_zeroed(rack: Rack, victim: Grant, guest: mmap.mmap) -> None:
+    """However the ledger came to it: the emulated device looks, and the slice waits until nobody maps it."""
+    rack.ledger.slices.release(str(uuid4()), victim.allocation_uuid, "h1")
+    rack.sanitizer.drain()
+    assert guest[: len(SECRET)] == SECRET
+    assert (rack.count(SliceState.SANITIZING), rack.count(SliceState.FREE)) == (1, 7)
+    guest.close()
+    rack.sanitizer.drain()
+    assert rack.count(SliceState.FREE) == 8
