@@ -95,6 +95,13 @@ class PoolDevice(ABC):
         """
         del indexes
 
+    def check_unmapped(self, indexes: Iterable[int]) -> None:
+        """Raise InUse, or DeviceFailed, when somebody is seen to use slices that are about to be zeroed.
+
+        A second look where hosts reach memory past the permission table; of other devices there is nothing to look at.
+        """
+        del indexes
+
     def _end_permissions(self, host: str, epoch: int) -> None:
         tags: dict[str, list[int]] = {}
         for index, entry in self.permissions().items():

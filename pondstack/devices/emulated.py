@@ -57,6 +57,14 @@ class EmulatedDevice(FolderDevice):
                 "end it"
             )
 
+    def check_unmapped(self, indexes: Iterable[int]) -> None:
+        """Raise InUse while a process of this machine maps a slice, where hosts map the file slice by slice.
+
+        Emulated CXL devices map all of it, whoever has which slice.
+        """
+        if self.info().memory is DeviceMemory.FILE:
+            self.check_unreachable(indexes)
+
 
 def create_device(
     path: str | os.PathLike[str],

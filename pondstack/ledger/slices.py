@@ -122,6 +122,8 @@ class Slices:
     ) -> str | None:
         """The host does not hold the allocation any more: its slices go to SANITIZING, quarantined ones too.
 
+        The caller has the host's own answer for that (pondstack.controller.reconcile.intake): nothing else is evidence.
+
         `unacknowledged`: nothing changes unless the host has acknowledged none of it. `not_zero`: what the host found
         to have somebody's bytes loses its owner and is QUARANTINED.
 
@@ -148,6 +150,29 @@ class Slices:
         arguments = {"allocation_uuid": allocation_uuid, "host": host}
         pool_uuid: str | None = self._transactions.once(operation_id, "release", arguments, work)["pool_uuid"]
         return pool_uuid
+
+    def note_release(self, operation_id: str, allocation_uuid: str, host: str) -> None:
+        """Journal the release of what its host has not any more; raises Conflict while it, or another one, has it."""
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            if self._belongs(tx, allocation_uuid, host):
+                raise Conflict(
+                    f"host {host} does not report that it released allocation {allocation_uuid}; it keeps it"
+                )
+            return {"pool_uuid": None, "slices": [], UNCLAIMED_SECONDS: None, MOVES: []}
+
+        arguments = {"allocation_uuid": allocation_uuid, "host": host}
+        self._transactions.once(operation_id, "release", arguments, work)
+
+    def owners(self, allocations: Iterable[str], *, fenced: bool = False) -> dict[str, str]:
+        """Return the host of each of these allocations that there is; `fenced`: as a write, under this epoch."""
+        wanted = list(allocations)
+
+        def read(tx: Transaction) -> dict[str, str]:
+            found = {uuid: self._store.allocations.host_of(tx, uuid) for uuid in wanted}
+            return {uuid: host for uuid, host in found.items() if host is not None}
+
+        return (self._transactions.write if fenced else self._transactions.read)(read)
 
     # What the controller itself does
 

@@ -75,7 +75,10 @@ class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigatio
         self._call("acknowledge", operation_id=operation_id, allocation_uuid=allocation_uuid, host=host)
 
     def release(self, *, operation_id: str, allocation_uuid: str, host: str) -> None:
-        """The host has offlined the slices (Pond 4.2: Release_capacity): they go to be sanitised."""
+        """The host has offlined the slices (Pond 4.2: Release_capacity): the leader asks it, and they are sanitised.
+
+        Raises Conflict when its report does not list them as released, AgentUnavailable when it does not answer.
+        """
         self._call("release", operation_id=operation_id, allocation_uuid=allocation_uuid, host=host)
 
     def heartbeat(self, report: Report) -> dict[str, Any]:

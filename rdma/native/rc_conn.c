@@ -257,11 +257,11 @@ unsigned rc_conn_time(RcConn *conn, const Transfer *transfer, unsigned turns, do
     return made;
 }
 
-void rc_conn_close(RcConn *conn)
+bool rc_conn_close(RcConn *conn)
 {
     conn->ended = true;
-    if (conn->qp != NULL) {
-        ibv_destroy_qp(conn->qp);
+    if (conn->qp != NULL && ibv_destroy_qp(conn->qp) != 0) {
+        return false;
     }
     if (conn->cq != NULL) {
         ibv_destroy_cq(conn->cq);
@@ -288,4 +288,5 @@ void rc_conn_close(RcConn *conn)
     conn->context = NULL;
     conn->wrs = NULL;
     conn->sges = NULL;
+    return true;
 }

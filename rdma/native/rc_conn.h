@@ -74,7 +74,8 @@ int rc_conn_carry_out(RcConn *conn, const Transfer *transfers, unsigned count, d
 /* Carry out one transfer `turns` times, each within `seconds`. Return how many succeeded; `ns` has the duration of each. */
 unsigned rc_conn_time(RcConn *conn, const Transfer *transfer, unsigned turns, double seconds, int64_t *ns);
 
-/* Release everything; idempotent. */
-void rc_conn_close(RcConn *conn);
+/* Release everything; idempotent. False: the device keeps the queue pair and may write to the staging memory, so that
+ * nothing was released; it may be tried again. */
+bool rc_conn_close(RcConn *conn);
 
 #endif

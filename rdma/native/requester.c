@@ -207,12 +207,12 @@ static PyObject *requester_close(PyObject *self, PyObject *unused)
     if (!begin(requester)) {
         return NULL;
     }
-    rc_conn_close(&requester->conn);
-    if (requester->stage.obj != NULL) {
+    bool closed = rc_conn_close(&requester->conn);
+    if (closed && requester->stage.obj != NULL) {
         PyBuffer_Release(&requester->stage);
     }
     requester->busy = false;
-    Py_RETURN_NONE;
+    return PyBool_FromLong(closed);
 }
 
 static PyObject *requester_qpn(PyObject *self, void *unused)
@@ -275,8 +275,8 @@ static void requester_dealloc(PyObject *self)
 {
     Requester *requester = (Requester *)self;
     PyTypeObject *type = Py_TYPE(self);
-    rc_conn_close(&requester->conn);
-    if (requester->stage.obj != NULL) {
+    /* Staging memory that the device may still write to is held for good: it must not become somebody else's. */
+    if (rc_conn_close(&requester->conn) && requester->stage.obj != NULL) {
         PyBuffer_Release(&requester->stage);
     }
     for (size_t at = 0; at < REGIONS; at++) {

@@ -1,6 +1,7 @@
 /* A fake libibverbs: one device in memory, for tests of rdma/native where there is no RDMA device.
  *
  * It has one region of REGION_BYTES at ADDRESS, by the key GOOD. Other keys tell how the device behaves:
+ * A queue pair that is connected to KEPT is destroyed at the second try only.
  * LATE completes only after the caller sleeps, SILENT never does, any other one is refused and breaks the queue pair.
  * Built together with rdma/native, in place of -libverbs.
  */
@@ -12,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REGION_BYTES = 65536, ADDRESS = 0x10000, GOOD = 7, LATE = 8, SILENT = 9, COMPLETIONS = 512 };
+enum { REGION_BYTES = 65536, ADDRESS = 0x10000, GOOD = 7, LATE = 8, SILENT = 9, KEPT = 6, COMPLETIONS = 512 };
 
 typedef struct {
     struct ibv_wc completions[COMPLETIONS];
     unsigned visible, hidden;
-    bool armed, broken;
+    bool armed, broken, kept;
     int event_fd;
 } Fake;
 
@@ -221,6 +222,10 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *ours, struct ibv_qp_init_attr *attr)
 int ibv_destroy_qp(struct ibv_qp *ours)
 {
     (void)ours;
+    if (fake.kept) {
+        fake.kept = false;
+        return EBUSY;
+    }
     return 0;
 }
 
@@ -228,5 +233,6 @@ int ibv_modify_qp(struct ibv_qp *ours, struct ibv_qp_attr *attr, int mask)
 {
     (void)ours;
     (void)mask;
+    fake.kept = attr->dest_qp_num == KEPT;
     return attr->dest_qp_num == 0 ? ETIMEDOUT : 0;
 }

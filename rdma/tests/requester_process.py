@@ -17,6 +17,7 @@ from pondstack_rdma.model import Key, Operation, Read, Write
 from pondstack_rdma.verbs.requester import HUNG_UP, LEFT_TO_PYTHON, SILENT, Native, NativeType, Request
 
 ADDRESS, REGION_BYTES, GOOD, LATE, MUTE, FORGED = 0x10000, 65536, 7, 8, 9, 10
+KEPT = 6
 DEPTH, STAGE_BYTES = 16, 32768
 REFUSED = 10
 LONG_SECONDS, SHORT_SECONDS = 10.0, 0.05
@@ -48,17 +49,20 @@ class Fake:
         self._make = make
 
     @contextmanager
-    def connect(self, seconds: float = LONG_SECONDS) -> Iterator[tuple[Native, Sequence[Callable[[], object]]]]:
+    def connect(
+        self, seconds: float = LONG_SECONDS, peer: int = 5, close: bool = True
+    ) -> Iterator[tuple[Native, Sequence[Callable[[], object]]]]:
         """Yield a connected requester, and what tells it of the lender's end, in either way."""
         (ours, theirs), (manager, events) = socket.socketpair(), socket.socketpair()
         with ours, theirs, manager, events:
-            stage = memoryview(bytearray(STAGE_BYTES))
+            stage = self.stage = memoryview(bytearray(STAGE_BYTES))
             native = self._make("fake0", manager.fileno(), ours.fileno(), DEPTH, stage, seconds, Read, Write)
             assert native.qpn == 17
-            native.connect(GID, 5, 1, 2, 1, 1, 5, 16, 0, 14, 6)
+            native.connect(GID, peer, 1, 2, 1, 1, 5, 16, 0, 14, 6)
             yield native, (partial(theirs.shutdown, socket.SHUT_RDWR), partial(events.send, b"e"))
-            for _ in range(2):
-                native.close()
+            if not close:
+                return
+            assert [native.close() for _ in range(2)] == [True, True]
             stage.release()  # nothing holds it any more
             assert native.read(Key(1, "host1", 1, b""), 0, bytearray(1)) == LEFT_TO_PYTHON
 
@@ -175,6 +179,18 @@ def regions(fake: Fake) -> None:
             assert native.read(each, 0, bytearray(1)) == (0 if is_known else LEFT_TO_PYTHON)
 
 
+def queue_pair_that_stays(fake: Fake) -> None:
+    """While the device may write to the staging memory, nobody else gets it; a repetition may release it."""
+    with fake.connect(peer=KEPT) as (native, _):
+        key = region(native, GOOD)
+        assert native.close() is False
+        raises(BufferError, fake.stage.release)
+        assert native.read(key, 0, bytearray(1)) == LEFT_TO_PYTHON
+    with fake.connect(peer=KEPT, close=False):
+        pass
+    raises(BufferError, fake.stage.release)  # the requester is gone, and its staging memory held for good
+
+
 def odd_arguments(fake: Fake) -> None:
     """Are refused, or left to Python, and hold nothing."""
     with fake.connect() as (native, _):
@@ -234,7 +250,7 @@ def main(path: str, seed: int) -> None:
     fake = Fake(make)
     raises(OSError, lambda: make("rxe7", 0, 0, 1, memoryview(bytearray(1)), 1.0, Read, Write))
     done = random_accesses(fake, random.Random(seed))
-    for part in (what_the_device_says, timed_reads, regions, odd_arguments, one_call_at_a_time):
+    for part in (what_the_device_says, timed_reads, regions, queue_pair_that_stays, odd_arguments, one_call_at_a_time):
         part(fake)
     print(f"{done} accesses of a fake device, seed {seed}")
 

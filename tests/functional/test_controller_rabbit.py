@@ -19,9 +19,10 @@ from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import PoolShortage, Unavailable
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack.rpc.wire import Attached, Report
+from pondstack.rpc.wire import Attached
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.wait import Deadline, wait_until
+from tests.fixtures.bus_host import BusHost
 from tests.fixtures.identities import Identities
 
 pytestmark = pytest.mark.functional
@@ -64,9 +65,8 @@ class Rack(SimpleNamespace):
                 deadline.pause()
 
     def beat(self, host: str, attached: tuple[Attached, ...] = ()) -> dict[str, Any]:
-        self.sequence += 1
-        report = Report(host, self.sequence, 0, "0.1.0", pools=(self.pool,), attached=attached)
-        return self.persist(lambda: self.api.heartbeat(report))
+        self.hosts[host].hold(*attached)
+        return self.persist(lambda: self.api.heartbeat(self.hosts[host].look()))
 
     def assign(self, operation_id: str, consumer: str, host: str = "h1", slices: int = 2) -> Any:
         request = AssignRequest(consumer, host, self.pool, slices * 1024, guest_mib=8192)
@@ -80,6 +80,7 @@ class Rack(SimpleNamespace):
 
     def release(self, grant: Any) -> None:
         uuid = str(uuid4())
+        self.hosts[grant.host].let_go(grant.allocation_uuid)
         self.persist(
             lambda: self.api.release(operation_id=uuid, allocation_uuid=grant.allocation_uuid, host=grant.host)
         )
@@ -108,14 +109,15 @@ def rack(tmp_path: Path, rabbitmq: Any, mariadb: Any, mariadb_url: str) -> Itera
     conf = cfg.ConfigOpts()
     conf(["--config-file", str(path)], project="pondstack")
     bus = identities.everybody(conf)
+    pool = pool_uuid(device.info().serial)
     made = Rack(
         controller=Daemon("pondstack-controller", [str(PROGRAM), "--config-file", str(path)], tmp_path),
         api=ControllerAPI(bus, timeout_seconds=5),
         device=device,
-        pool=pool_uuid(device.info().serial),
+        pool=pool,
+        hosts={name: BusHost(name, bus, pool) for name in ("h1", "h2")},
         rabbitmq=rabbitmq,
         mariadb=mariadb,
-        sequence=0,
     )
     made.controller.launch()
     try:
@@ -124,6 +126,8 @@ def rack(tmp_path: Path, rabbitmq: Any, mariadb: Any, mariadb_url: str) -> Itera
         yield made
     finally:
         made.controller.stop()
+        for host in made.hosts.values():
+            host.close()
         bus.cleanup()
 
 

@@ -25,9 +25,10 @@ from pondstack.devices.identity import pool_uuid
 from pondstack.domain.errors import Conflict, NotFound, NotLeader, PoolShortage
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack.rpc.wire import Attached, Report
+from pondstack.rpc.wire import Attached
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.wait import wait_until
+from tests.fixtures.bus_host import BusHost
 from tests.fixtures.identities import Identities
 
 pytestmark = pytest.mark.functional
@@ -80,8 +81,8 @@ class Pair(SimpleNamespace):
         return any(item.name == name and item.role == "standby" for item in self.reader.controllers())
 
     def beat(self, host: str, attached: tuple[Attached, ...] = ()) -> dict[str, Any]:
-        self.sequence += 1
-        return self.api.heartbeat(Report(host, self.sequence, 0, "0.1.0", pools=(self.pool,), attached=attached))
+        self.hosts[host].hold(*attached)
+        return self.api.heartbeat(self.hosts[host].look())
 
     def assign(self, operation_id: str, consumer: str, host: str = "h1", slices: int = 2) -> Any:
         return self.api.assign(operation_id, AssignRequest(consumer, host, self.pool, slices * 1024, guest_mib=8192))
@@ -90,6 +91,7 @@ class Pair(SimpleNamespace):
         self.api.acknowledge(operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=grant.host)
 
     def release(self, grant: Any) -> None:
+        self.hosts[grant.host].let_go(grant.allocation_uuid)
         self.api.release(operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=grant.host)
 
     def room(self, slices: int = 2) -> bool:
@@ -128,13 +130,14 @@ def pair(tmp_path: Path, rabbitmq: Any, mariadb_url: str) -> Iterator[Pair]:
     conf(["--config-file", str(path)], project="pondstack")
     client = identities.everybody(conf)
     database = Database.from_conf(conf)
+    pool = pool_uuid(device.info().serial)
     made = Pair(
         controllers=controllers,
         api=ControllerAPI(client, timeout_seconds=ANSWER_SECONDS),
         reader=SqlReader(database),
         device=device,
-        pool=pool_uuid(device.info().serial),
-        sequence=0,
+        pool=pool,
+        hosts={name: BusHost(name, client, pool) for name in ("h1", "h2")},
     )
     for controller in controllers.values():
         controller.launch()
@@ -148,6 +151,8 @@ def pair(tmp_path: Path, rabbitmq: Any, mariadb_url: str) -> Iterator[Pair]:
             if controller.running:
                 made.signal(controller.name, signal.SIGCONT)
             controller.stop()
+        for host in made.hosts.values():
+            host.close()
         client.cleanup()
         database.dispose()
 

@@ -1,8 +1,14 @@
 """What each kind of fault does to the rack, and what it takes to end all of them."""
 
-from typing import TYPE_CHECKING
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import oslo_messaging
 
 from pondstack.domain.errors import PondError
+from pondstack.rpc.targets import CONTROLLER_TOPIC
+from pondstack.rpc.wire import Report
+from tests.fixtures.memory_host import ATTACHMENTS
 
 from .fault_links import Trap
 from .kernel import Process
@@ -37,6 +43,23 @@ class Faults:
         self._rack.network.windows.append(Window(step.kind, step.target, until, step.values["share"], **longest))
 
     _lose = _delay = _duplicate = _window
+
+    def _forged_release(self, step: "Step") -> None:
+        """Somebody on the bus says that a host has released all that it holds, by calls and in a heartbeat."""
+        held = tuple(self._rack.hosts[step.target].memory.folder(ATTACHMENTS))
+        if held:
+            self._count("release forged")
+            self._rack.scheduler.spawn(self._rack.scheduler.world, self._forge, step.target, held)
+
+    def _forge(self, host: str, held: tuple[str, ...]) -> None:
+        report = Report(host, 0, 0, "0", pools=tuple(self._rack.devices), released=held).to_wire()
+        calls: list[tuple[str, dict[str, Any]]] = [("heartbeat", {"report": report})]
+        calls += [
+            ("release", {"operation_id": f"forged {uuid}", "allocation_uuid": uuid, "host": host}) for uuid in held
+        ]
+        for method, arguments in calls:
+            with contextlib.suppress(PondError, oslo_messaging.MessagingTimeout):
+                self._rack.network.call(CONTROLLER_TOPIC, method, arguments, 1.0)
 
     def _cut(self, step: "Step") -> None:
         self._rack.network.cut[step.target] = self._rack.scheduler.now + step.values["seconds"]

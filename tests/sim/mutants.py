@@ -11,7 +11,7 @@ from unittest import mock
 
 from pondstack.controller.node import broker_probe
 from pondstack.controller.pool import inventory, sanitizer
-from pondstack.controller.reconcile import actions, applier, reconciler
+from pondstack.controller.reconcile import actions, applier, intake, reconciler
 from pondstack.controller.reconcile.rules import reports, rules
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable
@@ -26,6 +26,7 @@ from tests.fixtures.memory.store import Transaction
 
 from . import fault_links, placement
 from .mutant import Mutant, lister
+from .plan import FORGED_RELEASE
 
 MUTANTS: dict[str, Mutant] = {}
 mutant = lister(MUTANTS)
@@ -219,6 +220,30 @@ def release_on_time_out() -> Iterator[None]:
         mock.patch.object(applier.Applier, "_offline", offline),
         mock.patch.object(applier.Applier, "_execute", begin),
     ):
+        yield
+
+
+@mutant(FORGED_RELEASE)
+def release_by_call() -> Iterator[None]:
+    """Whoever calls is taken to be the host whose memory he releases."""
+
+    def release(self: Any, operation_id: str, allocation_uuid: str, host: str) -> None:
+        self._release(operation_id, allocation_uuid, host)
+
+    with mock.patch.object(intake.ReportIntake, "release", release):
+        yield
+
+
+@mutant(FORGED_RELEASE)
+def release_by_heartbeat() -> Iterator[None]:
+    """A heartbeat that nobody asked for is taken for its host's word."""
+    plain = intake.ReportIntake.receive
+
+    def receive(self: Any, report: Any) -> Any:
+        self.receive_answer(report.host, report)
+        return plain(self, report)
+
+    with mock.patch.object(intake.ReportIntake, "receive", receive):
         yield
 
 

@@ -159,6 +159,9 @@ SLOW_HOST = "slow_host"
 """A kind of its own stream: the other faults of a seed are what they would be without it."""
 SLOW_SHARE = 0.4
 
+FORGED_RELEASE = "forged_release"
+"""A kind of histories that are drawn with it only: what somebody on the bus makes up, no fault of the rack's own."""
+
 SIZED_SHARE = 0.5
 """How many histories have free buffers that are sized; of a stream of its own, too."""
 
@@ -194,6 +197,8 @@ def fault(
         return Step(at, kind, rng.choice(hosts), {"seconds": rng.choice((1.0, 5.0, 10.0, 16.0))})
     if kind == SLOW_HOST:
         return slow_host(rng, at, hosts)
+    if kind == FORGED_RELEASE:
+        return Step(at, kind, rng.choice(hosts))
     if kind == "clock_jump":
         return Step(at, kind, "database", {"seconds": rng.choice((-40.0, -3.0, -0.5, 0.5, 3.0, 40.0))})
     if kind == "agent_clock_jump":

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from uuid import uuid4
 
 import oslo_messaging
 from oslo_log import log
@@ -85,7 +84,7 @@ class LeaderEndpoint:
             LOG.error("Pool %s does not let host %s in to allocation %s: %s", pool_uuid, host, uuid, error)
             # The host does not know of it, so it is released; but not what the host has online: a request that was
             # long under way may be the repetition of one that was answered and acknowledged since.
-            self._intake.release(str(uuid4()), uuid, host, unacknowledged=True)
+            self._intake.undo_assignment(uuid, host)
             raise
         about = self._devices.about(pool_uuid)
         return Grant(
@@ -108,7 +107,7 @@ class LeaderEndpoint:
 
     @gated
     def release(self, _context: Any, *, operation_id: str, allocation_uuid: str, host: str) -> None:
-        """Note that the host has offlined an allocation; its slices are sanitised in the background."""
+        """Settle a release: the host itself is asked, and its slices are sanitised in the background."""
         self._intake.release(operation_id, allocation_uuid, host)
 
     @gated

@@ -89,9 +89,7 @@ class LeaderParts:
         self._publisher = self._make_publisher()
         self.predictions = Predictions(resources, epoch, self._closing.is_set)
 
-        intake = ReportIntake(
-            self.ledger, sanitize=self._sanitizer.wake, publish=self._publish, memory=self.devices.memory
-        )
+        intake = self._make_intake()
         self.reconciler = self._make_reconciler(intake)
         view = warm_view or self.reader.rack
         self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self.predictions)
@@ -165,6 +163,16 @@ class LeaderParts:
             lambda: self._host_slices.stopping,
         )
         return WakeableWorker("host slices", keeper.run)
+
+    def _make_intake(self) -> ReportIntake:
+        return ReportIntake(
+            self.ledger,
+            report_of=lambda host: self._agents.report(host, epoch=self._epoch),
+            executor=self._executor,
+            sanitize=self._sanitizer.wake,
+            publish=self._publish,
+            memory=self.devices.memory,
+        )
 
     def _make_reconciler(self, intake: ReportIntake) -> Reconciler:
         return Reconciler(

@@ -58,6 +58,7 @@ class Sanitizer:
         done: list[int] = []
         failed: dict[int, PondError] = {}
         kept = self._revoke(device, indexes)
+        kept |= self._mapped(device, [index for index in indexes if index not in kept])
         for index in indexes:
             try:
                 if index in kept:
@@ -77,6 +78,23 @@ class Sanitizer:
             LOG.error("Slice %d of pool %s is quarantined: %s", index, uuid, why)
             self._ledger.slices.quarantine(uuid, [index], Cause.SANITIZE_FAILED, str(why))
         self._changed()
+
+    @staticmethod
+    def _mapped(device: PoolDevice, indexes: Sequence[int]) -> dict[int, InUse]:
+        """Return the slices that somebody uses without a permission: whatever released them, they are not zeroed."""
+        try:
+            device.check_unmapped(indexes)
+        except InUse:
+            pass
+        else:
+            return {}
+        kept: dict[int, InUse] = {}
+        for index in indexes:
+            try:
+                device.check_unmapped([index])
+            except InUse as error:
+                kept[index] = error
+        return kept
 
     def _zero(self, device: PoolDevice, index: int) -> None:
         try:

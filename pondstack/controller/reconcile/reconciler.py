@@ -231,17 +231,20 @@ class Reconciler:
     def _collect_reports(
         self, hosts: Iterable[str], report_of: Callable[[str], Report], seconds: float | None
     ) -> set[str]:
-        """Take over the reports of hosts that answer within `seconds`; return these hosts."""
+        """Take over the reports of hosts that answer within `seconds`; return these hosts.
+
+        Not those of which a report with a higher number is known: it came unasked, and nothing is done on it alone.
+        """
 
         def collect(host: str) -> str | None:
             try:
-                self._intake.receive(report_of(host))
+                newest = self._intake.receive_answer(host, report_of(host))
             except NotLeader:
                 raise
             except (PondError, oslo_messaging.MessagingException) as error:
                 LOG.warning("The agent of %s gave no report: %s", host, error)
                 return None
-            return host
+            return host if newest else None
 
         done, late = futures.wait([self._executor.submit(collect, host) for host in sorted(hosts)], seconds)
         answered = {host for future in done if (host := future.result()) is not None}

@@ -59,6 +59,7 @@ class FakeAgent:
         self.sequence = 0
         self.attached: dict[str, Attached] = {}
         self.released: list[str] = []
+        self.not_zero: dict[str, list[int]] = {}
         self.stuck: dict[str, str] = {}
         self.lending: dict[str, Any] | None = None
         self.borrowed: dict[str, Any] | None = None
@@ -77,14 +78,19 @@ class FakeAgent:
         self.sequence += 1
         held = tuple(self.attached.values())
         released, stuck = tuple(self.released), dict(self.stuck)
-        lent = {"lending": self.lending, "borrowed": self.borrowed}
-        return Report(self.host, self.sequence, 1, "0.1.0", self.pools, held, released, stuck, **lent)
+        more = {"lending": self.lending, "borrowed": self.borrowed, "not_zero": dict(self.not_zero)}
+        return Report(self.host, self.sequence, 1, "0.1.0", self.pools, held, released, stuck, **more)
 
     def hold(self, grant: Grant, in_use: bool = True) -> None:
         self.attached[grant.allocation_uuid] = Attached(
             grant.allocation_uuid, grant.consumer_uuid, grant.pool_uuid, grant.extents, in_use
         )
         self.online_at[grant.allocation_uuid] = self.sequence + 1
+
+    def let_go(self, uuid: str) -> None:
+        """Take an allocation offline for good; each report tells of it."""
+        self.attached.pop(uuid, None)
+        self.released.append(uuid)
 
     def idle(self) -> None:
         self.attached = {uuid: replace(item, in_use=False) for uuid, item in self.attached.items()}
@@ -165,6 +171,11 @@ class Rack(SimpleNamespace):
         self.agents[host].hold(grant, in_use)
         call(self.endpoint.acknowledge, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=host)
         return grant
+
+    def release(self, uuid: str, host="h1") -> None:
+        """Have a host let go of an allocation and tell of it."""
+        self.agents[host].let_go(uuid)
+        call(self.endpoint.release, operation_id=str(uuid4()), allocation_uuid=uuid, host=host)
 
     def beat(self, *hosts):
         answers = []
@@ -260,7 +271,7 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
     )
     rack.splits = SplitService(ledger, rack.board, models, 3600, clock=lambda: rack.now)
     publish = partial(rack.published.append, "endpoint")
-    rack.intake = ReportIntake(ledger, sanitize=lambda: None, publish=publish, memory=devices.memory)
+    rack.intake = make_intake(rack, publish)
     rack.remover = Remover(ledger, reader.rack, devices, placement, rack.sync)
     rack.reconciler = Reconciler(
         ledger=ledger,
@@ -293,3 +304,15 @@ def make_rack(database: Database, path, placement: Placement | None, down_second
     rack.split_endpoint = SplitEndpoint(splits=rack.splits, gate=rack.endpoint.gate)
     rack.beat()
     return rack
+
+
+def make_intake(rack: Rack, publish: Callable[[], object] = lambda: None) -> ReportIntake:
+    """Return one that asks the agents at once where a leader does so in the background."""
+    return ReportIntake(
+        rack.ledger,
+        report_of=lambda host: rack.agents.report(host, epoch=rack.ledger.epoch),
+        executor=futurist.SynchronousExecutor(),
+        sanitize=lambda: None,
+        publish=publish,
+        memory=rack.devices.memory,
+    )

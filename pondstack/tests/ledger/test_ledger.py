@@ -79,6 +79,20 @@ def test_late_and_duplicate_messages_change_nothing(ledger, reader):
     assert reader.allocation(other).state == "assigning"
 
 
+def test_the_release_of_what_is_gone_is_in_the_journal_and_takes_nothing(ledger, reader):
+    uuid = ledger.slices.assign("op-1", request())["allocation_uuid"]
+    with pytest.raises(errors.Conflict, match="does not report"):
+        ledger.slices.note_release("op-2", uuid, "h1")
+    with pytest.raises(errors.Conflict, match="belongs to host h1"):
+        ledger.slices.note_release("op-2", uuid, "h2")
+    assert reader.allocation(uuid).state == "assigning"
+    ledger.slices.release("op-3", uuid, "h1")
+    for _ in range(2):
+        ledger.slices.note_release("op-2", uuid, "h1")
+    with pytest.raises(errors.OperationMismatch):
+        ledger.slices.note_release("op-2", uuid, "h2")
+
+
 def test_a_host_cannot_speak_for_another(ledger):
     uuid = ledger.slices.assign("op-1", request())["allocation_uuid"]
     with pytest.raises(errors.Conflict, match="belongs to host h1"):

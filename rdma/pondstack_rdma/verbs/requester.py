@@ -6,6 +6,7 @@ copy pages.
 
 import importlib
 import ipaddress
+import logging
 import time
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -14,6 +15,8 @@ from pondstack_rdma.errors import NoDevice, RegistrationFailed, TransportGone
 from pondstack_rdma.model import Key, Operation, Read, ReadableBuffer, WritableBuffer, Write
 from pondstack_rdma.verbs.cm_attrs import RETRIES, CmAttrs, acknowledge_exponent
 from pondstack_rdma.verbs.memory import PinnedMemory
+
+LOG = logging.getLogger(__name__)
 
 HUNG_UP, SILENT, BROKEN, LEFT_TO_PYTHON = -1, -2, -3, -4
 """Statuses that verbs does not have: the lender's process ended; no completion came by the deadline; a call of verbs
@@ -76,8 +79,8 @@ class Native(Protocol):
     def carry_out(self, requests: tuple[Request, ...], seconds: float, /) -> tuple[int, int]:
         """Carry out requests without checks; raises ValueError after an earlier status other than 0."""
 
-    def close(self) -> None:
-        """Release everything; idempotent."""
+    def close(self) -> bool:
+        """Release everything; idempotent. False: the device keeps the queue pair, and the staging memory is held."""
 
 
 class NativeType(Protocol):
@@ -144,6 +147,8 @@ class Requester:
         return self.native.carry_out(tuple(requests), max(ends - time.monotonic(), 0.0))
 
     def close(self) -> None:
-        """Release everything; idempotent."""
-        self.native.close()
-        self._stage.close()
+        """Release everything; idempotent. What the device may still write to stays mapped while the process lives."""
+        if self.native.close():
+            self._stage.close()
+        else:
+            LOG.error("The RDMA device does not end a queue pair: %d bytes stay locked", len(self._stage.view))

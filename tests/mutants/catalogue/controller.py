@@ -3,6 +3,7 @@
 from tests.mutants.mutant import Mutant
 
 _CONTROLLER = "pondstack/tests/controller"
+_FORGED = f"{_CONTROLLER}/reconcile/test_forged_release.py"
 _RULES = f"{_CONTROLLER}/reconcile/rules"
 _LENT = f"{_CONTROLLER}/reconcile/test_lent_memory.py"
 
@@ -49,10 +50,66 @@ MUTANTS = (
         "slices are zeroed and handed on while their former host's kernel has them online",
     ),
     Mutant(
+        "release_without_asking",
+        "pondstack/controller/reconcile/intake.py",
+        "        self._ledger.slices.note_release(operation_id, allocation_uuid, host)\n",
+        "        self._release(operation_id, allocation_uuid, host)\n",
+        (f"{_FORGED}::test_a_forged_release_of_what_is_not_online_yet_changes_nothing",),
+        "what a host was just granted is zeroed and handed on when anybody says that it released it",
+    ),
+    Mutant(
+        "released_and_attached",
+        "pondstack/controller/reconcile/intake.py",
+        "            if uuid not in online:\n",
+        "            if True:\n",
+        (f"{_FORGED}::test_an_answer_that_lists_it_as_released_and_as_attached_proves_nothing",),
+        "memory that its host still lists as online is zeroed",
+    ),
+    Mutant(
+        "heartbeat_is_an_answer",
+        "pondstack/controller/reconcile/intake.py",
+        "        # The host forgets what is settled:",
+        "        self.receive_answer(report.host, report)\n        # The host forgets what is settled:",
+        (f"{_FORGED}::test_a_forged_release_changes_nothing",),
+        "a heartbeat in a host's name frees what its guests run on",
+    ),
+    Mutant(
+        "answer_in_anothers_name",
+        "pondstack/controller/reconcile/intake.py",
+        "        if report.host != host:\n",
+        "        if False:\n",
+        (f"{_FORGED}::test_a_forged_release_changes_nothing",),
+        "one host that is asked for its report frees the memory of another one",
+    ),
+    Mutant(
+        "repair_on_an_unasked_report",
+        "pondstack/controller/reconcile/reconciler.py",
+        "return host if newest else None",
+        "return host",
+        (f"{_FORGED}::test_a_forged_release_changes_nothing",),
+        "a forged heartbeat with a high number has the reconciler set running guests' memory aside",
+    ),
+    Mutant(
+        "asked_once_for_each",
+        "pondstack/controller/reconcile/intake.py",
+        "                if self._is_held(allocation_uuid, host):\n                    if allocation_uuid in",
+        "                if True:\n                    if allocation_uuid in",
+        (f"{_FORGED}::test_releases_that_wait_for_the_same_host_share_its_answer",),
+        "a host whose guests all end at once is asked once for each",
+    ),
+    Mutant(
+        "mapped_and_zeroed",
+        "pondstack/controller/pool/sanitizer.py",
+        "        kept |= self._mapped(device, [index for index in indexes if index not in kept])\n",
+        "",
+        (f"{_FORGED}::test_what_a_process_maps_is_not_zeroed",),
+        "a slice of an emulated device is zeroed while a process of this machine maps it",
+    ),
+    Mutant(
         "late_assign_undone",
-        "pondstack/controller/leader/endpoint.py",
-        "self._intake.release(str(uuid4()), uuid, host, unacknowledged=True)",
-        "self._intake.release(str(uuid4()), uuid, host)",
+        "pondstack/controller/reconcile/intake.py",
+        "self._release(str(uuid4()), allocation_uuid, host, unacknowledged=True)",
+        "self._release(str(uuid4()), allocation_uuid, host)",
         (
             f"{_CONTROLLER}/leader/test_endpoint.py::"
             "test_an_assign_that_the_device_refuses_is_undone_unless_the_host_has_it_online",

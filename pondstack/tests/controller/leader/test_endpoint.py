@@ -12,6 +12,7 @@ from pondstack.tests.controller.conftest import POOL, call
 
 
 def release(rack, grant, host="h1", operation_id=None):
+    rack.agents[host].let_go(grant.allocation_uuid)
     call(
         rack.endpoint.release,
         operation_id=operation_id or str(uuid4()),
@@ -140,6 +141,8 @@ def test_a_heartbeat_registers_answers_and_settles_releases(rack):
     agent.attached.clear()
     agent.released.append(grant.allocation_uuid)
     published = len(rack.published)
+    (first,) = rack.beat("h1")
+    assert first["forget"] == [], "the host has yet to be asked"
     (answer,) = rack.beat("h1")
     assert answer["epoch"] == rack.ledger.epoch
     assert answer["forget"] == [grant.allocation_uuid]

@@ -1,7 +1,6 @@
 """A failed device and a fenced host, end to end: real ledger, emulated devices, agents as plain objects."""
 
 import mmap
-from uuid import uuid4
 
 import pytest
 
@@ -102,8 +101,7 @@ def test_a_device_that_comes_back_is_audited_before_its_slices_are_used(two):
     two.sanitizer.drain()
     assert {item["code"] for item in audit["findings"]} >= {"quarantined", "quarantined_waiting"}
     assert states(two) == {"quarantined": 2, "free": 6}  # its guest still runs
-    two.agents["h1"].attached.clear()
-    call(two.endpoint.release, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host="h1")
+    two.release(grant.allocation_uuid)
     two.reconcile(**AT_ONCE)
     assert states(two) == {"quarantined": 2, "free": 6}
     call(two.endpoint.audit, repair=True)

@@ -65,6 +65,7 @@ def test_it_writes_nothing_into_the_ledger(rack, succeed):
         lambda: rack.assign(),
         lambda: call(rack.endpoint.acknowledge, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1"),
         lambda: call(rack.endpoint.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1"),
+        lambda: call(rack.endpoint.release, operation_id="gone", allocation_uuid=str(uuid4()), host="h1"),
         lambda: rack.beat("h1"),
         lambda: call(rack.endpoint.set_host, name="h1", enabled=False, reason="r", generation=None),
         lambda: rack.ledger.slices.begin_release(uuid, "unclaimed"),
@@ -123,7 +124,7 @@ def test_asleep_between_the_ledger_and_the_device_while_the_allocation_is_releas
 def test_a_sanitiser_asleep_zeroes_nothing_that_a_guest_has(rack, succeed, device, monkeypatch, moment):
     """The new leader has zeroed the slice, granted it to another host, and a guest has written to it."""
     grant = rack.online(slices=2)
-    call(rack.endpoint.release, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host="h1")
+    rack.release(grant.allocation_uuid)
 
     def meanwhile():
         newer = succeed()
@@ -143,7 +144,7 @@ def test_a_sanitiser_asleep_zeroes_nothing_that_a_guest_has(rack, succeed, devic
 def test_a_sanitiser_asleep_before_it_tells_the_ledger(rack, succeed, monkeypatch):
     """What it has zeroed may be a guest's by now: its word does not make it free."""
     grant = rack.online(slices=2)
-    call(rack.endpoint.release, operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host="h1")
+    rack.release(grant.allocation_uuid)
     tell = rack.ledger.slices.sanitized
 
     def paused(*arguments):

@@ -1,7 +1,6 @@
 """The sizes of free buffers over the life of leaders. The pool has 8 slices."""
 
 from types import SimpleNamespace
-from uuid import uuid4
 
 import pytest
 
@@ -30,9 +29,7 @@ def leader(rack, options):
 def come_and_go(rack, slices):
     """Have a guest come, and its memory come back."""
     grant = rack.online(slices=slices)
-    rack.agents["h1"].attached.clear()
-    arguments = {"allocation_uuid": grant.allocation_uuid, "host": "h1"}
-    call(rack.endpoint.release, operation_id=str(uuid4()), **arguments)
+    rack.release(grant.allocation_uuid)
     rack.sanitizer.drain()
     rack.published.clear()
 

@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 
 from pondstack.controller.pool.devices import DeviceRegistry, DeviceSpec, load_device, parse_spec
-from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.devices.emulated import create_device
 from pondstack.domain.errors import BadRequest, DeviceFailed, HostUnusable, PermissionHeld
 from pondstack.domain.model import Extent
 from pondstack.domain.requests import AssignRequest
 from pondstack.domain.zeroing import DeviceMemory
-from pondstack.tests.controller.conftest import POOL, SERIAL, SLICES
+from pondstack.tests.controller.conftest import POOL, SERIAL, SLICES, make_intake
 
 
 def test_specs():
@@ -63,7 +62,7 @@ def test_a_host_that_leaves_zeroing_to_a_device_that_cannot_gets_nothing(rack, d
     create_device(device.path, SLICES, serial=SERIAL, memory=DeviceMemory.ELSEWHERE)
     rack.devices = DeviceRegistry(rack.ledger, [DeviceSpec("pool0", "emulated", str(device.path))])
     rack.devices.register()
-    intake = ReportIntake(rack.ledger, sanitize=lambda: None, publish=lambda: None, memory=rack.devices.memory)
+    intake = make_intake(rack)
     report = replace(rack.agents["h1"].report(), zeroing={POOL: zeroing} if zeroing else {})
     intake.receive(report)
     request = AssignRequest("vm1", "h1", POOL, 1024, 2048)

@@ -1,6 +1,5 @@
 """The release pipeline over a device that must ask the host: what it keeps waits, and holds up nothing else."""
 
-from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -76,10 +75,10 @@ def test_a_slice_that_its_host_found_not_zero_goes_to_nobody_until_an_operator_r
     grant = rack.online("h1", 2)
     first, second = grant.extents[0].indexes
     agent = rack.agents["h1"]
-    agent.attached.clear()
-    agent.released.append(grant.allocation_uuid)
-    report = replace(agent.report(), not_zero={grant.allocation_uuid: [second]})
-    assert call(rack.endpoint.heartbeat, report=report.to_wire())["forget"] == [grant.allocation_uuid]
+    agent.let_go(grant.allocation_uuid)
+    agent.not_zero[grant.allocation_uuid] = [second]
+    rack.beat("h1")
+    assert rack.beat("h1")[0]["forget"] == [grant.allocation_uuid]
     rack.sanitizer.drain()
     states = {item.index: (item.state, item.cause) for item in rack.reader.slices(POOL)}
     assert states[first] == (SliceState.FREE, None)

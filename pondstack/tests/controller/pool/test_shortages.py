@@ -10,7 +10,6 @@ from pondstack.domain.errors import PoolFragmented, PoolShortage, SlicesReturnin
 from pondstack.domain.rack import RackView
 from pondstack.tests.controller.conftest import POOL
 from pondstack.tests.controller.leader.test_endpoint import split
-from tests.fixtures.rpc_call import call
 
 NEW = str(uuid4())
 
@@ -44,7 +43,7 @@ def test_it_gets_its_slices_by_the_same_operation(rack):
     for _ in range(2):
         with pytest.raises(SlicesReturning):
             rack.assign(slices=4, consumer=NEW, operation_id="op")
-    call(rack.endpoint.release, operation_id="r", allocation_uuid=grant.allocation_uuid, host="h1")
+    rack.release(grant.allocation_uuid)
     with pytest.raises(SlicesReturning):
         rack.assign(slices=4, consumer=NEW, operation_id="op")
     rack.sanitizer.drain()
@@ -135,7 +134,7 @@ def test_the_buffer_is_what_starts_use_while_memory_comes_back(rack):
     assert reserved(rack) == 1
     rack.ledger.slices.mark_claims([], [grant.allocation_uuid])
     assert reserved(rack) == 2
-    call(rack.endpoint.release, operation_id="r", allocation_uuid=grant.allocation_uuid, host="h1")
+    rack.release(grant.allocation_uuid)
     assert reserved(rack) == 2
     rack.ledger.slices.quarantine(POOL, [7], Cause.PERMISSION_LEFT, "h1 is let in")
     assert reserved(rack) == 3

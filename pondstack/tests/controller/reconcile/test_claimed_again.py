@@ -1,11 +1,8 @@
 """A migration fails while its source's agent is silent: the release that had begun there is taken back, end to end."""
 
-from uuid import uuid4
-
 import pytest
 
 from pondstack.ledger.slices import Slices
-from pondstack.tests.controller.conftest import call
 from pondstack.tests.controller.reconcile.test_reconciler import NOW, boot, nova
 
 __all__ = ["nova"]
@@ -53,8 +50,7 @@ def test_a_host_that_let_go_meanwhile_gives_it_back(placed, monkeypatch):
     plain = Slices.reinstate
 
     def reinstate(self, uuid):
-        placed.agents["h1"].attached.pop(uuid)
-        call(placed.endpoint.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1")
+        placed.release(uuid)
         return plain(self, uuid)
 
     monkeypatch.setattr(Slices, "reinstate", reinstate)
@@ -64,8 +60,7 @@ def test_a_host_that_let_go_meanwhile_gives_it_back(placed, monkeypatch):
 
 def test_a_host_that_lets_go_a_moment_later_gives_it_back(placed, source):
     placed.reconcile(**NOW)
-    placed.agents["h1"].attached.clear()
-    call(placed.endpoint.release, operation_id=str(uuid4()), allocation_uuid=source.allocation_uuid, host="h1")
+    placed.release(source.allocation_uuid)
     placed.reconcile(**NOW)
     assert placed.count("free") == 8
 

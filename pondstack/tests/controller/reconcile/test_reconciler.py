@@ -255,8 +255,7 @@ def _stale_table(placed, monkeypatch, grant):
         table = real(self)
         if not seen:
             seen.append(True)
-            placed.agents["h1"].attached.clear()
-            placed.intake.release(str(uuid4()), grant.allocation_uuid, "h1")
+            placed.release(grant.allocation_uuid)
             placed.sanitizer.drain()
         return table
 

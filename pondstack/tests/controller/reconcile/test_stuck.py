@@ -1,7 +1,6 @@
 """Memory that does not go offline: set aside with its host's reason, not commanded, back by its host's word."""
 
 from dataclasses import replace
-from uuid import uuid4
 
 import pytest
 
@@ -11,7 +10,7 @@ from pondstack.domain.causes import Cause
 from pondstack.domain.states import SliceState
 from pondstack.rpc.wire import Report
 from pondstack.tests.controller.builders import Builder
-from pondstack.tests.controller.conftest import POOL, call
+from pondstack.tests.controller.conftest import POOL
 from pondstack.tests.controller.reconcile.test_reconciler import NOW, boot, nova
 
 __all__ = ["nova"]
@@ -107,12 +106,11 @@ def test_what_went_offline_before_it_was_asked_again_is_not_set_aside(placed):
 def test_back_by_way_of_the_sanitiser_when_it_went_offline(placed, held, told):
     placed.reconcile(**NOW)
     agent, uuid = placed.agents["h1"], held.allocation_uuid
-    agent.attached.clear()
     agent.stuck.clear()
     if told == "call":
-        call(placed.endpoint.release, operation_id=str(uuid4()), allocation_uuid=uuid, host="h1")
+        placed.release(uuid)
     else:
-        agent.released.append(uuid)
+        agent.let_go(uuid)
         placed.beat()
     assert placed.count("quarantined") == 0
     placed.reconcile(**NOW)
