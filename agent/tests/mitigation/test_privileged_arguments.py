@@ -41,7 +41,7 @@ def guest() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("number", range(len(ON_A_PROCESS)))
-@pytest.mark.parametrize("pid", [1, 0, -1, os.getpid()])
+@pytest.mark.parametrize("pid", [1, 0, -1, pytest.param(os.getpid(), id="this one")])
 def test_another_process_than_a_guests_is_refused(number: int, pid: int) -> None:
     with pytest.raises(ValueError, match="no guest"):
         ON_A_PROCESS[number](pid)
