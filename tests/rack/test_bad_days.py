@@ -70,13 +70,14 @@ def test_agent_down_at_attach_fails_over_to_another_host(days: Days) -> None:
 
 def test_agent_down_at_attach_without_another_host_fails_cleanly(days: Days) -> None:
     host, (pool,) = min(days.fakes), days.before.pools
+    log = days.rack.layout.log / f"pondstack-agent-{host}.log"
     days.agent(host).kill()
     server = days.boot(days.flavor(), host)
     assert days.until_built(server, SILENT_SECONDS) == "ERROR"
     assert days.claimed_mib(server) == 0
     assert days.allocations(server) == []
-    # An attach that nobody heard waits in the broker; the agent that comes back does it, for a guest that is no more.
-    # (Not for `server`: its own detach waits there too, and may come before or after.)
+    # An attach that nobody heard waits in the broker; the agent that comes back refuses it: its sender has given up, and
+    # it may be one that was recorded. (Not for `server`: its own detach waits there too.)
     transport, unheard = days.transport(), str(uuid4())
     try:
         late = AssignRequest(unheard, host, pool, pool_mib=GIB_MIB, guest_mib=4 * GIB_MIB)
@@ -85,7 +86,8 @@ def test_agent_down_at_attach_without_another_host_fails_cleanly(days: Days) -> 
     finally:
         transport.cleanup()
     days.agent(host).start()
-    days.until(lambda: days.allocations(unheard), 30.0, "the late attach was lost")
+    days.until(lambda: "signed before this process began" in log.read_text(), 30.0, "the late attach was not refused")
+    assert days.allocations(unheard) == []
     days.delete(server)
     days.assert_nothing_leaked()
 
