@@ -76,8 +76,8 @@ def test_agent_down_at_attach_without_another_host_fails_cleanly(days: Days) -> 
     assert days.until_built(server, SILENT_SECONDS) == "ERROR"
     assert days.claimed_mib(server) == 0
     assert days.allocations(server) == []
-    # An attach that nobody heard waits in the broker; the agent that comes back refuses it: its sender has given up, and
-    # it may be one that was recorded. (Not for `server`: its own detach waits there too.)
+    # An attach that nobody heard waits in the broker. The agent that comes back refuses it: its sender gave up, and it
+    # may be one that was recorded. (Not of `server`: its own detach waits there too.)
     transport, unheard = days.transport(), str(uuid4())
     try:
         late = AssignRequest(unheard, host, pool, pool_mib=GIB_MIB, guest_mib=4 * GIB_MIB)
@@ -228,17 +228,15 @@ def test_duplicate_and_late_calls_change_nothing(days: Days) -> None:
     consumer, attach_id, detach_id = str(uuid4()), str(uuid4()), str(uuid4())
     request = AssignRequest(consumer, host, pool, pool_mib=2 * GIB_MIB, guest_mib=4 * GIB_MIB)
     try:
-        grant_id = str(uuid4())
-        grant = controller.assign(grant_id, request)
-        assert controller.assign(grant_id, request) == grant
-        assert len(days.in_state("assigning")) == 2
-        controller.release(operation_id=str(uuid4()), allocation_uuid=grant.allocation_uuid, host=host)
-        with pytest.raises(Conflict):
-            controller.assign(grant_id, request)
         first = agent.attach(attach_id, request)
         assert agent.attach(attach_id, request) == first
+        # What the agent asked the controller for, once more.
+        assert controller.assign(attach_id, request).allocation_uuid == first.allocation_uuid
         assert len(days.allocations(consumer)) == 1
         late = {"allocation_uuid": first.allocation_uuid, "host": host}
+        with pytest.raises(Conflict, match="does not report that it released"):  # somebody says so in the host's name
+            controller.release(operation_id=str(uuid4()), **late)
+        assert len(days.in_state("online")) == 2
         acknowledge_id, release_id = str(uuid4()), str(uuid4())
         controller.acknowledge(operation_id=acknowledge_id, **late)
         with pytest.raises(OperationMismatch):
@@ -248,6 +246,8 @@ def test_duplicate_and_late_calls_change_nothing(days: Days) -> None:
         controller.release(operation_id=release_id, **late)
         controller.release(operation_id=release_id, **late)
         days.assert_nothing_leaked()
+        with pytest.raises(Conflict):
+            controller.assign(attach_id, request)
         with pytest.raises(Conflict):
             agent.attach(attach_id, request)
         with pytest.raises(StaleEpoch):
