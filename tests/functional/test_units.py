@@ -3,8 +3,10 @@
 What a fence takes is seen only where it stands: a capability, a system call, a folder, memory that is to be executable.
 """
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -120,7 +122,9 @@ class Container:
 
     def end(self) -> None:
         if self._process is not None:
-            self._process.kill()
+            # Its first process, and with it all others: they outlive systemd-nspawn.
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(self._init), signal.SIGKILL)
             self._process.wait(30)
         subprocess.run(["umount", str(self.root)], check=False)
 
