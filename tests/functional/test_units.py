@@ -65,6 +65,7 @@ TESTS = (
 """Of what the agent does to other processes."""
 
 needs = [
+    pytest.mark.night,  # it needs more of its machine than other tests: a container with a systemd, over all files
     pytest.mark.skipif(os.geteuid() != 0, reason="starts a container, which needs root"),
     pytest.mark.skipif(shutil.which("systemd-nspawn") is None, reason="systemd-nspawn is not installed"),
     pytest.mark.skipif(not Path("/lib/systemd/systemd").exists(), reason="systemd is not installed"),
