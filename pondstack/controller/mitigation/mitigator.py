@@ -80,13 +80,20 @@ class Mitigator:
         operation = operation_id or str(uuid4())
         known = self._ledger.mitigations.begun(operation)
         if known is None:
-            self._ledger.mitigations.check(consumer_uuid, forced=forced)
-            item = self._mitigable(consumer_uuid)
-            known = self._ledger.mitigations.begin(
-                operation, item, trigger=trigger, forced=forced, method=method, evidence=dict(evidence or {})
-            )
-            LOG.info("Mitigation %s of server %s begins on host %s", known, consumer_uuid, item.host)
-            self._wake()
+            try:
+                self._ledger.mitigations.check(consumer_uuid, forced=forced)
+                item = self._mitigable(consumer_uuid)
+            except Conflict:
+                # The same operation may have begun it since we looked: its client did not wait for Nova.
+                known = self._ledger.mitigations.begun(operation)
+                if known is None:
+                    raise
+            else:
+                known = self._ledger.mitigations.begin(
+                    operation, item, trigger=trigger, forced=forced, method=method, evidence=dict(evidence or {})
+                )
+                LOG.info("Mitigation %s of server %s begins on host %s", known, consumer_uuid, item.host)
+                self._wake()
         begun = self._ledger.mitigations.get(known)
         if begun.consumer_uuid != consumer_uuid:
             raise BadRequest(f"operation {operation} was used for another server; make a new id")

@@ -101,6 +101,18 @@ def test_it_is_recorded_and_a_repetition_begins_nothing(world: World) -> None:
         world.mitigator.begin("other", trigger=MitigationTrigger.OPERATOR, operation_id="op")
 
 
+def test_a_repetition_that_came_before_the_first_one_had_begun_it_is_no_conflict(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its client waits a second for an answer, and Nova may take longer."""
+    begun = world.begin(operation_id="op")
+    real, looks = world.ledger.mitigations.begun, iter([None])
+    monkeypatch.setattr(world.ledger.mitigations, "begun", lambda operation: next(looks, real(operation)))
+    assert world.begin(operation_id="op").uuid == begun.uuid
+    with pytest.raises(Conflict, match="already"):
+        world.begin(operation_id="another")
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
