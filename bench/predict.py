@@ -36,6 +36,7 @@ from pondstack.rpc import transport as rpc
 from pondstack.rpc.identity.identity import Role
 from pondstack_nova.scheduler import request_filter, split_decision, split_view, used_splits
 from pondstack_rack.servers import RabbitMQServer
+from tests.fixtures.identities import Identities
 
 CONF = nova.conf.CONF
 DECISION_MS, FILTER_MS = 2.0, 10.0
@@ -149,6 +150,7 @@ def run(options: argparse.Namespace, folder: Path, url: str) -> bool:
     logging.disable(logging.INFO)
     CONF([], default_config_files=[])
     CONF.set_override("transport_url", url, group="pondstack")
+    Identities(folder / "credentials").set(CONF, "scheduler/bench", "controller/bench")
     objects.register_all()
     with Controller(folder, options.hosts, options.slices, url):
         split_view.reset()

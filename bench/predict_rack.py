@@ -46,6 +46,7 @@ from pondstack.rpc import transport as rpc
 from pondstack.rpc.identity.identity import Role
 from pondstack.rpc.wire import Report
 from tests.fixtures import lead
+from tests.fixtures.identities import Identities
 from tests.fixtures.schema import migrate
 
 INSTANCES = 10_000
@@ -177,6 +178,7 @@ def serve(folder: Path, hosts: int, slices: int, url: str) -> None:
     endpoints = [SplitEndpoint(splits=splits, gate=Gate()), FormerWay(*make(SqlReader(database).rack))]
     conf = cfg.ConfigOpts()
     conf([], default_config_files=[])
+    Identities(folder / "credentials").set(conf, "controller/bench")
     server = rpc.get_transport(conf, Role.CONTROLLER, url).server(targets.controller_target("bench"), endpoints)
     splits.start()
     server.start()

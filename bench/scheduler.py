@@ -24,6 +24,7 @@ from pathlib import Path
 from bench import native  # noqa: F401 - before all that imports Nova
 
 # isort: split
+import fixtures
 import nova.conf
 from nova import context, objects
 from nova.scheduler import manager, request_filter
@@ -35,6 +36,7 @@ from pondstack_nova.flavors import LOCAL_KEY, POOL_KEY
 from pondstack_nova.scheduler import snapshot, split_view
 from pondstack_nova.scheduler.request_filter import pond_split
 from pondstack_rack.servers import RabbitMQServer
+from tests.fixtures.identities import Identities
 from tests.functional.stand_in import Serving
 
 CONF = nova.conf.CONF
@@ -103,6 +105,8 @@ class Bench(ManyHosts):
             snapshot_interval_seconds=2,
             group="pondstack",
         )
+        folder = Path(self.useFixture(fixtures.TempDir()).path)
+        Identities(folder).set(CONF, "scheduler/bench", "controller/controller")
         split_view.reset()
         snapshot.reset()
         self.controller_server = Serving(self.controller, CONF, self.broker.transport_url())

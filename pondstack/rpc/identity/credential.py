@@ -190,7 +190,8 @@ def find(folder: Path, own: Identity | Role) -> Credential:
                 f"`pondstack-manage credentials issue {wanted}/NAME` makes it"
             )
         credential = Credential.load(files[0])
-    if credential.identity.role != wanted or (wanted in NAMED and credential.identity != own):
+    named = isinstance(own, Identity) and wanted in NAMED
+    if credential.identity.role != wanted or (named and credential.identity != own):
         raise BadRequest(f"the credential of {own} in {folder} is that of {credential.identity}: issue it anew")
     return credential
 

@@ -108,6 +108,7 @@ def test_each_service_finds_its_own(tmp_path, issuer):
     for identity in (AGENT, Identity(Role.API, "a"), Identity(Role.COMPUTE, "node")):
         write_private(tmp_path / file_name(identity), issuer.issue(identity, 1).pem())
     assert find(tmp_path, Role.API).identity.name == "a"
+    assert find(tmp_path, Role.AGENT).identity == AGENT, "whichever it is, where the name is of no importance"
     assert find(tmp_path, Identity(Role.COMPUTE, "short")).identity.name == "node", "Nova's own name may be another"
     with pytest.raises(BadRequest, match=r"agent-h2\.pem"):
         find(tmp_path, Identity(Role.AGENT, "h2"))
