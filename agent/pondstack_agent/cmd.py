@@ -13,6 +13,9 @@ from oslo_service import service  # noqa: E402
 
 from pondstack import core_dumps, logs  # noqa: E402
 from pondstack.conf import agent as agent_conf  # noqa: E402
+from pondstack.domain.errors import BadRequest  # noqa: E402
+from pondstack.rpc.identity.identity import Identity, Role  # noqa: E402
+from pondstack.rpc.transport import border_of  # noqa: E402
 from pondstack_agent import readiness  # noqa: E402
 from pondstack_agent.service import AgentService  # noqa: E402
 
@@ -36,6 +39,10 @@ def main() -> int:
     """Run until SIGTERM, which lets requests under way end first."""
     core_dumps.forbid()
     conf = configure(sys.argv[1:])
+    try:
+        border_of(conf, Identity(Role.AGENT, conf.host))
+    except BadRequest as error:
+        sys.exit(f"pondstack-agent: {error.message}")  # here: a worker that fails is forked for ever
     if os.geteuid() != 0:
         LOG.warning("Not root: guests that run as another user are not seen on the slices")
     return int(service.launch(conf, AgentService(conf, readiness.withheld())).wait() or 0)

@@ -15,7 +15,7 @@ from pondstack.ha.terms import broker_terms_as_they_are
 from pondstack.ledger.reader import Reader
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.identity.identity import Role
-from pondstack.rpc.transport import check_identity
+from pondstack.rpc.transport import border_of
 from pondstack_api import policy
 from pondstack_api.controller import controller_of
 
@@ -59,7 +59,7 @@ class Services:
 def _look_for_credential(conf: cfg.ConfigOpts) -> None:
     """Say at the start already that changes will be refused; reads need no bus."""
     try:
-        check_identity(conf, Role.API)
+        border_of(conf, Role.API)
     except BadRequest as error:
         LOG.error("This API serves reads only: %s", error.message)
 

@@ -13,6 +13,9 @@ from oslo_service import service  # noqa: E402
 
 from pondstack import core_dumps, logs  # noqa: E402
 from pondstack.controller.service import ControllerService, register_opts  # noqa: E402
+from pondstack.domain.errors import BadRequest  # noqa: E402
+from pondstack.rpc.identity.identity import Identity, Role  # noqa: E402
+from pondstack.rpc.transport import border_of  # noqa: E402
 
 QUIET = ["oslo.messaging=INFO", "oslo_messaging=INFO", "amqp=WARNING", "futurist=WARNING", "oslo_service=WARNING"]
 
@@ -32,5 +35,9 @@ def main() -> int:
     """Run until SIGTERM, which hands the lead over and lets requests under way end first."""
     core_dumps.forbid()
     conf = configure(sys.argv[1:])
+    try:
+        border_of(conf, Identity(Role.CONTROLLER, conf.controller.name))
+    except BadRequest as error:
+        sys.exit(f"pondstack-controller: {error.message}")  # here: a worker that fails is forked for ever
     launched = service.launch(conf, ControllerService(conf), restart_method="mutate")
     return int(launched.wait() or 0)

@@ -103,7 +103,7 @@ def check_model(conf: cfg.ConfigOpts) -> Result:
 def check_identity(conf: cfg.ConfigOpts) -> Result:
     """This controller has a credential that does not end soon, and lets nothing in that nobody signed."""
     try:
-        border = identity.check_identity(conf, Identity(Role.CONTROLLER, conf.controller.name))
+        border = identity.border_of(conf, Identity(Role.CONTROLLER, conf.controller.name))
     except PondError as error:
         return Result(Code.FAILURE, str(error))
     if border is None:

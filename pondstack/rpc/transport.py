@@ -43,11 +43,6 @@ class Bus:
         self.transport = transport
         self.border = border
 
-    @property
-    def conf(self) -> Any:
-        """The configuration of the transport."""
-        return self.transport.conf
-
     def client(self, target: Any) -> Any:
         """Return an RPC client."""
         made = oslo_messaging.get_rpc_client(self.transport, target)
@@ -78,17 +73,16 @@ def get_transport(conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = 
     Quorum queues, which outlive a broker restart, are options of the file: [oslo_messaging_rabbit]
     rabbit_quorum_queue and rabbit_transient_quorum_queue.
     """
-    return Bus(get_oslo_transport(conf, url), check_identity(conf, own, url))
+    return Bus(get_oslo_transport(conf, url), border_of(conf, own, url))
 
 
-def check_identity(conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = None) -> Border | None:
+def border_of(conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = None) -> Border | None:
     """Return the border of a service, None on a bus within its process; raises BadRequest as get_transport()."""
     parsed = oslo_messaging.TransportURL.parse(conf, url)
-    return None if parsed.transport in WITHIN_PROCESS else make_border(conf, own)
+    return None if parsed.transport in WITHIN_PROCESS else _make_border(conf, own)
 
 
-def make_border(conf: cfg.ConfigOpts, own: Identity | Role) -> Border:
-    """Return the border of [pondstack_identity]; raises BadRequest unless its folder has a credential of `own`."""
+def _make_border(conf: cfg.ConfigOpts, own: Identity | Role) -> Border:
     identity_conf.register_opts(conf)
     group = conf[identity_conf.GROUP]
     folder = Path(group.folder)

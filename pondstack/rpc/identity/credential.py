@@ -64,7 +64,7 @@ class Credential:
         try:
             key = serialization.load_pem_private_key(content, password=None)
             certificate = x509.load_pem_x509_certificate(content)
-        except ValueError as error:
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:  # TypeError: its key wants a password
             raise BadRequest(
                 f"{path} is no credential ({error}): issue it anew by `pondstack-manage credentials issue`"
             ) from None

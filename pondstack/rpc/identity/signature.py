@@ -52,7 +52,7 @@ class Seal:
             at, nonce = value["at"], value["nonce"]
             if not isinstance(at, int | float) or isinstance(at, bool) or not isinstance(nonce, str):
                 raise TypeError
-            if not at == at or not 0 <= at < 1e12 or not 16 <= len(nonce) <= 64:
+            if not 0 <= at < 1e12 or not 16 <= len(nonce) <= 64:
                 raise ValueError
             return cls(
                 base64.b64decode(value["certificate"], validate=True),
