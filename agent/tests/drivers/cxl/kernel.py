@@ -3,8 +3,7 @@
 Stands for /sys and for pondstack_agent.drivers.cxl.privileged. Several kernels may share the bytes, as hosts do.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,17 +73,17 @@ class Kernel(Sysfs):
         at = index * SLICE_BYTES + 123_457
         self.content[at : at + len(text)] = text
 
-    @contextmanager
-    def runs(self, patch: pytest.MonkeyPatch) -> Iterator[None]:
-        """Be the kernel that the driver meets."""
-        with patch.context() as now:
-            now.setattr(allocations, "BOOT_ID", self._folder / "boot_id")
-            now.setattr(memory_users, "guests", lambda *_folders: {})
-            now.setattr(memory_users, "pages_on_node", lambda _node: {})
-            now.setattr(region, "_root_decoder", lambda _sysfs, _memdev: "decoder0.0")
-            for name in ("load_module", "create_region", "offline_blocks", "zero", "first_written_byte"):
-                now.setattr(privileged, name, getattr(self, name))
-            yield
+    def install(self, patch: pytest.MonkeyPatch) -> None:
+        """Be the kernel that the driver meets, for as long as the patch lasts.
+
+        A test that patches more does it by the same patch: what is undone in another order leaves a stand-in behind.
+        """
+        patch.setattr(allocations, "BOOT_ID", self._folder / "boot_id")
+        patch.setattr(memory_users, "guests", lambda *_folders: {})
+        patch.setattr(memory_users, "pages_on_node", lambda _node: {})
+        patch.setattr(region, "_root_decoder", lambda _sysfs, _memdev: "decoder0.0")
+        for name in ("load_module", "create_region", "offline_blocks", "zero", "first_written_byte"):
+            patch.setattr(privileged, name, getattr(self, name))
 
     # pondstack_agent.drivers.cxl.privileged
 

@@ -23,11 +23,11 @@ def grant(tag: str, first: int, count: int) -> Grant:
 
 
 @pytest.fixture
-def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
     """The host's kernel."""
     made = Kernel(tmp_path / "host1")
-    with made.runs(monkeypatch):
-        yield made
+    made.install(monkeypatch)
+    return made
 
 
 @pytest.fixture

@@ -115,16 +115,16 @@ def test_after_a_reboot_all_guests_of_a_node_get_their_memory_back(
             host="host1", state_dir=tmp_path / "state", pools={CXL_SERIAL: SERIAL}, sysfs=kernel, step=step
         )
 
-    with kernel.runs(monkeypatch):
-        driver = agent()
-        for number, extent in enumerate((Extent(0, 1), Extent(1, 2))):
-            mine = replace(GRANT, allocation_uuid=f"a{number}", consumer_uuid=f"guest-{number}")
-            driver.attach(replace(mine, slice_mib=SLICE_BYTES >> 20, extents=(extent,)))
-        kernel.reboot()
-        if kill_at is not None:
-            with pytest.raises(Killed):
-                agent(kill_at)
-        driver = agent()
-        assert kill_at is not None or steps == RECOVERY_STEPS
-        assert {item.allocation_uuid for item in driver.attached()} == {"a0", "a1"}
-        assert [kernel.is_memory(index) for index in range(3)] == [True] * 3
+    kernel.install(monkeypatch)
+    driver = agent()
+    for number, extent in enumerate((Extent(0, 1), Extent(1, 2))):
+        mine = replace(GRANT, allocation_uuid=f"a{number}", consumer_uuid=f"guest-{number}")
+        driver.attach(replace(mine, slice_mib=SLICE_BYTES >> 20, extents=(extent,)))
+    kernel.reboot()
+    if kill_at is not None:
+        with pytest.raises(Killed):
+            agent(kill_at)
+    driver = agent()
+    assert kill_at is not None or steps == RECOVERY_STEPS
+    assert {item.allocation_uuid for item in driver.attached()} == {"a0", "a1"}
+    assert [kernel.is_memory(index) for index in range(3)] == [True] * 3

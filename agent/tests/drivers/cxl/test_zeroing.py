@@ -1,6 +1,6 @@
 """Zeroing by the host ([cxl] sanitize = host) survives every death: of the agent at each step, of the host too."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,11 +56,11 @@ class Host:
 
 
 @pytest.fixture
-def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """The host that has the slices first."""
     host = Host(tmp_path, "host1")
-    with host.kernel.runs(monkeypatch):
-        yield host
+    host.kernel.install(monkeypatch)
+    return host
 
 
 @pytest.fixture
@@ -69,7 +69,8 @@ def next_owner(tmp_path: Path, first: Host, monkeypatch: pytest.MonkeyPatch) -> 
 
     def attach(sanitize: str = "host") -> Host:
         other = Host(tmp_path, "host2", first.kernel.content)
-        with other.kernel.runs(monkeypatch):
+        with monkeypatch.context() as patch:
+            other.kernel.install(patch)
             grant = Grant("allocation-2", "guest-2", "host2", *_rest(GRANT))
             other.agent(sanitize=sanitize).attach(grant)
         return other
