@@ -3,12 +3,13 @@
 #
 # stack.sh, then a zNUMA guest by the `openstack` client, the smoke tests of our Tempest plugin, unstack.sh, clean.sh; and
 # a look for what was left. TIMES=2 does all of it twice, each time on a fresh root. NODES=2 adds a compute node in a
-# container of its own, by devstack/samples/local-compute.conf, and boots a zNUMA guest there, too. Environment:
+# container of its own, by devstack/samples/local-compute.conf, and boots a zNUMA guest there, too; guests can move between
+# them, so the tests that move one run as well. Environment:
 #   WORK       folder of all that it makes (./.devstack); the Debian root in it is kept for the next time
 #   GIT_BASE   where OpenStack's repositories are: a URL, or a folder with openstack/<name>.git (https://opendev.org)
 #   RELEASE    Debian's bookworm or trixie, or Ubuntu's noble (bookworm)
 #   BRANCH     branch of DevStack (master)
-#   TEMPEST    which tests run, a regular expression (our smoke tests)
+#   TEMPEST    which tests run, a regular expression (our smoke tests; with several nodes a live migration and a mitigation, too)
 #   TIMES      how often (1)
 #   VIRT_DRIVER  of Nova: libvirt (QEMU without KVM), or fake, with two fake hosts (libvirt)
 #   NODES      how many nodes: the first has all services, the others are compute nodes (1)
@@ -20,7 +21,15 @@ cd "$(dirname "$0")/../.."
 WORK=$(realpath -m "${WORK:-$PWD/.devstack}")
 RELEASE=${RELEASE:-bookworm} BRANCH=${BRANCH:-master} REUSE=${REUSE:-0} TIMES=${TIMES:-1} NODES=${NODES:-1}
 VIRT_DRIVER=${VIRT_DRIVER:-libvirt} GIT_BASE=${GIT_BASE:-https://opendev.org}
-VENV=${VENV:-$PWD/.venv} TEMPEST=${TEMPEST:-'pondstack_tempest.*smoke'}
+VENV=${VENV:-$PWD/.venv}
+# By libvirt to another node: fake computes run no guest that a test could watch moving.
+MOVES=False
+if [ "$NODES" -gt 1 ] && [ "$VIRT_DRIVER" = libvirt ]; then MOVES=True; fi
+if [ "$MOVES" = True ]; then
+    TEMPEST=${TEMPEST:-'pondstack_tempest.*(smoke|MitigationTest|test_a_live_migration_keeps_it)'}
+else
+    TEMPEST=${TEMPEST:-'pondstack_tempest.*smoke'}
+fi
 mkdir -p "$WORK/srv"
 LOG=$WORK/run.log
 : >"$LOG"
@@ -88,7 +97,7 @@ local_conf() {
     if [ "$NUMBER" = 1 ]; then
         cat devstack/samples/container.conf
         [ "$NODES" = 1 ] || printf '%s\n' MULTI_HOST=True POND_POOL_TMPFS=False POND_POOL_DIR=/srv/pond \
-            POND_AUTHORITY_DIR=/srv/pond/authority
+            POND_AUTHORITY_DIR=/srv/pond/authority LIVE_MIGRATION_AVAILABLE=$MOVES
     else
         sed -e "s|198.51.100.12|@ADDRESS@|; s|198.51.100.11|$NETWORK.2|; s|secret|devstack|" \
             -e 's|https://git.example.org/pondstack|file:///srv/pondstack.git|' -e 's/^# \(POND_POOL_TMPFS\|POND_POOL_DIR\|POND_AUTHORITY_DIR\)/\1/' \
@@ -116,6 +125,32 @@ guest() {
     sed 's/^/              /' "$OWN/guest.log"
 }
 
+# Let the nodes reach each other as the user stack: Nova's live migration goes over ssh, and DevStack leaves the keys to
+# who stacks several nodes.
+exchange_keys() {
+    local number names=""
+    at_node 1
+    step keys "mkdir -p -m 700 ~/.ssh && rm -f ~/.ssh/id_ed25519 && ssh-keygen -q -t ed25519 -N '' -f ~/.ssh/id_ed25519"
+    rm -rf "$WORK/srv/ssh"
+    cp -r "$ROOT/opt/stack/.ssh" "$WORK/srv/ssh"
+    chmod -R a+rX "$WORK/srv/ssh"
+    for ((number = 1; number <= NODES; number++)); do
+        names+=" devstack$number"
+    done
+    for ((number = 1; number <= NODES; number++)); do
+        at_node "$number"
+        in_container systemctl start ssh
+        step keys "mkdir -p -m 700 ~/.ssh && cat /srv/ssh/id_ed25519.pub >>~/.ssh/authorized_keys &&
+            install -m 600 /srv/ssh/id_ed25519 ~/.ssh/id_ed25519"
+    done
+    for ((number = 1; number <= NODES; number++)); do
+        at_node "$number"
+        step keys "ssh-keyscan -t ed25519$names >>~/.ssh/known_hosts && for name in$names; do
+            virsh -c qemu+ssh://stack@\$name/system version || exit 1; done"
+    done
+    rm -rf "$WORK/srv/ssh"
+}
+
 # Undo what node did, and look for what is left.
 unstack() {
     at_node "$1"
@@ -135,6 +170,7 @@ once() {
     at_node 1
     if [ "$NODES" -gt 1 ]; then
         step discover "cd devstack && ./tools/discover_hosts.sh"
+        [ "$MOVES" = False ] || exchange_keys
     fi
     for ((number = 1; number <= NODES; number++)); do
         guest "devstack$number$([ "$VIRT_DRIVER" = libvirt ] || echo 1)"
