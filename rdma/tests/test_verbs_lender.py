@@ -39,6 +39,7 @@ def lender(monkeypatch: pytest.MonkeyPatch) -> VerbsLender:
     made: Any = VerbsLender.__new__(VerbsLender)
     made._listener = Connections()
     made._check_borrower = lambda *_: None
+    made._left = lambda _link: None
     made._locate = lambda _borrower, header: {"asked": header}
     return made
 
