@@ -95,7 +95,12 @@ class RpcServer:
                 raise TransportGone("this server takes no more requests")
             bell = self._free_bell()
             region = self._lender.register(self._layout.region_bytes)
-            key, bells = (self._lender.export(each, name) for each in (region, self._bells))
+            try:
+                key, bells = (self._lender.export(each, name) for each in (region, self._bells))
+            except BaseException:
+                self._lender.dismiss(name)
+                self._lender.deregister(region)
+                raise
             offer = Offer(self._lender.admit(name), key, bells, bell, name, pair.public, self._layout)
             self._connections[bell] = Connection(
                 self._lender,

@@ -9,8 +9,8 @@ import pytest
 
 from pondstack_rack.wait import wait_until
 from pondstack_rdma.base import Link, Transport
-from pondstack_rdma.errors import AccessRefused, PartialBatch, TransportGone, WrongBorrower
-from pondstack_rdma.model import Key
+from pondstack_rdma.errors import AccessRefused, PartialBatch, RegistrationFailed, TransportGone, WrongBorrower
+from pondstack_rdma.model import Key, Region
 from pondstack_rdma.rpc.client import RpcClient
 from pondstack_rdma.rpc.connection import Request
 from pondstack_rdma.rpc.frame import ReplyHeader
@@ -218,6 +218,22 @@ def test_an_evicted_client_reaches_nothing_of_the_next_one(one_client: Raw) -> N
             raw.transport.connect(raw.offer.ticket, TIMEOUT_SECONDS)
         client = RpcClient(link, offer, session)
         assert client.call(b"abc", DEADLINE_SECONDS) == b"abc"
+
+
+def test_of_an_offer_that_fails_halfway_nothing_is_kept(raw: Raw, monkeypatch: pytest.MonkeyPatch) -> None:
+    lender, before = raw.server._lender, raw.server.clients
+    export, kept = lender.export, (len(list(lender._keyring)), len(lender._regions))
+
+    def full(region: Region, borrower: str) -> Key:
+        if region == raw.server._bells:
+            raise RegistrationFailed("no room in a table")
+        return export(region, borrower)
+
+    monkeypatch.setattr(lender, "export", full)
+    with pytest.raises(RegistrationFailed):
+        offered(raw.server)
+    assert (len(list(lender._keyring)), len(lender._regions)) == kept
+    assert (set(lender._keyring._secrets), raw.server.clients) == ({raw.offer.session}, before)
 
 
 def test_names_never_come_again_and_nothing_is_kept_of_them(one_client: Raw) -> None:
