@@ -13,8 +13,9 @@ OPTIONS = [
         help=(
             "How calls between controllers and agents cross beside the message broker: an entry point of the group "
             "pondstack.transports, the same in all of a rack, such as verbs (hosts with RDMA devices), shm (hosts of "
-            "one machine) or tcp (debugging only). Nothing is encrypted. Empty: all calls go over the broker. The "
-            "broker is needed in any case."
+            "one machine) or tcp (debugging only). Requests and replies are encrypted and authenticated; who is on the "
+            "RDMA network can still disturb them, so close it to all but the hosts. Empty: all calls go over the "
+            "broker, which is needed in any case."
         ),
     ),
     cfg.StrOpt(

@@ -21,6 +21,7 @@ from pondstack.rpc.identity.client import SignedClient
 from pondstack.rpc.identity.credential import AUTHORITY, Authority, find
 from pondstack.rpc.identity.freshness import Freshness
 from pondstack.rpc.identity.identity import Identity, Role
+from pondstack.rpc.identity.introducer import SignedIntroducer
 from pondstack.rpc.identity.server import SignedDispatcher
 
 LOG = log.getLogger(__name__)
@@ -42,6 +43,9 @@ class Bus:
     def __init__(self, transport: Any, border: Border | None = None) -> None:
         self.transport = transport
         self.border = border
+        driver: Any = getattr(transport, "_driver", None)
+        if border is not None and hasattr(driver, "introducer"):  # that of calls over RDMA
+            driver.introducer = SignedIntroducer(border)
 
     def client(self, target: Any) -> Any:
         """Return an RPC client."""

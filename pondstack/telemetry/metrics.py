@@ -98,7 +98,7 @@ REFUSALS = ("refused", "stale_message")
 REFUSED = Described(
     "pondstack_refused_messages_total",
     _COUNTER,
-    f"Messages on the bus that this controller did not believe, by why ({', '.join(REFUSALS)})",
+    f"Messages on the bus, or over RDMA, that this controller did not believe, by why ({', '.join(REFUSALS)})",
     ("reason",),
 )
 

@@ -71,6 +71,13 @@ class Lender(_Closing, ABC):
         """
 
     @abstractmethod
+    def dismiss(self, borrower: str) -> bool:
+        """Hang up on a borrower, end all its keys and its ticket, and keep nothing of it; False when nobody knew it.
+
+        Of the same name, `admit` makes another one. Raises RevokeFailed, as `revoke` does.
+        """
+
+    @abstractmethod
     def deregister(self, region: Region) -> bool:
         """Give a region back to the host; False when it was not there. Raises InUse while one of its keys lives."""
 

@@ -28,6 +28,10 @@ class Keyring:
         """Return the secret of a borrower; the same one each time."""
         return self._secrets.setdefault(borrower, self._draw(_TOKEN_BYTES))
 
+    def dismiss(self, borrower: str) -> bool:
+        """Forget the secret of a borrower; False when it was not admitted. Its keys are its lender's to end."""
+        return self._secrets.pop(borrower, None) is not None
+
     def check_borrower(self, borrower: str, secret: bytes) -> None:
         """Raise WrongBorrower unless `secret` is that of an admitted borrower."""
         if not hmac.compare_digest(self._secrets.get(borrower, b""), secret) or not secret:
@@ -87,6 +91,10 @@ class Keyring:
     def keys_of(self, region: int) -> list[Key]:
         """Return the live keys of a region."""
         return [key for key, of in self._live.values() if of == region]
+
+    def keys_for(self, borrower: str) -> list[Key]:
+        """Return the live keys of a borrower."""
+        return [key for key, _ in self._live.values() if key.borrower == borrower]
 
     def refused_of(self, region: int) -> list[Key]:
         """Return the keys of a region that were refused, and not removed yet."""

@@ -2,9 +2,11 @@
 
 import importlib
 import logging
+import socket
 import threading
 from abc import abstractmethod
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, Protocol, TypeVar
 
 from pondstack.domain.errors import BadRequest, InUse, NotFound
@@ -62,6 +64,7 @@ class SoftwareLender(Lender, Generic[M]):
         self._watching = threading.Lock()  # taken under the other one, or alone
         self._regions: dict[int, Region] = {}
         self._memory: dict[int, M] = {}
+        self._links: dict[str, set[socket.socket]] = {}
         self._last = 0
         self._closed = False
 
@@ -119,6 +122,19 @@ class SoftwareLender(Lender, Generic[M]):
                 return False
             self._end(key, region)
             return True
+
+    def dismiss(self, borrower: str) -> bool:
+        """End a borrower; raises RevokeFailed."""
+        with self._lock:
+            self._check_open()
+            known = self._keyring.dismiss(borrower)
+            keys = [(key, self._keyring.refuse(key)) for key in self._keyring.keys_for(borrower)]
+            self._hang_up(borrower)
+            for key, region in keys:
+                assert region is not None
+                self._end(key, region)
+            self._forget(borrower)
+            return known
 
     def deregister(self, region: Region) -> bool:
         """Give a region back; raises InUse."""
@@ -189,15 +205,35 @@ class SoftwareLender(Lender, Generic[M]):
     def _key_ended(self, key: Key) -> None:
         """Keep an ended key out, at once; raises RevokeFailed, and is called again then."""
 
+    def _hang_up(self, borrower: str) -> None:
+        """End the links of a borrower; their threads see it."""
+        for link in self._links.pop(borrower, ()):
+            with suppress(OSError):  # it has hung up first
+                link.shutdown(socket.SHUT_RDWR)
+
+    def _forget(self, borrower: str) -> None:
+        """Give back what is kept for a borrower without links and keys."""
+
     def _check(self, borrower: str, key: Key) -> M:
         """Return the memory that a borrower reaches with a key; raises AccessRefused, TransportGone."""
         self._check_open()
         return self._memory[self._keyring.check(borrower, key)]
 
-    def _check_borrower(self, borrower: str, secret: bytes) -> None:
+    def _check_borrower(self, borrower: str, secret: bytes, link: socket.socket | None = None) -> None:
+        """Raise WrongBorrower, TransportGone, or let a link in as that of a borrower until `_left`."""
         with self._lock:
             self._check_open()
             self._keyring.check_borrower(borrower, secret)
+            if link is not None:
+                self._links.setdefault(borrower, set()).add(link)
+
+    def _left(self, link: socket.socket) -> None:
+        """Note that a link has ended, whether it was let in or not."""
+        with self._lock:
+            for borrower, links in list(self._links.items()):
+                links.discard(link)
+                if not links:
+                    del self._links[borrower]
 
     def _memory_of(self, region: Region) -> M:
         self._check_open()

@@ -61,6 +61,19 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             ring.check("host1", key)
 
 
+def test_who_is_dismissed_is_not_known_and_comes_back_with_another_secret() -> None:
+    ring = counting()
+    secret = ring.admit("host1")
+    other, mine = ring.add(1, 4096, "host2"), ring.add(1, 4096, "host1")
+    assert ring.keys_for("host1") == [mine]
+    assert ring.dismiss("host1") is True
+    assert ring.dismiss("host1") is False
+    with pytest.raises(WrongBorrower):
+        ring.check_borrower("host1", secret)
+    assert ring.admit("host1") != secret
+    assert ring.check("host2", other) == 1
+
+
 def test_who_connects_shows_the_secret() -> None:
     ring = counting()
     secret = ring.admit("host1")

@@ -3,6 +3,7 @@
 import socket
 import struct
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -39,6 +40,7 @@ def lender(monkeypatch: pytest.MonkeyPatch) -> VerbsLender:
     made: Any = VerbsLender.__new__(VerbsLender)
     made._listener = Connections()
     made._check_borrower = lambda *_: None
+    made._left = lambda _link: None
     made._locate = lambda _borrower, header: {"asked": header}
     return made
 
@@ -74,6 +76,21 @@ def test_nobody_announces_more_than_a_ticket(
     monkeypatch.setattr(verbs_lender, "_ANSWER_SECONDS", 3600.0)
     pair[0].sendall(LENGTHS.pack(messages.MAX_TICKET_BYTES + 1, 0))
     lender._serve(pair[1])  # at once
+
+
+def test_nothing_is_left_of_who_is_dismissed(lender: VerbsLender) -> None:
+    """No queue pair that reaches the protection domain, and then no domain; what is in it goes first."""
+    order: list[str] = []
+    lent: Any = lender
+    lent._links = {}
+    lent._listener.end_all = lambda borrower: order.append(f"queue pairs of {borrower}")
+    own = [SimpleNamespace(close=lambda what=what: order.append(what)) for what in ("domain", "flush page")]
+    lent._pds = {"host1": SimpleNamespace(pd=own[0], flush_mr=own[1]), "host2": None}
+    lent._hang_up("host1")
+    lent._forget("host1")
+    lent._forget("host1")
+    assert order == ["queue pairs of host1", "flush page", "domain"]
+    assert lent._pds == {"host2": None}
 
 
 def test_who_has_shown_a_ticket_may_be_silent(

@@ -51,6 +51,9 @@ class FakeLender(Lender):
             raise RevokeFailed("ibv_dereg_mr: EIO")
         return self.keys.pop(key.number, None) is not None
 
+    def dismiss(self, borrower: str) -> bool:
+        raise NotImplementedError
+
     def deregister(self, region: Region) -> bool:
         return self.regions.pop(region.number, None) is not None
 

@@ -47,6 +47,8 @@ HOST = Callers({Role.AGENT: "host"})
 OPERATORS = Callers({Role.API: ANY})
 """The API, which has judged its own caller by policy."""
 SCHEDULERS = Callers({Role.SCHEDULER: ANY})
+OFFER_RDMA = "offer_rdma_ignore_errors"
+"""Asks for a session of calls over RDMA, which controllers and agents have; each call in it is judged by itself."""
 LEADER = Callers({Role.CONTROLLER: ANY})
 """Any controller; the agent's epoch tells the leader from the others (pondstack_agent.epoch)."""
 OWN_COMPUTE = Callers({Role.COMPUTE: RECEIVER})
@@ -64,6 +66,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "release_buffers": HOST,
         "borrow": HOST,
         "acknowledge_borrowed": HOST,
+        OFFER_RDMA: Callers({Role.AGENT: ANY}),
         # Schedulers
         "get_split": SCHEDULERS,
         "split_view": SCHEDULERS,
@@ -123,6 +126,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "prepare": LEADER,
         "give_back": LEADER,
         "get_borrowing": LEADER,
+        OFFER_RDMA: LEADER,
     },
 }
 

@@ -12,6 +12,7 @@ from pondstack.domain.errors import PondError
 from pondstack_rdma.messaging.settings import Settings
 from pondstack_rdma.rpc.client import RpcClient
 from pondstack_rdma.rpc.offer import Offer
+from pondstack_rdma.rpc.session import KeyPair
 
 LOG = logging.getLogger(__name__)
 
@@ -32,10 +33,16 @@ class _Way:
 
 
 class RdmaClients:
-    """`ask` gets a server's offer over the broker; raises what the broker does, and the server's errors."""
+    """`ask` gets a server's offer, for a client's public key, over the broker.
 
-    def __init__(self, ask: Callable[[Any], Any], settings: Settings) -> None:
+    It raises what the broker does, and the server's errors. `refused` is told of frames that are not a server's.
+    """
+
+    def __init__(
+        self, ask: Callable[[Any, bytes], Any], settings: Settings, refused: Callable[[PondError], None]
+    ) -> None:
         self._ask = ask
+        self._refused = refused
         self._settings = settings
         self._lock = threading.Lock()
         self._ways: dict[Place, _Way] = {}
@@ -73,10 +80,12 @@ class RdmaClients:
         client: RpcClient | None = None
         text = "Calls to %s go over RDMA"
         try:
-            offer = Offer.from_dict(self._ask(target))
+            pair = KeyPair()
+            offer = Offer.from_dict(self._ask(target, pair.public))
+            session = pair.call(offer.public_key, offer.session)
             link = self._settings.transport.connect(offer.ticket, self._settings.access_seconds)
             try:
-                client = RpcClient(link, offer)
+                client = RpcClient(link, offer, session, self._refused)
             except BaseException:
                 link.close()
                 raise

@@ -13,6 +13,7 @@ from oslo_messaging._drivers import base
 from pondstack_rdma.errors import AnswerLost, RequestNotSent
 from pondstack_rdma.messaging import messages
 from pondstack_rdma.messaging.clients import RdmaClients
+from pondstack_rdma.messaging.introducer import Introducer, UnsignedIntroducer
 from pondstack_rdma.messaging.listener import RdmaListener
 from pondstack_rdma.messaging.settings import Settings
 from pondstack_rdma.rpc.client import RpcClient
@@ -38,7 +39,9 @@ class PondDriver(base.BaseDriver):  # type: ignore[misc]
         self._settings = Settings.from_conf(conf)
         broker = oslo_messaging.get_rpc_transport(conf, str(url).removeprefix(PREFIX), allowed_remote_exmods)
         self._broker = broker._driver
-        self._ways = RdmaClients(self._ask, self._settings)
+        self.introducer: Introducer = UnsignedIntroducer()
+        """Who signs offers; to be set before the first call and the first server, where the bus has identities."""
+        self._ways = RdmaClients(self._ask, self._settings, lambda error: self.introducer.note(error))
         self.answered = 0
         """Calls that were answered over RDMA, with a result or an error; not exact with many threads."""
 
@@ -91,9 +94,10 @@ class PondDriver(base.BaseDriver):  # type: ignore[misc]
         self.answered += 1
         return messages.unpack_reply(reply, self._allowed_remote_exmods)
 
-    def _ask(self, target: Any) -> Any:
-        request = messages.offer_request(self._settings.transport.characteristics.driver)
-        return self._broker.send(target, {}, request, wait_for_reply=True, timeout=ASK_SECONDS, retry=1)
+    def _ask(self, target: Any, public_key: bytes) -> Any:
+        request = messages.OfferRequest(self._settings.transport.characteristics.driver, public_key)
+        asked = target(version=messages.OFFER_VERSION)
+        return self.introducer.ask(_OfferClient(self._broker, asked), messages.OFFER_METHOD, request.to_args())
 
     def send_notification(
         self, target: Any, ctxt: dict[str, Any], message: dict[str, Any], version: float, retry: int | None = None
@@ -103,7 +107,9 @@ class PondDriver(base.BaseDriver):  # type: ignore[misc]
 
     def listen(self, target: Any, batch_size: int, batch_timeout: float | None) -> RdmaListener:
         """Return what a server hears with."""
-        return RdmaListener(self._broker.listen(target, batch_size, batch_timeout), target, self._settings)
+        return RdmaListener(
+            self._broker.listen(target, batch_size, batch_timeout), target, self._settings, self.introducer
+        )
 
     def listen_for_notifications(
         self, targets_and_priorities: Any, pool: str | None, batch_size: int, batch_timeout: float | None
@@ -115,3 +121,16 @@ class PondDriver(base.BaseDriver):  # type: ignore[misc]
         """Hang up on all servers and on the broker."""
         self._ways.close()
         self._broker.cleanup()
+
+
+class _OfferClient:
+    """Asks one server over the broker, as a client of oslo.messaging would."""
+
+    def __init__(self, broker: Any, target: Any) -> None:
+        self.target = target
+        self._broker = broker
+
+    def call(self, context: dict[str, Any], method: str, **arguments: Any) -> Any:
+        """Return the answer; raises the server's error, and what the broker does."""
+        message = {"method": method, "version": self.target.version, "args": arguments}
+        return self._broker.send(self.target, context, message, wait_for_reply=True, timeout=ASK_SECONDS, retry=1)

@@ -7,11 +7,13 @@ from hashlib import blake2b
 from typing import Any
 
 from oslo_messaging._drivers import base
+from oslo_messaging.rpc.dispatcher import ExpectedException
 
 from pondstack.domain.errors import BadRequest, InUse, PondError, Unavailable
 from pondstack_rdma.base import Lender
 from pondstack_rdma.messaging import messages
 from pondstack_rdma.messaging.incoming import RdmaIncoming, answer
+from pondstack_rdma.messaging.introducer import Introducer
 from pondstack_rdma.messaging.settings import Settings
 from pondstack_rdma.rpc.connection import Request
 from pondstack_rdma.rpc.server import RpcServer
@@ -30,18 +32,21 @@ def lender_name(target: Any) -> str:
 class RdmaListener(base.Listener):  # type: ignore[misc]
     """Wraps the broker's listener. Without memory, or without its transport, a server has the broker's alone."""
 
-    def __init__(self, inner: Any, target: Any, settings: Settings) -> None:
+    def __init__(self, inner: Any, target: Any, settings: Settings, introducer: Introducer) -> None:
         super().__init__(inner.batch_size, inner.batch_timeout, inner.prefetch_size)
         self._inner = inner
         self._target = target
         self._settings = settings
+        self._introducer = introducer
         self._server: RpcServer | None = None
 
     def start(self, on_incoming_callback: Callable[[list[Any]], None]) -> None:
         """Take requests from both."""
         super().start(on_incoming_callback)
         try:
-            self._server = RpcServer(self._lender(), self._requested, self._settings.layout, self._settings.terms)
+            self._server = RpcServer(
+                self._lender(), self._requested, self._settings.layout, self._settings.terms, self._introducer.note
+            )
         except PondError as error:
             LOG.warning("Calls to %s come over the broker only: %s", self._target.topic, error)
         self._inner.start(self._from_broker)
@@ -80,25 +85,29 @@ class RdmaListener(base.Listener):  # type: ignore[misc]
     def _from_broker(self, incoming: list[Any]) -> None:
         others = []
         for item in incoming:
-            driver = messages.offer_wanted(item.message)
-            if driver is None:
-                others.append(item)
+            if messages.is_offer_request(item.message):
+                self._offer(item)
             else:
-                self._offer(item, driver)
+                others.append(item)
         if others:
             self.on_incoming_callback(others)
 
-    def _offer(self, incoming: Any, driver: str) -> None:
+    def _offer(self, incoming: Any) -> None:
         incoming.acknowledge()
         try:
-            incoming.reply(self._made_offer(driver))
+            incoming.reply(self._introducer.answer(self._target, incoming, self._made_offer))
+        except ExpectedException as expected:
+            incoming.reply(failure=expected.exc_info)
         except PondError:
             incoming.reply(failure=sys.exc_info())
 
-    def _made_offer(self, driver: str) -> dict[str, Any]:
+    def _made_offer(self, arguments: Any) -> dict[str, Any]:
+        asked = messages.OfferRequest.from_args(arguments)
         own = self._settings.transport.characteristics.driver
-        if driver != own:
-            raise BadRequest(f"[rpc] transport is {own} at the server and {driver} at the client; make them the same")
+        if asked.driver != own:
+            raise BadRequest(
+                f"[rpc] transport is {own} at the server and {asked.driver} at the client; make them the same"
+            )
         if self._server is None:
             raise Unavailable("the server has no memory for calls; its log tells why")
-        return self._server.offer().to_dict()
+        return self._server.offer(asked.public_key).to_dict()

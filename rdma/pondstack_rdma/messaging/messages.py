@@ -1,24 +1,48 @@
-"""What crosses: requests and replies as JSON of the library, as over the broker, and the question for an offer."""
+"""What crosses: requests and replies as JSON of the library, as over the broker, and the request for an offer."""
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from oslo_messaging._drivers import common
 from oslo_serialization import jsonutils
+
+from pondstack.domain.errors import BadRequest
 
 OFFER_METHOD = "offer_rdma_ignore_errors"
 """Asked over the broker. An older server knows no such method; by its ending the library logs that as debug only."""
 
 
-def offer_request(driver: str) -> dict[str, Any]:
-    """Return the message that asks a server for a region."""
-    return {"method": OFFER_METHOD, "version": "1.0", "args": {"driver": driver}}
+OFFER_VERSION = "1.0"
 
 
-def offer_wanted(message: Any) -> str | None:
-    """Return the transport's driver that a message asks for, None when it is another message."""
-    if not isinstance(message, dict) or message.get("method") != OFFER_METHOD:
-        return None
-    return str((message.get("args") or {}).get("driver", ""))
+@dataclass(frozen=True, slots=True)
+class OfferRequest:
+    """Asks a server for a region: the client's transport, and its public key of the session."""
+
+    driver: str
+    public_key: bytes
+
+    def to_args(self) -> dict[str, Any]:
+        """Return the arguments of OFFER_METHOD."""
+        return {"driver": self.driver, "public_key": self.public_key.hex()}
+
+    @classmethod
+    def from_args(cls, found: Any) -> Self:
+        """Undo to_args; raises BadRequest, also for a client of a release without session keys."""
+        if not isinstance(found, dict) or "public_key" not in found:
+            raise BadRequest(
+                "this server gives offers of calls over RDMA to clients with a session key only, and the client is of "
+                "an older release: upgrade it; until then its calls go over the broker"
+            )
+        try:
+            return cls(str(found.get("driver", "")), bytes.fromhex(found["public_key"]))
+        except (TypeError, ValueError) as error:
+            raise BadRequest(f"this is no request for an offer: {error}") from error
+
+
+def is_offer_request(message: Any) -> bool:
+    """Return whether a message over the broker asks for an offer."""
+    return isinstance(message, dict) and message.get("method") == OFFER_METHOD
 
 
 def pack_request(context: dict[str, Any], message: dict[str, Any], monitor_seconds: int | None) -> bytes:

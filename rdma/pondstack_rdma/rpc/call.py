@@ -4,7 +4,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
-from zlib import crc32
 
 from pondstack.domain.errors import PondError
 from pondstack_rdma.base import Link
@@ -14,6 +13,8 @@ from pondstack_rdma.rpc.frame import ReplyHeader, RequestHeader
 from pondstack_rdma.rpc.layout import BELL_BYTES, HEADER_BYTES
 from pondstack_rdma.rpc.offer import Offer
 from pondstack_rdma.rpc.pace import CLIENT
+from pondstack_rdma.rpc.sealer import FrameOpener, FrameSealer
+from pondstack_rdma.rpc.session import Session
 
 T = TypeVar("T")
 
@@ -24,13 +25,20 @@ INLINE_BYTES = 448
 class ClientSlot:
     """The client's end of a slot, used by one call at a time."""
 
-    def __init__(self, link: Link, offer: Offer, number: int) -> None:
+    def __init__(
+        self, link: Link, offer: Offer, session: Session, number: int, refused: Callable[[PondError], None]
+    ) -> None:
         self.link = link
         self.offer = offer
         self.number = number
         self.sequence = 0
         self.rings = 0
         self.seen = bytearray(HEADER_BYTES + min(INLINE_BYTES, offer.layout.slot_bytes))
+        self.shown: ReplyHeader | None = None
+        """The newest header of the server, of which `raw` are the bytes."""
+        self.raw = b""
+        self.sealer = FrameSealer(session, number)
+        self.opener = FrameOpener(session, number, ReplyHeader, refused)
 
 
 class Call:
@@ -67,33 +75,31 @@ class Call:
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def _post(self, fragment: int) -> None:
-        size = self._layout.slot_bytes
-        part = self._payload[fragment * size : (fragment + 1) * size]
-        if len(part):
-            try:
-                self._link.write(self._offer.region, self._layout.request(self._slot.number), part)
-            except PondError as error:
-                self.doubtful = True
-                raise RequestNotSent(f"the request could not be written: {error.message}") from error
+        size = self._layout.part_bytes
+        part, sealed = self._slot.sealer.part(self._payload[fragment * size : (fragment + 1) * size])
+        try:
+            self._link.write(self._offer.region, self._layout.request(self._slot.number), sealed)
+        except PondError as error:
+            self.doubtful = True
+            raise RequestNotSent(f"the request could not be written: {error.message}") from error
         last = fragment + 1 == self._fragments
-        self._write_header(self._header(fragment, len(part), crc32(part)), last)
+        self._write_header(self._header(fragment, part=part, length=len(sealed)), last)
 
-    def _header(self, fragment: int, length: int, checksum: int, fetched: int = 0, withdrawn: int = 0) -> RequestHeader:
+    def _header(self, fragment: int, *, part: int = 0, length: int = 0, fetched: int = 0, withdrawn: int = 0) -> bytes:
         sequence, fragments = self._slot.sequence, self._fragments
-        return RequestHeader(
-            self._offer.generation, sequence, fragment, fragments, length, checksum, fetched, withdrawn
-        )
+        header = RequestHeader(0, sequence, part, fragment, fragments, length, fetched, withdrawn)
+        return self._slot.sealer.header(header)
 
     def _acknowledge(self, fetched: int) -> None:
-        self._write_header(self._header(self._fragments - 1, 0, 0, fetched), True)
+        self._write_header(self._header(self._fragments - 1, fetched=fetched), True)
 
-    def _write_header(self, header: RequestHeader, last: bool) -> None:
+    def _write_header(self, header: bytes, last: bool) -> None:
         """Write a header, then ring. Written again after a time-out: a server takes each fragment once."""
         slot = self._slot
         slot.rings += 1
         bell = (slot.rings << 8 | slot.number).to_bytes(BELL_BYTES, "little")
         operations = (
-            Write(self._offer.region, self._layout.header(slot.number), header.pack()),
+            Write(self._offer.region, self._layout.header(slot.number), header),
             Write(self._offer.bells, self._offer.bell * BELL_BYTES, bell),
         )
         while True:
@@ -147,17 +153,24 @@ class Call:
             if isinstance(error, TransportTimeout):
                 return None
             raise self._failed(f"the reply could not be read: {error.message}") from error
-        shown = ReplyHeader.unpack(slot.seen)
-        return shown if shown is not None and shown.generation == self._offer.generation else None
+        raw = bytes(slot.seen[:HEADER_BYTES])
+        if raw != slot.raw:
+            shown = slot.opener.header(raw, time.monotonic())
+            if shown is None:
+                return None
+            slot.opener.accept(shown)
+            slot.raw, slot.shown = raw, shown
+        return slot.shown
 
     def _fetch(self, fragment: int, shown: ReplyHeader) -> tuple[int, bytes] | None:
         """Return how many fragments the reply has, and this one, when it is there as a whole."""
         if not shown.fragments or shown.fragment != fragment or shown.length > self._layout.slot_bytes:
             return None
-        part = self._part(shown)
-        return (shown.fragments, part) if part is not None and crc32(part) == shown.checksum else None
+        sealed = self._sealed(shown)
+        part = None if sealed is None else self._slot.opener.part(shown, sealed, time.monotonic())
+        return None if part is None else (shown.fragments, part)
 
-    def _part(self, shown: ReplyHeader) -> bytes | None:
+    def _sealed(self, shown: ReplyHeader) -> bytes | None:
         seen = memoryview(self._slot.seen)[HEADER_BYTES:]
         if shown.length <= len(seen):
             return bytes(seen[: shown.length])
@@ -176,7 +189,7 @@ class Call:
             self._link.write(
                 self._offer.region,
                 self._layout.header(self._slot.number),
-                self._header(self._fragments - 1, 0, 0, withdrawn=1).pack(),
+                self._header(self._fragments - 1, withdrawn=1),
             )
         except PondError:
             self.doubtful = True  # the outcome is unknown, as it is said anyway

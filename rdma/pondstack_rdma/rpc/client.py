@@ -1,19 +1,34 @@
 """The client: as many calls at once as it has slots, from any threads; each waits for its own reply."""
 
+import logging
 import queue
 import threading
 import time
+from collections.abc import Callable
 
+from pondstack.domain.errors import PondError
 from pondstack_rdma.base import Link
 from pondstack_rdma.errors import RequestNotSent
 from pondstack_rdma.rpc.call import Call, ClientSlot
 from pondstack_rdma.rpc.offer import Offer
+from pondstack_rdma.rpc.session import Session
+
+LOG = logging.getLogger(__name__)
 
 
 class RpcClient:
-    """Owns its link. Opens its keys in the constructor; raises AccessRefused, TransportGone."""
+    """Owns its link. Opens its keys in the constructor; raises AccessRefused, TransportGone.
 
-    def __init__(self, link: Link, offer: Offer) -> None:
+    `session`: that of the offer. `refused` is told of frames that are not the server's.
+    """
+
+    def __init__(
+        self,
+        link: Link,
+        offer: Offer,
+        session: Session,
+        refused: Callable[[PondError], None] = lambda error: LOG.warning("%s", error),
+    ) -> None:
         link.open(offer.region)
         link.open(offer.bells)
         self._link = link
@@ -25,7 +40,7 @@ class RpcClient:
         self.usable = True
         """False after a failure: let the calls under way end, close this, and ask for another offer."""
         for number in range(offer.layout.slots):
-            self._free.put(ClientSlot(link, offer, number))
+            self._free.put(ClientSlot(link, offer, session, number, refused))
 
     def call(self, payload: bytes, timeout_seconds: float, monitor_seconds: float | None = None) -> bytes:
         """Return the reply. `monitor_seconds`: the longest time without a sign of the server.

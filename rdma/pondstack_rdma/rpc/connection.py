@@ -3,14 +3,15 @@
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from zlib import crc32
 
-from pondstack.domain.errors import BadRequest
+from pondstack.domain.errors import BadRequest, PondError
 from pondstack_rdma.base import Lender
 from pondstack_rdma.model import Region
 from pondstack_rdma.rpc.frame import RequestHeader
 from pondstack_rdma.rpc.layout import HEADER_BYTES
 from pondstack_rdma.rpc.offer import Offer
+from pondstack_rdma.rpc.sealer import FrameOpener, FrameSealer
+from pondstack_rdma.rpc.session import Session
 from pondstack_rdma.rpc.slot import Slot
 
 
@@ -30,7 +31,17 @@ class Request:
 class Connection:
     """A region, its slots, and how many calls are under way. `serve` is called by one thread."""
 
-    def __init__(self, lender: Lender, region: Region, offer: Offer, wake: Callable[[int], None], now: float) -> None:
+    def __init__(
+        self,
+        lender: Lender,
+        region: Region,
+        offer: Offer,
+        session: Session,
+        wake: Callable[[int], None],
+        refused: Callable[[PondError], None],
+        torn_seconds: float,
+        now: float,
+    ) -> None:
         self.offer = offer
         self.region = region
         self.active_seconds = now
@@ -39,10 +50,13 @@ class Connection:
         self._wake = wake
         self._layout = offer.layout
         self._lock = threading.RLock()  # `room` asks for what this connection has, too
-        self._slots = [Slot(offer.generation, offer.layout) for _ in range(offer.layout.slots)]
+        numbers = range(offer.layout.slots)
+        self._slots = [Slot(offer.layout) for _ in numbers]
+        self._sealers = [FrameSealer(session, number) for number in numbers]
+        self._openers = [FrameOpener(session, number, RequestHeader, refused, torn_seconds) for number in numbers]
         self._running = 0
         self._closing = False
-        for number in range(offer.layout.slots):
+        for number in numbers:
             self._show(number)
 
     def serve(self, now: float, room: Callable[[int], bool]) -> list[Request]:
@@ -56,8 +70,8 @@ class Connection:
             raw = seen[number * HEADER_BYTES : (number + 1) * HEADER_BYTES]
             if raw == slot.done:
                 continue
-            header = RequestHeader.unpack(raw)
-            if header is None or header.generation != self.offer.generation:
+            header = self._openers[number].header(raw, now)
+            if header is None:
                 continue
             with self._lock:
                 request = self._look(number, header, raw, now, room)
@@ -71,14 +85,14 @@ class Connection:
         slot = self._slots[number]
         if header.withdrawn:
             slot.withdraw(header)
-            slot.done = raw
+            self._finish(number, header, raw)
         elif header.fetched:
             if header.sequence == slot.shown.sequence:
                 part = slot.fetched(header.fetched)
                 slot.moved_seconds = now
                 if part is not None:
                     self._show(number, part)
-            slot.done = raw
+            self._finish(number, header, raw)
         elif slot.wants(header):
             return self._take(number, header, raw, now, room)
         return None
@@ -92,17 +106,22 @@ class Connection:
             return None
         if header.fragments > 1 and header.fragment == 0 and not room(header.fragments * self._layout.slot_bytes):
             return None
-        payload = self._lender.load(self.region, self._layout.request(number), header.length)
-        if crc32(payload) != header.checksum:
+        sealed = self._lender.load(self.region, self._layout.request(number), header.length)
+        payload = self._openers[number].part(header, sealed, now)
+        if payload is None:
             return None
         whole = slot.take(header, payload)
-        slot.done = raw
+        self._finish(number, header, raw)
         slot.moved_seconds = self.active_seconds = now
         self._show(number)
         if whole is None:
             return None
         self._running += 1
         return self._request(number, header.sequence, whole)
+
+    def _finish(self, number: int, header: RequestHeader, raw: bytes) -> None:
+        self._openers[number].accept(header)
+        self._slots[number].done = raw
 
     def _request(self, number: int, sequence: int, payload: bytes) -> Request:
         def reply(data: bytes) -> None:
@@ -127,10 +146,12 @@ class Connection:
         self._wake(self.offer.bell)  # there is room for another request
 
     def _show(self, number: int, part: bytes | None = None) -> None:
-        at = self._layout.reply(number)
-        if part:
-            self._lender.store(self.region, at + HEADER_BYTES, part)
-        self._lender.store(self.region, at, self._slots[number].shown.pack())
+        at, slot, sealer = self._layout.reply(number), self._slots[number], self._sealers[number]
+        if part is not None:
+            sealed_as, sealed = sealer.part(part)
+            slot.shown = slot.shown._replace(part=sealed_as, length=len(sealed))
+            self._lender.store(self.region, at + HEADER_BYTES, sealed)
+        self._lender.store(self.region, at, sealer.header(slot.shown))
 
     def shut(self) -> None:
         """Take nothing any more, and say so; what is under way can be answered."""

@@ -10,6 +10,7 @@ from typing import Any, Self
 from pondstack.domain.errors import BadRequest
 
 HEADER_BYTES = 64
+TAG_BYTES = 16
 BELL_BYTES = 8
 PAGE_BYTES = 4096
 MAX_SLOTS = 64
@@ -24,7 +25,10 @@ def pages(size_bytes: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`slots`: calls of one client at once. A message longer than `slot_bytes` crosses in fragments, one at a time."""
+    """`slots`: calls of one client at once. `slot_bytes`: room for one fragment as it is sealed.
+
+    A longer message crosses in fragments, one at a time.
+    """
 
     slots: int = 8
     slot_bytes: int = 16384
@@ -34,6 +38,11 @@ class Layout:
         good = 1 <= self.slots <= MAX_SLOTS and MIN_SLOT_BYTES <= self.slot_bytes <= MAX_SLOT_BYTES
         if not good or self.slot_bytes % HEADER_BYTES or self.max_message_bytes < self.slot_bytes:
             raise BadRequest(f"no region for requests can be laid out as {self}")
+
+    @property
+    def part_bytes(self) -> int:
+        """Of a message that cross in one fragment."""
+        return self.slot_bytes - TAG_BYTES
 
     @property
     def region_bytes(self) -> int:
@@ -59,7 +68,7 @@ class Layout:
 
     def fragments(self, message_bytes: int) -> int:
         """Return in how many fragments a message crosses; an empty one in one."""
-        return max(-(-message_bytes // self.slot_bytes), 1)
+        return max(-(-message_bytes // self.part_bytes), 1)
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""

@@ -1,4 +1,4 @@
-"""What a server gives a client, by whatever way, so that it can call."""
+"""What a server gives a client over the broker, so that it can call."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -7,18 +7,22 @@ from pondstack.domain.errors import BadRequest
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.rpc.layout import Layout
 
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A region for one client's calls, and a word of the region of bells. `generation` is of this region only."""
+    """A region for one client's calls, a word of the region of bells, and the server's half of the session's keys.
+
+    Who reads it can write into the region, and cannot seal a frame (pondstack_rdma.rpc.session).
+    """
 
     ticket: Ticket
     region: Key
     bells: Key
     bell: int
-    generation: int
+    session: str
+    public_key: bytes
     layout: Layout
 
     def to_dict(self) -> dict[str, Any]:
@@ -29,22 +33,26 @@ class Offer:
             "region": self.region.to_dict(),
             "bells": self.bells.to_dict(),
             "bell": self.bell,
-            "generation": self.generation,
+            "session": self.session,
+            "public_key": self.public_key.hex(),
             "layout": self.layout.to_dict(),
         }
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
-        """Undo to_dict; raises BadRequest, also for the offer of a later version."""
+        """Undo to_dict; raises BadRequest, also for the offer of another version."""
         try:
             if data["version"] != VERSION:
-                raise BadRequest(f"the server offers calls of version {data['version']}, known is {VERSION}")
+                raise BadRequest(
+                    f"the server offers calls of version {data['version']}, known is {VERSION}: upgrade both ends"
+                )
             return cls(
                 Ticket.from_dict(data["ticket"]),
                 Key.from_dict(data["region"]),
                 Key.from_dict(data["bells"]),
                 int(data["bell"]),
-                int(data["generation"]),
+                str(data["session"]),
+                bytes.fromhex(data["public_key"]),
                 Layout.from_dict(data["layout"]),
             )
         except (KeyError, TypeError, ValueError) as error:

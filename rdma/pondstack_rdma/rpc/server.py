@@ -15,11 +15,13 @@ from itertools import count
 
 from pondstack.domain.errors import PondError, Unavailable
 from pondstack_rdma.base import Lender
-from pondstack_rdma.errors import TransportGone
+from pondstack_rdma.errors import RevokeFailed, TransportGone
 from pondstack_rdma.rpc.connection import Connection, Request
 from pondstack_rdma.rpc.layout import BELL_BYTES, Layout, pages
 from pondstack_rdma.rpc.offer import Offer
 from pondstack_rdma.rpc.pace import SERVER, Pace
+from pondstack_rdma.rpc.sealer import TORN_SECONDS
+from pondstack_rdma.rpc.session import KeyPair
 
 LOG = logging.getLogger(__name__)
 
@@ -40,12 +42,17 @@ class ServerTerms:
     """A half request, or a reply that nobody fetches, is dropped."""
     silent_seconds: float = 300.0
     """A client without requests loses its region; it asks for another one when it has some."""
+    torn_seconds: float = TORN_SECONDS
+    """A frame that does not open for so long is not half-written but forged."""
     linger_seconds: float = 1.0
     """For so long a region that is given up stays readable, for what its client has not fetched."""
 
 
 class RpcServer:
-    """Owns its lender. `deliver` is called by the server's thread with each request, and must not block."""
+    """Owns its lender. `deliver` is called by the server's thread with each request, and must not block.
+
+    `refused` is told, by the same thread, of frames that are not their client's.
+    """
 
     def __init__(
         self,
@@ -53,9 +60,11 @@ class RpcServer:
         deliver: Callable[[Request], None],
         layout: Layout | None = None,
         terms: ServerTerms | None = None,
+        refused: Callable[[PondError], None] = lambda error: LOG.warning("%s", error),
     ) -> None:
         self._lender = lender
         self._deliver = deliver
+        self._refused = refused
         self._layout = layout or Layout()
         self._terms = terms or ServerTerms()
         self._own_bell = self._terms.max_clients * BELL_BYTES  # behind those of the clients
@@ -72,23 +81,37 @@ class RpcServer:
         self._thread = threading.Thread(target=self._run, name="requests over RDMA", daemon=True)
         self._thread.start()
 
-    def offer(self) -> Offer:
-        """Return what one more client calls with.
+    def offer(self, client_public: bytes) -> Offer:
+        """Return what one more client calls with, whose public key of this session that is (KeyPair).
 
-        Raises Unavailable when there are too many that all call, TransportGone, RegistrationFailed.
+        Raises BadRequest, Unavailable when there are too many that all call, TransportGone, RegistrationFailed.
         """
+        # It is the borrower's name, too: who was here before has no protection domain and no ticket of this one.
+        name = f"client-{secrets.token_hex(8)}"
+        pair = KeyPair()
+        session = pair.serve(client_public, name)
         with self._lock:
             if not self._taking:
                 raise TransportGone("this server takes no more requests")
             bell = self._free_bell()
-            # Of few names, and by number: a lender keeps something of every borrower's name for ever.
-            borrower = f"client{bell}"
-            ticket = self._lender.admit(borrower)
             region = self._lender.register(self._layout.region_bytes)
-            key = self._lender.export(region, borrower)
-            bells = self._lender.export(self._bells, borrower)
-            offer = Offer(ticket, key, bells, bell, secrets.randbits(63) | 1, self._layout)
-            self._connections[bell] = Connection(self._lender, region, offer, self._wake, time.monotonic())
+            try:
+                key, bells = (self._lender.export(each, name) for each in (region, self._bells))
+            except BaseException:
+                self._lender.dismiss(name)
+                self._lender.deregister(region)
+                raise
+            offer = Offer(self._lender.admit(name), key, bells, bell, name, pair.public, self._layout)
+            self._connections[bell] = Connection(
+                self._lender,
+                region,
+                offer,
+                session,
+                self._wake,
+                self._refused,
+                self._terms.torn_seconds,
+                time.monotonic(),
+            )
             return offer
 
     @property
@@ -220,6 +243,9 @@ class RpcServer:
     def _drop(self, connection: Connection) -> None:
         self._leaving.pop(connection.offer.bell, None)
         del self._connections[connection.offer.bell]
-        self._lender.revoke(connection.offer.region)
-        self._lender.revoke(connection.offer.bells)
+        try:
+            self._lender.dismiss(connection.offer.session)
+        except RevokeFailed as error:
+            LOG.error("Memory of a client of calls over RDMA stays with it: %s", error)
+            return
         self._lender.deregister(connection.region)

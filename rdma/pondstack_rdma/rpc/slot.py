@@ -1,10 +1,8 @@
 """The server's state of one slot: what was taken of a request, what is to be fetched of its reply. No I/O."""
 
-from zlib import crc32
-
 from pondstack.domain.errors import BadRequest
 from pondstack_rdma.rpc.frame import ReplyHeader, RequestHeader
-from pondstack_rdma.rpc.layout import Layout
+from pondstack_rdma.rpc.layout import HEADER_BYTES, Layout
 
 _WITHDRAWN = 2**32 - 1
 """Shown as `taken` of a call that is never to be taken: no fragment follows it."""
@@ -13,10 +11,10 @@ _WITHDRAWN = 2**32 - 1
 class Slot:
     """One call at a time; a higher sequence ends the one before, whose client waits no more."""
 
-    def __init__(self, generation: int, layout: Layout) -> None:
-        self.shown = ReplyHeader(generation)
-        """What the client sees."""
-        self.done = b""
+    def __init__(self, layout: Layout) -> None:
+        self.shown = ReplyHeader()
+        """What the client sees; number, part and length are given to it when it is written."""
+        self.done = bytes(HEADER_BYTES)
         """The request header of which nothing is left to do, as bytes: a look that finds it again is over."""
         self.moved_seconds = 0.0
         """When something was taken or fetched last, by the server's clock."""
@@ -48,7 +46,7 @@ class Slot:
         self._parts.append(payload)
         self._announced_bytes = header.fragments * self._layout.slot_bytes
         # All of the former reply's fields go: this is another call.
-        self.shown = ReplyHeader(self.shown.generation, header.sequence, taken=header.fragment + 1)
+        self.shown = ReplyHeader(sequence=header.sequence, taken=header.fragment + 1)
         if header.fragment + 1 < header.fragments:
             return None
         whole = payload if len(self._parts) == 1 else b"".join(self._parts)
@@ -59,9 +57,7 @@ class Slot:
         """The client waits no more: what was not taken wholly never is, however late its header comes."""
         if header.sequence > self.shown.sequence or self._parts:
             self.forget()
-            self.shown = ReplyHeader(
-                self.shown.generation, header.sequence, taken=_WITHDRAWN, closing=self.shown.closing
-            )
+            self.shown = ReplyHeader(sequence=header.sequence, taken=_WITHDRAWN, closing=self.shown.closing)
 
     def answer(self, data: bytes) -> bytes:
         """Have the reply fetched; its first fragment."""
@@ -98,12 +94,6 @@ class Slot:
         self._reply = memoryview(b"")
 
     def _show(self, fragment: int) -> bytes:
-        size = self._layout.slot_bytes
-        part = bytes(self._reply[fragment * size : (fragment + 1) * size])
-        self.shown = self.shown._replace(
-            fragment=fragment,
-            fragments=self._layout.fragments(len(self._reply)),
-            length=len(part),
-            checksum=crc32(part),
-        )
-        return part
+        size = self._layout.part_bytes
+        self.shown = self.shown._replace(fragment=fragment, fragments=self._layout.fragments(len(self._reply)))
+        return bytes(self._reply[fragment * size : (fragment + 1) * size])

@@ -45,6 +45,11 @@ class ShmLender(SoftwareLender[SharedMemory]):
     def _key_ended(self, key: Key) -> None:
         self._pages[key.borrower].end(key.number)
 
+    def _forget(self, borrower: str) -> None:
+        page = self._pages.pop(borrower, None)
+        if page is not None:
+            page.close()
+
     def close(self) -> None:
         """End all keys, give all memory back, and remove the socket."""
         with self._lock:
@@ -68,11 +73,13 @@ class ShmLender(SoftwareLender[SharedMemory]):
                 if borrower:
                     self._answer(link, {"id": message.get("id")}, partial(self._open, borrower, message))
                 else:
-                    borrower = self._answer(link, {}, partial(self._greet, message))
+                    borrower = self._answer(link, {}, partial(self._greet, link, message))
                     if not borrower:
                         return
         except (OSError, ValueError):
             return  # it is gone, or no borrower of ours; its own side tells why
+        finally:
+            self._left(link)
 
     def _answer(self, link: socket.socket, answer: dict[str, Any], look: Callable[[dict[str, Any]], "_Found"]) -> str:
         """Send what `look` finds, or its refusal; the borrower's name when it was admitted."""
@@ -89,10 +96,10 @@ class ShmLender(SoftwareLender[SharedMemory]):
             os.close(fd)
         return borrower
 
-    def _greet(self, message: dict[str, Any], _answer: dict[str, Any]) -> "_Found":
+    def _greet(self, link: socket.socket, message: dict[str, Any], _answer: dict[str, Any]) -> "_Found":
         ticket = Ticket.from_dict(message)
         with self._lock:
-            self._check_borrower(ticket.borrower, ticket.secret)
+            self._check_borrower(ticket.borrower, ticket.secret, link)
             return ticket.borrower, os.dup(self._page(ticket.borrower).fd)
 
     def _open(self, borrower: str, message: dict[str, Any], answer: dict[str, Any]) -> "_Found":

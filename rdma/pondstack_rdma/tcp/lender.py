@@ -45,13 +45,15 @@ class TcpLender(SoftwareLender[PrivateMemory]):
                 messages.send(link, answer, read, time.monotonic() + _ANSWER_SECONDS)
         except (OSError, ValueError):
             return  # it is gone, or no borrower of ours; its own side tells why
+        finally:
+            self._left(link)
 
     def _greet(self, link: socket.socket) -> str:
         ends = time.monotonic() + _ANSWER_SECONDS
         header, _ = messages.receive(link, ends, 0, messages.MAX_TICKET_BYTES)
         try:
             ticket = Ticket.from_dict(header)
-            self._check_borrower(ticket.borrower, ticket.secret)
+            self._check_borrower(ticket.borrower, ticket.secret, link)
         except PondError as error:
             messages.send(link, {"error": wire_errors.to_wire(error)}, b"", ends)
             return ""

@@ -7,6 +7,7 @@ Each borrower has a protection domain, each key a memory region in the domain of
 from that borrower's connections only, within that region only, and not after it was revoked.
 """
 
+import logging
 import socket
 import time
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from pondstack_rdma.verbs.memory import PinnedMemory
 from pondstack_rdma.verbs.port import find_port
 from pondstack_rdma.verbs.pyverbs_binding import Access
 from pondstack_rdma.verbs.qp import QueuePair
+
+LOG = logging.getLogger(__name__)
 
 DRIVER = "verbs"
 _ANSWER_SECONDS = 10.0
@@ -92,6 +95,20 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
             ) from error
         del self._mrs[key.number]
 
+    def _hang_up(self, borrower: str) -> None:
+        super()._hang_up(borrower)
+        self._listener.end_all(borrower)  # without its queue pairs nothing reaches its protection domain
+
+    def _forget(self, borrower: str) -> None:
+        borrower_pd = self._pds.pop(borrower, None)
+        if borrower_pd is None:
+            return
+        try:
+            borrower_pd.flush_mr.close()
+            borrower_pd.pd.close()
+        except pyverbs_binding.load().Error as error:
+            LOG.warning("A protection domain of a borrower that is gone stays until this process ends: %s", error)
+
     def close(self) -> None:
         """Revoke all keys, disconnect all borrowers, and close the device."""
         first = not self._closed
@@ -146,6 +163,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
         except (OSError, ValueError):
             return  # the borrower is gone, or is not ours; its own side reports why
         finally:
+            self._left(link)
             if qpn is not None:
                 self._listener.end(qpn)
 
@@ -153,7 +171,7 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
         """Return the borrower of a key channel, and the QPN of its queue pair at this side; None if it is refused."""
         try:
             ticket = Ticket.from_dict(header.get("ticket"))
-            self._check_borrower(ticket.borrower, ticket.secret)
+            self._check_borrower(ticket.borrower, ticket.secret, link)
             qpn = header.get("pair")  # the name in the protocol
             if not isinstance(qpn, int):
                 raise ValueError("a queue pair is a number")

@@ -70,6 +70,12 @@ class Listener:
                 admitted.qp.close()
             cm_id.close()
 
+    def end_all(self, borrower: str) -> None:
+        """End all connections of a borrower."""
+        for qpn, (admitted, _) in list(self._admitted.items()):
+            if admitted.borrower == borrower:
+                self.end(qpn)
+
     def close(self) -> None:
         """Stop listening, and disconnect all borrowers. The caller calls it once, and does not hold the lock."""
         self._waker.close()
@@ -104,13 +110,14 @@ class Listener:
         try:
             if len(self._admitted) >= MAX_LINKS:
                 raise TransportGone(f"this lender has {MAX_LINKS} links; it takes no more")
-            admitted = self._admit(request, CmAttrs(*cm_id.attrs()))
+            with self._lock:  # whoever ends a borrower meanwhile ends this connection, too
+                admitted = self._admit(request, CmAttrs(*cm_id.attrs()))
+                self._admitted[admitted.qp.qpn] = admitted, cm_id
         except PondError as error:
             with suppress(OSError):  # the borrower has given up meanwhile
                 cm_id.reject(handshake.refusal(error))
             cm_id.close()
             return
-        self._admitted[admitted.qp.qpn] = admitted, cm_id
         try:
             cm_id.accept(admitted.qp.qpn, admitted.max_rd_atomic, admitted.answer)
         except OSError:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pondstack.domain.errors import BadRequest, InUse, NotFound
 from pondstack_rdma.base import Link
-from pondstack_rdma.errors import AccessRefused, KeyRevoked, UnknownKey, WrongBorrower
+from pondstack_rdma.errors import AccessRefused, KeyRevoked, TransportGone, UnknownKey, WrongBorrower
 from pondstack_rdma.model import Key, Ticket
 from rdma.tests.harness import DEADLINE_SECONDS, PAGE, SIZE, Rig, connect, pattern
 
@@ -91,6 +91,29 @@ def test_a_revoked_key_is_refused_by_a_link_that_never_used_it(rig: Rig) -> None
     rig.lender.revoke(rig.key)
     with pytest.raises(KeyRevoked):
         rig.link.open(rig.key)
+
+
+def test_a_dismissed_borrower_is_hung_up_on_and_comes_back_with_another_ticket(rig: Rig) -> None:
+    ticket, second = rig.lender.admit("host1"), rig.lender.export(rig.lender.register(SIZE), "host2")
+    with rig.borrow("host2") as other:
+        other.write(second, 0, b"of host2")
+        rig.link.write(rig.key, 0, b"of host1")
+        assert rig.lender.dismiss("host1") is True
+        assert rig.lender.dismiss("host1") is False
+        with pytest.raises((KeyRevoked, TransportGone)):
+            rig.link.write(rig.key, 0, b"x")
+        with pytest.raises(TransportGone):
+            rig.link.flush()
+        with pytest.raises(WrongBorrower):
+            connect(rig.transport, ticket)
+        other.write(second, 8, b"goes on")
+    rig.link.close()
+    key = rig.lender.export(rig.region, "host1")
+    rig.link = rig.borrow("host1")
+    with pytest.raises(AccessRefused):
+        rig.link.open(rig.key)
+    assert rig.after_refusal().read(key, 0, 8) == bytes(8)
+    assert rig.lender.revoke(rig.key) is False
 
 
 def test_a_forged_key_is_not_revoked(rig: Rig) -> None:

@@ -22,6 +22,7 @@ from pondstack_rdma.rpc.connection import Request
 from pondstack_rdma.rpc.layout import Layout
 from pondstack_rdma.rpc.offer import Offer
 from pondstack_rdma.rpc.server import RpcServer, ServerTerms
+from pondstack_rdma.rpc.session import KeyPair
 from pondstack_rdma.shm import ShmTransport
 from rdma.tests.harness import DEADLINE_SECONDS, HARNESSES, TIMEOUT_SECONDS, Clock, pattern
 
@@ -47,10 +48,12 @@ class Rig:
             self.answer(request)
 
     def client(self, seconds: float = TIMEOUT_SECONDS, transport: Transport | None = None) -> RpcClient:
-        offer = Offer.from_dict(self.server.offer().to_dict())
+        pair = KeyPair()
+        offer = Offer.from_dict(self.server.offer(pair.public).to_dict())
+        session = pair.call(offer.public_key, offer.session)
         link = (transport or self.transport).connect(offer.ticket, seconds)
         try:
-            client = RpcClient(link, offer)
+            client = RpcClient(link, offer, session)
         except TransportGone:
             link.close()
             raise
@@ -98,7 +101,7 @@ def give_up(rig: Rig, client: RpcClient, clock: Clock, count: int) -> None:
                 call.result()
 
 
-@pytest.mark.parametrize("size", [0, 1, 448, 449, 1024, 1025, 5000, 20_000])
+@pytest.mark.parametrize("size", [0, 1, 432, 433, 448, 1008, 1009, 1024, 1025, 5000, 20_000])
 def test_a_reply_of_any_size_answers_a_request_of_any_size(rig: Rig, size: int) -> None:
     payload = pattern(size, size + 8)[:size]
     assert rig.client().call(payload, DEADLINE_SECONDS) == payload[::-1]
@@ -207,7 +210,7 @@ def test_a_stopped_server_has_not_done_what_it_refuses(rig: Rig) -> None:
     assert len(rig.requests) == 1
     assert not client.usable
     with pytest.raises(TransportGone):
-        rig.server.offer()
+        rig.server.offer(KeyPair().public)
 
 
 def test_a_server_that_closes_lets_clients_fetch_their_replies(shm_rig: Rig) -> None:
@@ -254,7 +257,7 @@ def test_with_all_clients_calling_there_is_no_room_for_one_more(tmp_path: Path, 
     rig.answer = None
     give_up(rig, rig.client(), clock, 1)
     with pytest.raises(Unavailable, match="max_clients"):
-        rig.server.offer()
+        rig.server.offer(KeyPair().public)
     rig.close()
 
 

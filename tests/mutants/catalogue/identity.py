@@ -111,4 +111,20 @@ MUTANTS = (
         (f"{_CREDENTIAL}::test_one_that_has_ended_is_refused_though_it_was_known",),
         "a credential of years ago is believed",
     ),
+    Mutant(
+        "any_agent_gets_a_session_with_another",
+        f"{_IDENTITY}/callers.py",
+        "        OFFER_RDMA: LEADER,\n",
+        "        OFFER_RDMA: Callers({Role.AGENT: ANY, Role.CONTROLLER: ANY}),\n",
+        ("pondstack/tests/rpc/identity/test_introducer.py::test_nobody_else_gets_an_offer_of_an_agent[agent/h2]",),
+        "a host that was taken over writes into the memory of another one's agent",
+    ),
+    Mutant(
+        "offers_are_not_signed",
+        "pondstack/rpc/transport.py",
+        "            driver.introducer = SignedIntroducer(border)\n",
+        "            pass\n",
+        ("pondstack/tests/rpc/identity/test_introducer.py::test_a_bus_with_identities_introduces_its_driver",),
+        "a password of the broker is enough to agree on a session with an agent",
+    ),
 )

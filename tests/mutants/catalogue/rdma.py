@@ -4,6 +4,9 @@ from tests.mutants.mutant import Mutant
 
 _PAGES = "rdma/tests/store/test_pages.py"
 _UNMIRRORED = "rdma/tests/store/test_unmirrored_pages.py"
+_RPC = "rdma/pondstack_rdma/rpc"
+_SESSION = "rdma/tests/rpc/test_session.py"
+_ATTACKS = "rdma/tests/rpc/test_attacks.py"
 
 MUTANTS = (
     Mutant(
@@ -141,5 +144,98 @@ MUTANTS = (
         "self._mrs.pop(key.number).close()",
         ("rdma/tests/test_revoke_failed.py::test_over_verbs_the_memory_region_is_kept_until_it_is_deregistered",),
         "a memory region that the device did not deregister is forgotten",
+    ),
+    Mutant(
+        "recorded_request_done_again",
+        f"{_RPC}/sealer.py",
+        "        if header.number <= self._accepted:\n",
+        "        if header.number < self._accepted:\n",
+        (f"{_SESSION}::test_a_header_opens_until_it_or_a_newer_one_is_accepted",),
+        "who has recorded a request on the RDMA network has it done again",
+    ),
+    Mutant(
+        "tag_of_a_header_not_looked_at",
+        f"{_RPC}/sealer.py",
+        "        if self._session.open(Kind.HEADER, self._slot, header.number, raw[FIELDS_BYTES:], fields) is None:\n",
+        "        if False:\n",
+        (f"{_ATTACKS}::test_a_forged_request_is_refused_and_counted_once",),
+        "who writes into the memory of calls changes what their headers say",
+    ),
+    Mutant(
+        "number_used_twice",
+        f"{_RPC}/sealer.py",
+        "        self._number += 1\n",
+        "        self._number = max(self._number, 1)\n",
+        (f"{_SESSION}::test_no_number_comes_twice",),
+        "two texts under one nonce of AES-GCM tell each other, and its key",
+    ),
+    Mutant(
+        "half_a_frame_told_as_forged",
+        f"{_RPC}/sealer.py",
+        "now - self._since_seconds >= self._torn_seconds:",
+        "now >= self._since_seconds:",
+        (f"{_SESSION}::test_what_does_not_open_is_told_once_when_it_stays",),
+        "each frame that is looked at while it is written counts as an attack",
+    ),
+    Mutant(
+        "forged_frame_told_at_each_look",
+        f"{_RPC}/sealer.py",
+        "            self._since_seconds = math.inf\n",
+        "",
+        (f"{_SESSION}::test_what_does_not_open_is_told_once_when_it_stays",),
+        "one forged frame fills the log",
+    ),
+    Mutant(
+        "both_directions_under_one_key",
+        f"{_RPC}/session.py",
+        "return both[:_KEY_BYTES], both[_KEY_BYTES:]",
+        "return both[:_KEY_BYTES], both[:_KEY_BYTES]",
+        (
+            f"{_SESSION}::test_each_end_opens_what_the_other_one_seals_and_nothing_else",
+            f"{_ATTACKS}::test_the_servers_own_reply_is_no_request",
+        ),
+        "a server takes its own replies for requests, and a nonce comes twice",
+    ),
+    Mutant(
+        "session_without_its_name",
+        f"{_RPC}/session.py",
+        "(_PURPOSE, name.encode(), client_public, server_public)",
+        "(_PURPOSE, client_public, server_public)",
+        (f"{_SESSION}::test_a_session_of_another_name_or_of_other_keys_opens_nothing",),
+        "the keys of a session do not depend on which one it is",
+    ),
+    Mutant(
+        "one_name_for_all_clients",
+        f"{_RPC}/server.py",
+        'name = f"client-{secrets.token_hex(8)}"',
+        'name = "client"',
+        (f"{_ATTACKS}::test_names_never_come_again_and_nothing_is_kept_of_them[shm]",),
+        "a client that was evicted shares ticket and protection domain with the next one",
+    ),
+    Mutant(
+        "evicted_client_keeps_its_link",
+        "rdma/pondstack_rdma/lending.py",
+        "            self._hang_up(borrower)\n",
+        "",
+        (
+            "rdma/tests/contract/test_keys.py::test_a_dismissed_borrower_is_hung_up_on_and_comes_back_with_another_ticket[tcp]",
+        ),
+        "who is dismissed stays connected",
+    ),
+    Mutant(
+        "evicted_client_keeps_its_ticket",
+        "rdma/pondstack_rdma/keyring.py",
+        "return self._secrets.pop(borrower, None) is not None",
+        "return self._secrets.get(borrower) is not None",
+        ("rdma/tests/test_keyring.py::test_who_is_dismissed_is_not_known_and_comes_back_with_another_secret",),
+        "who is dismissed connects again",
+    ),
+    Mutant(
+        "queue_pairs_outlive_their_borrower",
+        "rdma/pondstack_rdma/verbs/lender.py",
+        "        self._listener.end_all(borrower)",
+        "        pass",
+        ("rdma/tests/test_verbs_lender.py::test_nothing_is_left_of_who_is_dismissed",),
+        "the device still serves who is dismissed",
     ),
 )
