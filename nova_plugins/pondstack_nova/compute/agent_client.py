@@ -33,6 +33,7 @@ from pondstack.domain.errors import (
     PondError,
     PoolFragmented,
     PoolShortage,
+    Refused,
     SlicesReturning,
     Unavailable,
 )
@@ -40,6 +41,7 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.identity.identity import Identity, Role
+from pondstack.rpc.identity.revocations import Revocations
 from pondstack.rpc.wire import Attachment
 from pondstack_nova.breaker import Breaker
 from pondstack_nova.compute.claims import PoolClaim
@@ -60,6 +62,9 @@ SHORTAGE_PAUSE_SECONDS = 1.0
 
 SILENT_SECONDS = 30.0
 """An agent that was silent again and again is asked for guests that may have nothing again after this long."""
+
+REVOCATIONS = Revocations()
+"""Whose answers this process does not believe any more; the own host's agent knows."""
 
 Answer = TypeVar("Answer")
 Bus = oslo_messaging.MessagingException
@@ -130,7 +135,9 @@ def make_api(timeout_seconds: int | None = None) -> AgentAPI:
     """Return a client of the agents as nova.conf says; `timeout_seconds`: with less patience."""
     monitor_seconds = max(1, CONF.pondstack.agent_monitor_seconds // SILENT_TRIES)
     return AgentAPI(
-        rpc.get_transport(CONF, Identity(Role.COMPUTE, CONF.host), CONF.pondstack.transport_url),
+        rpc.get_transport(
+            CONF, Identity(Role.COMPUTE, CONF.host), CONF.pondstack.transport_url, revocations=REVOCATIONS
+        ),
         timeout_seconds=float(timeout_seconds or CONF.pondstack.attach_timeout_seconds),
         monitor_seconds=min(monitor_seconds, timeout_seconds or monitor_seconds),
     )
@@ -205,21 +212,56 @@ class PoolAttachments:
             where = f"host {host}, consumer {consumer_uuid}"
             raise unavailable(error, where, self._waited(error, patient)) from error
 
+    def hear_of_revocations(self, own_host: str) -> None:
+        """Have this host's agent say whose answers are not to be believed any more, before another host is asked.
+
+        Without an answer, as of an agent of the former release, it is what was known before. An agent that was silent
+        again and again is not asked: guests without pool memory move to hosts that have none.
+        """
+        breaker = self._breaker(own_host)
+        if not breaker.admit():
+            return
+        try:
+            REVOCATIONS.learn(self._client().get_revoked(own_host))
+        except (PondError, Bus) as error:
+            LOG.debug("pondstack-agent on %s does not say who is shut out: %s", own_host, explain(error))
+            if isinstance(error, Bus) and not isinstance(error, oslo_messaging.RemoteError):
+                breaker.failed()
+                return
+        breaker.succeeded()
+
+    def look_at_source(self, host: str, consumer_uuid: str) -> Attachment | None:
+        """Return as look() what a guest holds on the host that it is about to leave; raises PoolMemoryUnavailable.
+
+        It does where that host's agent has something and does not tell this host of it: it would be left behind.
+        """
+        try:
+            return self._look(host, consumer_uuid)
+        except (Refused, Unavailable) as error:
+            raise unavailable(error, f"host {host}, consumer {consumer_uuid}") from error
+
     def look(self, host: str, consumer_uuid: str) -> Attachment | None:
         """Return what a guest that claims nothing holds on a host all the same; None also without an answer.
 
         One try, and none where the agent was silent again and again: a host may have no agent, and such guests do not
         depend on it. What is held and not claimed, the controller's reconciler finds, too.
         """
+        try:
+            return self._look(host, consumer_uuid)
+        except PondError:
+            return None
+
+    def _look(self, host: str, consumer_uuid: str) -> Attachment | None:
         breaker = self._breaker(host)
         if not breaker.admit():
             return None
         try:
             found = self._client().get_attachment(host, consumer_uuid=consumer_uuid)
         except (PondError, Bus) as error:
-            if isinstance(error, Bus):
-                breaker.failed()
             LOG.debug("Whether %s holds pool memory on %s is not known: %s", consumer_uuid, host, explain(error))
+            if isinstance(error, PondError):
+                raise
+            breaker.failed()
             return None
         breaker.succeeded()
         return found
