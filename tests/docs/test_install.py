@@ -154,6 +154,18 @@ def test_the_role_for_nova_is_the_policys_and_no_administrator_of_anything_else(
     assert "/opt/pondstack/share/pondstack/nova-policy.yaml >>/etc/nova/policy.yaml" in GUIDE
 
 
+def test_uwsgi_drops_no_query_in_silence() -> None:
+    """With its default of 4 KiB it drops a longer query and answers 200: a list that was to be filtered comes whole."""
+    reference = (ROOT / "doc" / "source" / "reference" / "api.md").read_text()
+    for text in ((DEPLOY / "pondstack-uwsgi.ini").read_text(), reference):
+        sizes = [int(size) for size in re.findall(r"buffer-size(?: = | )(\d+)", text)]
+        assert sizes, text[:80]
+        assert min(sizes) >= 65535
+    commands = re.findall(r"uwsgi --http-socket(?:[^\n]*\\\n)*[^\n]*", reference)
+    assert commands
+    assert all("--buffer-size" in command for command in commands)
+
+
 def test_a_boot_starts_the_agent_before_nova_compute() -> None:
     agent = configparser.ConfigParser(strict=False, interpolation=None)
     agent.read_string((DEPLOY / "pondstack-agent.service").read_text())
