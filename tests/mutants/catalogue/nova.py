@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "host_boot_waits_for_nobody",
-        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        "nova_plugins/pondstack_nova/compute/retry_budget.py",
         "        if self._clock() < self._patient_until:\n            return False\n",
         "",
         ("nova_plugins/tests/compute/test_host_boot.py",),
@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "shortage_without_its_budget",
-        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        "nova_plugins/pondstack_nova/compute/retry_budget.py",
         "            return self._clock() >= self._waited_enough_at(error)\n",
         "            return self._clock() >= self._give_up_at\n",
         ("nova_plugins/tests/compute/test_agent_client.py",),
