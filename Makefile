@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-ml bench-li docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-signatures bench-ml bench-li docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
 HOSTS ?= 2
@@ -106,6 +106,9 @@ bench-predict: setup ## Time of deciding a split in nova-scheduler's process, ag
 
 bench-ledger: setup ## Assign and release against Placement's allocations on the same MariaDB
 	@$(PYTHON) -m bench.ledger $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) $(call option,threads,THREADS)
+
+bench-signatures: setup ## What signed messages cost a guest's start and end, beside unsigned ones (ROUNDS, CYCLES)
+	@$(PYTHON) -W ignore -m bench.signatures $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES)
 
 bench-ha: setup ## Cost of an operation with and without the mirror, throughput against Placement on the same database
 	@$(PYTHON) -W ignore -m bench.ha $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) \

@@ -33,6 +33,7 @@ from pondstack_agent.mitigation.build import build_domains, build_mitigations, b
 from pondstack_agent.mitigation.endpoint import MitigationEndpoint
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.room import HostNodes
+from pondstack_agent.pool.askers import Askers
 from pondstack_agent.pool.build import PoolMemory, build_housekeeper, build_pool
 from pondstack_agent.pool.housekeeper import Housekeeper
 from pondstack_agent.pool.played import played_guests
@@ -174,6 +175,8 @@ def _endpoint(
         epoch=context.epoch,
         mitigations=mitigations,
         housekeeper=housekeeper,
+        askers=Askers(context.host, context.controller),
+        revocations=context.revocations,
         consumers=pool.consumers,
         allocations=pool.allocations,
     )

@@ -9,12 +9,15 @@ import oslo_messaging
 from oslo_log import log
 
 from pondstack.domain.errors import Conflict, InUse
-from pondstack.rpc.targets import RPC_VERSION
+from pondstack.rpc.agent_api import REVOKED_VERSION
+from pondstack.rpc.identity.caller import caller_of
+from pondstack.rpc.identity.revocations import Revocations
 from pondstack.rpc.wire import assign_request
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.mitigation.mitigations import Mitigations
+from pondstack_agent.pool.askers import Askers
 from pondstack_agent.pool.attach import AttachFlow, attachment_of
 from pondstack_agent.pool.housekeeper import Housekeeper
 from pondstack_agent.pool.operations import UNFINISHED, Kind, Operation, Operations, Status
@@ -28,7 +31,7 @@ LOG = log.getLogger(__name__)
 class AgentEndpoint:
     """The methods that others may call. Errors are of pondstack.domain.errors."""
 
-    target = oslo_messaging.Target(version=RPC_VERSION)
+    target = oslo_messaging.Target(version=REVOKED_VERSION)
 
     def __init__(
         self,
@@ -42,6 +45,8 @@ class AgentEndpoint:
         epoch: EpochGuard,
         mitigations: Mitigations,
         housekeeper: Housekeeper,
+        askers: Askers,
+        revocations: Revocations,
         consumers: NamedLocks,
         allocations: NamedLocks,
     ) -> None:
@@ -55,6 +60,8 @@ class AgentEndpoint:
         self._epoch = epoch
         self._mitigations = mitigations
         self._housekeeper = housekeeper
+        self._askers = askers
+        self._revocations = revocations
         self._consumers = consumers
         self._allocations = allocations
 
@@ -94,8 +101,14 @@ class AgentEndpoint:
                 self._housekeeper.undo_soon(self._operations.change(attach, Status.CANCELLED))
 
     @answered
-    def get_attachment(self, _context: Any, *, consumer_uuid: str) -> dict[str, Any] | None:
-        """Return what a consumer holds, None when nothing."""
+    def get_attachment(self, context: Any, *, consumer_uuid: str) -> dict[str, Any] | None:
+        """Return what a consumer holds, None when nothing; raises Refused to a host that it does not move to."""
+        found = self._held(consumer_uuid)
+        if found is not None:
+            self._askers.check(caller_of(context), consumer_uuid)
+        return found
+
+    def _held(self, consumer_uuid: str) -> dict[str, Any] | None:
         with self._consumers.holding(consumer_uuid):
             attaches = [item for item in self._operations.attaches(consumer_uuid) if item.status is Status.DONE]
             grants = {item.granted.allocation_uuid: item.granted for item in attaches if item.granted}
@@ -104,6 +117,11 @@ class AgentEndpoint:
                 if grant is not None:
                     return attachment_of(grant, self._pools.backings(held.allocation_uuid)).to_wire()
         return None
+
+    @answered
+    def get_revoked(self, _context: Any) -> dict[str, float]:
+        """Return since when whose credentials are not believed (since 1.7), for the host's nova-compute."""
+        return dict(self._revocations.moments)
 
     @answered
     def offline(

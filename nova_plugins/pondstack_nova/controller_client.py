@@ -8,14 +8,19 @@ from pondstack.conf import scheduler as conf
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.identity.identity import Role
+from pondstack.rpc.identity.revocations import Revocations
 
 CONF = nova.conf.CONF
 conf.register_opts(CONF)
 
+REVOCATIONS = Revocations()
+"""Whose answers this process does not believe any more; each snapshot of a controller brings them."""
+
 
 def make_api() -> ControllerAPI:
     """Return a client on pondstack's bus (nova's, unless [pondstack] transport_url says otherwise)."""
-    return ControllerAPI(rpc.get_transport(CONF, Role.SCHEDULER, CONF.pondstack.transport_url))
+    bus = rpc.get_transport(CONF, Role.SCHEDULER, CONF.pondstack.transport_url, revocations=REVOCATIONS)
+    return ControllerAPI(bus)
 
 
 def lazy_api() -> Callable[[], ControllerAPI]:

@@ -89,10 +89,11 @@ class Nova:
             query["marker"] = servers[-1]["id"]
 
     def server(self, uuid: str) -> ServerState | None:
-        """Return the state of a server, None when it does not exist any more."""
+        """Return the state of a server, None when it does not exist any more; raises Unavailable."""
         path = f"/servers/{uuid}"
         answer = self._request(self._http, path, "GET")
         if answer.status_code == 404:
+            self._check_sees_all()
             return None
         server = _read(answer, path, "server")
         try:
@@ -106,6 +107,16 @@ class Nova:
         if not busy and status in RUNNING and self._migrates(uuid):
             busy = MIGRATING
         return ServerState(host, busy, status in RUNNING)
+
+    def _check_sees_all(self) -> None:
+        """Raise Unavailable for a user from whom Nova hides servers: to him they do not exist."""
+        answer = self._request(self._http, "/servers", "GET", params={"all_tenants": "True", "limit": 1})
+        if answer.status_code == 403:
+            raise Unavailable(
+                "Nova hides servers of other projects from the user of [nova]: give it the role of "
+                "etc/deploy/nova-policy.yaml (Installation), or admin"
+            )
+        _read(answer, "/servers", "servers")
 
     def _migrates(self, uuid: str) -> bool:
         """Whether a server without a task is being migrated live all the same.

@@ -11,6 +11,9 @@ from pondstack.rpc.agent_remote_api import AgentRemoteAPI
 from pondstack.rpc.transport import Bus
 from pondstack.rpc.wire import Attachment, Report, to_arguments
 
+REVOKED_VERSION = "1.7"
+"""The version that get_revoked() came with."""
+
 
 class AgentAPI(AgentHostAPI, AgentLendingAPI, AgentMitigationAPI, AgentRemoteAPI):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
@@ -46,6 +49,14 @@ class AgentAPI(AgentHostAPI, AgentLendingAPI, AgentMitigationAPI, AgentRemoteAPI
         """Return what a consumer holds on this host, None when nothing (hard reboot, restart of the guest)."""
         answer = self._call(host, "get_attachment", consumer_uuid=consumer_uuid)
         return Attachment.from_wire(answer) if answer else None
+
+    def get_revoked(self, host: str) -> dict[str, float]:
+        """Return since when whose credentials are not believed, in seconds since 1970, by ROLE/NAME.
+
+        An agent of the former release raises oslo.messaging's UnsupportedVersion.
+        """
+        answer: dict[str, float] = self._call(host, "get_revoked", version=REVOKED_VERSION)
+        return answer
 
     def offline(
         self, host: str, *, epoch: int, operation_id: str, allocation_uuid: str, report_sequence: int | None = None

@@ -17,6 +17,7 @@ from pondstack.rpc.controller_lending_api import ControllerLendingAPI
 from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
 from pondstack.rpc.controller_qos_api import ControllerQosAPI
 from pondstack.rpc.former import does_not_know
+from pondstack.rpc.node_api import MIGRATIONS_VERSION
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
 from pondstack.rpc.transport import Bus
 from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitView, UsedSplit, to_arguments
@@ -143,6 +144,25 @@ class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigatio
     def snapshot(self, *, timeout_seconds: float) -> Snapshot:
         """Return the scheduler's view of all pools and hosts; any controller answers, a stand-by a moment behind."""
         return Snapshot.from_wire(self._call_retrying(self._nodes, "snapshot", timeout_seconds, {}))
+
+    def confirm_migration(self, *, host: str, consumer_uuid: str, destination: str) -> bool:
+        """Return whether Nova moves a server from `host`, which asks, to another; any controller answers.
+
+        A controller of the former release cannot tell, and is taken to say yes, as its agents do. Raises Unavailable.
+        """
+
+        def attempt(seconds: float) -> Any:
+            context = self._nodes.prepare(timeout=seconds, version=MIGRATIONS_VERSION)
+            return context.call(
+                {}, "confirm_migration", host=host, consumer_uuid=consumer_uuid, destination=destination
+            )
+
+        try:
+            return bool(self._retrying.call(attempt, self._timeout))
+        except oslo_messaging.MessagingException as error:
+            if not does_not_know(error):
+                raise
+            return True
 
     def controllers(self) -> list[dict[str, Any]]:
         """List the controllers (pondstack.ledger.records.ControllerView as dicts); any controller answers."""

@@ -5,6 +5,8 @@ from pondstack.rpc.transport import Bus
 
 PING_VERSION = "1.1"
 """The version of the endpoint that ping() came with."""
+MIGRATIONS_VERSION = "1.2"
+"""The version that ControllerAPI.confirm_migration() came with; any controller answers it."""
 
 
 class NodeAPI:

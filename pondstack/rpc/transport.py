@@ -22,6 +22,7 @@ from pondstack.rpc.identity.credential import AUTHORITY, Authority, find
 from pondstack.rpc.identity.freshness import Freshness
 from pondstack.rpc.identity.identity import Identity, Role
 from pondstack.rpc.identity.introducer import SignedIntroducer
+from pondstack.rpc.identity.revocations import Revocations
 from pondstack.rpc.identity.server import SignedDispatcher
 
 LOG = log.getLogger(__name__)
@@ -68,25 +69,29 @@ class Bus:
         self.transport.cleanup()
 
 
-def get_transport(conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = None) -> Bus:
+def get_transport(
+    conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = None, *, revocations: Revocations | None = None
+) -> Bus:
     """Return the bus of a service, which lets pondstack's errors through; `url` overrides transport_url.
 
     Where [rpc] transport is set (controllers and agents), calls go over RDMA to servers that have it, too. Raises
     BadRequest unless [pondstack_identity] has a credential of `own`; of a role where the name is of no importance.
 
     Quorum queues, which outlive a broker restart, are options of the file: [oslo_messaging_rabbit]
-    rabbit_quorum_queue and rabbit_transient_quorum_queue.
+    rabbit_quorum_queue and rabbit_transient_quorum_queue. `revocations`: what all buses of a process know of them.
     """
-    return Bus(get_oslo_transport(conf, url), border_of(conf, own, url))
+    return Bus(get_oslo_transport(conf, url), border_of(conf, own, url, revocations))
 
 
-def border_of(conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = None) -> Border | None:
+def border_of(
+    conf: cfg.ConfigOpts, own: Identity | Role, url: str | None = None, revocations: Revocations | None = None
+) -> Border | None:
     """Return the border of a service, None on a bus within its process; raises BadRequest as get_transport()."""
     parsed = oslo_messaging.TransportURL.parse(conf, url)
-    return None if parsed.transport in WITHIN_PROCESS else _make_border(conf, own)
+    return None if parsed.transport in WITHIN_PROCESS else _make_border(conf, own, revocations)
 
 
-def _make_border(conf: cfg.ConfigOpts, own: Identity | Role) -> Border:
+def _make_border(conf: cfg.ConfigOpts, own: Identity | Role, revocations: Revocations | None) -> Border:
     identity_conf.register_opts(conf)
     group = conf[identity_conf.GROUP]
     folder = Path(group.folder)
@@ -95,6 +100,7 @@ def _make_border(conf: cfg.ConfigOpts, own: Identity | Role) -> Border:
         Authority.load(folder / AUTHORITY),
         Freshness(group.window_seconds),
         permissive=_until(group.permissive_until),
+        revocations=revocations,
     )
     if border.permissive:
         LOG.warning(

@@ -255,6 +255,7 @@ class Snapshot(Wire):
     """What PondFilter and PondWeigher know of the rack; `usable_hosts`: enabled, with a live agent.
 
     `pool_mib_by_host`: pool memory that the guests of each host have; Nova counts it as if it were the host's own RAM.
+    `revoked`: the moment before which credentials are not believed, in seconds since 1970, by ROLE/NAME.
     """
 
     epoch: int
@@ -262,6 +263,7 @@ class Snapshot(Wire):
     usable_hosts: tuple[str, ...] = ()
     unusable_hosts: dict[str, str] = field(default_factory=dict)
     pool_mib_by_host: dict[str, int] = field(default_factory=dict)
+    revoked: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def _decode(cls, key: str, value: Any) -> Any:

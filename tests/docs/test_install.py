@@ -142,8 +142,28 @@ def test_the_role_service_suffices_for_each_call_of_placement() -> None:
         for role, allowed in (("service", True), ("reader", False)):
             creds = {"roles": [role], "project_id": "service", "user_id": "pondstack"}
             assert enforcer.enforce(named[call], {"project_id": "service"}, creds) is allowed, (call, role)
-    assert "--user pondstack service" in GUIDE
+    assert "for role in service pondstack; do openstack role add --project service --user pondstack" in GUIDE
     assert "--user pondstack admin" not in GUIDE
+
+
+def test_the_role_for_nova_is_the_policys_and_no_administrator_of_anything_else() -> None:
+    """tests/functional/test_roles.py tries it in a real Nova."""
+    lines = [line for line in (DEPLOY / "nova-policy.yaml").read_text().splitlines() if not line.startswith("#")]
+    assert lines == ['"context_is_admin": "role:admin or role:pondstack"']
+    assert "openstack role create pondstack\n" in GUIDE
+    assert "/opt/pondstack/share/pondstack/nova-policy.yaml >>/etc/nova/policy.yaml" in GUIDE
+
+
+def test_uwsgi_drops_no_query_in_silence() -> None:
+    """With its default of 4 KiB it drops a longer query and answers 200: a list that was to be filtered comes whole."""
+    reference = (ROOT / "doc" / "source" / "reference" / "api.md").read_text()
+    for text in ((DEPLOY / "pondstack-uwsgi.ini").read_text(), reference):
+        sizes = [int(size) for size in re.findall(r"buffer-size(?: = | )(\d+)", text)]
+        assert sizes, text[:80]
+        assert min(sizes) >= 65535
+    commands = re.findall(r"uwsgi --http-socket(?:[^\n]*\\\n)*[^\n]*", reference)
+    assert commands
+    assert all("--buffer-size" in command for command in commands)
 
 
 def test_a_boot_starts_the_agent_before_nova_compute() -> None:

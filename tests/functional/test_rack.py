@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+from pondstack.rpc.identity.identity import Identity, Role
 from pondstack_nova import virt_fake
 from pondstack_nova.counters import SPLIT_FALLBACKS
 from pondstack_rack.wait import Deadline
@@ -88,6 +89,28 @@ class TestRack(NovaWithRack):
         source = self.host_of(server)
         server = self._live_migrate(server)
         assert self.host_of(server) != source
+        self.same_everywhere(server, 2048)
+
+    def asked_by(self, host: str) -> None:
+        """Have each question of what a server holds come from a host's nova-compute: this bus signs nothing."""
+        self.stub_out("pondstack_agent.endpoint.caller_of", lambda _context: Identity(Role.COMPUTE, host))
+
+    def test_a_destination_hears_what_moves_to_it(self) -> None:
+        """Its claim is in Placement by the time that Nova calls it; nobody else hears anything."""
+        server = self.boot_pond(2048)
+        source = self.host_of(server)
+        destination, other = (host for host in self.hosts if host != source)
+        self.asked_by(other)
+        body = {"os-migrateLive": {"host": destination, "block_migration": "auto"}}
+        self.api.post_server_action(server["id"], body)
+        self._wait_for_migration_status(server, ["error", "failed"])
+        assert self.host_of(server) == source
+        self.same_everywhere(self._wait_for_state_change(server, "ACTIVE"), 2048)
+        self.asked_by(destination)
+        self.api.post_server_action(server["id"], body)
+        self._wait_for_migration_status(server, ["completed"])
+        server = self._wait_for_state_change(server, "ACTIVE")
+        assert self.host_of(server) == destination
         self.same_everywhere(server, 2048)
 
     def test_evacuation(self) -> None:

@@ -33,6 +33,7 @@ from pondstack.domain.errors import (
     PondError,
     PoolFragmented,
     PoolShortage,
+    Refused,
     SlicesReturning,
     Unavailable,
 )
@@ -40,26 +41,27 @@ from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.identity.identity import Identity, Role
+from pondstack.rpc.identity.revocations import Revocations
 from pondstack.rpc.wire import Attachment
 from pondstack_nova.breaker import Breaker
 from pondstack_nova.compute.claims import PoolClaim
+from pondstack_nova.compute.retry_budget import SILENT_TRIES, RetryBudget, worth_another_try
 
 CONF = nova.conf.CONF
 conf.register_opts(CONF)
 LOG = logging.getLogger(__name__)
 
-SILENT_TRIES = 2
 TELL_SECONDS = 30.0
 """How often the log says for what the guests of a host that boots wait."""
 
 IN_USE_SECONDS = 10.0
 """How long a release waits for the guest's last process to go: libvirt's migration ends before QEMU does."""
 
-SHORTAGE_PAUSE_SECONDS = 1.0
-"""Between two questions whether slices have come back."""
-
 SILENT_SECONDS = 30.0
 """An agent that was silent again and again is asked for guests that may have nothing again after this long."""
+
+REVOCATIONS = Revocations()
+"""Whose answers this process does not believe any more; the own host's agent knows."""
 
 Answer = TypeVar("Answer")
 Bus = oslo_messaging.MessagingException
@@ -130,46 +132,12 @@ def make_api(timeout_seconds: int | None = None) -> AgentAPI:
     """Return a client of the agents as nova.conf says; `timeout_seconds`: with less patience."""
     monitor_seconds = max(1, CONF.pondstack.agent_monitor_seconds // SILENT_TRIES)
     return AgentAPI(
-        rpc.get_transport(CONF, Identity(Role.COMPUTE, CONF.host), CONF.pondstack.transport_url),
+        rpc.get_transport(
+            CONF, Identity(Role.COMPUTE, CONF.host), CONF.pondstack.transport_url, revocations=REVOCATIONS
+        ),
         timeout_seconds=float(timeout_seconds or CONF.pondstack.attach_timeout_seconds),
         monitor_seconds=min(monitor_seconds, timeout_seconds or monitor_seconds),
     )
-
-
-class RetryBudget:
-    """How long one call is repeated, by what its tries met; see the module."""
-
-    def __init__(self, clock: Callable[[], float], patient_until: float = 0.0) -> None:
-        """`patient_until`: until then, by the clock, silence does not end it."""
-        self._clock = clock
-        self._patient_until = patient_until
-        self._silent = 0
-        self._give_up_at = clock() + CONF.pondstack.attach_timeout_seconds
-        self._enough_at: float | None = None
-        self._backoff = tenacity.wait_random_exponential(multiplier=0.5, max=5)
-
-    def over(self, state: tenacity.RetryCallState) -> bool:
-        """Say after a failed try whether it was the last one."""
-        error = state.outcome.exception() if state.outcome is not None else None
-        if isinstance(error, SlicesReturning):
-            return self._clock() >= self._waited_enough_at(error)
-        if isinstance(error, Bus):
-            self._silent += 1
-        if self._clock() < self._patient_until:
-            return False
-        return self._silent >= SILENT_TRIES or self._clock() >= self._give_up_at
-
-    def pause(self, state: tenacity.RetryCallState) -> float:
-        """Return the seconds to the next try; slices that come back are there at any moment."""
-        error = state.outcome.exception() if state.outcome is not None else None
-        return SHORTAGE_PAUSE_SECONDS if isinstance(error, SlicesReturning) else self._backoff(state)
-
-    def _waited_enough_at(self, error: SlicesReturning) -> float:
-        if self._enough_at is None:
-            seconds = CONF.pondstack.shortage_wait_seconds
-            self._enough_at = self._clock() + seconds
-            LOG.info("Waiting up to %d s for pool memory: %s", seconds, error.message)
-        return self._enough_at
 
 
 class PoolAttachments:
@@ -205,21 +173,56 @@ class PoolAttachments:
             where = f"host {host}, consumer {consumer_uuid}"
             raise unavailable(error, where, self._waited(error, patient)) from error
 
+    def hear_of_revocations(self, own_host: str) -> None:
+        """Have this host's agent say whose answers are not to be believed any more, before another host is asked.
+
+        Without an answer, as of an agent of the former release, it is what was known before. An agent that was silent
+        again and again is not asked: guests without pool memory move to hosts that have none.
+        """
+        breaker = self._breaker(own_host)
+        if not breaker.admit():
+            return
+        try:
+            REVOCATIONS.learn(self._client().get_revoked(own_host))
+        except (PondError, Bus) as error:
+            LOG.debug("pondstack-agent on %s does not say who is shut out: %s", own_host, explain(error))
+            if isinstance(error, Bus) and not isinstance(error, oslo_messaging.RemoteError):
+                breaker.failed()
+                return
+        breaker.succeeded()
+
+    def look_at_source(self, host: str, consumer_uuid: str) -> Attachment | None:
+        """Return as look() what a guest holds on the host that it is about to leave; raises PoolMemoryUnavailable.
+
+        It does where that host's agent has something and does not tell this host of it: it would be left behind.
+        """
+        try:
+            return self._look(host, consumer_uuid)
+        except (Refused, Unavailable) as error:
+            raise unavailable(error, f"host {host}, consumer {consumer_uuid}") from error
+
     def look(self, host: str, consumer_uuid: str) -> Attachment | None:
         """Return what a guest that claims nothing holds on a host all the same; None also without an answer.
 
         One try, and none where the agent was silent again and again: a host may have no agent, and such guests do not
         depend on it. What is held and not claimed, the controller's reconciler finds, too.
         """
+        try:
+            return self._look(host, consumer_uuid)
+        except PondError:
+            return None
+
+    def _look(self, host: str, consumer_uuid: str) -> Attachment | None:
         breaker = self._breaker(host)
         if not breaker.admit():
             return None
         try:
             found = self._client().get_attachment(host, consumer_uuid=consumer_uuid)
         except (PondError, Bus) as error:
-            if isinstance(error, Bus):
-                breaker.failed()
             LOG.debug("Whether %s holds pool memory on %s is not known: %s", consumer_uuid, host, explain(error))
+            if isinstance(error, PondError):
+                raise
+            breaker.failed()
             return None
         breaker.succeeded()
         return found
@@ -300,7 +303,7 @@ class PoolAttachments:
     def _insist(self, host: str, call: Callable[[AgentAPI], Answer], patient: bool) -> Answer:
         budget = RetryBudget(self._clock, self._patient_until if patient else 0.0)
         retry = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_worth_another_try),
+            retry=tenacity.retry_if_exception(worth_another_try),
             stop=budget.over,
             wait=budget.pause,
             sleep=self._sleep,
@@ -329,7 +332,7 @@ class PoolAttachments:
     def _waited(self, error: Exception, patient: bool) -> str:
         """Return, for the text of a failure, that a guest waited in vain since nova-compute started."""
         seconds = CONF.pondstack.agent_start_timeout_seconds
-        if not patient or not seconds or not _worth_another_try(error) or self._clock() < self._patient_until:
+        if not patient or not seconds or not worth_another_try(error) or self._clock() < self._patient_until:
             return ""
         return f"; given up {seconds} s after the start of nova-compute: hard reboot the server once that works"
 
@@ -351,9 +354,3 @@ def _error_of(state: tenacity.RetryCallState) -> Exception | None:
 
 def _sleep(seconds: float) -> None:
     threading.Event().wait(seconds)
-
-
-def _worth_another_try(error: BaseException) -> bool:
-    if isinstance(error, oslo_messaging.RemoteError):
-        return False
-    return isinstance(error, Bus | Unavailable) and not isinstance(error, DeviceFailed)

@@ -307,7 +307,8 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
         """Return the claim here and what the guest holds at its source, which fit; raises MigrationPreCheckError."""
         try:
             claim = self._pond_claim_for_move(context, instance, allocs)
-            ask = self.pool_memory.find if claim else self.pool_memory.look
+            self.pool_memory.hear_of_revocations(self._pond_node()[1])
+            ask = self.pool_memory.find if claim else self.pool_memory.look_at_source
             source = ask(instance.node, instance.uuid)
             if isinstance(claim, Exception):
                 if source:

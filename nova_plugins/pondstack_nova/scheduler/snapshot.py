@@ -38,7 +38,13 @@ class SnapshotCache(Refreshed[Rack]):
 
 def _fetch_from_controller() -> Callable[[], Snapshot]:
     api = controller_client.lazy_api()
-    return lambda: api().snapshot(timeout_seconds=CALL_TIMEOUT_SECONDS)
+
+    def fetch() -> Snapshot:
+        snapshot = api().snapshot(timeout_seconds=CALL_TIMEOUT_SECONDS)
+        controller_client.REVOCATIONS.learn(snapshot.revoked)
+        return snapshot
+
+    return fetch
 
 
 def _make() -> SnapshotCache:

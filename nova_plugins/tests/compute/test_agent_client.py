@@ -95,7 +95,7 @@ def test_a_silent_agent_is_given_up_after_two_tries(pool: PoolAttachments, agent
 
 def test_both_tries_together_take_agent_monitor_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     made: dict[str, Any] = {}
-    monkeypatch.setattr(agent_client.rpc, "get_transport", lambda _conf, _own, url: url)
+    monkeypatch.setattr(agent_client.rpc, "get_transport", lambda _conf, _own, url, **_shared: url)
     monkeypatch.setattr(
         agent_client, "AgentAPI", lambda transport, **options: made.update(options, transport=transport)
     )

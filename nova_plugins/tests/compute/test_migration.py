@@ -252,6 +252,44 @@ def test_a_silent_source_agent_ends_the_check(rack: Rack, h1: Driver, h2: Driver
         _check(h2, claim("h2"))
 
 
+@pytest.mark.parametrize(
+    ("allocs", "fault"),
+    [
+        (claim("h2"), errors.Refused("it does not move there")),
+        (ALL_LOCAL, errors.Refused("it does not move there")),
+        (ALL_LOCAL, errors.Unavailable("no controller answers")),
+    ],
+)
+def test_a_source_that_does_not_tell_what_it_holds_is_not_one_that_holds_nothing(
+    rack: Rack, h1: Driver, h2: Driver, allocs: dict[str, Any], fault: errors.PondError
+) -> None:
+    _moving(rack, h1)
+    rack.agents.faults["get"] = [fault]
+    with pytest.raises(exception.MigrationPreCheckError, match=fault.code):
+        _check(h2, allocs)
+
+
+def test_a_move_waits_for_a_controller_that_says_whether_it_is_one(rack: Rack, h1: Driver, h2: Driver) -> None:
+    _moving(rack, h1)
+    rack.agents.faults["get"] = [errors.Unavailable("no controller answers")] * 3
+    assert _check(h2, claim("h2")) == "data"
+
+
+def test_who_is_shut_out_is_heard_of_before_the_source_is_asked(rack: Rack, h1: Driver, h2: Driver) -> None:
+    _moving(rack, h1)
+    heard: list[str] = []
+    h2.pool_memory.hear_of_revocations = heard.append  # type: ignore[method-assign]
+    _check(h2, claim("h2"))
+    _pre(h2)
+    assert heard == ["h2", "h2"], "by the own host's agent"
+
+
+def test_a_silent_own_agent_is_no_reason_against_a_move_of_a_plain_guest(rack: Rack, h2: Driver) -> None:
+    rack.claims[VM] = ALL_LOCAL
+    rack.agents.down.add("h2")
+    assert _check(h2, ALL_LOCAL) == "data"
+
+
 def test_a_destination_that_backs_pool_memory_otherwise_is_refused(rack: Rack, h1: Driver, h2: Driver) -> None:
     _moving(rack, h1)
     rack.agents.backing = node_backing({"h2": 3})

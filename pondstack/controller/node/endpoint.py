@@ -1,7 +1,7 @@
 """RPC endpoint of every controller, leading or not: reads of the rack, the leader's hand-over, a sign of life."""
 
-from collections.abc import Callable
-from dataclasses import asdict
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
 from typing import Any
 
 import oslo_messaging
@@ -10,15 +10,19 @@ from pondstack.controller.pool.snapshot import make_snapshot
 from pondstack.domain.errors import PondError
 from pondstack.domain.rack import RackView
 from pondstack.ledger.records import ControllerView
-from pondstack.rpc.node_api import PING_VERSION
+from pondstack.rpc.node_api import MIGRATIONS_VERSION
 
 _expected = oslo_messaging.expected_exceptions(PondError)
 
 
 class NodeEndpoint:
-    """What each controller answers on the topic pondstack-node. `view` gives the rack and the leader's epoch."""
+    """What each controller answers on the topic pondstack-node.
 
-    target = oslo_messaging.Target(version=PING_VERSION)
+    `view` gives the rack and the leader's epoch, `revoked` since when whose credentials are not believed; `confirm` is
+    Migrations.confirm.
+    """
+
+    target = oslo_messaging.Target(version=MIGRATIONS_VERSION)
 
     def __init__(
         self,
@@ -26,11 +30,15 @@ class NodeEndpoint:
         view: Callable[[], tuple[RackView, int]],
         controllers: Callable[[], list[ControllerView]],
         failover: Callable[[str | None], None],
+        confirm: Callable[[str, str, str], bool],
+        revoked: Callable[[], Mapping[str, float]],
         down_seconds: float,
     ) -> None:
         self._view = view
         self._controllers = controllers
         self._failover = failover
+        self._confirm = confirm
+        self._revoked = revoked
         self._down = down_seconds
 
     def ping(self, _context: Any) -> None:
@@ -40,7 +48,13 @@ class NodeEndpoint:
     def snapshot(self, _context: Any) -> dict[str, Any]:
         """Return the scheduler's view; a stand-by's is at most a few operations old."""
         view, epoch = self._view()
-        return make_snapshot(view, epoch=epoch, down_seconds=self._down).to_wire()
+        snapshot = make_snapshot(view, epoch=epoch, down_seconds=self._down)
+        return replace(snapshot, revoked=dict(self._revoked())).to_wire()
+
+    @_expected
+    def confirm_migration(self, _context: Any, *, host: str, consumer_uuid: str, destination: str) -> bool:
+        """Return whether Nova moves a server from `host` to another (since 1.2); raises Unavailable."""
+        return self._confirm(consumer_uuid, host, destination)
 
     @_expected
     def controllers(self, _context: Any) -> list[dict[str, Any]]:

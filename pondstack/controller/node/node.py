@@ -19,6 +19,7 @@ from pondstack.controller.node.broker_probe import BrokerProbe, StepAside
 from pondstack.controller.node.endpoint import NodeEndpoint
 from pondstack.controller.node.follower import Follower
 from pondstack.controller.node.metrics import MetricsServer, Scrape
+from pondstack.controller.node.migrations import Migrations
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.connection import migration
@@ -100,6 +101,8 @@ class Node:
             view=self._view,
             controllers=self.resources.reader.controllers,
             failover=self.failover,
+            confirm=Migrations(self.resources.reader, self.resources.placement).confirm,
+            revoked=self.resources.bus.revoked,
             down_seconds=self._conf.controller.agent_down_seconds,
         )
         target = targets.node_target(self.resources.name)

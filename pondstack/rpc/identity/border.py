@@ -18,6 +18,7 @@ from pondstack.rpc.identity import callers
 from pondstack.rpc.identity.credential import Authority, Credential, Holder, utc_now
 from pondstack.rpc.identity.freshness import Freshness
 from pondstack.rpc.identity.identity import Identity, Role
+from pondstack.rpc.identity.refusal_log import RefusalLog
 from pondstack.rpc.identity.revocations import Revocations
 from pondstack.rpc.identity.signature import KEY, Request, Seal, plain, reply_bytes, request_bytes
 from pondstack.rpc.targets import AGENT_TOPIC
@@ -66,15 +67,18 @@ class Border:
         *,
         permissive: Callable[[], bool] = lambda: False,
         clock: Callable[[], float] = time.time,
+        revocations: Revocations | None = None,
     ) -> None:
+        """`revocations`: those that several borders of one process share."""
         self.identity = credential.identity
         self._permissive = permissive
         self._credential = credential
         self._authority = authority
         self._freshness = freshness
-        self.revocations = Revocations()
+        self.revocations = revocations or Revocations()
         self.refused: Callable[[str], object] = lambda _code: None
         self._clock = clock
+        self._log = RefusalLog(lambda text: LOG.warning("Refused by %s: %s", self.identity, text))
 
     @property
     def permissive(self) -> bool:
@@ -123,16 +127,17 @@ class Border:
             raise Refused(f"a call that nobody signed; {UPGRADE}")
         return None
 
-    def admit(self, topic: str, receiver: str, message: Mapping[str, Any], seal: Seal | None) -> None:
-        """Raise unless a request with this seal may pass: Refused, StaleMessage. None: it was let in unsigned."""
+    def admit(self, topic: str, receiver: str, message: Mapping[str, Any], seal: Seal | None) -> Identity | None:
+        """Return who signed a request with this seal; raises Refused, StaleMessage. None: it was let in unsigned."""
         if seal is None:
-            return
+            return None
         verb, arguments = message.get("method"), message.get("args") or {}
         holder = self._holder(seal)
         if not any(self._signed(holder, seal, message, place) for place in _places(topic, receiver)):
             raise Refused(f"a call of {verb!r} in the name of {holder.identity} has a signature that is not theirs")
         self._freshness.admit(str(holder.identity), seal.nonce, seal.at)
         callers.check(topic, receiver, verb, holder.identity, arguments)
+        return holder.identity
 
     @staticmethod
     def _signed(holder: Holder, seal: Seal, message: Mapping[str, Any], place: str) -> bool:
@@ -147,8 +152,8 @@ class Border:
         return {KEY: Seal(self._credential.der, at, seal.nonce, signature).to_wire(), "content": said}
 
     def note(self, error: PondError) -> None:
-        """Log and count a refusal."""
-        LOG.warning("Refused by %s: %s", self.identity, error.message)
+        """Count a refusal, and log it unless there are many of its kind."""
+        self._log.note(error.message)
         self.refused(error.code)
 
     def _holder(self, seal: Seal) -> Holder:

@@ -32,7 +32,7 @@ class Callers:
             return
         name = receiver if wanted == RECEIVER else value_at(arguments, wanted)
         if name != caller.name:
-            raise Refused(f"{caller} called {verb} in the name of {name}")
+            raise Refused(f"{caller} called {verb} in the name of {name!r}")
 
 
 def value_at(arguments: Mapping[str, Any], path: str) -> Any:
@@ -93,6 +93,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
     NODE_TOPIC: {
         "ping": Callers({Role.CONTROLLER: RECEIVER}),
         "snapshot": SCHEDULERS,
+        "confirm_migration": HOST,
         "controllers": OPERATORS,
         "failover": OPERATORS,
     },
@@ -100,8 +101,9 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         # nova-compute
         "attach": OWN_COMPUTE,
         "detach": OWN_COMPUTE,
-        # The other end of a migration asks, too.
+        # The other end of a migration asks, too; the endpoint refuses those to whom no server moves.
         "get_attachment": Callers({Role.COMPUTE: ANY}),
+        "get_revoked": OWN_COMPUTE,
         "get_lent": OWN_COMPUTE,
         "alloc_ext": OWN_COMPUTE,
         "alloc_swap": OWN_COMPUTE,

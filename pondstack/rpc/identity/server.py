@@ -6,8 +6,9 @@ import oslo_messaging
 from oslo_log import log
 from oslo_messaging.rpc.dispatcher import ExpectedException
 
-from pondstack.domain.errors import PondError
+from pondstack.domain.errors import PondError, Refused
 from pondstack.rpc.identity.border import FAILURE, RESULT, Border
+from pondstack.rpc.identity.caller import with_caller
 
 LOG = log.getLogger(__name__)
 
@@ -25,12 +26,13 @@ class SignedDispatcher:
         seal = None
         try:
             seal = self._border.seal_of(incoming.ctxt)
-            self._border.admit(self._target.topic, self._target.server, incoming.message, seal)
+            caller = self._border.admit(self._target.topic, self._target.server, incoming.message, seal)
         except PondError as error:
             self._border.note(error)
             if seal is None:
                 return raise_expected(error)
             return self._border.answer(seal, {FAILURE: told(error)})
+        incoming.ctxt = with_caller(incoming.ctxt, caller)
         if seal is None:
             return self._dispatcher.dispatch(incoming)
         return self._border.answer(seal, self._content(incoming))
@@ -39,7 +41,10 @@ class SignedDispatcher:
         try:
             return {RESULT: self._dispatcher.dispatch(incoming)}
         except ExpectedException as expected:
-            return {FAILURE: told(expected.exc_info[1])}
+            answer = expected.exc_info[1]
+            if isinstance(answer, Refused):  # by a rule of the endpoint's own
+                self._border.note(answer)
+            return {FAILURE: told(answer)}
         except oslo_messaging.RPCDispatcherError as error:
             return {FAILURE: told(error)}
         except Exception as error:

@@ -146,7 +146,17 @@ def test_a_server_that_goes_between_two_looks_is_not_migrated(nova, requests_moc
 
 def test_a_server_that_is_gone_is_none(nova, requests_mock):
     requests_mock.get(f"{URL}/servers/{SERVER['id']}", status_code=404)
+    requests_mock.get(f"{URL}/servers", json={"servers": []})
     assert nova.server(SERVER["id"]) is None
+
+
+@pytest.mark.parametrize("status", [403, 503])
+def test_a_server_that_is_hidden_is_not_one_that_is_gone(nova, requests_mock, status):
+    """A mitigation of one that is gone ends, and that of one that is there must not."""
+    requests_mock.get(f"{URL}/servers/{SERVER['id']}", status_code=404)
+    requests_mock.get(f"{URL}/servers", status_code=status, text="no")
+    with pytest.raises(Unavailable):
+        nova.server(SERVER["id"])
 
 
 def test_a_server_that_hides_its_host_is_no_answer(nova, requests_mock):

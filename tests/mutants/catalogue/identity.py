@@ -7,6 +7,10 @@ _BORDER = "pondstack/tests/rpc/identity/test_border.py"
 _CREDENTIAL = "pondstack/tests/rpc/identity/test_credential.py"
 _ATTACKS = "tests/security/test_attacks.py"
 _VERBS = "tests/security/test_verbs.py"
+_REFUSALS = "pondstack/tests/rpc/identity/test_refusal_log.py"
+_REVOKED = "tests/security/test_revocations.py"
+_MIGRATIONS = "pondstack/tests/controller/node/test_migrations.py"
+_ASKERS = "agent/tests/pool/test_askers.py"
 
 MUTANTS = (
     Mutant(
@@ -126,5 +130,85 @@ MUTANTS = (
         "            pass\n",
         ("pondstack/tests/rpc/identity/test_introducer.py::test_a_bus_with_identities_introduces_its_driver",),
         "a password of the broker is enough to agree on a session with an agent",
+    ),
+    Mutant(
+        "a_sender_says_who_called",
+        f"{_IDENTITY}/caller.py",
+        "    rest.pop(KEY, None)\n",
+        "",
+        (f"{_BORDER}::test_nobody_says_himself_who_called",),
+        "an unsigned call of an upgrade is taken for one of the host's own nova-compute",
+    ),
+    Mutant(
+        "any_compute_hears_what_a_server_holds",
+        "agent/pondstack_agent/pool/askers.py",
+        "        if not self._controller.confirm_migration(**about):\n",
+        "        if False:\n",
+        (f"{_ASKERS}::test_another_hosts_compute_hears_nothing_of_a_server_that_stays",),
+        "a host that was taken over reads what any server holds anywhere",
+    ),
+    Mutant(
+        "the_own_compute_needs_a_controller",
+        "agent/pondstack_agent/pool/askers.py",
+        "        if caller is None or caller.name == self._host:\n",
+        "        if caller is None:\n",
+        (f"{_ASKERS}::test_the_own_compute_hears_it_without_a_controller",),
+        "no guest starts again while no controller answers",
+    ),
+    Mutant(
+        "a_claim_alone_is_a_migration",
+        "pondstack/controller/node/migrations.py",
+        "    return source in hosts and destination in claimed\n",
+        "    return destination in claimed\n",
+        (f"{_MIGRATIONS}::test_both_must_say_so",),
+        "a host asks of whom it knows nothing where it is claimed",
+    ),
+    Mutant(
+        "slices_alone_are_a_migration",
+        "pondstack/controller/node/migrations.py",
+        "    return source in hosts and destination in claimed\n",
+        "    return source in hosts\n",
+        (f"{_MIGRATIONS}::test_both_must_say_so", f"{_MIGRATIONS}::test_a_server_moves_to_the_host_that_it_claims"),
+        "every host hears what every server holds",
+    ),
+    Mutant(
+        "a_controller_that_is_behind_undoes_a_revocation",
+        f"{_IDENTITY}/revocations.py",
+        "for name, at in {**told, **self.moments}.items()})",
+        "for name, at in told.items()})",
+        (f"{_REVOKED}::test_a_controller_that_is_behind_lets_nobody_in_again",),
+        "a host that was shut out is let in by each second view of the rack",
+    ),
+    Mutant(
+        "an_earlier_revocation_takes_the_place_of_a_later_one",
+        f"{_IDENTITY}/revocations.py",
+        "max(told.get(name, at), at)",
+        "min(told.get(name, at), at)",
+        (f"{_REVOKED}::test_a_controller_that_is_behind_lets_nobody_in_again",),
+        "a credential that was issued between two revocations stays good",
+    ),
+    Mutant(
+        "a_flood_is_logged_line_by_line",
+        f"{_IDENTITY}/refusal_log.py",
+        "        if known is None and kind != BEYOND:\n",
+        "        if kind != BEYOND:\n",
+        (f"{_REFUSALS}::test_a_flood_makes_one_line_and_a_number",),
+        "who sends a million forged messages fills the disk with a million lines",
+    ),
+    Mutant(
+        "what_a_sender_chose_makes_a_line_of_its_own",
+        f"{_IDENTITY}/refusal_log.py",
+        '    return _VARIES.sub("*", text)\n',
+        "    return text\n",
+        (f"{_REFUSALS}::test_a_flood_hides_nobody_else",),
+        "a new name in each message is a new line in the log",
+    ),
+    Mutant(
+        "kinds_of_refusals_are_not_bounded",
+        f"{_IDENTITY}/refusal_log.py",
+        "            if kind not in self._kinds and len(self._kinds) >= self._most:\n",
+        "            if False:\n",
+        (f"{_REFUSALS}::test_more_kinds_than_that_are_counted_together",),
+        "the memory of refusals grows with what strangers send",
     ),
 )

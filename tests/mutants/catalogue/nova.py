@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "host_boot_waits_for_nobody",
-        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        "nova_plugins/pondstack_nova/compute/retry_budget.py",
         "        if self._clock() < self._patient_until:\n            return False\n",
         "",
         ("nova_plugins/tests/compute/test_host_boot.py",),
@@ -138,7 +138,7 @@ MUTANTS = (
     ),
     Mutant(
         "shortage_without_its_budget",
-        "nova_plugins/pondstack_nova/compute/agent_client.py",
+        "nova_plugins/pondstack_nova/compute/retry_budget.py",
         "            return self._clock() >= self._waited_enough_at(error)\n",
         "            return self._clock() >= self._give_up_at\n",
         ("nova_plugins/tests/compute/test_agent_client.py",),
@@ -301,5 +301,32 @@ MUTANTS = (
             "::test_what_is_lent_is_reserved_and_named_in_one_inventory",
         ),
         "Nova places instances on what its host lends",
+    ),
+    Mutant(
+        "a_source_that_tells_nothing_holds_nothing",
+        "nova_plugins/pondstack_nova/compute/lifecycle.py",
+        "self.pool_memory.look_at_source",
+        "self.pool_memory.look",
+        (
+            "nova_plugins/tests/compute/test_migration.py"
+            "::test_a_source_that_does_not_tell_what_it_holds_is_not_one_that_holds_nothing",
+        ),
+        "a guest on pool memory moves to a host without, and its nodes stay behind",
+    ),
+    Mutant(
+        "who_is_shut_out_is_heard_of_too_late",
+        "nova_plugins/pondstack_nova/compute/lifecycle.py",
+        "            self.pool_memory.hear_of_revocations(self._pond_node()[1])\n",
+        "",
+        ("nova_plugins/tests/compute/test_migration.py::test_who_is_shut_out_is_heard_of_before_the_source_is_asked",),
+        "a host that was taken over answers for what it moves away",
+    ),
+    Mutant(
+        "a_server_that_nova_hides_is_gone",
+        "pondstack/clients/nova.py",
+        "            self._check_sees_all()\n",
+        "",
+        ("pondstack/tests/clients/test_nova.py::test_a_server_that_is_hidden_is_not_one_that_is_gone",),
+        "a mitigation of a server that is there ends as if it were not",
     ),
 )

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from pondstack.domain.errors import NotFound, Refused
 from pondstack.rpc import targets
 from pondstack.rpc.former import does_not_know
+from pondstack.rpc.identity import caller
 from pondstack.rpc.identity.border import Border
 from pondstack.rpc.identity.credential import Authority
 from pondstack.rpc.identity.freshness import Freshness
@@ -40,10 +41,22 @@ class Endpoint:
             raise KeyError("a bug")
         return {"got": more, "for": consumer_uuid}
 
+    def get_attachment(self, context: Any, *, consumer_uuid: str) -> Any:
+        """Hear who calls."""
+        self.heard.append(caller.caller_of(context))
+        if consumer_uuid == "not yours":
+            raise_refused()
+
     def secret(self, _context: Any) -> str:
         """No verb of the table."""
         self.heard.append("secret")
         return "told"
+
+
+@oslo_messaging.expected_exceptions(Refused)
+def raise_refused() -> None:
+    """Refuse as an endpoint does."""
+    raise Refused("it is not yours")
 
 
 class Rack:
@@ -271,6 +284,32 @@ def test_a_revoked_credential_is_refused_and_a_later_one_is_not(rack) -> None:
         rack.call(old)
     border.revocations.note({"compute/h1": 1.0, "agent/h1": 2e9})
     assert rack.call(old)
+
+
+# Who called
+
+
+def test_an_endpoint_hears_who_called(rack) -> None:
+    rack.serve()
+    rack.call(rack.bus("compute/h2"), method="get_attachment")
+    assert rack.endpoint.heard == [Identity.parse("compute/h2")]
+
+
+def test_nobody_says_himself_who_called(rack) -> None:
+    rack.serve(border=rack.border("agent/h1", permissive=lambda: True))
+    rack.send({caller.KEY: "compute/h1"}, method="get_attachment")
+    client = oslo_messaging.get_rpc_client(rack.transport, targets.agent_target("h1")).prepare(timeout=SECONDS)
+    seal = rack.border("compute/h2").sign(_request(method="get_attachment"))
+    context = {KEY: seal.to_wire(), caller.KEY: "compute/h1"}
+    client.call(context, "get_attachment", consumer_uuid="c")
+    assert rack.endpoint.heard == [None, Identity.parse("compute/h2")]
+
+
+def test_what_an_endpoint_refuses_is_counted_with_what_the_border_does(rack) -> None:
+    rack.serve()
+    with pytest.raises(Refused, match="not yours"):
+        rack.call(rack.bus("compute/h2"), method="get_attachment", consumer_uuid="not yours")
+    assert rack.refused == ["pondstack.refused"]
 
 
 # Replies
