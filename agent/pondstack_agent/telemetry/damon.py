@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from pondstack_agent.records import Records
-from pondstack_agent.telemetry import pagemap
+from pondstack_agent.telemetry import guest_process, privileged
 from pondstack_agent.telemetry.mappings import Mapped
 from pondstack_agent.telemetry.referenced import Used
 
+ROOT = Path("/")
 ADMIN = Path("sys/kernel/mm/damon/admin/kdamonds")
 OPERATIONS = "fvaddr"
 INTERVALS, SAMPLES = 10, 20
@@ -60,7 +61,7 @@ class Damon:
         records: Records,
         window_seconds: float,
         stopping: threading.Event,
-        root: Path = Path("/"),
+        root: Path = ROOT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._records, self._window, self._stopping = records, window_seconds, stopping
@@ -100,9 +101,9 @@ class Damon:
 
     def _of(self, pid: int, item: Mapped, used: Sequence[Range]) -> Used:
         proc = self._root / "proc"
-        there = pagemap.look(pid, item.start, item.end, proc).touched_bytes
+        there = guest_process.present(pid, item.start, item.end, proc).touched_bytes
         inside = [(max(start, item.start), min(end, item.end)) for start, end in used]
-        hot = sum(pagemap.look(pid, start, end, proc).touched_bytes for start, end in inside if start < end)
+        hot = sum(guest_process.present(pid, start, end, proc).touched_bytes for start, end in inside if start < end)
         return Used(hot, max(0, there - hot))
 
     def _claim(self, pid: int) -> None:
@@ -139,7 +140,7 @@ class Damon:
         self._write("0/state", "on")
 
     def _used(self) -> Iterator[Range]:
-        for name in os.listdir(self._admin / _TRIED):
+        for name in privileged.tried_regions() if self._elsewhere else os.listdir(self._admin / _TRIED):
             if name.isdigit() and self._read(f"{_TRIED}/{name}/nr_accesses") != "0":
                 yield int(self._read(f"{_TRIED}/{name}/start")), int(self._read(f"{_TRIED}/{name}/end"))
 
@@ -172,11 +173,20 @@ class Damon:
     def _boot(self) -> str:
         return (self._root / "proc/sys/kernel/random/boot_id").read_text().strip()
 
+    @property
+    def _elsewhere(self) -> bool:
+        return self._root == ROOT and privileged.context.elsewhere
+
     def _read(self, name: str) -> str:
+        if self._elsewhere:
+            return patiently(lambda: str(privileged.read_damon(name))).strip()
         return patiently(lambda: (self._admin / name).read_text().strip())
 
     def _write(self, name: str, text: str) -> None:
-        patiently(lambda: (self._admin / name).write_text(text))
+        if self._elsewhere:
+            patiently(lambda: privileged.write_damon(name, text))
+        else:
+            patiently(lambda: (self._admin / name).write_text(text))
 
 
 def patiently(access: Callable[[], Answer]) -> Answer:

@@ -11,7 +11,7 @@ from oslo_privsep.capabilities import Capabilities
 
 from pondstack_agent.drivers.cxl import CxlHostPool, partition_command
 from pondstack_agent.drivers.cxl.returns import Settings
-from pondstack_agent.host import abilities
+from pondstack_agent.privilege import abilities
 from pondstack_agent.partition import Partition
 
 STATE = Path("/var/lib/pondstack/agent")
