@@ -29,6 +29,15 @@ from pondstack_agent.tiering import privileged as tiering
 
 LOG = log.getLogger(__name__)
 
+CONTEXTS = (
+    host.context,
+    mitigation.context,
+    libvirt_domains.context,
+    tiering.context,
+    cxl.context,
+    partition.context,
+    telemetry.context,
+)
 _TO_CHANGE_USER = frozenset({capabilities.CAP_SETUID, capabilities.CAP_SETGID})
 _TICKET = b"1"
 
@@ -54,12 +63,12 @@ class Separation:
 
 def needed(conf: cfg.ConfigOpts) -> list[Context]:
     """Return the contexts of what an agent is configured to do."""
-    found = [host.context, mitigation.context, libvirt_domains.context, tiering.context]
-    if "cxl" in conf.agent.drivers:
-        found += [cxl.context, partition.context]
-    if conf.telemetry.enabled and conf.telemetry.guests != SYNTHETIC:
-        found.append(telemetry.context)
-    return found
+    idle: set[Context] = set()
+    if "cxl" not in conf.agent.drivers:
+        idle |= {cxl.context, partition.context}
+    if not conf.telemetry.enabled or conf.telemetry.guests == SYNTHETIC:
+        idle.add(telemetry.context)
+    return [context for context in CONTEXTS if context not in idle]
 
 
 def separate(conf: cfg.ConfigOpts) -> Separation | None:
@@ -90,14 +99,17 @@ def separate(conf: cfg.ConfigOpts) -> Separation | None:
 
 
 def give(folder: Path, user: pwd.struct_passwd) -> None:
-    """Make a folder a user's own; raises BadRequest when it is there and somebody else's."""
-    if not folder.exists():
-        for parent in reversed([parent for parent in folder.parents if not parent.exists()]):
-            parent.mkdir(mode=0o755)
-            parent.chmod(0o755)
-        folder.mkdir(mode=0o700)
-        os.chown(folder, user.pw_uid, user.pw_gid)
-    if folder.stat().st_uid != user.pw_uid:
+    """Make a folder a user's own; raises BadRequest when it is there and somebody else's, or cannot be made."""
+    try:
+        if not folder.exists():
+            _make(folder, user)
+        owner = folder.stat().st_uid
+    except OSError as error:
+        raise BadRequest(
+            f"cannot make {folder} for the user {user.pw_name} ({error.strerror}): "
+            f"`install -d -o {user.pw_name} -m 700 {folder}`"
+        ) from error
+    if owner != user.pw_uid:
         raise BadRequest(
             f"{folder} is not the user {user.pw_name}'s ([agent] user): stop the agent and its helpers, then "
             f"`chown -R {user.pw_name}: {folder}`"
@@ -112,6 +124,14 @@ def become(user: pwd.struct_passwd) -> None:
     os.setresuid(user.pw_uid, user.pw_uid, user.pw_uid)
     capabilities.drop_all_caps_except([], [], [])
     os.environ.update(HOME=user.pw_dir, USER=user.pw_name, LOGNAME=user.pw_name)
+
+
+def _make(folder: Path, user: pwd.struct_passwd) -> None:
+    for parent in reversed([parent for parent in folder.parents if not parent.exists()]):
+        parent.mkdir(mode=0o755)
+        parent.chmod(0o755)
+    folder.mkdir(mode=0o700)
+    os.chown(folder, user.pw_uid, user.pw_gid)
 
 
 def _user(conf: cfg.ConfigOpts) -> pwd.struct_passwd | None:

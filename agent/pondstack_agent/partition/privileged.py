@@ -98,7 +98,7 @@ def systemctl(*words: str) -> str:
 
 @context.entrypoint
 def numa_maps(pid: int) -> str:
-    """Return the memory policies of a guest, or of who starts guests, as the kernel shows them, '' when it has ended."""
+    """Return the memory policies of a guest, or of who starts some, as the kernel shows them; '' when it has ended."""
     try:
         process = Path("/proc", str(int(pid)))
         if not (memory_users.is_guest(pid) or _STARTER.fullmatch((process / "comm").read_text().strip())):

@@ -29,7 +29,10 @@ _IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Context(priv_context.PrivContext):
-    """One context, `context` of its module. Its options are in the group [NAME_privsep] of the agent's file."""
+    """One context, `context` of its module. Its options are in the group [NAME_privsep] of the agent's file.
+
+    `needed`: the capabilities that its verbs need of a process of root's.
+    """
 
     def __init__(self, name: str, module: str, needed: Collection[int]) -> None:
         super().__init__(
@@ -37,6 +40,7 @@ class Context(priv_context.PrivContext):
         )
         cfg.CONF.set_default("thread_pool_size", _THREADS, group=self.cfg_section)
         self.name = name
+        self.needed = frozenset(int(number) for number in needed)
         self._link: socket.socket | None = None
         self._parent = 0
         if os.geteuid() == 0:

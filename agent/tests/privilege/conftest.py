@@ -13,7 +13,9 @@ import pytest
 
 from pondstack_agent.privilege.context import PREFIX
 
-USER = "nobody"
+USER = os.environ.get("SEPARATED_USER", "nobody")
+STATE = os.environ.get("SEPARATED_STATE", "")
+"""A folder of that user's, where the tests may not give one away."""
 UUID = "7b0a5c1e-3f52-4c1d-9f0e-2d6a8c4b1e93"
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -114,7 +116,8 @@ def config(home: Path) -> Path:
     """The file of an agent with all that needs root. Its state's folder is made by it."""
     file = home / "agent.conf"
     file.write_text(
-        f"[DEFAULT]\ntransport_url = fake://\nhost = host1\n[agent]\nuser = {USER}\nstate_dir = {home}/state/agent\n"
+        f"[DEFAULT]\ntransport_url = fake://\nhost = host1\n[agent]\nuser = {USER}\n"
+        f"state_dir = {STATE or home / 'state/agent'}\n"
         "controller_timeout_seconds = 1\nheartbeat_seconds = 0.3\ndrivers = cxl\n"
     )
     return file

@@ -1,4 +1,4 @@
-"""An agent's process that was root and is so no more: does what it is told in Python, a line each, and answers in JSON."""
+"""An agent's process that was root and is no more: evaluates what it is told, a line each, and answers in JSON."""
 
 import json
 import sys

@@ -11,30 +11,26 @@ from oslo_privsep.capabilities import Capabilities
 
 from pondstack_agent.drivers.cxl import CxlHostPool, partition_command
 from pondstack_agent.drivers.cxl.returns import Settings
-from pondstack_agent.privilege import abilities
 from pondstack_agent.partition import Partition
+from pondstack_agent.privilege import abilities
 
 STATE = Path("/var/lib/pondstack/agent")
 SYSTEM = ("system.slice",)
 
-
-MODULES = frozenset({Capabilities.CAP_SYS_MODULE})
-"""What loading modules needs, which systemd does where it runs the host."""
-CAPABILITIES = MODULES | {
-    Capabilities.CAP_CHECKPOINT_RESTORE,
-    Capabilities.CAP_DAC_OVERRIDE,
-    Capabilities.CAP_IPC_LOCK,
-    Capabilities.CAP_PERFMON,
-    Capabilities.CAP_SYS_NICE,
-    Capabilities.CAP_SYS_PTRACE,
-}
-"""Of the agent's unit, which a test compares."""
+CAPABILITIES = frozenset(
+    {
+        Capabilities.CAP_SYS_MODULE,
+        Capabilities.CAP_SYS_NICE,
+        Capabilities.CAP_SYS_PTRACE,
+    }
+)
+"""Of the agent's privileged processes for memory and guests, which a test compares."""
 
 
 class Driver:
     """One driver object at a time, over one device and the permission table that the host sees.
 
-    Its process has the capabilities of the agent's unit, and no others.
+    Its process has the capabilities of those that the agent has for this, and no others.
     """
 
     def __init__(
