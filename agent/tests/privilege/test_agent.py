@@ -79,12 +79,18 @@ def test_a_running_agent_is_nobody_and_each_privileged_process_has_its_capabilit
 
 
 def test_it_ends_and_so_do_they(started: Agent) -> None:
+    """In this order: whoever signals the whole group leaves them to it until its own end."""
     started.serves()
     named = privileged(started.process.pid)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        for pid in named.values():
+            os.kill(pid, number)
     started.process.terminate()
     assert started.process.wait(60) == 0
     assert wait_until(lambda: not any(Path("/proc", str(pid)).exists() for pid in named.values()), SECONDS)
-    assert "Traceback" not in started.log.read_text()
+    said = started.log.read_text()
+    assert "Traceback" not in said
+    assert "has ended" not in said
 
 
 def test_one_that_has_ended_ends_the_agent(started: Agent) -> None:
