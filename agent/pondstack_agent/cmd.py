@@ -19,7 +19,14 @@ from pondstack_agent import readiness  # noqa: E402
 from pondstack_agent.separation import separate  # noqa: E402
 from pondstack_agent.service import AgentService  # noqa: E402
 
-QUIET = ["oslo.messaging=INFO", "oslo_messaging=INFO", "amqp=WARNING", "futurist=WARNING", "oslo_service=WARNING"]
+QUIET = [
+    "oslo.messaging=INFO",
+    "oslo_messaging=INFO",
+    "oslo_privsep=INFO",  # else it writes down what it answers
+    "amqp=WARNING",
+    "futurist=WARNING",
+    "oslo_service=WARNING",
+]
 
 
 def configure(arguments: list[str]) -> cfg.ConfigOpts:

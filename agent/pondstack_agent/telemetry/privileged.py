@@ -16,7 +16,7 @@ from oslo_privsep import capabilities
 from pondstack_agent.host import memory_users
 from pondstack_agent.privilege.context import Context
 from pondstack_agent.qemu import process as qemu
-from pondstack_agent.telemetry import pagemap
+from pondstack_agent.telemetry import damon_attributes, pagemap
 from pondstack_agent.telemetry.perf import Event, Group
 
 # What processes of other users map; the files behind it by map_files; their counters. Folders and files of a process
@@ -42,8 +42,7 @@ _ATTRIBUTE = re.compile(
     rf"nr_kdamonds|0/(?:state|pid)|0/contexts/nr_contexts|{_WATCHED}/(?:operations"
     r"|monitoring_attrs/(?:intervals/(?:sample_us|aggr_us)|nr_regions/max)"
     r"|targets/(?:nr_targets|0/(?:pid_target|regions/(?:nr_regions|\d+/(?:start|end))))"
-    r"|schemes/(?:nr_schemes|0/(?:action|access_pattern/(?:sz|nr_accesses|age)/max"
-    r"|tried_regions/\d+/(?:nr_accesses|start|end))))"
+    r"|schemes/(?:nr_schemes|0/(?:action|access_pattern/(?:sz|nr_accesses|age)/max)))"
 )
 _TRIED = f"{_WATCHED}/schemes/0/tried_regions"
 _TEXT = re.compile(r"\d{1,20}|on|off|update_schemes_tried_regions|fvaddr|stat")
@@ -98,13 +97,13 @@ def under_kvm(pid: int) -> bool:
 @context.entrypoint
 def read_damon(name: str) -> str:
     """Return an attribute of DAMON; raises OSError."""
-    return Path(_DAMON, _attribute(name)).read_text()
+    return damon_attributes.read(Path(_DAMON, _attribute(name)))
 
 
 @context.entrypoint
-def tried_regions() -> list[str]:
-    """Return the names of what DAMON found; raises OSError."""
-    return os.listdir(f"{_DAMON}/{_TRIED}")
+def used_regions() -> list[tuple[int, int]]:
+    """Return the ranges of addresses that DAMON found used; raises OSError."""
+    return damon_attributes.used(Path(_DAMON, _TRIED))
 
 
 @context.entrypoint
@@ -115,7 +114,7 @@ def write_damon(name: str, value: str) -> None:
         raise ValueError(f"{value!r} is nothing that DAMON is told")
     if name == _PID_TARGET:
         _guest(int(value))
-    Path(_DAMON, name).write_text(value)
+    damon_attributes.write(Path(_DAMON, name), value)
 
 
 @context.entrypoint
