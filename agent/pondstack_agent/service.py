@@ -35,7 +35,8 @@ _MITIGATIONS = 2
 
 class AgentService(service.ServiceBase):  # type: ignore[misc]
     """One host's agent. Threads: [agent] rpc_threads for requests, two for the heartbeat, two that tell of releases,
-    four for lent memory, four for telemetry, and those in which calls of the controller wait.
+    four for lent memory, four for telemetry, one for each privileged process, and those in which calls of the
+    controller wait.
     """
 
     def __init__(

@@ -1,6 +1,7 @@
 """The CXL driver in a host, for tests: objects made anew as an agent's restart does, killed at a chosen step."""
 
 import os
+import pwd
 import shutil
 import signal
 import traceback
@@ -9,9 +10,12 @@ from typing import Any
 
 from oslo_privsep.capabilities import Capabilities
 
+from pondstack_agent import separation
 from pondstack_agent.drivers.cxl import CxlHostPool, partition_command
+from pondstack_agent.drivers.cxl import privileged as cxl
 from pondstack_agent.drivers.cxl.returns import Settings
-from pondstack_agent.partition import Partition
+from pondstack_agent.host import privileged as memory
+from pondstack_agent.partition import Partition, privileged
 from pondstack_agent.privilege import abilities
 
 STATE = Path("/var/lib/pondstack/agent")
@@ -114,6 +118,25 @@ class Driver:
         self._steps += 1
         if self._kill_at in (name, self._steps):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class UnprivilegedDriver(Driver):
+    """The same in a process that is root no more, without a permission table: the share of a host's is root's."""
+
+    def __init__(self, host: str, serial: str) -> None:
+        user = pwd.getpwnam("nobody")
+        separation.give(STATE, user)
+        contexts = (memory.context, cxl.context, privileged.context)
+        for number, context in enumerate(contexts):
+            context.fork(contexts[:number])
+        separation.become(user)
+        for context in contexts:
+            context.connect()
+        super().__init__(host, serial, "")
+
+    def abilities(self) -> tuple[tuple[int, ...], list[int]]:
+        """Return the user ids and capabilities of its process."""
+        return os.getresuid(), sorted(abilities.effective())
 
 
 def audit(number: int = 1) -> dict[str, Any]:
