@@ -167,7 +167,8 @@ def container() -> Iterator[Container]:
 
 def test_the_agent_serves_as_its_user_and_a_few_processes_have_capabilities(container: Container) -> None:
     """In folders that a former release's agent has left, which was root."""
-    container.run("install", "-d", "-m", "700", "/var/lib/pondstack/agent/marks")
+    container.run("install", "-d", "-m", "700", "/var/lib/pondstack/agent", "/var/lib/pondstack/agent/marks")
+    container.run("chown", "root:", "/var/lib/pondstack")
     container.start("pondstack-agent")  # Type=notify: it serves
     control = container.run("systemctl", "show", "-p", "ControlGroup", "--value", "pondstack-agent").stdout.strip()
     pids = container.run("cat", f"/sys/fs/cgroup{control}/cgroup.procs").stdout.split()
@@ -189,7 +190,7 @@ def test_the_agent_serves_as_its_user_and_a_few_processes_have_capabilities(cont
         "pond-tiering": ("0", set()),
         "pond-telemetry": ("0", {dac_override, sys_ptrace, perfmon, checkpoint_restore}),
     }
-    for folder in ("agent", "agent/marks"):
+    for folder in ("", "agent", "agent/marks"):
         assert container.run("stat", "-c", "%U %a", f"/var/lib/pondstack/{folder}").stdout.strip() == "pondstack 700"
 
 
