@@ -58,5 +58,6 @@ def main() -> int:
         separation = separate(conf)
     except BadRequest as error:
         sys.exit(f"pondstack-agent: {error.message}")
-    agent = AgentService(conf, readiness.withheld(), border, separation)
+    # Where there may be a second worker, each reads it anew: what the first one has heard is no news to the second.
+    agent = AgentService(conf, readiness.withheld(), border if separation else None, separation)
     return int(service.launch(conf, agent).wait() or 0)
