@@ -13,6 +13,7 @@ import pytest
 from pondstack_agent import separation
 from pondstack_agent.privilege import abilities
 from pondstack_rack.wait import wait_until
+from tests.fixtures.identities import Identities
 
 from .conftest import children, privileged, status
 
@@ -68,9 +69,8 @@ def test_a_running_agent_is_nobody_and_each_privileged_process_has_its_capabilit
         mask = sum(1 << number for number in numbers & mine)
         assert {seen[item]: item for item in ("CapEff", "CapPrm", "CapBnd")} == {f"{mask:016x}": "CapBnd"}, name
         assert (int(seen["CapInh"], 16), int(seen["CapAmb"], 16), seen["NoNewPrivs"]) == (0, 0, "1")
-    others = [started.process.pid, *(set(children(started.process.pid)) - set(named.values()))]
-    assert len(others) >= 2  # the parent and its worker
-    for pid in others:
+    assert len(_own(started)) == 2  # the parent and its worker
+    for pid in _own(started):
         seen = status(pid)
         assert seen["Uid"].split() == [str(user.pw_uid)] * 4
         assert seen["Gid"].split() == [str(user.pw_gid)] * 4
@@ -104,7 +104,7 @@ def test_one_that_has_ended_ends_the_agent(started: Agent) -> None:
 def test_so_does_a_worker_that_has_ended(started: Agent) -> None:
     """A second one would hear what the first one had asked for."""
     started.serves()
-    (worker,) = set(children(started.process.pid)) - set(privileged(started.process.pid).values())
+    (worker,) = _own(started) - {started.process.pid}
     os.kill(worker, signal.SIGKILL)
     assert started.process.wait(60) == 0
     assert started.said("worker has ended")()
@@ -139,6 +139,26 @@ def test_without_such_a_user_it_stays_root_and_says_so(emulated: Path, name: str
         assert privileged(agent.process.pid) == {}
     finally:
         agent.end()
+
+
+def test_the_key_of_its_credential_stays_roots(emulated: Path, home: Path) -> None:
+    """Read before: with another broker it would end for want of it, or not at all."""
+    section = Identities(home / "credentials").section("agent/host1")
+    (home / "credentials").chmod(0o700)
+    emulated.write_text(emulated.read_text().replace("fake://", "rabbit://guest:guest@127.0.0.1:1/") + section)
+    agent = Agent(emulated)
+    try:
+        assert wait_until(agent.said("Connection refused"), SECONDS), agent.log.read_text()
+        assert "Traceback" not in agent.log.read_text()
+        assert "0" not in {status(pid)["Uid"].split()[0] for pid in _own(agent)}
+    finally:
+        agent.end()
+
+
+def _own(agent: Agent) -> set[int]:
+    """Return the agent's own processes."""
+    pid = agent.process.pid
+    return {pid, *children(pid)} - set(privileged(pid).values())
 
 
 def test_every_context_is_one_that_an_agent_can_need() -> None:
