@@ -1,6 +1,5 @@
 """`pondstack-agent --config-file FILE`: the agent of one host."""
 
-import os
 import sys
 
 from oslo_service import backend
@@ -17,11 +16,17 @@ from pondstack.domain.errors import BadRequest  # noqa: E402
 from pondstack.rpc.identity.identity import Identity, Role  # noqa: E402
 from pondstack.rpc.transport import border_of  # noqa: E402
 from pondstack_agent import readiness  # noqa: E402
+from pondstack_agent.separation import separate  # noqa: E402
 from pondstack_agent.service import AgentService  # noqa: E402
 
-LOG = log.getLogger(__name__)
-
-QUIET = ["oslo.messaging=INFO", "oslo_messaging=INFO", "amqp=WARNING", "futurist=WARNING", "oslo_service=WARNING"]
+QUIET = [
+    "oslo.messaging=INFO",
+    "oslo_messaging=INFO",
+    "oslo_privsep=INFO",  # else it writes down what it answers
+    "amqp=WARNING",
+    "futurist=WARNING",
+    "oslo_service=WARNING",
+]
 
 
 def configure(arguments: list[str]) -> cfg.ConfigOpts:
@@ -39,10 +44,20 @@ def main() -> int:
     """Run until SIGTERM, which lets requests under way end first."""
     core_dumps.forbid()
     conf = configure(sys.argv[1:])
+    # The contexts of oslo.privsep read theirs of the global configuration.
+    cfg.CONF(
+        [],
+        project="pondstack",
+        prog="pondstack-agent",
+        default_config_files=list(conf.config_file),
+        default_config_dirs=list(conf.config_dir),
+    )
     try:
-        border_of(conf, Identity(Role.AGENT, conf.host))
+        # Here: a worker that fails is forked for ever. As root, whose the key of the agent's credential may stay.
+        border = border_of(conf, Identity(Role.AGENT, conf.host))
+        separation = separate(conf)
     except BadRequest as error:
-        sys.exit(f"pondstack-agent: {error.message}")  # here: a worker that fails is forked for ever
-    if os.geteuid() != 0:
-        LOG.warning("Not root: guests that run as another user are not seen on the slices")
-    return int(service.launch(conf, AgentService(conf, readiness.withheld())).wait() or 0)
+        sys.exit(f"pondstack-agent: {error.message}")
+    # Where there may be a second worker, each reads it anew: what the first one has heard is no news to the second.
+    agent = AgentService(conf, readiness.withheld(), border if separation else None, separation)
+    return int(service.launch(conf, agent).wait() or 0)

@@ -17,9 +17,11 @@ from pondstack.rpc import targets
 from pondstack.rpc import transport as rpc
 from pondstack.rpc.bounded import BoundedCalls
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack.rpc.identity.border import Border
 from pondstack.rpc.identity.identity import Identity, Role
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.controller_link import controller_link
+from pondstack_agent.separation import Separation
 from pondstack_agent.telemetry.service import Telemetry
 
 LOG = log.getLogger(__name__)
@@ -33,13 +35,25 @@ _MITIGATIONS = 2
 
 class AgentService(service.ServiceBase):  # type: ignore[misc]
     """One host's agent. Threads: [agent] rpc_threads for requests, two for the heartbeat, two that tell of releases,
-    four for lent memory, four for telemetry, and those in which calls of the controller wait.
+    four for lent memory, four for telemetry, one for each privileged process, and those in which calls of the
+    controller wait.
     """
 
-    def __init__(self, conf: cfg.ConfigOpts, ready: Callable[[], None] = lambda: None) -> None:
-        """`ready` is called once it serves."""
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        ready: Callable[[], None] = lambda: None,
+        border: Border | None = None,
+        separation: Separation | None = None,
+    ) -> None:
+        """`ready` is called once it serves. `border`: of the bus, None where the service is to read its credential.
+
+        `separation`: the processes that have what this one lacks, None where it lacks nothing.
+        """
         self._conf = conf
         self._ready = ready
+        self._border = border
+        self._separation = separation
         self._done: threading.Event | None = None
         self._server: Any = None
         self._heartbeat: Any = None
@@ -52,9 +66,11 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
     def start(self) -> None:
         """Recover, then serve. Nothing is made before: oslo.service may have forked."""
         conf = self._conf
+        if self._separation is not None:
+            self._separation.connect()
         private_folder(Path(conf.agent.state_dir))
         self._done = threading.Event()
-        bus = rpc.get_transport(conf, Identity(Role.AGENT, conf.host))
+        bus = _bus(conf, self._border)
         self._executor = futurist.ThreadPoolExecutor(max_workers=_BACKGROUND_THREADS)
         self._mitigating = futurist.ThreadPoolExecutor(max_workers=_MITIGATIONS)
         self._remote = futurist.ThreadPoolExecutor(max_workers=_REMOTE_THREADS)
@@ -121,6 +137,12 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
 
     def reset(self) -> None:
         """SIGHUP: oslo.service has reloaded the configuration; nothing else keeps a copy."""
+
+
+def _bus(conf: cfg.ConfigOpts, border: Border | None) -> rpc.Bus:
+    if border is None:
+        return rpc.get_transport(conf, Identity(Role.AGENT, conf.host))
+    return rpc.Bus(rpc.get_oslo_transport(conf), border)
 
 
 def _heartbeat(conf: cfg.ConfigOpts, agent: Agent) -> Any:

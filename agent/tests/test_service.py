@@ -183,7 +183,8 @@ class AgentProcess:
         self.log = folder / "agent.log"
         self.config.write_text(
             f"[DEFAULT]\ntransport_url = {transport_url}\nhost = host1\nlog_file = {self.log}\n"
-            f"[agent]\nstate_dir = {folder / 'state'}\nheartbeat_seconds = 0.3\ncontroller_timeout_seconds = 20\n"
+            f"[agent]\nuser =\nstate_dir = {folder / 'state'}\n"
+            "heartbeat_seconds = 0.3\ncontroller_timeout_seconds = 20\n"
             f"[emulated]\ndevice_paths = {device_path}\n"
             "[oslo_messaging_rabbit]\nrabbit_quorum_queue = true\nrabbit_transient_quorum_queue = true\n"
             + Identities(folder / "credentials").section("agent/host1")

@@ -32,6 +32,15 @@ AGENT_OPTS = [
             "epoch. One folder per host; on a local, durable file system."
         ),
     ),
+    cfg.StrOpt(
+        "user",
+        default="pondstack",
+        help=(
+            "User that the agent becomes, without any capability, when it is started as root. What needs root is done "
+            "by small processes that it starts before (groups *_privsep). Empty, or a user that the host does not "
+            "have: it stays root, and its log says so."
+        ),
+    ),
     cfg.ListOpt(
         "drivers",
         default=["emulated"],

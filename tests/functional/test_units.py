@@ -54,10 +54,12 @@ Type=oneshot
 Restart=no
 WorkingDirectory={root}
 Environment=PATH=/opt/pondstack/bin:/usr/bin:/usr/sbin:/bin PYTHONDONTWRITEBYTECODE=1
+Environment=SEPARATED_USER=pondstack SEPARATED_STATE=/var/lib/pondstack/agent
 ExecStart=
-ExecStart=/bin/sh -c "python -m pytest -p no:cacheprovider -q -n0 {tests} >/var/log/tests.log 2>&1"
+ExecStart=!/bin/sh -c "python -m pytest -p no:cacheprovider -q -n0 {tests} >/var/log/tests.log 2>&1"
 """
 TESTS = (
+    "agent/tests/privilege/test_separated.py",
     "agent/tests/telemetry/test_untouched.py::test_pool_memory_is_a_range_of_a_devices_file",
     "agent/tests/telemetry/test_counters.py::test_hardware_that_is_missing_is_said",
     "agent/tests/mitigation/test_privileged_arguments.py::test_a_guest_and_one_that_has_ended_are_not_refused",
@@ -163,21 +165,33 @@ def container() -> Iterator[Container]:
         folder.rmdir()
 
 
-def test_the_agent_serves_and_has_few_capabilities(container: Container) -> None:
+def test_the_agent_serves_as_its_user_and_a_few_processes_have_capabilities(container: Container) -> None:
+    """In folders that a former release's agent has left, which was root."""
+    container.run("install", "-d", "-m", "700", "/var/lib/pondstack/agent", "/var/lib/pondstack/agent/marks")
+    container.run("chown", "root:", "/var/lib/pondstack")
     container.start("pondstack-agent")  # Type=notify: it serves
-    pid = container.run("systemctl", "show", "-p", "MainPID", "--value", "pondstack-agent").stdout.strip()
-    status = dict(line.split(":\t", 1) for line in container.run("cat", f"/proc/{pid}/status").stdout.splitlines())
-    names = {
-        1: "dac_override",
-        14: "ipc_lock",
-        19: "sys_ptrace",
-        23: "sys_nice",
-        38: "perfmon",
-        40: "checkpoint_restore",
+    control = container.run("systemctl", "show", "-p", "ControlGroup", "--value", "pondstack-agent").stdout.strip()
+    pids = container.run("cat", f"/sys/fs/cgroup{control}/cgroup.procs").stdout.split()
+    user = container.run("id", "-u", "pondstack").stdout.strip()
+    seen: dict[str, tuple[str, set[int]]] = {}
+    for pid in pids:
+        lines = container.run("cat", f"/proc/{pid}/status").stdout.splitlines()
+        status = dict(line.split(":\t", 1) for line in lines)
+        mask = int(status["CapEff"], 16)
+        name = status["Name"] if status["Name"].startswith("pond-") else "agent"
+        seen[name] = (status["Uid"].split()[0], {number for number in range(64) if mask >> number & 1})
+        assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
+    dac_override, sys_ptrace, sys_nice, perfmon, checkpoint_restore = 1, 19, 23, 38, 40
+    assert seen == {
+        "agent": (user, set()),
+        "pond-host": ("0", {sys_ptrace}),
+        "pond-mitigation": ("0", {sys_nice, sys_ptrace}),
+        "pond-libvirt": ("0", set()),
+        "pond-tiering": ("0", set()),
+        "pond-telemetry": ("0", {dac_override, sys_ptrace, perfmon, checkpoint_restore}),
     }
-    assert int(status["CapEff"], 16) == int(status["CapBnd"], 16) == sum(1 << number for number in names)
-    assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
-    assert container.run("stat", "-c", "%a", "/var/lib/pondstack/agent").stdout.strip() == "700"
+    for folder in ("", "agent", "agent/marks"):
+        assert container.run("stat", "-c", "%U %a", f"/var/lib/pondstack/{folder}").stdout.strip() == "pondstack 700"
 
 
 def test_controller_and_api_serve(container: Container) -> None:

@@ -65,6 +65,7 @@ AGENT = """
 transport_url = {bus}
 host = {host}
 [agent]
+user =
 state_dir = {state}
 drivers = cxl
 heartbeat_seconds = 3

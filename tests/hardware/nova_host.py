@@ -63,6 +63,7 @@ transport_url = {bus}
 host = {host}
 log_file = /var/log/pondstack-agent.log
 [agent]
+user =
 state_dir = /var/lib/pondstack/agent
 drivers = cxl
 heartbeat_seconds = 3

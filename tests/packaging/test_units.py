@@ -6,8 +6,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from oslo_privsep.capabilities import CAPS_BYVALUE
 
-from tests.hardware.guest.cxl import CAPABILITIES, MODULES
+from pondstack_agent import separation
+from pondstack_agent.drivers.cxl import privileged as cxl
+from pondstack_agent.host import privileged as host
+from pondstack_agent.mitigation import privileged as mitigation
+from pondstack_agent.partition import privileged as partition
+from tests.hardware.guest.cxl import CAPABILITIES
 
 from .conftest import ROOT
 
@@ -71,8 +77,17 @@ def test_who_speaks_to_others_is_nobody(name: str) -> None:
     assert (given["User"], given["CapabilityBoundingSet"]) == ("pondstack", "")
 
 
-def test_the_agent_has_the_capabilities_that_the_emulated_hosts_are_tested_with() -> None:
-    """Without systemd, as there, the driver loads modules itself."""
-    given = settings(ROOT / "etc/deploy/pondstack-agent.service")["CapabilityBoundingSet"].split()
+def test_the_agent_starts_with_what_its_privileged_processes_need() -> None:
+    """And with what it takes to become another user. By systemd, modules are loaded; promotion needs a drop-in."""
+    unit = settings(ROOT / "etc/deploy/pondstack-agent.service")
+    given = unit["CapabilityBoundingSet"].split()
+    needed = {CAPS_BYVALUE[number] for context in separation.CONTEXTS for number in context.needed}
     assert given == sorted(given)
-    assert set(given) | {item.name for item in MODULES} == {item.name for item in CAPABILITIES}
+    assert set(given) == needed - {"CAP_SYS_MODULE", "CAP_SYS_ADMIN"} | {"CAP_SETUID", "CAP_SETGID"}
+    assert unit["User"] == "pondstack"
+    assert unit["ExecStart"].startswith("!/")  # as root; the folders are the user's
+
+
+def test_emulated_hosts_have_the_capabilities_of_the_processes_that_are_tested_there() -> None:
+    tested = (cxl.context, partition.context, host.context, mitigation.context)
+    assert {number for context in tested for number in context.needed} == CAPABILITIES

@@ -61,6 +61,7 @@ AGENT = """
 transport_url = {bus}
 host = {name}
 [agent]
+user =
 state_dir = {state}
 drivers = emulated
 [emulated]

@@ -17,7 +17,7 @@ def test_without_its_credential_a_service_ends_and_says_which_one_it_needs(tmp_p
     path = tmp_path / "service.conf"
     path.write_text(
         f"[DEFAULT]\ntransport_url = rabbit://127.0.0.1:1\nhost = h1\n[controller]\nname = c1\n"
-        f"[agent]\nstate_dir = {tmp_path}/state\n[pondstack_identity]\nfolder = {tmp_path}\n"
+        f"[agent]\nuser =\nstate_dir = {tmp_path}/state\n[pondstack_identity]\nfolder = {tmp_path}\n"
     )
     command = [str(PROGRAMS / program), "--config-file", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)

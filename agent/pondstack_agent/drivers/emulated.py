@@ -11,7 +11,7 @@ from oslo_log import log
 from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.devices.emulated_files import MEMORY, first_written_byte
-from pondstack.devices.mappings import FileId, file_id, mapped_ranges, overlaps
+from pondstack.devices.mappings import FileId, file_id, overlaps
 from pondstack.domain.errors import DeviceFailed, InUse, NotFound, OperationMismatch
 from pondstack.domain.model import extents_of, indexes_of
 from pondstack.domain.units import MIB
@@ -19,6 +19,7 @@ from pondstack.domain.zeroing import HostZeroing
 from pondstack.rpc.wire import Attached, Backing, Grant
 from pondstack_agent.drivers.base import HostPoolDriver, SliceNotZero
 from pondstack_agent.drivers.grant_records import check_permission, check_purpose, describe, extents_in
+from pondstack_agent.host.mapped_files import mapped_ranges
 from pondstack_agent.qemu.attachment_lock import FOLDER, unheld
 from pondstack_agent.records import Records
 

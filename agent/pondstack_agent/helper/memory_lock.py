@@ -9,7 +9,7 @@ import resource
 
 from oslo_privsep import capabilities
 
-from pondstack_agent.host import abilities
+from pondstack_agent.privilege import abilities
 
 _CURRENT, _FUTURE, _ON_FAULT = 1, 2, 4
 """MCL_CURRENT, MCL_FUTURE, MCL_ONFAULT: what is there, what comes, and pages only once they are used."""

@@ -15,7 +15,7 @@ from pondstack.domain.errors import PondError
 from pondstack_agent.helper import memory_lock
 from pondstack_agent.helper.lock import hold_lock, write_state
 from pondstack_agent.helper.program import Program
-from pondstack_agent.host import abilities
+from pondstack_agent.privilege import abilities
 
 LOG = logging.getLogger(__name__)
 

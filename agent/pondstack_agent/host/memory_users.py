@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from pondstack_agent.host import node_pages, privileged
 from pondstack_agent.host.libvirt_status import LIBVIRT, domains
 
 PROC = Path("/proc")
@@ -29,7 +30,7 @@ def guests(proc: Path = PROC, libvirt: Path = LIBVIRT) -> dict[str, int]:
             elif uuid:
                 of_others.add((uuid, pid))
     if of_others:
-        said = domains(libvirt)
+        said = _domains(libvirt)
         found |= {uuid: pid for uuid, pid in of_others if said.get(uuid) == pid}
     return found
 
@@ -39,9 +40,17 @@ def is_guest(pid: int, proc: Path = PROC, libvirt: Path = LIBVIRT) -> bool:
     process = proc / str(pid)
     try:
         uuid = _given_uuid(process)
-        return bool(uuid) and (_is_trusted(process) or domains(libvirt).get(uuid) == pid)
+        return bool(uuid) and (_is_trusted(process) or _domains(libvirt).get(uuid) == pid)
     except OSError:
         return False  # it has ended
+
+
+def has_ended(pid: int, proc: Path = PROC) -> bool:
+    """Tell whether a process is gone, or has no memory any more and waits for its parent."""
+    try:
+        return (proc / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] in ("Z", "X")
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def pages_on_node(node: int, proc: Path = PROC) -> dict[int, int]:
@@ -49,17 +58,16 @@ def pages_on_node(node: int, proc: Path = PROC) -> dict[int, int]:
 
     The kernel walks each process's page tables for this, so it is asked only when something is not on record.
     """
-    pattern = re.compile(rf"\bN{node}=(\d+)")
-    found = {}
-    for pid in _processes(proc):
-        try:
-            maps = (proc / str(pid) / "numa_maps").read_text()
-        except OSError:
-            continue  # it ended, or has no memory of its own
-        pages = sum(int(count) for count in pattern.findall(maps))
-        if pages:
-            found[pid] = pages
-    return found
+    if proc == PROC and privileged.context.elsewhere:
+        return dict(privileged.pages_on_node(node))
+    return node_pages.by_process(node, proc)
+
+
+def _domains(folder: Path) -> dict[str, int]:
+    """Return what libvirt says, in files that are root's."""
+    if folder == LIBVIRT and privileged.context.elsewhere:
+        return dict(privileged.domains())
+    return domains(folder)
 
 
 def _given_uuid(process: Path) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from pondstack_agent.context import AgentContext
+from pondstack_agent.mitigation import libvirt_domains
 from pondstack_agent.mitigation.domains import Domains
 from pondstack_agent.mitigation.mitigations import Mitigations
 from pondstack_agent.mitigation.mover import Mover
@@ -32,4 +33,6 @@ def build_mitigations(
 
 def build_domains(context: AgentContext, nodes: HostNodes, step: Callable[[str], None]) -> Domains:
     """Return what libvirt keeps of this host's guests; `step` is told before each change of it."""
+    if libvirt_domains.context.elsewhere:
+        return libvirt_domains.PrivilegedDomains(context.conf.agent.libvirt_uri)
     return Domains(context.conf.agent.libvirt_uri, nodes.with_cpus, step)

@@ -1,4 +1,4 @@
-"""What moving another process's pages needs root for, by oslo.privsep. An agent that is root does it itself."""
+"""What moving another process's pages needs root for, by oslo.privsep. An agent that stays root does it itself."""
 
 import ctypes
 import errno
@@ -10,19 +10,13 @@ from array import array
 from collections.abc import Sequence
 from pathlib import Path
 
-from oslo_privsep import capabilities, priv_context
+from oslo_privsep import capabilities
 
 from pondstack_agent.host import memory_users
+from pondstack_agent.privilege.context import Context
 
-context = priv_context.PrivContext(
-    "pondstack_agent",
-    cfg_section="mitigation_privsep",
-    pypath=f"{__name__}.context",
-    # Moving pages that others map too; looking into and acting on processes of other users; their cgroups.
-    capabilities=[capabilities.CAP_SYS_NICE, capabilities.CAP_SYS_PTRACE, capabilities.CAP_DAC_OVERRIDE],
-)
-if os.geteuid() == 0:
-    context.set_client_mode(False)
+# Moving pages that others map too; looking into and acting on processes of other users. Their cgroups are root's.
+context = Context("mitigation", __name__, [capabilities.CAP_SYS_NICE, capabilities.CAP_SYS_PTRACE])
 
 CGROUPS = "/sys/fs/cgroup"
 _NODES = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
@@ -103,7 +97,7 @@ def _check_guest(pid: int) -> None:
 
     To the kernel 0 is the process that asks.
     """
-    if int(pid) < 1 or (os.path.exists(f"/proc/{pid}") and not memory_users.is_guest(pid)):
+    if int(pid) < 1 or not (memory_users.is_guest(pid) or memory_users.has_ended(pid)):
         raise ValueError(f"process {pid} is no guest")
 
 

@@ -1,4 +1,4 @@
-"""What making the partition needs root for, by oslo.privsep. An agent that is root does it without a helper process.
+"""What making the partition needs root for, by oslo.privsep. An agent that stays root does it without a helper process.
 
 Each returns '' or what was said instead of raising it: what crosses privsep are plain values.
 """
@@ -8,20 +8,13 @@ import re
 import subprocess
 from pathlib import Path
 
-from oslo_privsep import capabilities, priv_context
+from oslo_privsep import capabilities
 
-from pondstack_agent.host import sysfs_write
+from pondstack_agent.host import memory_users, sysfs_write
+from pondstack_agent.privilege.context import Context
 
-context = priv_context.PrivContext(
-    "pondstack_agent",
-    cfg_section="partition_privsep",
-    pypath=f"{__name__}.context",
-    # Cgroups, drop-ins of units, and memory policies of other users' processes. Of systemctl's caller systemd asks
-    # that it is root.
-    capabilities=[capabilities.CAP_DAC_OVERRIDE, capabilities.CAP_SYS_PTRACE],
-)
-if os.geteuid() == 0:
-    context.set_client_mode(False)
+# Memory policies of other users' processes. Cgroups and drop-ins of units are root's, and systemd obeys root.
+context = Context("partition", __name__, [capabilities.CAP_SYS_PTRACE])
 
 DROP_IN = "60-pondstack-partition.conf"
 RUNTIME = "50-AllowedMemoryNodes.conf"
@@ -39,7 +32,17 @@ _UNIT = r"[A-Za-z0-9@_:\\][A-Za-z0-9@_:.\\-]*\.(?:service|slice|scope)"
 _COMMAND = re.compile(
     rf"daemon-reload|try-restart {_UNIT}|set-property --runtime {_UNIT} AllowedMemoryNodes=(?:{_NODES})?"
 )
+_STARTER = re.compile(r"libvirtd|virt[a-z]+d")
+"""Programs that start guests, and hand their memory policy on."""
 _SECONDS = 120.0
+
+
+_FOLDER_MODE, _FILE_MODE = 0o755, 0o644
+"""Said, as processes of oslo.privsep take no rights from what they make: others could write a command into a unit."""
+
+
+def _of_root(path: str, flags: int) -> int:
+    return os.open(path, flags, _FILE_MODE)
 
 
 def _check(pattern: re.Pattern[str], text: str) -> None:
@@ -61,8 +64,9 @@ def put_drop_in(path: str, text: str) -> str:
     _check(_DROP_IN, path)
     _check(_DROP_IN_TEXT, text)
     try:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).write_text(text)
+        Path(path).parent.mkdir(parents=True, exist_ok=True, mode=_FOLDER_MODE)
+        with open(path, "w", opener=_of_root) as file:
+            file.write(text)
     except OSError as error:
         return error.strerror or str(error)
     return ""
@@ -94,8 +98,13 @@ def systemctl(*words: str) -> str:
 
 @context.entrypoint
 def numa_maps(pid: int) -> str:
-    """Return the memory policies of a process as the kernel shows them, '' when it has ended."""
+    """Return the memory policies of a guest, or of who starts some, as the kernel shows them; '' when it has ended."""
     try:
-        return Path("/proc", str(int(pid)), "numa_maps").read_text()
+        process = Path("/proc", str(int(pid)))
+        if not (memory_users.is_guest(pid) or _STARTER.fullmatch((process / "comm").read_text().strip())):
+            if memory_users.has_ended(pid):
+                return ""
+            raise ValueError(f"process {pid} is no part of the partition")
+        return (process / "numa_maps").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return ""

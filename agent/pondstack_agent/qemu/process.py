@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pondstack_agent.host.memory_users import PROC
 
-NOT_ALLOWED = "the agent may not look into the guest's process: run it as root"
+NOT_ALLOWED = "the agent may not look into the guest's process: start it as root"
 
 _VCPU = re.compile(r"(CPU \d+|ALL CPUs)/(KVM|TCG|HVF)")
 """QEMU's names with debug-threads=on, which libvirt always sets."""

@@ -9,9 +9,10 @@ from oslo_log import log
 
 from pondstack.domain.telemetry import Metric
 from pondstack.domain.units import MIB
-from pondstack_agent.qemu.process import NOT_ALLOWED, under_kvm
+from pondstack_agent.qemu.process import NOT_ALLOWED
 from pondstack_agent.telemetry import pagemap, referenced, untouched
 from pondstack_agent.telemetry.damon import Damon
+from pondstack_agent.telemetry.guest_process import under_kvm
 from pondstack_agent.telemetry.mappings import Group
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox

@@ -10,12 +10,13 @@ from pathlib import Path
 
 from oslo_log import log
 
-from pondstack_agent.qemu.process import NOT_ALLOWED, under_kvm, vcpu_threads
+from pondstack_agent.qemu.process import NOT_ALLOWED, vcpu_threads
 from pondstack_agent.telemetry import pagemap
 from pondstack_agent.telemetry.events import EventSet, figures
+from pondstack_agent.telemetry.guest_process import Counters, under_kvm
 from pondstack_agent.telemetry.memory import Guests, running_guests
 from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.perf import Counts, Group, NotCounted
+from pondstack_agent.telemetry.perf import Counts, NotCounted
 
 LOG = log.getLogger(__name__)
 
@@ -27,7 +28,7 @@ NO_VCPUS = "no thread of the guest's process is named as a vCPU"
 class _Counted:
     """One set of one guest: its threads' counters and what they said last."""
 
-    groups: list[Group] = field(default_factory=list)
+    groups: Counters = field(default_factory=Counters)
     last: list[Counts] = field(default_factory=list)
 
 
@@ -69,7 +70,7 @@ class CountersLook:
                     self._read(name, events, counted)
 
     def _read(self, name: str, events: EventSet, counted: _Counted) -> None:
-        now = [group.read() for group in counted.groups]
+        now = counted.groups.read()
         before, counted.last = counted.last, now
         for metric, value in figures(events, list(zip(before, now, strict=True))):
             self._outbox.add(name, metric, value)
@@ -101,8 +102,8 @@ class CountersLook:
         reason = "" if threads else NO_VCPUS
         try:
             for tid in threads:
-                counted.groups.append(Group(tid, events.events, guest_only=kvm))
-            counted.last = [group.read() for group in counted.groups]
+                counted.groups.add(tid, events.events, guest_only=kvm)
+            counted.last = counted.groups.read()
         except (NotCounted, OSError) as error:
             _close_groups(counted)
             reason = str(error)
@@ -117,6 +118,5 @@ def _close(guest: _Guest) -> None:
 
 
 def _close_groups(counted: _Counted) -> None:
-    for group in counted.groups:
-        group.close()
-    counted.groups, counted.last = [], []
+    counted.groups.close()
+    counted.last = []

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from pondstack_agent.records import Records
-from pondstack_agent.telemetry import pagemap
+from pondstack_agent.telemetry import damon_attributes, guest_process, privileged
 from pondstack_agent.telemetry.mappings import Mapped
 from pondstack_agent.telemetry.referenced import Used
 
+ROOT = Path("/")
 ADMIN = Path("sys/kernel/mm/damon/admin/kdamonds")
 OPERATIONS = "fvaddr"
 INTERVALS, SAMPLES = 10, 20
@@ -27,7 +27,6 @@ _SETTLING = 0.5
 """Of a window: the time before it, in which the regions become as small as they have to be."""
 FIRST_REGIONS, MOST_REGIONS = 200, 1000
 _LEAST_BYTES = 2**21
-_TRIES, _RETRY_SECONDS = 50, 0.02
 _WATCHED = "0/contexts/0"
 _TRIED = f"{_WATCHED}/schemes/0/tried_regions"
 _RECORD = "watch"
@@ -36,7 +35,6 @@ NONE = f"this kernel has no DAMON that sees a guest under KVM (/{ADMIN}, operati
 BUSY = "somebody else uses DAMON on this host"
 ENDED = "the agent ended while it watched"
 
-Answer = TypeVar("Answer")
 Range = tuple[int, int]
 """Addresses: first, and the one after the last."""
 
@@ -60,7 +58,7 @@ class Damon:
         records: Records,
         window_seconds: float,
         stopping: threading.Event,
-        root: Path = Path("/"),
+        root: Path = ROOT,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._records, self._window, self._stopping = records, window_seconds, stopping
@@ -100,9 +98,9 @@ class Damon:
 
     def _of(self, pid: int, item: Mapped, used: Sequence[Range]) -> Used:
         proc = self._root / "proc"
-        there = pagemap.look(pid, item.start, item.end, proc).touched_bytes
+        there = guest_process.present(pid, item.start, item.end, proc).touched_bytes
         inside = [(max(start, item.start), min(end, item.end)) for start, end in used]
-        hot = sum(pagemap.look(pid, start, end, proc).touched_bytes for start, end in inside if start < end)
+        hot = sum(guest_process.present(pid, start, end, proc).touched_bytes for start, end in inside if start < end)
         return Used(hot, max(0, there - hot))
 
     def _claim(self, pid: int) -> None:
@@ -138,10 +136,10 @@ class Damon:
             self._write(f"{_WATCHED}/{name}", str(value))
         self._write("0/state", "on")
 
-    def _used(self) -> Iterator[Range]:
-        for name in os.listdir(self._admin / _TRIED):
-            if name.isdigit() and self._read(f"{_TRIED}/{name}/nr_accesses") != "0":
-                yield int(self._read(f"{_TRIED}/{name}/start")), int(self._read(f"{_TRIED}/{name}/end"))
+    def _used(self) -> Sequence[Range]:
+        if self._elsewhere:
+            return [(start, end) for start, end in privileged.used_regions()]
+        return damon_attributes.used(self._admin / _TRIED)
 
     def _cpu_seconds(self) -> float:
         stat = self._root / "proc" / self._read("0/pid") / "stat"
@@ -172,23 +170,20 @@ class Damon:
     def _boot(self) -> str:
         return (self._root / "proc/sys/kernel/random/boot_id").read_text().strip()
 
+    @property
+    def _elsewhere(self) -> bool:
+        return self._root == ROOT and privileged.context.elsewhere
+
     def _read(self, name: str) -> str:
-        return patiently(lambda: (self._admin / name).read_text().strip())
+        if self._elsewhere:
+            return str(privileged.read_damon(name))
+        return damon_attributes.read(self._admin / name)
 
     def _write(self, name: str, text: str) -> None:
-        patiently(lambda: (self._admin / name).write_text(text))
-
-
-def patiently(access: Callable[[], Answer]) -> Answer:
-    """Access one of DAMON's attributes; while somebody else is at any of them, the kernel says that it is busy."""
-    for _ in range(_TRIES):
-        try:
-            return access()
-        except OSError as error:
-            if error.errno != errno.EBUSY:
-                raise
-        threading.Event().wait(_RETRY_SECONDS)
-    return access()
+        if self._elsewhere:
+            privileged.write_damon(name, text)
+        else:
+            damon_attributes.write(self._admin / name, text)
 
 
 def pieces(ranges: Sequence[Range]) -> Iterator[Range]:

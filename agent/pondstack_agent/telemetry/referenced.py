@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pondstack_agent.host import smaps
+from pondstack_agent.telemetry import guest_process
 from pondstack_agent.telemetry.mappings import Mapped
 from pondstack_agent.telemetry.pagemap import PROC
 
@@ -33,7 +34,7 @@ class Used:
 
 def scan(pid: int, ranges: Sequence[Mapped], proc: Path = PROC) -> list[Used]:
     """Return what was used of each range since the scan before, and begin anew; raises OSError."""
-    text = (proc / str(pid) / "smaps").read_text()
+    text = guest_process.text(pid, "smaps", proc)
     clear(pid, proc)
     found = [Used() for _ in ranges]
     for header, fields in smaps.blocks(text):
@@ -46,7 +47,7 @@ def scan(pid: int, ranges: Sequence[Mapped], proc: Path = PROC) -> list[Used]:
 
 def clear(pid: int, proc: Path = PROC) -> None:
     """Begin anew; raises OSError."""
-    (proc / str(pid) / "clear_refs").write_text("1")
+    guest_process.clear_refs(pid, proc)
 
 
 def _add(used: Used, item: Mapped, start: int, end: int, fields: dict[str, int]) -> Used:

@@ -1,11 +1,10 @@
 """Untouched memory of one guest, by node and as a whole, from outside (Pond 4.2). No made-up figure: else a reason."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pondstack_agent.telemetry import pagemap
+from pondstack_agent.telemetry import guest_process, pagemap
 from pondstack_agent.telemetry.guests import Node, nodes_of
 from pondstack_agent.telemetry.mappings import Group, Mapped, match, parse_maps, parse_policies
 
@@ -26,12 +25,11 @@ class Figure:
 
 def groups(pid: int, proc: Path = pagemap.PROC) -> list[Group]:
     """Return where the nodes of a guest are in its process; [] when it is none of QEMU's. Raises OSError."""
-    folder = proc / str(pid)
-    nodes = nodes_of((folder / "cmdline").read_bytes().decode(errors="replace").split("\0"))
+    nodes = nodes_of((proc / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0"))
     if not nodes:
         return []
-    mapped = parse_maps((folder / "maps").read_text())
-    return match(nodes, mapped, lambda: parse_policies((folder / "numa_maps").read_text()))
+    mapped = parse_maps(guest_process.text(pid, "maps", proc))
+    return match(nodes, mapped, lambda: parse_policies(guest_process.text(pid, "numa_maps", proc)))
 
 
 def measure(pid: int, found: Sequence[Group], proc: Path = pagemap.PROC) -> list[Figure]:
@@ -76,23 +74,18 @@ def _unknowable(nodes: Sequence[Node]) -> str:
     return next((node.unknowable for node in nodes if node.unknowable), "")
 
 
-def _file(pid: int, item: Mapped, proc: Path) -> Path:
-    """Return a name for the file behind a range that works for unlinked ones and in other mount namespaces."""
-    return proc / str(pid) / "map_files" / item.name
-
-
 def _huge_file(pid: int, item: Mapped, proc: Path) -> str:
     if not item.inode:
         return ""
-    block = os.statvfs(_file(pid, item, proc)).f_bsize
+    block = guest_process.block_bytes(pid, item.name, proc)
     return f"in huge pages of {block // 2**20} MiB that are reserved as a whole" if block >= HUGETLB_BYTES else ""
 
 
 def _touched(pid: int, item: Mapped, proc: Path) -> pagemap.Present:
-    present = pagemap.look(pid, item.start, item.end, proc)
+    present = guest_process.present(pid, item.start, item.end, proc)
     if not (item.shared and item.inode):
         return present
     # Pages of a file can leave the page tables and be there still (swapped out, written back), or have been touched
     # by another process on the guest's behalf (vhost-user): then the file knows of more than the page tables.
-    stored = pagemap.allocated_bytes(_file(pid, item, proc), item.offset, item.offset + item.size)
+    stored = guest_process.allocated_bytes(pid, item.name, item.offset, item.offset + item.size, proc)
     return pagemap.Present(max(present.touched_bytes, stored), present.huge_bytes)

@@ -1,20 +1,12 @@
-"""Writing the kernel's tiering settings, by oslo.privsep. An agent that is root does it without a helper process."""
+"""Writing the kernel's tiering settings, by oslo.privsep. An agent that stays root does it without a helper process."""
 
-import os
-
-from oslo_privsep import capabilities, priv_context
+from oslo_privsep import capabilities
 
 from pondstack_agent.host import sysfs_write
+from pondstack_agent.privilege.context import Context
 
-context = priv_context.PrivContext(
-    "pondstack_agent",
-    cfg_section="tiering_privsep",
-    pypath=f"{__name__}.context",
-    # Attributes of root; kernel.numa_balancing asks for the second.
-    capabilities=[capabilities.CAP_DAC_OVERRIDE, capabilities.CAP_SYS_ADMIN],
-)
-if os.geteuid() == 0:
-    context.set_client_mode(False)
+# The attributes are root's; kernel.numa_balancing asks for this.
+context = Context("tiering", __name__, [capabilities.CAP_SYS_ADMIN])
 
 _WRITABLE = frozenset(
     {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pondstack_agent.host.memory_users import guests, pages_on_node
+from pondstack_agent.host.memory_users import guests, has_ended, pages_on_node
 
 UUID = "7b0a5c1e-3f52-4c1d-9f0e-2d6a8c4b1e91"
 QEMU = ["qemu-system-x86_64", "-name", "guest=instance-1", "-uuid", UUID]
@@ -85,6 +85,15 @@ def test_a_process_with_another_users_id_is_no_guest_by_its_words(tmp_path: Path
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, which needs root")
+def test_a_process_without_memory_has_ended(tmp_path: Path) -> None:
+    """Also while its parent has not heard of it; to look into it is no fault of who asks."""
+    (tmp_path / "7").mkdir()
+    for state, ended in (("S", False), ("R", False), ("D", False), ("Z", True), ("X", True)):
+        (tmp_path / "7/stat").write_text(f"7 (qemu (x) Z) {state} 1 7 7 0")
+        assert has_ended(7, tmp_path) is ended
+    assert has_ended(8, tmp_path)
+
+
 def test_a_local_users_process_is_no_guest() -> None:
     command = [sys.executable, "-S", "-c", "import sys; print(flush=True); sys.stdin.read()", "-uuid", UUID]
     with subprocess.Popen(command, user=65534, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as local:

@@ -133,9 +133,18 @@ def test_what_the_agent_never_asks_for_is_refused(number: int) -> None:
 def test_a_drop_in_is_ours_and_has_nothing_else(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A drop-in with a command of its own would be run by systemd, as root."""
     monkeypatch.setattr(partition, "_DROP_IN", partition.re.compile(r".*\.conf"))
+    former = os.umask(0)  # as processes of oslo.privsep have it
+    try:
+        _put_and_refuse(tmp_path, text)
+    finally:
+        os.umask(former)
+
+
+def _put_and_refuse(tmp_path: Path, text: str) -> None:
     path = tmp_path / "x.service.d/60.conf"
     assert partition.put_drop_in(str(path), text) == ""
     assert path.read_text() == text
+    assert (path.stat().st_mode | path.parent.stat().st_mode) & 0o022 == 0
     for bad in (f"{text}ExecStartPre=/tmp/x\n", text.replace("=", "=%n", 1), "", "[Service]\nExecStart=/tmp/x\n"):
         with pytest.raises(ValueError, match="no part of the partition"):
             partition.put_drop_in(str(path), bad)

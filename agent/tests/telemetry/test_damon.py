@@ -56,7 +56,7 @@ def test_attributes_that_are_never_free_are_somebody_elses(
         raise OSError(errno.EBUSY, "Device or resource busy", str(path))
 
     monkeypatch.setattr(Path, "read_text", busy)
-    monkeypatch.setattr("pondstack_agent.telemetry.damon._RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("pondstack_agent.telemetry.damon_attributes._RETRY_SECONDS", 0.0)
     assert damon(records, kernel).why_not() == BUSY
 
 

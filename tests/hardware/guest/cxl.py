@@ -1,6 +1,7 @@
 """The CXL driver in a host, for tests: objects made anew as an agent's restart does, killed at a chosen step."""
 
 import os
+import pwd
 import shutil
 import signal
 import traceback
@@ -9,32 +10,31 @@ from typing import Any
 
 from oslo_privsep.capabilities import Capabilities
 
+from pondstack_agent import separation
 from pondstack_agent.drivers.cxl import CxlHostPool, partition_command
+from pondstack_agent.drivers.cxl import privileged as cxl
 from pondstack_agent.drivers.cxl.returns import Settings
-from pondstack_agent.host import abilities
-from pondstack_agent.partition import Partition
+from pondstack_agent.host import privileged as memory
+from pondstack_agent.partition import Partition, privileged
+from pondstack_agent.privilege import abilities
 
 STATE = Path("/var/lib/pondstack/agent")
 SYSTEM = ("system.slice",)
 
-
-MODULES = frozenset({Capabilities.CAP_SYS_MODULE})
-"""What loading modules needs, which systemd does where it runs the host."""
-CAPABILITIES = MODULES | {
-    Capabilities.CAP_CHECKPOINT_RESTORE,
-    Capabilities.CAP_DAC_OVERRIDE,
-    Capabilities.CAP_IPC_LOCK,
-    Capabilities.CAP_PERFMON,
-    Capabilities.CAP_SYS_NICE,
-    Capabilities.CAP_SYS_PTRACE,
-}
-"""Of the agent's unit, which a test compares."""
+CAPABILITIES = frozenset(
+    {
+        Capabilities.CAP_SYS_MODULE,
+        Capabilities.CAP_SYS_NICE,
+        Capabilities.CAP_SYS_PTRACE,
+    }
+)
+"""Of the agent's privileged processes for memory and guests, which a test compares."""
 
 
 class Driver:
     """One driver object at a time, over one device and the permission table that the host sees.
 
-    Its process has the capabilities of the agent's unit, and no others.
+    Its process has the capabilities of those that the agent has for this, and no others.
     """
 
     def __init__(
@@ -118,6 +118,25 @@ class Driver:
         self._steps += 1
         if self._kill_at in (name, self._steps):
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+class UnprivilegedDriver(Driver):
+    """The same in a process that is root no more, without a permission table: the share of a host's is root's."""
+
+    def __init__(self, host: str, serial: str) -> None:
+        user = pwd.getpwnam("nobody")
+        separation.give(STATE, user)
+        contexts = (memory.context, cxl.context, privileged.context)
+        for number, context in enumerate(contexts):
+            context.fork(contexts[:number])
+        separation.become(user)
+        for context in contexts:
+            context.connect()
+        super().__init__(host, serial, "")
+
+    def abilities(self) -> tuple[tuple[int, ...], list[int]]:
+        """Return the user ids and capabilities of its process."""
+        return os.getresuid(), sorted(abilities.effective())
 
 
 def audit(number: int = 1) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from tests.mutants.catalogue import (
     ledger,
     lending,
     nova,
+    privilege,
     qos,
     rdma,
 )
@@ -34,4 +35,5 @@ MUTANTS = (
     *qos.MUTANTS,
     *corrections.MUTANTS,
     *identity.MUTANTS,
+    *privilege.MUTANTS,
 )

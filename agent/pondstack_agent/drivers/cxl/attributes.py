@@ -8,6 +8,9 @@ _WRITABLE = re.compile(
     rf"|/sys/bus/cxl/devices/region\d+/dax_region\d+/(?:dax_region/(?:create|delete)|{_DAX}/(?:mapping|size|memmap_on_memory))"
     r"|/sys/devices/system/memory/memory\d+/state"
 )
+_READABLE = re.compile(r"/sys/bus/(?:cxl|dax)/devices(?:/[a-z_]+[0-9.:]*)+")
+DEVICES = "/sys/devices/"
+"""Where the links of the buses lead."""
 _BLOCK = re.compile(r"/sys/devices/system/memory/memory\d+")
 _DEVICE = re.compile(rf"/dev/{_DAX}")
 _DECODER = re.compile(r"decoder\d+\.\d+")
@@ -18,6 +21,11 @@ MODULES = frozenset({"cxl_acpi", "cxl_pci", "cxl_mem", "cxl_port", "device_dax",
 def check_attribute(path: str) -> None:
     """Raise ValueError for what is no attribute that the driver writes."""
     _check(_WRITABLE, path)
+
+
+def check_readable(path: str) -> None:
+    """Raise ValueError for what is no attribute of a device of CXL or dax."""
+    _check(_READABLE, path)
 
 
 def check_block(path: str) -> None:

@@ -1,32 +1,28 @@
-"""What needs root, by oslo.privsep: a few verbs. An agent that is root runs them itself, without a helper process.
+"""What needs root, by oslo.privsep: a few verbs. An agent that stays root runs them itself, without a helper process.
 
 Each returns what the kernel said instead of raising it: what crosses privsep are plain values.
 """
 
+import errno
 import mmap
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from oslo_privsep import capabilities, priv_context
+from oslo_privsep import capabilities
 
 from pondstack_agent.drivers.cxl import attributes, nonzero
 from pondstack_agent.host import sysfs_write
+from pondstack_agent.privilege.context import Context
 
-context = priv_context.PrivContext(
-    "pondstack_agent",
-    cfg_section="cxl_privsep",
-    pypath=f"{__name__}.context",
-    # Attributes and devices of root; modules. Nothing of other processes, and no ports or registers (SYS_RAWIO).
-    capabilities=[capabilities.CAP_DAC_OVERRIDE, capabilities.CAP_SYS_MODULE],
-)
-if os.geteuid() == 0:
-    context.set_client_mode(False)
+# Its attributes and devices are root's, who needs no capability for them; modules.
+context = Context("cxl", __name__, [capabilities.CAP_SYS_MODULE])
 
 _SYSTEMD = "/run/systemd/system"
 _TOOL_SECONDS = 60.0
 _CHUNK_BYTES = 2 * 1024 * 1024
+_MOST_BYTES = 4096  # one page: the most that an attribute has
 
 # One process for all blocks, which can be killed: the kernel tries for as long as pages move, for ever if it must,
 # until the writer gets a signal.
@@ -38,6 +34,19 @@ def write_attribute(path: str, text: str) -> str:
     """Write an attribute of sysfs; return '' or what the kernel said."""
     attributes.check_attribute(path)
     return sysfs_write.write(path, text)
+
+
+@context.entrypoint
+def read_attribute(path: str) -> str:
+    """Return an attribute that the kernel shows to root only, as physical addresses; raises OSError."""
+    attributes.check_readable(path)
+    if not os.path.realpath(path).startswith(attributes.DEVICES):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(handle, _MOST_BYTES).decode()
+    finally:
+        os.close(handle)
 
 
 @context.entrypoint

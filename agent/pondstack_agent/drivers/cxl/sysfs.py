@@ -23,11 +23,7 @@ class Sysfs:
     def text(self, path: str) -> str:
         """Return an attribute without its line end."""
         try:
-            handle = os.open(f"{self.root}/{path}", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                return os.read(handle, _MOST_BYTES).decode().strip()
-            finally:
-                os.close(handle)
+            return self._text(path).strip()
         except OSError as error:
             raise DeviceFailed(f"cannot read {self.root}/{path} ({error.strerror}); look at the kernel's log") from None
 
@@ -72,6 +68,18 @@ class Sysfs:
             raise DeviceFailed(
                 f"the kernel refuses {text!r} for {self.root}/{path} ({trouble}); look at the kernel's log"
             )
+
+    def _text(self, path: str) -> str:
+        try:
+            handle = os.open(f"{self.root}/{path}", os.O_RDONLY | os.O_CLOEXEC)
+        except PermissionError:
+            if not privileged.context.elsewhere:
+                raise
+            return str(privileged.read_attribute(f"{self.root}/{path}"))
+        try:
+            return os.read(handle, _MOST_BYTES).decode()
+        finally:
+            os.close(handle)
 
     def _number(self, path: str, base: int) -> int:
         text = self.text(path)

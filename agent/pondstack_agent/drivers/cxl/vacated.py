@@ -10,6 +10,7 @@ from typing import Any
 from pondstack.domain.errors import InUse
 from pondstack_agent.host import cpuset, numa
 from pondstack_agent.host.memory_users import PROC
+from pondstack_agent.partition import privileged
 
 KEY = "vacated"
 
@@ -37,9 +38,15 @@ def runs_on(pid: int | None, state: Mapping[str, Any] | None, proc: Path = PROC)
 def uses(pid: int, node: int, proc: Path = PROC) -> bool:
     """Tell whether a process has pages on a node, or will have; False when it has ended."""
     try:
-        return numa.uses((proc / str(pid) / "numa_maps").read_text(), node, cpuset.allowed(pid, proc))
+        return numa.uses(_numa_maps(pid, proc), node, cpuset.allowed(pid, proc))
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def _numa_maps(pid: int, proc: Path) -> str:
+    if proc == PROC and privileged.context.elsewhere:
+        return str(privileged.numa_maps(pid))
+    return (proc / str(pid) / "numa_maps").read_text()
 
 
 def _started(pid: int, proc: Path) -> int:

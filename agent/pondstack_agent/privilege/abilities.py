@@ -10,16 +10,18 @@ _CAPBSET_READ, _CAPBSET_DROP, _SET_NO_NEW_PRIVS = 23, 24, 38  # linux/prctl.h
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
-def keep(kept: Collection[int]) -> None:
+def keep(kept: Collection[int], regained: Collection[int] | None = None) -> None:
     """Keep these capabilities of those that this process has, and lose all others; raises OSError.
 
-    Of a process that may not change what a later exec could give back, only its own are taken; it gets none by exec
-    either, as programs with set-user-id give nothing from now on.
+    `regained`: those that it may have after it lost them, None for the same. Of a process that may not change what a
+    later exec could give back, only its own are taken; it gets none by exec either, as programs with set-user-id give
+    nothing from now on.
     """
     _prctl(_SET_NO_NEW_PRIVS, 1)
     if capabilities.CAP_SETPCAP in effective():
+        left = kept if regained is None else regained
         for number in range(64):
-            if number not in kept and _LIBC.prctl(_CAPBSET_READ, number, 0, 0, 0) == 1:
+            if number not in left and _LIBC.prctl(_CAPBSET_READ, number, 0, 0, 0) == 1:
                 _prctl(_CAPBSET_DROP, number)
     mine = effective() & set(kept)
     capabilities.drop_all_caps_except(mine, mine, [])

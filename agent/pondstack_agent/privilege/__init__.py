@@ -1,0 +1,1 @@
+"""What the agent needs of root's abilities, in processes of their own (oslo.privsep)."""

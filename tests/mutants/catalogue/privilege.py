@@ -1,0 +1,147 @@
+"""Faults planted in what an agent does as root, beside it."""
+
+from tests.mutants.mutant import Mutant
+
+_TESTS = "agent/tests/privilege"
+_REFUSED = (f"{_TESTS}/test_separated.py::test_what_the_agent_never_asks_for_is_refused",)
+_RUNNING = (f"{_TESTS}/test_agent.py::test_a_running_agent_is_nobody_and_each_privileged_process_has_its_capabilities",)
+_TELEMETRY = "agent/pondstack_agent/telemetry/privileged.py"
+
+MUTANTS = (
+    Mutant(
+        "telemetry_of_anybody",
+        _TELEMETRY,
+        "if int(pid) < 1 or not memory_users.is_guest(pid):",
+        "if int(pid) < 1:",
+        (*_REFUSED, f"{_TESTS}/test_separated.py::test_a_guest_is_what_root_has_started"),
+        "who breaks into the agent looks into any process of the host",
+    ),
+    Mutant(
+        "damon_watches_anybody",
+        _TELEMETRY,
+        "    if name == _PID_TARGET:\n        _guest(int(value))\n",
+        "",
+        _REFUSED,
+        "who breaks into the agent has the kernel watch any process",
+    ),
+    Mutant(
+        "damon_does_anything",
+        _TELEMETRY,
+        "if not _TEXT.fullmatch(value):",
+        "if not value:",
+        _REFUSED,
+        "who breaks into the agent has DAMON push any guest's memory out",
+    ),
+    Mutant(
+        "any_attribute_of_damon",
+        _TELEMETRY,
+        "if not _ATTRIBUTE.fullmatch(name):",
+        "if not _ATTRIBUTE.match(name):",
+        _REFUSED,
+        "a path that begins like an attribute leads elsewhere",
+    ),
+    Mutant(
+        "any_file_beside_a_mapping",
+        _TELEMETRY,
+        "if not _RANGE.fullmatch(name):",
+        "if not name:",
+        _REFUSED,
+        "files of the host are looked into by way of a guest's folder",
+    ),
+    Mutant(
+        "any_file_of_a_process",
+        _TELEMETRY,
+        "if name not in _TEXTS:",
+        "if not name:",
+        _REFUSED,
+        "the agent reads the memory of guests",
+    ),
+    Mutant(
+        "counters_of_anybody",
+        _TELEMETRY,
+        "    _guest(_process_of(tid))\n",
+        "",
+        _REFUSED,
+        "who breaks into the agent counts what any thread does",
+    ),
+    Mutant(
+        "any_libvirt",
+        "agent/pondstack_agent/mitigation/libvirt_domains.py",
+        "if uri not in _uris:",
+        "if not uri:",
+        _REFUSED,
+        "root connects to wherever the agent says",
+    ),
+    Mutant(
+        "any_file_as_an_attribute",
+        "agent/pondstack_agent/drivers/cxl/privileged.py",
+        "    attributes.check_readable(path)\n",
+        "",
+        _REFUSED,
+        "only where links lead stands between the agent and any file",
+    ),
+    Mutant(
+        "policies_of_anybody",
+        "agent/pondstack_agent/partition/privileged.py",
+        "            if memory_users.has_ended(pid):\n",
+        "            if True:\n",
+        _REFUSED,
+        "nobody hears that the agent asked for another process",
+    ),
+    Mutant(
+        "drop_ins_that_all_may_write",
+        "agent/pondstack_agent/partition/privileged.py",
+        "_FOLDER_MODE, _FILE_MODE = 0o755, 0o644",
+        "_FOLDER_MODE, _FILE_MODE = 0o777, 0o666",
+        ("agent/tests/mitigation/test_privileged_arguments.py",),
+        "any user of the host writes a command into a unit, which systemd runs as root",
+    ),
+    Mutant(
+        "privileged_processes_keep_all",
+        "agent/pondstack_agent/privilege/context.py",
+        "            abilities.keep(self.conf.capabilities)\n",
+        "",
+        _RUNNING,
+        "an exec gives them back what they gave up, or a unit without one of theirs keeps them from starting",
+    ),
+    Mutant(
+        "abilities_come_back",
+        "agent/pondstack_agent/separation.py",
+        "abilities.keep(_TO_CHANGE_USER, ())",
+        "abilities.keep(_TO_CHANGE_USER)",
+        _RUNNING,
+        "the agent has a way back to root",
+    ),
+    Mutant(
+        "nothing_is_elsewhere",
+        "agent/pondstack_agent/privilege/context.py",
+        "return bool(self.client_mode and (self._link is not None or self.conf.helper_command))",
+        "return False",
+        (f"{_TESTS}/test_separated.py::test_slices_that_a_guest_maps_are_seen",),
+        "an agent that is not root sees no guest, and takes slices from a running one",
+    ),
+    Mutant(
+        "a_signal_ends_them_first",
+        "agent/pondstack_agent/privilege/context.py",
+        "_IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)",
+        "_IGNORED = (signal.SIGINT, signal.SIGHUP)",
+        (f"{_TESTS}/test_agent.py::test_it_ends_and_so_do_they",),
+        "the agent cannot put the kernel's settings back at its end",
+    ),
+    Mutant(
+        "a_second_worker_shares_them",
+        "agent/pondstack_agent/separation.py",
+        "if os.read(self._tickets, len(_TICKET)) != _TICKET:",
+        "if False:",
+        (f"{_TESTS}/test_agent.py::test_so_does_a_worker_that_has_ended",),
+        "a worker hears answers to what its dead predecessor had asked for",
+    ),
+    Mutant(
+        "an_ended_process_is_not_missed",
+        "agent/pondstack_agent/privilege/context.py",
+        "        self._ended()\n",
+        "",
+        (f"{_TESTS}/test_agent.py::test_one_that_has_ended_ends_the_agent",),
+        "an agent goes on that can do nothing as root any more",
+    ),
+)
