@@ -24,8 +24,8 @@ VIRT_DRIVER=${VIRT_DRIVER:-libvirt} GIT_BASE=${GIT_BASE:-https://opendev.org}
 VENV=${VENV:-$PWD/.venv}
 # By libvirt to another node: fake computes run no guest that a test could watch moving.
 MOVES=False
-if [ "$NODES" -gt 1 ] && [ "$VIRT_DRIVER" = libvirt ]; then MOVES=True; fi
-if [ "$MOVES" = True ]; then
+if [ "$NODES" -gt 1 ] && [ "$VIRT_DRIVER" = libvirt ]; then
+    MOVES=True
     TEMPEST=${TEMPEST:-'pondstack_tempest.*(smoke|MitigationTest|test_a_live_migration_keeps_it)'}
 else
     TEMPEST=${TEMPEST:-'pondstack_tempest.*smoke'}

@@ -37,7 +37,7 @@ AGENT_OPTS = [
         default="pondstack",
         help=(
             "User that the agent becomes, without any capability, when it is started as root. What needs root is done "
-            "by small processes that it starts before (groups *_privsep). Empty, or a user that the host does not "
+            "by small processes that it starts before (the privsep groups). Empty, or a user that the host does not "
             "have: it stays root, and its log says so."
         ),
     ),
