@@ -78,8 +78,8 @@ docs: setup ## Build the documentation (doc/build/html); fails on a warning or a
 sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, lending, removal, guests, holding or mitigation)
 	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,kind,KIND) $(call option,processes,PROCESSES)
 
-security: setup ## Seeded attacks on the message bus: what was tried, refused, accepted (MINUTES, SEED)
-	@$(PYTHON) -W ignore -m tests.security $(call option,minutes,MINUTES) $(call option,seed,SEED)
+security: setup ## Seeded attacks on bus, API, agent's files, sockets, native code: tried, refused, accepted (MINUTES, SEED; ONLY=target, STEPS)
+	@$(PYTHON) -W ignore -m tests.security $(call option,minutes,MINUTES) $(call option,seed,SEED) $(call option,only,ONLY) $(call option,steps,STEPS)
 
 replay: ## Replay requests of a trace against the running rack and look for leaks (REQUESTS, TRACE, SKIP)
 	@$(PYTHON) -m bench.replay --requests $(REQUESTS) $(call option,trace,TRACE) $(call option,skip,SKIP) \

@@ -1,6 +1,7 @@
 """`pondstack-agent --config-file FILE`: the agent of one host."""
 
 import sys
+from pathlib import Path
 
 from oslo_service import backend
 
@@ -12,12 +13,13 @@ from oslo_service import service  # noqa: E402
 
 from pondstack import core_dumps, logs  # noqa: E402
 from pondstack.conf import agent as agent_conf  # noqa: E402
-from pondstack.domain.errors import BadRequest  # noqa: E402
+from pondstack.domain.errors import BadRequest, DeviceFailed  # noqa: E402
 from pondstack.rpc.identity.identity import Identity, Role  # noqa: E402
 from pondstack.rpc.transport import border_of  # noqa: E402
 from pondstack_agent import readiness  # noqa: E402
 from pondstack_agent.separation import separate  # noqa: E402
 from pondstack_agent.service import AgentService  # noqa: E402
+from pondstack_agent.state_check import check_state  # noqa: E402
 
 QUIET = [
     "oslo.messaging=INFO",
@@ -55,8 +57,9 @@ def main() -> int:
     try:
         # Here: a worker that fails is forked for ever. As root, whose the key of the agent's credential may stay.
         border = border_of(conf, Identity(Role.AGENT, conf.host))
+        check_state(Path(conf.agent.state_dir))
         separation = separate(conf)
-    except BadRequest as error:
+    except (BadRequest, DeviceFailed) as error:
         sys.exit(f"pondstack-agent: {error.message}")
     # Where there may be a second worker, each reads it anew: what the first one has heard is no news to the second.
     agent = AgentService(conf, readiness.withheld(), border if separation else None, separation)

@@ -11,6 +11,7 @@ from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, DeviceFailed, StaleEpoch, Unavailable
 from pondstack_agent.records import Records
+from pondstack_agent.state_shapes import REMOVE_EPOCH
 
 LOG = log.getLogger(__name__)
 
@@ -79,14 +80,12 @@ class EpochGuard:
 
 
 def _recorded(records: Records) -> int:
-    seen = (records.get(_KEY) or {}).get("seen", 0)
     try:
+        seen = (records.get(_KEY) or {}).get("seen", 0)
         _require_epoch(seen)
-    except BadRequest as error:
-        raise DeviceFailed(
-            f"the agent's state file {records.path(_KEY)} is damaged ({error.message}); stop the agent and "
-            "remove the file: the agent takes the epoch from the controller's answer to its first heartbeat"
-        ) from error
+    except (BadRequest, DeviceFailed) as error:
+        why = error.__cause__ or error.message
+        raise DeviceFailed(f"the agent's state file {records.path(_KEY)} is damaged ({why}); {REMOVE_EPOCH}") from error
     return int(seen)
 
 

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import oslo_messaging
 
 from pondstack.domain import errors
+from pondstack.domain.conform import checked
 
 T = TypeVar("T")
 
@@ -20,16 +21,21 @@ def to_domain(error: errors.PondError) -> errors.PondError:
 
 
 def answered(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Have our own errors cross RPC as answers of an endpoint's method, without a traceback in the agent's log."""
+    """Have our own errors cross RPC as answers of an endpoint's method, without a traceback in the agent's log.
+
+    Arguments of other types than it declares are refused: BadRequest.
+    """
+
+    checking = checked(method)
 
     @wraps(method)
     def translating(*arguments: Any, **named: Any) -> Any:
         try:
-            return method(*arguments, **named)
+            return checking(*arguments, **named)
         except errors.PondError as error:
             raise to_domain(error) from error
 
-    wrapped: Callable[..., Any] = oslo_messaging.expected_exceptions(errors.PondError)(translating)
+    wrapped: Callable[..., Any] = wraps(method)(oslo_messaging.expected_exceptions(errors.PondError)(translating))
     return wrapped
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 import oslo_messaging
 
+from pondstack.domain.conform import checked
 from pondstack.domain.errors import NotLeader, PondError
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -55,11 +56,16 @@ class Gated(Protocol):
 
 
 def gated(method: Method) -> Method:
-    """Have a method answer only while the gate is open; our own errors cross RPC as answers."""
+    """Have a method answer only while the gate is open; our own errors cross RPC as answers.
+
+    Arguments of other types than it declares are refused: BadRequest.
+    """
+
+    checking = checked(method)
 
     @functools.wraps(method)
     def guarded(self: Gated, context: Any, **arguments: Any) -> Any:
         with self.gate.passing():
-            return method(self, context, **arguments)
+            return checking(self, context, **arguments)
 
-    return oslo_messaging.expected_exceptions(PondError)(guarded)
+    return functools.wraps(method)(oslo_messaging.expected_exceptions(PondError)(guarded))

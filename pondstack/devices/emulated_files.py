@@ -25,11 +25,22 @@ from typing import Any
 
 from pondstack.devices.atomic_files import sync_folder, temporary_json, write_json
 from pondstack.domain.errors import DeviceFailed, InUse
+from pondstack.domain.shape import Fields, Index, Shape, Table, Text, Whole
 
 DEVICE, MEMORY, PERMISSIONS, SLICES, LOCK = "device.json", "memory", "permissions", "slices", "lock"
 FORMER_PERMISSIONS = "permissions.json"
 KEPT_VERSIONS = 4
 """So many old tables stay, for readers that are about to open the one that was the newest."""
+
+_MOST_SLICES = 2**20
+_DESCRIPTION = Fields(
+    {"serial": Text(255, 1), "slice_mib": Whole(1, 2**31 - 1), "slices_total": Whole(1, _MOST_SLICES)},
+    {"memory": Text(64)},
+    others=True,
+)
+_PERMISSION = Fields({"host": Text(255, 1), "tag": Text(255, 1), "epoch": Whole()})
+_TABLE = Fields({"epoch": Whole(), "permissions": Table(Index(_MOST_SLICES - 1), _PERMISSION)})
+"""What is in the files. Who is let in by a table must not be what somebody made of it since."""
 
 LOCK_SECONDS = 2.0
 _POLL_SECONDS = 0.01
@@ -42,17 +53,31 @@ def device_errors(path: Path) -> Iterator[None]:
     """Turn what a missing or broken device folder raises into DeviceFailed."""
     try:
         yield
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise DeviceFailed(
             f"the pool device {path} does not answer ({type(error).__name__}: {error}); check that the folder "
             "is there and whole, or make one with `pondstack-manage device create`"
         ) from error
 
 
-def read_json(path: Path, device: Path) -> Any:
-    """Return a JSON file of a device; raises DeviceFailed."""
+def read_description(device: Path) -> dict[str, Any]:
+    """Return what a device says that it is; raises DeviceFailed."""
+    return read_json(device / DEVICE, device, _DESCRIPTION)
+
+
+def read_json(path: Path, device: Path, shape: Shape) -> dict[str, Any]:
+    """Return an object of a device's JSON file; raises DeviceFailed, also when it is not of the shape."""
     with device_errors(device):
-        return json.loads(path.read_text())
+        return _read(path, shape)
+
+
+def _read(path: Path, shape: Shape) -> dict[str, Any]:
+    data = json.loads(path.read_text())
+    try:
+        shape.check(data)
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from None
+    return dict(data)
 
 
 @contextlib.contextmanager
@@ -74,12 +99,12 @@ def read_table(device: Path) -> tuple[int, dict[str, Any]]:
             version = max(_versions(device), default=0)
             path = _version_path(device, version) if version else device / FORMER_PERMISSIONS
             try:
-                table = json.loads(path.read_text())
+                table = _read(path, _TABLE)
             except FileNotFoundError:
                 if max(_versions(device), default=0) > version:
                     continue  # it was replaced and swept away meanwhile
                 raise
-            return version, {"epoch": int(table["epoch"]), "permissions": dict(table["permissions"])}
+            return version, {"epoch": table["epoch"], "permissions": dict(table["permissions"])}
 
 
 def swap_table(device: Path, version: int, table: Mapping[str, Any]) -> bool:

@@ -40,9 +40,9 @@ class FolderDevice(PoolDevice):
 
     def info(self) -> DeviceInfo:
         """Return what the device is."""
-        data = files.read_json(self.path / files.DEVICE, self.path)
+        data = files.read_description(self.path)
         with files.device_errors(self.path):
-            serial, slice_mib, slices_total = str(data["serial"]), int(data["slice_mib"]), int(data["slices_total"])
+            serial, slice_mib, slices_total = data["serial"], data["slice_mib"], data["slices_total"]
             memory = self.memory or DeviceMemory(data.get("memory", DeviceMemory.FILE))
             size = (self.path / files.MEMORY).stat().st_size
             if memory is not DeviceMemory.ELSEWHERE and size < slices_total * slice_mib * MIB:

@@ -11,9 +11,11 @@ from pathlib import Path
 from pondstack.devices import emulated_files as files
 from pondstack.devices.atomic_files import write_json
 from pondstack.domain.errors import InUse
+from pondstack.domain.shape import Fields, Table, Text
 
 HEADS = "heads.json"
 MACHINE_ID = Path("/etc/machine-id")
+_HEADS = Table(Text(255, 1), Fields({"monitor": Text(), "device": Text(255), "machine": Text(255)}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,8 @@ def read_heads(folder: Path) -> dict[str, Head]:
     """Return the heads of a device by host, none when none were listed; raises DeviceFailed."""
     if not (folder / HEADS).exists():
         return {}
-    data = files.read_json(folder / HEADS, folder)
-    with files.device_errors(folder):
-        if not isinstance(data, dict):
-            raise TypeError(f"{HEADS} is not a list of heads by host")
-        return {str(host): Head(**entry) for host, entry in data.items()}
+    data = files.read_json(folder / HEADS, folder, _HEADS)
+    return {host: Head(**entry) for host, entry in data.items()}
 
 
 def set_head(folder: Path, host: str, head: Head | None) -> None:

@@ -207,3 +207,12 @@ class SlicesReturning(Unavailable):
     """Too few slices are free, and enough are on their way back: nothing was assigned, ask again soon."""
 
     code = "pondstack.slices_returning"
+
+
+def by_name(name: str) -> type[PondError] | None:
+    """Return the class of that name, None when there is none: names come from files and other processes."""
+    return KINDS.get(name)
+
+
+KINDS = {name: kind for name, kind in vars().items() if isinstance(kind, type) and issubclass(kind, PondError)}
+"""All classes, by name."""

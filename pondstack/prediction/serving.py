@@ -10,6 +10,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from pondstack.domain.allowance import Allowance
+from pondstack.domain.conform import check_present
 from pondstack.domain.errors import BadRequest, PoolShortage
 from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.room import PoolRoom
@@ -40,6 +41,8 @@ def features_from_wire(data: Mapping[str, Any]) -> Features:
         if "policy" in specs:
             specs["policy"] = Policy(specs["policy"])
         known = {item.name: data[item.name] for item in fields(Features) if item.name in data and item.name != "specs"}
+        check_present(Features, known)
+        check_present(PondSpecs, specs)
         return Features(**known, specs=PondSpecs(**specs))
     except (TypeError, ValueError) as error:
         raise BadRequest(f"these are no features of a VM: {error}") from error

@@ -8,12 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from pondstack.domain.conform import SHAPE, check_present, check_value
 from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.model import Extent
 from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.purpose import Purpose
+from pondstack.domain.reported import BORROWED, LENDING, TIERING
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.domain.room import PoolRoom
+from pondstack.domain.shape import Nullable
 from pondstack.domain.telemetry import Source
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 
@@ -25,8 +28,18 @@ def to_arguments(request: AssignRequest | BorrowRequest) -> dict[str, Any]:
 
 
 def assign_request(*, shape: Sequence[int] | None = None, purpose: str = Purpose.GUEST, **fields: Any) -> AssignRequest:
-    """Return the request of a call's keyword arguments; raises TypeError for one that is missing or unknown."""
+    """Return the request of a call's keyword arguments.
+
+    Raises TypeError for one that is missing or unknown, BadRequest for one that is of another type.
+    """
+    check_present(AssignRequest, {**fields, "shape": shape, "purpose": purpose})
     return AssignRequest(**fields, shape=tuple(shape) if shape else None, purpose=Purpose(purpose))
+
+
+def borrow_request(**fields: Any) -> BorrowRequest:
+    """Return the request of a call's keyword arguments; raises as assign_request."""
+    check_present(BorrowRequest, fields)
+    return BorrowRequest(**fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +52,8 @@ class Wire:
 
     @classmethod
     def from_wire(cls, data: Mapping[str, Any]) -> Self:
-        """Build the value; unknown fields (a newer sender's) are dropped."""
+        """Build the value; unknown fields (a newer sender's) are dropped. Raises BadRequest for anything else."""
+        check_value(cls, data)
         known = {item.name for item in fields(cls)}
         return cls(**{key: cls._decode(key, value) for key, value in data.items() if key in known})
 
@@ -98,13 +112,13 @@ class Report(Wire):
     """By pool, what the host does before it gives slices back (pondstack.domain.zeroing.HostZeroing)."""
     not_zero: dict[str, list[int]] = field(default_factory=dict)
     """Slices of released allocations that had somebody's bytes before their first use: UUID to indexes."""
-    tiering: dict[str, Any] = field(default_factory=dict)
+    tiering: dict[str, Any] = field(default_factory=dict, metadata={SHAPE: TIERING})
     """Tiering by the kernel, as read back: {} when nothing is configured, else `settings` (name to the kernel's text),
     `tiers` (memory tier to nodes), `trouble` (texts)."""
-    lending: dict[str, Any] | None = None
+    lending: dict[str, Any] | None = field(default=None, metadata={SHAPE: Nullable(LENDING)})
     """What the host lends, as agent.get_lending answers it but for `buffers`: runs [first index, count, borrower,
     generation]. None: it takes no part."""
-    borrowed: dict[str, Any] | None = None
+    borrowed: dict[str, Any] | None = field(default=None, metadata={SHAPE: Nullable(BORROWED)})
     """What it borrows, as agent.get_borrowing answers it. None: it takes no part."""
 
     @classmethod

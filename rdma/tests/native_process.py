@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import odd_calls  # beside this script
+
 from pondstack.domain.errors import PondError
 from pondstack_rdma.base import Lender, Link
 from pondstack_rdma.model import Key, Operation, Read, Write
@@ -19,6 +21,7 @@ from pondstack_rdma.shm import ShmTransport
 
 SIZE = 16 * 4096
 ROUNDS = 8
+ODD_ROUNDS = 3000
 
 
 def load(path: str) -> Any:
@@ -35,6 +38,7 @@ def main(path: str, folder: str, seed: int) -> None:
     """Exercise it."""
     dice = random.Random(seed)
     native = load(path)
+    print(odd_calls.told(odd_calls.of_shared_memory(native, random.Random(seed), ODD_ROUNDS)))
     watching(native.watch, dice)
     transport = ShmTransport(Path(folder), native.ShmAccess)
     done = 0

@@ -9,9 +9,12 @@ import random
 import socket
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+
+import odd_calls  # beside this script
 
 from pondstack_rdma.model import Key, Operation, Read, Write
 from pondstack_rdma.verbs.requester import HUNG_UP, LEFT_TO_PYTHON, SILENT, Native, NativeType, Request
@@ -19,6 +22,7 @@ from pondstack_rdma.verbs.requester import HUNG_UP, LEFT_TO_PYTHON, SILENT, Nati
 ADDRESS, REGION_BYTES, GOOD, LATE, MUTE, FORGED = 0x10000, 65536, 7, 8, 9, 10
 KEPT = 6
 DEPTH, STAGE_BYTES = 16, 32768
+CONNECTIONS, ODD_ROUNDS = 20, 100
 REFUSED = 10
 LONG_SECONDS, SHORT_SECONDS = 10.0, 0.05
 GID = bytes(16)
@@ -244,12 +248,22 @@ def raises(kind: type[Exception], call: Callable[[], object]) -> None:
     raise AssertionError(f"no {kind.__name__}")
 
 
+def odd_mixtures(fake: Fake, dice: random.Random) -> Counter[str]:
+    """Arguments that nobody checks before, over connections of which many end by it; nothing is held after that."""
+    counts: Counter[str] = Counter()
+    for _ in range(CONNECTIONS):
+        with fake.connect(seconds=SHORT_SECONDS) as (native, _):
+            counts += odd_calls.of_a_requester(native, dice, ODD_ROUNDS, ADDRESS, REGION_BYTES)
+    return counts
+
+
 def main(path: str, seed: int) -> None:
     """Exercise it."""
     make = load(path)
     fake = Fake(make)
     raises(OSError, lambda: make("rxe7", 0, 0, 1, memoryview(bytearray(1)), 1.0, Read, Write))
     done = random_accesses(fake, random.Random(seed))
+    print(odd_calls.told(odd_mixtures(fake, random.Random(seed))))
     for part in (what_the_device_says, timed_reads, regions, queue_pair_that_stays, odd_arguments, one_call_at_a_time):
         part(fake)
     print(f"{done} accesses of a fake device, seed {seed}")

@@ -7,9 +7,13 @@ import struct
 from pathlib import Path
 from typing import Any
 
+from pondstack.domain.errors import Unavailable
+from pondstack.domain.shape import Fields, Whole
+
 _FLOCK = struct.Struct("hhqqi4x")
 """The kernel's struct flock: type, whence, start, length, process."""
 _WHOLE = (os.SEEK_SET, 0, 0, 0)
+_STATE = Fields({"pid": Whole(2, 2**22)}, others=True)
 
 
 def hold_lock(file: Path) -> int:
@@ -42,6 +46,14 @@ def write_state(lock: int, **state: Any) -> None:
 
 
 def pid_of(file: Path) -> int:
-    """Return the process id that the lock's newest holder wrote down; raises OSError, ValueError, KeyError."""
-    pid: int = json.loads(file.read_text())["pid"]
+    """Return the process id that the lock's newest holder wrote down; raises OSError, Unavailable.
+
+    Whoever asks may kill it: 0 would be the asker's own group, -1 everybody, and 1 is init.
+    """
+    try:
+        state = json.loads(file.read_text())
+        _STATE.check(state)
+    except (ValueError, RecursionError) as error:
+        raise Unavailable(f"{file} does not say whose it is ({error}); find its process, which locks it") from error
+    pid: int = state["pid"]
     return pid

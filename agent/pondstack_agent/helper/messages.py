@@ -34,6 +34,6 @@ def failed(answer: dict[str, Any]) -> errors.PondError | None:
     found = answer.get("error")
     if found is None:
         return None
-    kind = getattr(errors, str(found.get("name")), errors.PondError)
-    known: errors.PondError = kind(str(found.get("text")))
-    return known
+    told = found if isinstance(found, dict) else {"text": found}
+    kind = errors.by_name(str(told.get("name"))) or errors.PondError
+    return kind(str(told.get("text")))

@@ -23,5 +23,5 @@ class Program:
         return lock_held(folder / self.lock)
 
     def pid(self, folder: Path) -> int:
-        """Return the id of the newest process of a folder; raises OSError, ValueError, KeyError."""
+        """Return the id of the newest process of a folder; raises OSError, Unavailable."""
         return pid_of(folder / self.lock)

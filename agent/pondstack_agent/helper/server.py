@@ -34,7 +34,7 @@ class RequestHandler:
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         name = request.pop("verb", "")
-        verb = self._verbs.get(name)
+        verb = self._verbs.get(name) if isinstance(name, str) else None
         try:
             if verb is None:
                 raise TypeError(f"no verb {name!r}")

@@ -7,12 +7,35 @@ from typing import Any, Self
 
 from pondstack.devices.atomic_files import write_json
 from pondstack.domain.errors import BadRequest
+from pondstack.domain.shape import Fields, Flag, Name, Number, OneOf, Table, Text, Whole
 from pondstack.domain.units import MIB
 from pondstack_rdma.sealing import PAGE_BYTES
 from pondstack_rdma.store.mirror.disk import Survives
 from pondstack_rdma.store.mirror.mirror import MirrorLimits
 
 FILE = "settings.json"
+
+
+def _check_mirror(mirror: str) -> None:
+    """Raise ValueError unless it is where the agent puts mirrors: the file there is made as large as all pages."""
+    if not mirror.startswith("/") or ".." in mirror.split("/"):
+        raise ValueError("mirror is no absolute path")
+
+
+_SECONDS = Number(0.0, 1e9)
+_SHAPE = Fields(
+    {"consumer_uuid": Name(), "mib": Whole(1, 2**31 - 1), "mirror": Text(4096, 1), "transport": Name()},
+    {
+        "options": Table(Text(255, 1), Text()),
+        "sealing": Flag(),
+        "survives": OneOf(tuple(Survives)),
+        "queue_pages": Whole(1, 2**31 - 1),
+        "patience_seconds": _SECONDS,
+        "access_seconds": _SECONDS,
+        "pages_per_second": Number(0.0, 1e12),
+    },
+    rule=lambda found: _check_mirror(found["mirror"]),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +73,9 @@ class StoreSettings:
         """Return what was written; raises BadRequest."""
         try:
             found: dict[str, Any] = json.loads((folder / FILE).read_text())
+            _SHAPE.check(found)
             return cls(**found)
-        except (OSError, TypeError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise BadRequest(
                 f"{folder / FILE} holds no settings: {error}; release the consumer of this store"
             ) from error

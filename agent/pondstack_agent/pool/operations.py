@@ -14,6 +14,7 @@ from pondstack.domain import errors
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc.wire import Grant, assign_request, to_arguments
 from pondstack_agent.records import Records
+from pondstack_agent.rpc_errors import to_domain
 
 
 class Kind(StrEnum):
@@ -66,8 +67,7 @@ class Operation:
     def failure(self) -> errors.PondError:
         """Return the error that this operation ended with."""
         name, text = self.error or ("Conflict", f"operation {self.operation_id} is over; make a new operation id")
-        kind: Callable[[str], errors.PondError] = getattr(errors, name)
-        return kind(text)
+        return (errors.by_name(name) or errors.PondError)(text)
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
@@ -122,7 +122,7 @@ class Operations:
 
     def end(self, operation: Operation, error: errors.PondError) -> Operation:
         """Write down that an operation ended with an error, which every repetition gets."""
-        return self.change(operation, Status.OVER, error=(type(error).__name__, error.message))
+        return self.change(operation, Status.OVER, error=(type(to_domain(error)).__name__, error.message))
 
     def all(self) -> list[Operation]:
         """Return all operations, the oldest change first."""

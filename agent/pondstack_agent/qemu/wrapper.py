@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 from pondstack.devices.emulated_files import read_table
 from pondstack.domain.errors import DeviceFailed
 from pondstack_agent.qemu.attachment_lock import FOLDER, hold
+from pondstack_agent.records import load
 
 QEMU = "/usr/bin/qemu-system-x86_64"
 MIB = 1024 * 1024
@@ -90,14 +91,14 @@ def _on_pool(number: int, backend: dict[str, Any], backing: dict[str, Any]) -> d
 
 
 def find_attachment(state_dir: Path, instance_uuid: str) -> tuple[Path, dict[str, Any]] | None:
-    """Return the attachment of an instance and its file, None without one; raises Refused when there are several."""
+    """Return the attachment of an instance and its file, None without one.
+
+    Raises Refused when there are several, DeviceFailed when a record is damaged.
+    """
     found = []
     for path in sorted((state_dir / FOLDER).glob("*.json")):
-        try:
-            record = json.loads(path.read_text())
-        except FileNotFoundError:
-            continue  # detached meanwhile
-        if record["consumer_uuid"] == instance_uuid:
+        record = load(path)
+        if record is not None and record["consumer_uuid"] == instance_uuid:  # None: detached meanwhile
             found.append((path, record))
     if len(found) > 1:
         raise Refused(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pondstack.domain.errors import BadRequest, InUse, PondError, Unavailable
+from pondstack_agent.helper import messages
 from pondstack_agent.helper.client import HelperClient, HelperGone, HelperSilent
 from pondstack_agent.helper.lock import hold_lock
 from pondstack_agent.helper.program import Program
@@ -80,6 +81,9 @@ def test_a_verb_gets_its_arguments(helper, client) -> None:
         ("refuse", {"code": "busy"}, Unavailable, "slow"),  # of the transport: what it is of the domain's errors
         ("refuse", {"colour": "blue"}, BadRequest, "of one version"),
         ("dance", {}, BadRequest, "of one version"),
+        (["note"], {}, BadRequest, "of one version"),
+        ({}, {}, BadRequest, "of one version"),
+        (None, {}, BadRequest, "of one version"),
         ("fail", {}, Unavailable, "by accident"),
     ],
 )
@@ -88,6 +92,23 @@ def test_an_error_keeps_its_kind(client, verb, arguments, kind, text) -> None:
         client._ask(verb, **arguments)
     assert type(raised.value) is kind
     assert client._ask("note") == {"noted": 1}
+
+
+def test_an_error_of_a_name_that_is_none_is_an_error() -> None:
+    for answer in ({"error": {"name": "__builtins__", "text": "x"}}, {"error": {"name": ["a"]}}, {"error": 5}):
+        assert type(messages.failed(answer)) is PondError
+    assert messages.failed({}) is None
+
+
+@pytest.mark.parametrize(
+    "state", ["", "[]", "{}", '{"pid": -1}', '{"pid": 0}', '{"pid": 1}', '{"pid": "7"}', "[" * 9999]
+)
+def test_nobody_else_is_killed_for_what_a_lock_says(tmp_path, state: str) -> None:
+    (tmp_path / PROGRAM.lock).write_text(state)
+    with pytest.raises(Unavailable, match=r"test\.lock does not say whose it is"):
+        PROGRAM.pid(tmp_path)
+    (tmp_path / PROGRAM.lock).write_text('{"pid": 4711, "incarnation": "x"}')
+    assert PROGRAM.pid(tmp_path) == 4711
 
 
 def test_one_that_hangs_up_is_silent_until_its_lock_is_free(helper, client) -> None:

@@ -113,6 +113,33 @@ def test_another_host_is_refused(tmp_path: Path, driver, make_grant) -> None:
         wrapper.prepare(guest_arguments(1), tmp_path / "state", "host2")
 
 
+def _no_extents(record: dict[str, Any]) -> Any:
+    """All that the table is asked for is gone, and the memory is another allocation's."""
+    return {**record, "extents": [], "backings": [{**record["backings"][0], "offset_bytes": 6 * MIB}]}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _no_extents,
+        lambda record: {**record, "backings": [{**record["backings"][0], "offset_bytes": 6 * MIB}]},
+        lambda record: {**record, "backings": [{**record["backings"][0], "path": "/dev/shm/mine"}]},
+        lambda record: {**record, "extents": [{"start": 0, "count": 10**12}]},
+        lambda _record: [],
+        lambda _record: {"consumer_uuid": [VM]},
+        lambda _record: {},
+    ],
+)
+def test_a_guest_does_not_start_on_memory_that_its_record_was_made_to_say(
+    tmp_path: Path, driver, make_grant, damage
+) -> None:
+    driver.attach(make_grant(Extent(0, 1), consumer=VM))
+    [path] = (tmp_path / "state" / "attachments").glob("*.json")
+    path.write_text(json.dumps(damage(json.loads(path.read_text()))))
+    with pytest.raises(DeviceFailed, match=path.name):
+        wrapper.prepare(guest_arguments(1), tmp_path / "state", "host1")
+
+
 def test_a_device_that_does_not_answer_refuses(tmp_path: Path, device, driver, make_grant) -> None:
     driver.attach(make_grant(Extent(0, 1), consumer=VM))
     shutil.rmtree(device.path / "permissions")

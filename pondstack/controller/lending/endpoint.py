@@ -16,6 +16,7 @@ from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 from pondstack.rpc.controller_lending_api import LENDING_VERSION
+from pondstack.rpc.wire import borrow_request
 
 
 class LendingEndpoint:
@@ -94,7 +95,7 @@ class LendingEndpoint:
 
         `request`: the fields of BorrowRequest. A guaranteed one is admitted against the consumer's claim in Placement.
         """
-        wanted = BorrowRequest(**request)
+        wanted = borrow_request(**request)
         size = next((item.buffer_mib for item in self._reader.lenders() if item.incarnation), 0)
         if not size:
             raise BufferShortage("no host lends memory; have some lend it: openstack memory host delegate")

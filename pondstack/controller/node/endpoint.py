@@ -2,17 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
+from functools import wraps
 from typing import Any
 
 import oslo_messaging
 
 from pondstack.controller.pool.snapshot import make_snapshot
+from pondstack.domain.conform import checked
 from pondstack.domain.errors import PondError
 from pondstack.domain.rack import RackView
 from pondstack.ledger.records import ControllerView
 from pondstack.rpc.node_api import MIGRATIONS_VERSION
 
-_expected = oslo_messaging.expected_exceptions(PondError)
+
+def _expected(method: Callable[..., Any]) -> Callable[..., Any]:
+    wrapped: Callable[..., Any] = wraps(method)(oslo_messaging.expected_exceptions(PondError)(checked(method)))
+    return wrapped
 
 
 class NodeEndpoint:

@@ -70,6 +70,29 @@ def test_a_damaged_file_is_a_failed_device(tmp_path: Path, name: str, content: s
         device.grant("host1", [Extent(0, 1)], tag="a", epoch=1)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("device.json", '{"serial": "s", "slice_mib": "1", "slices_total": 2}'),
+        ("device.json", '{"serial": "s", "slice_mib": 1, "slices_total": 1e9}'),
+        ("device.json", '{"serial": 7, "slice_mib": 1, "slices_total": 2}'),
+        ("device.json", "[" * 100_000),
+        ("permissions/1.json", '{"epoch": "1", "permissions": {}}'),
+        ("permissions/1.json", '{"epoch": true, "permissions": {}}'),
+        ("permissions/1.json", '{"epoch": 1, "permissions": {"-1": {"host": "h", "tag": "a", "epoch": 1}}}'),
+        ("permissions/1.json", '{"epoch": 1, "permissions": {"01": {"host": "h", "tag": "a", "epoch": 1}}}'),
+        ("permissions/1.json", '{"epoch": 1, "permissions": {"0": {"host": ["h"], "tag": "a", "epoch": 1}}}'),
+        ("permissions/1.json", '{"epoch": 1, "permissions": {"0": null}}'),
+        ("permissions/1.json", "[" * 100_000),
+    ],
+)
+def test_a_table_that_no_controller_writes_lets_nobody_in(tmp_path: Path, name: str, content: str) -> None:
+    device = create_device(tmp_path, 2, slice_mib=1)
+    (tmp_path / name).write_text(content)
+    with pytest.raises(DeviceFailed, match=str(tmp_path)):
+        device.grant("h", [Extent(0, 1)], tag="b", epoch=2)
+
+
 def test_a_truncated_memory_file_is_a_failed_device(tmp_path: Path) -> None:
     device = create_device(tmp_path, 2, slice_mib=1)
     with open(tmp_path / "memory", "rb+") as memory:

@@ -11,10 +11,11 @@ from pondstack.domain.sizing import Split
 from pondstack.rpc import wire
 
 EXTENTS = (Extent(0, 2), Extent(7, 1))
+LENDING = {"incarnation": "i", "kind": "active", "buffer_mib": 64, "buffers": [[0, 2, "h2", 1]]}
 VALUES = [
     wire.Grant("a", "c", "h", "p", "pool0", {"path": "/x"}, 1024, EXTENTS, 3),
     wire.Report("h", 9, 3, "0.1", ("p",), (wire.Attached("a", "c", "p", EXTENTS, True),), ("b",)),
-    wire.Report("h", 9, 3, "0.1", lending={"buffers": [[0, 2, "h2", 1]]}, borrowed={"lenders": []}),
+    wire.Report("h", 9, 3, "0.1", lending=LENDING, borrowed={"lenders": []}),
     wire.Attachment("a", "c", "p", "pool0", 3072, 3, EXTENTS, (wire.Backing("file", 2048, path="/x"),)),
     wire.Mitigation("c", "a", "o", "mitigated", 512, 512, 1.5, held=True),
     wire.DomainRewrite("rewritten", managed_save=True, changed=True),

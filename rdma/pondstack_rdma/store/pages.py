@@ -31,6 +31,7 @@ from pondstack_rdma.model import ReadableBuffer, WritableBuffer
 from pondstack_rdma.sealing import PAGE_BYTES, PageSealer
 from pondstack_rdma.store.leased_region import Lease, SlotRef
 from pondstack_rdma.store.locks import PageLocks
+from pondstack_rdma.store.mirror.layout import MOST_VERSION
 from pondstack_rdma.store.mirror.mirror import Mirror
 from pondstack_rdma.store.page_map import PageMap
 from pondstack_rdma.store.policy import LOST, NEVER, NOWHERE
@@ -164,6 +165,8 @@ class RemotePages:
         for page in range(self._pages):
             whole = self.mirror.version(page)
             newest = max(self._versions[page], whole, self.mirror.torn.get(page, 0))
+            if newest > MOST_VERSION:  # the table is damaged, and nobody knows which version is the newest
+                newest = max(whole, self.mirror.torn.get(page, 0)) + 1
             if newest:
                 self._versions[page] = newest
                 self.places.settle(page, None, NOWHERE if whole == newest else LOST)

@@ -19,6 +19,7 @@ from tests.mutants.catalogue import (
     privilege,
     qos,
     rdma,
+    untrusted,
 )
 
 MUTANTS = (
@@ -36,4 +37,5 @@ MUTANTS = (
     *corrections.MUTANTS,
     *identity.MUTANTS,
     *privilege.MUTANTS,
+    *untrusted.MUTANTS,
 )

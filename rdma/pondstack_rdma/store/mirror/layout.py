@@ -16,6 +16,8 @@ from pondstack_rdma.model import ReadableBuffer
 from pondstack_rdma.sealing import PAGE_BYTES
 
 HEADER_BYTES = 32
+MOST_VERSION = 2**63 - 1
+"""A version rises by one with each write of a page, so that none is reached; the next one has to fit into a header."""
 _MAGIC = b"pondmir1"
 _FIRST = struct.Struct("<8sQQI")
 _HEADER = struct.Struct("<QQ8sI")
@@ -85,7 +87,7 @@ def parse_headers(table: bytes, pages: int) -> Iterator[tuple[int, Header]]:
     for slot in range(len(table) // HEADER_BYTES):
         row = table[slot * HEADER_BYTES : (slot + 1) * HEADER_BYTES]
         page, version, digest, check = _HEADER.unpack_from(row)
-        if version and page < pages and check == zlib.crc32(row[: _HEADER.size - 4]):
+        if 0 < version <= MOST_VERSION and page < pages and check == zlib.crc32(row[: _HEADER.size - 4]):
             yield slot, Header(page, version, digest)
 
 

@@ -1,0 +1,34 @@
+"""All that `make security` attacks, beside the message bus (attacks.py)."""
+
+from collections.abc import Callable
+
+from tests.security.api_requests import ApiRequests
+from tests.security.hostile_host import HostileHost
+from tests.security.native_code import NativeCode
+from tests.security.page_files import PageFiles
+from tests.security.sockets import Sockets
+from tests.security.state_files import StateFiles
+from tests.security.target import Target
+from tests.security.wire_values import WireValues
+
+TARGETS: dict[str, Callable[[int], Target]] = {
+    "api": ApiRequests,
+    "state-files": StateFiles,
+    "page-store-files": PageFiles,
+    "wire-values": WireValues,
+    "hostile-host": HostileHost,
+    "sockets": Sockets,
+    "native-code": NativeCode,
+}
+
+
+def attacked(name: str, seed: int, steps: int) -> Target:
+    """Return a target after so many steps; it is closed."""
+    target = TARGETS[name](seed)
+    try:
+        for _ in range(steps):
+            target.step()
+        target.finish()
+    finally:
+        target.close()
+    return target
