@@ -3,19 +3,21 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-signatures bench-ml bench-li docs
 
-# Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports.
+# Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports;
+# TLS=1: connections to database, broker and APIs are encrypted, others refused.
 HOSTS ?= 2
 FAKES ?= 4
 SLICES ?= 16
 RACK_DIR ?= $(CURDIR)/.rack
 RACK_PORT_BASE ?= 21000
+TLS ?= 0
 KILL ?= 1
 # Of the targets that measure.
 REQUESTS ?= 500
 PYTEST_ARGS ?=
 WORKERS ?= 3
 VENV ?= $(CURDIR)/.venv
-export HOSTS FAKES SLICES RACK_DIR RACK_PORT_BASE REQUESTS VENV
+export HOSTS FAKES SLICES RACK_DIR RACK_PORT_BASE TLS REQUESTS VENV
 
 PYTHON := $(VENV)/bin/python
 RACK := $(PYTHON) -m pondstack_rack
@@ -34,7 +36,7 @@ constraints: setup ## Pin in constraints.txt what setup.cfg and rack/setup.cfg a
 hardware: setup ## Build the disk of the emulated hosts, where it is missing or out of date
 	@tools/hardware.sh
 
-rack: rack-up demo ## Start a small real cloud with a pool, boot a zNUMA guest and show it (HOSTS, FAKES, SLICES, RACK_DIR)
+rack: rack-up demo ## Start a small real cloud with a pool, boot a zNUMA guest and show it (HOSTS, FAKES, SLICES, RACK_DIR, TLS=1)
 
 rack-up: setup ## Start the rack without the demonstration
 	@$(RACK) up

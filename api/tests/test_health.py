@@ -1,11 +1,14 @@
 """/healthcheck: 200 or 503, and what is wrong."""
 
 import re
+import ssl
 
+import oslo_messaging
 import pytest
 from oslo_config import cfg
 
 from pondstack.domain.errors import Unavailable
+from pondstack_api.health import broker
 from pondstack_rack.servers import free_port
 from tests.fixtures.api import URL, ApiFixture
 
@@ -66,6 +69,25 @@ def test_no_broker(tmp_path):
     assert "broker: not reachable (ConnectionRefusedError); look at transport_url" in response.json()["reasons"]
     assert "127.0.0.1" not in response.text
     api.close()
+
+
+@pytest.mark.parametrize("in_the_url", [True, False])
+def test_the_broker_proves_its_name_before_it_gets_the_password(tmp_path, in_the_url):
+    file = tmp_path / "pondstack.conf"
+    file.write_text("" if in_the_url else "[oslo_messaging_rabbit]\nssl = true\nssl_ca_file = /ca\n")
+    conf = cfg.ConfigOpts()
+    conf(["--config-file", str(file)])
+    query = "?ssl=true&ssl_ca_file=/ca" if in_the_url else ""
+    url = oslo_messaging.TransportURL.parse(conf, f"rabbit://u:p@broker1/{query}")
+    proved = {"ca_certs": "/ca", "cert_reqs": ssl.CERT_REQUIRED, "server_hostname": "broker1"}
+    assert broker.tls_options(conf, url, "broker1") == proved
+
+
+def test_a_broker_without_tls_is_asked_without():
+    conf = cfg.ConfigOpts()
+    conf([])
+    url = oslo_messaging.TransportURL.parse(conf, "rabbit://u:p@broker1/")
+    assert broker.tls_options(conf, url, "broker1") is False
 
 
 @pytest.mark.functional

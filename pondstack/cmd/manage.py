@@ -1,4 +1,4 @@
-"""`pondstack-manage --config-file FILE credentials|db|device|model|nova VERB ...`: see `--help` of each."""
+"""`pondstack-manage --config-file FILE broker|credentials|db|device|model|nova VERB ...`: see `--help` of each."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402 (threading first)
 
-from pondstack.cmd import credentials, models  # noqa: E402
+from pondstack.cmd import broker, credentials, models  # noqa: E402
 from pondstack.cmd import nova_link as link  # noqa: E402
 from pondstack.conf import database as database_conf  # noqa: E402
 from pondstack.db.connection import migration  # noqa: E402
@@ -83,6 +83,7 @@ def _add_commands(commands: Any) -> None:
     nouns = {
         noun: commands.add_parser(noun, help=text).add_subparsers(dest="verb", required=True)
         for noun, text in (
+            ("broker", "users of RabbitMQ"),
             ("credentials", "who may take part on the message bus"),
             ("db", "the ledger's schema"),
             ("device", "emulated pool devices"),
@@ -112,6 +113,7 @@ def _add_commands(commands: Any) -> None:
     head.add_argument("--device", help="id of its cxl-type3 device")
     head.add_argument("--remove", action="store_true", help="strike the head out")
     head.set_defaults(function=device_head)
+    broker.add_commands(nouns["broker"])
     credentials.add_commands(nouns["credentials"])
     models.add_commands(nouns["model"])
     linked = nouns["nova"].add_parser("link", help="let nova-compute load our drivers; may be repeated")

@@ -4,15 +4,19 @@ The caller has initialised oslo.service's threading backend (or runs inside Nova
 """
 
 import datetime
+import os
+import stat
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import oslo_messaging
+from oslo_concurrency import lockutils
 from oslo_config import cfg
 from oslo_log import log
 from oslo_messaging import opts as oslo_messaging_opts
-from oslo_utils import importutils
+from oslo_utils import importutils, strutils
 
 from pondstack.conf import identity as identity_conf
 from pondstack.domain.errors import BadRequest
@@ -28,6 +32,8 @@ from pondstack.rpc.identity.server import SignedDispatcher
 LOG = log.getLogger(__name__)
 
 RABBIT = "oslo_messaging_rabbit"
+SHARED = Path("/dev/shm")
+"""Where oslo.messaging counts queues that have names, for all processes of a service."""
 OVER_RDMA = "pond+"
 """Before the scheme of the broker's URL: the driver of pondstack_rdma.messaging, which goes on over that broker."""
 WITHIN_PROCESS = frozenset({"fake", "kombu+memory"})
@@ -125,11 +131,35 @@ def _until(day: str) -> Callable[[], bool]:
 def get_oslo_transport(conf: cfg.ConfigOpts, url: str | None = None) -> Any:
     """Return the RPC transport of oslo.messaging alone."""
     _register_own(conf)
-    if "rpc" in conf and conf.rpc.transport:
-        parsed = oslo_messaging.TransportURL.parse(conf, url)
-        if not parsed.transport.startswith(OVER_RDMA):
-            url = OVER_RDMA + str(parsed)
-    return oslo_messaging.get_rpc_transport(conf, url=url, allowed_remote_exmods=REMOTE_ERRORS)
+    parsed = oslo_messaging.TransportURL.parse(conf, url)
+    if "rpc" in conf and conf.rpc.transport and not parsed.transport.startswith(OVER_RDMA):
+        url = OVER_RDMA + str(parsed)
+    transport = oslo_messaging.get_rpc_transport(conf, url=url, allowed_remote_exmods=REMOTE_ERRORS)
+    if _names_queues(conf, parsed):
+        _lock_queue_names(SHARED / f"pondstack-locks-{os.geteuid()}")
+    return transport
+
+
+def _names_queues(conf: cfg.ConfigOpts, url: Any) -> bool:
+    """Return whether queues of replies get names of this service (use_queue_manager), by the URL or by the file."""
+    of_file = RABBIT in conf and conf[RABBIT].use_queue_manager
+    return strutils.bool_from_string(url.query.get("use_queue_manager", of_file))
+
+
+def _lock_queue_names(folder: Path) -> None:
+    """Give oslo.messaging's queue manager a folder for its lock, unless the service has one; raises BadRequest.
+
+    It is the same for all processes of a user, who count queues together, and nobody else writes there.
+    """
+    if lockutils.get_lock_path(cfg.CONF):
+        return
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+        raise BadRequest(f"{folder} is not a folder of ours alone; look whose it is, and remove it")
+    # Not lockutils.set_defaults: it leaves what get_lock_path has found in the cache of options.
+    cfg.CONF.set_default("lock_path", str(folder), group="oslo_concurrency")
 
 
 def get_controller_transport(conf: cfg.ConfigOpts) -> Bus:

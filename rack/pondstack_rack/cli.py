@@ -34,7 +34,7 @@ def _up(options: argparse.Namespace) -> int:
 
     if os.geteuid() != 0:
         raise RackError("the rack needs root (namespaces, libvirt): run as root")
-    sizes = Sizes(options.hosts, options.fakes, options.slices, options.port_base)
+    sizes = Sizes(options.hosts, options.fakes, options.slices, options.port_base, options.tls)
     if sizes.hosts + sizes.fakes == 0:
         raise RackError("HOSTS=0 and FAKES=0: choose one host at least")
     rack = Rack(options.directory, sizes)
@@ -134,7 +134,8 @@ def _tempest(options: argparse.Namespace) -> int:
 
 def _summary(layout: Layout) -> str:
     sizes = layout.sizes
-    return f"{sizes.hosts} libvirt hosts, {sizes.fakes} fake computes, a pool of {sizes.slices} slices"
+    tls = ", with TLS" if sizes.tls else ""
+    return f"{sizes.hosts} libvirt hosts, {sizes.fakes} fake computes, a pool of {sizes.slices} slices{tls}"
 
 
 def _at_least_one(text: str) -> int:
@@ -164,6 +165,12 @@ def _parser() -> argparse.ArgumentParser:
     up.add_argument("--fakes", type=int, default=number("FAKES", defaults.fakes), help="fake computes (FAKES)")
     up.add_argument("--slices", type=int, default=number("SLICES", defaults.slices), help="GiB of the pool (SLICES)")
     up.add_argument("--port-base", type=int, default=number("RACK_PORT_BASE", defaults.port_base), help="first port")
+    up.add_argument(
+        "--tls",
+        action=argparse.BooleanOptionalAction,
+        default=bool(number("TLS", 0)),
+        help="encrypt connections to the database, the broker and the APIs, and refuse others (TLS=1)",
+    )
     up.set_defaults(command=_up)
     commands.add_parser("down", help="stop all of it and remove it").set_defaults(command=_down)
     commands.add_parser("status", help="which services run").set_defaults(command=_status)

@@ -51,7 +51,7 @@ class Cloud:
             user_domain_id=variables.get("OS_USER_DOMAIN_ID", "default"),
             project_domain_id=variables.get("OS_PROJECT_DOMAIN_ID", "default"),
         )
-        keystone = session.Session(auth=auth, timeout=120)
+        keystone = session.Session(auth=auth, timeout=120, verify=variables.get("OS_CACERT", True))
 
         def service(kind: str, microversion: str | None = None) -> adapter.Adapter:
             return adapter.Adapter(

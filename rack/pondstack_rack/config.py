@@ -40,8 +40,14 @@ def password_auth(layout: Layout) -> str:
             "user_domain_id = default",
             "project_domain_id = default",
             "region_name = RegionOne",
+            cafile(layout),
         ]
     )
+
+
+def cafile(layout: Layout) -> str:
+    """Return the option of a keystoneauth group by which a rack with TLS is known, "" without TLS."""
+    return f"cafile = {layout.authority}" if layout.authority else ""
 
 
 def common(layout: Layout, mariadb: MariaDBServer, rabbitmq: RabbitMQServer) -> dict[str, object]:
@@ -54,6 +60,8 @@ def common(layout: Layout, mariadb: MariaDBServer, rabbitmq: RabbitMQServer) -> 
         "transport_url": rabbitmq.transport_url(),
         "privsep_helper": program("privsep-helper"),
         "password_auth": auth,
+        "cafile": cafile(layout),
+        "os_cacert": f"export OS_CACERT={layout.authority}\n" if layout.authority else "",
         "authtoken": f"www_authenticate_uri = {layout.url('keystone')}/v3\n"
         f"service_token_roles = service\nservice_token_roles_required = true\ninterface = public\n{auth}",
     }

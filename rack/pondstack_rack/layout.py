@@ -7,9 +7,9 @@ import shutil
 import sys
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from pondstack_rack.servers import UNIX_SOCKET_MAX_BYTES
+from pondstack_rack.servers import UNIX_SOCKET_MAX_BYTES, Certificate
 
 RECORD = "rack.json"
 LONGEST_SOCKET = "hosts/host9/run/libvirt/libvirt-sock"
@@ -25,13 +25,15 @@ class RackError(RuntimeError):
 class Sizes:
     """What the caller chooses. `slices` are GiB of the pool device; `port_base` is the first of PORTS ports.
 
-    Without any host the rack is a control plane, and its hosts come from elsewhere.
+    Without any host the rack is a control plane, and its hosts come from elsewhere. With `tls` its database, broker and
+    APIs take connections with TLS only.
     """
 
     hosts: int = 2
     fakes: int = 4
     slices: int = 16
     port_base: int = 21000
+    tls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,21 @@ class Layout:
     def credentials(self) -> Path:
         """Credentials of pondstack's services, and the authority that vouches for them."""
         return self.etc / "credentials"
+
+    @property
+    def certificates(self) -> Path:
+        """Certificates of the servers, of a rack with TLS."""
+        return self.etc / "tls"
+
+    def certificate(self, server: str) -> Certificate | None:
+        """Return the certificate of one of TLS_SERVERS; None in a rack without TLS."""
+        return Certificate.of(self.certificates, server) if self.sizes.tls else None
+
+    @property
+    def authority(self) -> Path | None:
+        """The authority by which clients know the rack's servers; None in a rack without TLS."""
+        found = self.certificate("api")
+        return found.authority if found else None
 
     @property
     def log(self) -> Path:
@@ -143,9 +160,9 @@ class Layout:
 
     def url(self, name: str) -> str:
         """The HTTP endpoint of a service."""
-        return f"http://127.0.0.1:{self.port(name)}"
+        return f"{'https' if self.sizes.tls else 'http'}://127.0.0.1:{self.port(name)}"
 
-    def with_sizes(self, **changes: int) -> Self:
+    def with_sizes(self, **changes: Any) -> Self:
         """A copy with other sizes (tests)."""
         return replace(self, sizes=replace(self.sizes, **changes))
 
@@ -164,6 +181,8 @@ PORT_OFFSETS = {
     "pondstack-controller1": 11,
     "pondstack-controller2": 12,
 }
+TLS_SERVERS = ("mariadb", "rabbitmq", "api")
+"""Servers with a certificate each; "api" is that of all REST APIs."""
 MIGRATION_OFFSET = 50
 MIGRATION_PORTS = 10
 """Ports for live migrations to one host at the same time, twice: memory and disk."""
@@ -196,8 +215,8 @@ def _check_path(root: Path) -> None:
             raise RackError(
                 f"{root} is below {hidden}, which each libvirt host has its own of: choose another RACK_DIR"
             )
-    if any(character.isspace() or character in "%$'\"" for character in str(root)):
-        raise RackError(f"{root} holds a blank, a quote, % or $: choose another RACK_DIR")
+    if any(character.isspace() or character in "%$'\"," for character in str(root)):
+        raise RackError(f"{root} holds a blank, a quote, a comma, % or $: choose another RACK_DIR")
 
 
 def program(name: str) -> str:

@@ -1,6 +1,7 @@
 """How the rack runs programs: set-up commands, uwsgi applications, and daemons that consume an RPC queue."""
 
 import os
+import ssl
 import subprocess
 import urllib.error
 import urllib.request
@@ -12,11 +13,13 @@ from amqp.exceptions import AMQPError
 
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout, RackError, program
-from pondstack_rack.servers import LOOPBACK, USER
+from pondstack_rack.servers import LOOPBACK, USER, Certificate
 
 START_SECONDS = 180.0
 STOP_SECONDS = 30.0
 API_THREADS = 4
+VHOST = "pondstack"
+"""Where pondstack's services call each other; the others do in the broker's first virtual host."""
 
 
 def run(layout: Layout, name: str, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
@@ -38,10 +41,11 @@ def run(layout: Layout, name: str, argv: Sequence[str], env: Mapping[str, str] |
 
 def wsgi(layout: Layout, name: str, module: str, env: Mapping[str, str], workers: int = 1) -> Daemon:
     """Return a uwsgi daemon for a WSGI application given by its module path."""
-    address = f"{LOOPBACK}:{layout.port(name)}"
+    address, tls = f"{LOOPBACK}:{layout.port(name)}", layout.certificate("api")
+    listener = f"--http-socket={address}" if tls is None else f"--https-socket={address},{tls.certificate},{tls.key}"
     argv = [
         program("uwsgi"),
-        *("--http-socket", address, "--module", module, "--need-app"),
+        *(listener, "--module", module, "--need-app"),
         *("--master", "--lazy-apps", "--die-on-term", "--enable-threads"),
         *("--processes", str(workers), "--threads", str(API_THREADS)),
         *("--buffer-size", "65535", "--listen", "100", "--disable-logging"),
@@ -50,7 +54,7 @@ def wsgi(layout: Layout, name: str, module: str, env: Mapping[str, str], workers
         # glanceclient sends images in chunks of 1 MiB, which with their frame are just over uwsgi's limit.
         *("--chunked-input-limit", str(16 << 20)),
     ]
-    ready = _http_ready(f"http://{address}/")
+    ready = _http_ready(f"{layout.url(name)}/", tls)
     return _daemon(layout, name, argv, env=env, ready=ready)
 
 
@@ -67,17 +71,20 @@ def plain(layout: Layout, name: str, argv: Sequence[str], ready: Callable[[], bo
 def has_consumer(layout: Layout, queue: str) -> bool:
     """Whether somebody consumes a queue. Real readiness of an RPC server: it has finished its start-up by then."""
     password = (layout.root / "rabbitmq" / "password").read_text()
+    address, authority = f"{LOOPBACK}:{layout.port('rabbitmq')}", layout.authority
+    tls = {"ca_certs": str(authority), "cert_reqs": ssl.CERT_REQUIRED, "server_hostname": LOOPBACK}
+    login = {"userid": USER, "password": password, "virtual_host": VHOST if queue.startswith(VHOST) else "/"}
     try:
-        with amqp.Connection(f"{LOOPBACK}:{layout.port('rabbitmq')}", userid=USER, password=password) as connection:
+        with amqp.Connection(address, ssl=tls if authority else False, **login) as connection:
             return bool(connection.channel().queue_declare(queue, passive=True).consumer_count)
     except (AMQPError, OSError):
         return False
 
 
-def _http_ready(url: str) -> Callable[[], bool]:
+def _http_ready(url: str, tls: Certificate | None) -> Callable[[], bool]:
     def ready() -> bool:
         try:
-            urllib.request.urlopen(url, timeout=10).close()
+            urllib.request.urlopen(url, timeout=10, context=tls.context() if tls else None).close()
         except urllib.error.HTTPError as error:
             return error.code < 500
         except OSError:

@@ -17,10 +17,12 @@ from typing import Any, Protocol, Self
 
 import openstack
 
+from pondstack.rpc.identity.identity import Identity, Role
 from pondstack_rack import cloud, config, ports
 from pondstack_rack import layout as lay
 from pondstack_rack.layout import Layout, RackError, Sizes
-from pondstack_rack.services import database, flavors, image, keystone, libvirt, pondstack_services
+from pondstack_rack.servers import certificates
+from pondstack_rack.services import broker_users, database, flavors, image, keystone, libvirt, pondstack_services
 from pondstack_rack.steps import Progress, Step, run_steps
 
 
@@ -159,11 +161,16 @@ class Rack:
                 raise RackError(f"another command works on {self.layout.root}: wait for it") from None
             yield
 
+    def _make_certificates(self) -> None:
+        if self.layout.sizes.tls:
+            certificates.make(self.layout.certificates, lay.TLS_SERVERS)
+
     def _configure(self) -> None:
         layout = self.layout
         values = config.common(layout, database.mariadb(layout), database.rabbitmq(layout))
         values["rabbit"] = config.template("rabbit.conf")
         values["credentials"] = layout.credentials
+        values["bus_scheduler"] = broker_users.url(layout, pondstack_services.SCHEDULER)
         values["nova_common"] = config.render("nova-common.conf", values)
         for name in ("keystone.conf", "placement.conf", "glance-api.conf", "neutron.conf", "nova.conf"):
             config.write(layout.etc / name, config.render(name, values))
@@ -171,6 +178,7 @@ class Rack:
             file = layout.etc / f"nova-compute-{host}.conf"
             own = {"host": host, "file": file, "directory": layout.host(host)}
             real = host in layout.libvirt_hosts
+            own["bus"] = broker_users.url(layout, Identity(Role.COMPUTE, host))
             own["compute_driver"] = "pond.PondLibvirtDriver" if real else "pond.PondFakeDriver"
             own["instances"] = (layout.root if real else layout.host(host)) / "instances"
             (layout.host(host) / "nova").mkdir(parents=True, exist_ok=True)
@@ -183,8 +191,9 @@ class Rack:
     def _steps(self) -> list[Step]:
         layout, schemas = self.layout, database.schema_steps(self.layout)
         steps = [
-            self._start("mariadb"),
-            self._start("rabbitmq"),
+            Step("certificates", self._make_certificates, once=True),
+            self._start("mariadb", "certificates"),
+            self._start("rabbitmq", "certificates"),
             Step("configuration", self._configure, ("mariadb",), once=True),
             Step("pool", lambda: pondstack_services.make_pool(layout), once=True, log=layout.log / "pool.log"),
             Step(
@@ -199,6 +208,7 @@ class Rack:
                 ("rabbitmq",),
                 once=True,
             ),
+            Step("broker users", lambda: pondstack_services.make_broker_users(layout), ("rabbitmq",), once=True),
             Step("guest image", lambda: image.build(layout), once=True),
         ]
         steps += [
@@ -214,7 +224,7 @@ class Rack:
             self._start("neutron", "neutron schema", "catalogue"),
             self._start("nova-api", "nova schema", "catalogue", "rabbitmq"),
             self._start("nova-conductor", "nova schema", "rabbitmq", "placement"),
-            self._start("nova-scheduler", "nova schema", "rabbitmq", "placement", "credentials"),
+            self._start("nova-scheduler", "nova schema", "broker users", "placement", "credentials"),
             Step("images", lambda: image.upload(layout, self.connection()), ("glance", "guest image"), once=True),
             Step("flavors", lambda: flavors.make(self.connection()), ("nova-api",), once=True),
         ]
@@ -225,10 +235,10 @@ class Rack:
                 self._start(f"libvirtd-{host}", host),
             ]
         steps += [
-            self._start("pondstack-api", "pondstack schema", "catalogue", "rabbitmq", "credentials"),
+            self._start("pondstack-api", "pondstack schema", "catalogue", "broker users", "credentials"),
         ]
         controllers = [pondstack_services.controller_service(name) for name in pondstack_services.CONTROLLERS]
-        needs = ("pondstack schema", "catalogue", "rabbitmq", "placement", "pool", "credentials")
+        needs = ("pondstack schema", "catalogue", "broker users", "placement", "pool", "credentials")
         steps += [self._start(name, *needs) for name in controllers]
         computes = [f"nova-compute-{host}" for host in layout.all_hosts]
         for host, compute in zip(layout.all_hosts, computes, strict=True):
@@ -237,7 +247,7 @@ class Rack:
             agent = f"pondstack-agent-{host}"
             # The agent of a libvirt host lives in that host's namespaces.
             steps.append(
-                self._start(agent, "configuration", "rabbitmq", "pool", "credentials", *((host,) if real else ()))
+                self._start(agent, "configuration", "broker users", "pool", "credentials", *((host,) if real else ()))
             )
             steps.append(self._start(compute, "nova-conductor", "placement", agent, *libvirtd))
         everything = ("cell", *controllers, "pondstack-api", "flavors", "images", "neutron", "nova-scheduler")

@@ -13,7 +13,7 @@ from pondstack_agent.host import numa
 from pondstack_rack import cloud, config
 from pondstack_rack.cloud_client import Cloud, read_openrc
 from pondstack_rack.layout import program
-from pondstack_rack.processes import has_consumer
+from pondstack_rack.processes import VHOST, has_consumer
 from pondstack_rack.rack import Rack
 from pondstack_rack.servers import LOOPBACK
 from pondstack_rack.services import database, pondstack_services
@@ -100,6 +100,7 @@ class NovaHost:
         values["credentials"] = CREDENTIALS
         values["nova_common"] = config.render("nova-common.conf", values)
         own = {"host": self.name, "file": "/etc/nova/nova-compute.conf", "directory": "/var/lib"}
+        own["bus"] = database.rabbitmq(layout).transport_url(VHOST)
         own |= {"compute_driver": "pond.PondLibvirtDriver", "instances": f"{STATE}/instances", "root": STATE}
         own["privsep_helper"] = f"{NOVA}/bin/python -m oslo_privsep.daemon"
         host.put(own["file"], _outside(config.render("nova-compute.conf", {**values, **own})), mode=0o600)
@@ -108,7 +109,7 @@ class NovaHost:
         host.put(COMPUTE, LAUNCHER, mode=0o755)
         [virt] = host.run(["sh", "-c", f"echo {NOVA}/lib/python3*/site-packages/nova/virt"]).check().stdout.split()
         host.put(f"{virt}/{nova_link.NAME}", nova_link.TEXT)
-        bus = _outside(str(values["transport_url"]))
+        bus = _outside(database.rabbitmq(layout).transport_url(VHOST))
         agent = AGENT.format(bus=bus, host=self.name, serial=pondstack_services.SERIAL, table=TABLE)
         host.put("/etc/pondstack-agent.conf", agent + str(values["rabbit"]), mode=0o600)
         Identities(layout.credentials).install(host.put, f"agent/{self.name}", f"compute/{self.name}")

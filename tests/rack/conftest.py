@@ -39,7 +39,7 @@ def tempest_told(request: pytest.FixtureRequest) -> list[str]:
 
 @pytest.fixture(scope="session")
 def rack() -> Iterator[Rack]:
-    """A running rack: two libvirt hosts, four fake computes, a pool of 16 slices."""
+    """A running rack, with TLS: two libvirt hosts, four fake computes, a pool of 16 slices."""
     if os.environ.get(RUNNING):
         yield Rack.open(Path(os.environ[RUNNING]))
         return
@@ -48,7 +48,7 @@ def rack() -> Iterator[Rack]:
     if shutil.which("libvirtd", path="/usr/sbin") is None:
         pytest.skip("the rack needs the packages of tools/packages.txt: run tools/setup.sh")
     folder = Path(tempfile.mkdtemp(prefix="rack-", dir="/tmp"))
-    rack = Rack(folder, Sizes(HOSTS, FAKES, SLICES, ports.free_base(PORTS)))
+    rack = Rack(folder, Sizes(HOSTS, FAKES, SLICES, ports.free_base(PORTS), tls=True))
     try:
         rack.up()
         yield rack

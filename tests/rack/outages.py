@@ -17,8 +17,9 @@ from pondstack_agent.qemu.attachment_lock import FOLDER
 from pondstack_rack import proof
 from pondstack_rack.cloud_client import Cloud, gone
 from pondstack_rack.daemon import Daemon
+from pondstack_rack.processes import VHOST
 from pondstack_rack.rack import Rack
-from pondstack_rack.services import pondstack_services
+from pondstack_rack.services import database, pondstack_services
 from pondstack_rack.wait import wait_until
 from tests.fixtures.identities import Identities
 from tests.rack.device_hold import grants_held
@@ -253,10 +254,11 @@ class Days:
         return self.rack.layout.host(host) / "agent" / FOLDER / f"{allocation_uuid}.json"
 
     def transport(self) -> Bus:
-        """The bus of all parties of the rack."""
+        """The bus of all parties of the rack, by the broker's user that may do all."""
         conf = cfg.ConfigOpts()
         conf([], default_config_files=[str(self.rack.layout.etc / "pondstack.conf")])
-        return Identities(self.rack.layout.credentials).everybody(conf)
+        url = database.rabbitmq(self.rack.layout).transport_url(VHOST)
+        return Identities(self.rack.layout.credentials).everybody(conf, url)
 
     def _at_rest(self) -> bool:
         return {item["state"] for item in self.slices()} <= {"free", "online"}

@@ -5,6 +5,7 @@ runs as the user postgres, which must be able to reach the directory.
 """
 
 from pondstack_rack.servers.base import LOOPBACK, UNIX_SOCKET_MAX_BYTES, USER, Server, free_port
+from pondstack_rack.servers.certificates import Certificate
 from pondstack_rack.servers.galera import GaleraCluster
 from pondstack_rack.servers.mariadb import MariaDBServer
 from pondstack_rack.servers.postgresql import PostgreSQLServer
@@ -16,6 +17,7 @@ __all__ = [
     "LOOPBACK",
     "UNIX_SOCKET_MAX_BYTES",
     "USER",
+    "Certificate",
     "GaleraCluster",
     "MariaDBServer",
     "PostgreSQLServer",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from pondstack_rack import daemon
+from pondstack_rack.servers.certificates import Certificate
 
 LOOPBACK = "127.0.0.1"
 UNIX_SOCKET_MAX_BYTES = 107
@@ -31,11 +32,15 @@ def free_port() -> int:
 
 
 class Server:
-    """One server; a subclass says how it is made, started and known to be ready."""
+    """One server; a subclass says how it is made, started and known to be ready.
+
+    With a certificate it takes connections with TLS only, and what it tells clients to connect by says so.
+    """
 
     name = "server"
 
-    def __init__(self, directory: Path, port: int = 0) -> None:
+    def __init__(self, directory: Path, port: int = 0, *, tls: Certificate | None = None) -> None:
+        self.tls = tls
         self.directory = Path(directory).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.port = port or int(self._remembered("port", lambda: str(free_port())))

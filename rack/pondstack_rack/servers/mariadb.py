@@ -8,6 +8,7 @@ import pymysql
 
 from pondstack_rack import daemon
 from pondstack_rack.servers.base import LOOPBACK, USER, Server
+from pondstack_rack.servers.certificates import Certificate
 
 MARIADBD = "/usr/sbin/mariadbd"
 
@@ -21,9 +22,9 @@ class MariaDBServer(Server):
     name = "mariadb"
     account = "root"
 
-    def __init__(self, directory: Path, port: int = 0, *, binlog: bool = False) -> None:
+    def __init__(self, directory: Path, port: int = 0, *, binlog: bool = False, tls: Certificate | None = None) -> None:
         self._binlog = binlog
-        super().__init__(directory, port)
+        super().__init__(directory, port, tls=tls)
 
     @property
     def data(self) -> Path:
@@ -64,7 +65,15 @@ class MariaDBServer(Server):
             "--key-buffer-size=1M",
             "--aria-pagecache-buffer-size=8M",
             "--performance-schema=OFF",
+            *self._tls_options(),
         ]
+
+    def _tls_options(self) -> list[str]:
+        """Return what refuses passwords that come over TCP in clear; its socket is a way within the machine."""
+        if self.tls is None:
+            return []
+        own = (f"--ssl-cert={self.tls.certificate}", f"--ssl-key={self.tls.key}")
+        return [*own, "--tls-version=TLSv1.2,TLSv1.3", "--require-secure-transport=ON"]
 
     def _prepare(self) -> None:
         self._check_socket(self._socket)
@@ -116,7 +125,8 @@ class MariaDBServer(Server):
     def database_url(self, name: str) -> str:
         """Return the SQLAlchemy URL of a database, made when it is missing."""
         self.execute(f"CREATE DATABASE IF NOT EXISTS `{name}`")
-        return f"mysql+pymysql://{USER}:{self._password}@{LOOPBACK}:{self.port}/{name}?charset=utf8"
+        tls = "" if self.tls is None else f"&ssl_ca={self.tls.authority}"
+        return f"mysql+pymysql://{USER}:{self._password}@{LOOPBACK}:{self.port}/{name}?charset=utf8{tls}"
 
     def drop_database(self, name: str) -> None:
         """Remove a database with all its rows."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pondstack_rack import daemon
 from pondstack_rack.servers.base import LOOPBACK, USER, Server, free_port
+from pondstack_rack.servers.certificates import Certificate
 
 RABBITMQ_SERVER = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 RABBITMQCTL = "/usr/lib/rabbitmq/bin/rabbitmqctl"
@@ -53,6 +54,7 @@ class RabbitMQServer(Server):
         dist_port: int = 0,
         *,
         membership: Membership | None = None,
+        tls: Certificate | None = None,
     ) -> None:
         directory = Path(directory).resolve()
         directory.mkdir(parents=True, exist_ok=True)
@@ -61,7 +63,7 @@ class RabbitMQServer(Server):
         self._membership = membership
         self._epmd = membership.epmd if membership else self._own_epmd(epmd_port)
         self.peers: tuple[str, ...] = ()
-        super().__init__(directory, port)
+        super().__init__(directory, port, tls=tls)
         if membership:
             self._password = membership.password
 
@@ -87,8 +89,8 @@ class RabbitMQServer(Server):
             "ERL_EPMD_ADDRESS": LOOPBACK,
             "ERL_EPMD_PORT": str(self.epmd_port),
             "RABBITMQ_NODENAME": self.node,
-            "RABBITMQ_NODE_IP_ADDRESS": LOOPBACK,
-            "RABBITMQ_NODE_PORT": str(self.port),
+            # A listener without TLS, whatever the file says.
+            **({} if self.tls else {"RABBITMQ_NODE_IP_ADDRESS": LOOPBACK, "RABBITMQ_NODE_PORT": str(self.port)}),
             "RABBITMQ_DIST_PORT": str(self.dist_port),
             "RABBITMQ_CONF_ENV_FILE": str(home / "none.conf"),
             "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
@@ -109,7 +111,7 @@ class RabbitMQServer(Server):
     def _prepare(self) -> None:
         (self.directory / "enabled_plugins").write_text("[].\n")
         (self.directory / "rabbitmq.conf").write_text(
-            f"listeners.tcp.1 = {LOOPBACK}:{self.port}\n"
+            f"{self._listener_lines()}"
             f"default_user = {USER}\n"
             f"default_pass = {self._password}\n"
             "raft.wal_max_size_bytes = 33554432\n"
@@ -122,6 +124,21 @@ class RabbitMQServer(Server):
             cookie.touch(mode=0o400)
             cookie.write_text(self._membership.cookie)
         self._epmd.start()
+
+    def _listener_lines(self) -> str:
+        if self.tls is None:
+            return f"listeners.tcp.1 = {LOOPBACK}:{self.port}\n"
+        return (
+            "listeners.tcp = none\n"
+            f"listeners.ssl.1 = {LOOPBACK}:{self.port}\n"
+            f"ssl_options.cacertfile = {self.tls.authority}\n"
+            f"ssl_options.certfile = {self.tls.certificate}\n"
+            f"ssl_options.keyfile = {self.tls.key}\n"
+            "ssl_options.versions.1 = tlsv1.3\n"
+            "ssl_options.versions.2 = tlsv1.2\n"
+            "ssl_options.verify = verify_none\n"  # clients have passwords, no certificates
+            "ssl_options.fail_if_no_peer_cert = false\n"
+        )
 
     def _peer_lines(self) -> str:
         if not self.peers:
@@ -146,11 +163,23 @@ class RabbitMQServer(Server):
     def _greets(self) -> bool:
         """Speak AMQP 0-9-1 and expect Connection.Start: the listener opens near the end of the broker's boot."""
         try:
-            with socket.create_connection((LOOPBACK, self.port), timeout=5) as probe:
+            with self._connect() as probe:
                 probe.sendall(b"AMQP\x00\x00\x09\x01")
                 return probe.recv(1) == b"\x01"
         except OSError:
             return False
+
+    def _connect(self) -> socket.socket:
+        plain = socket.create_connection((LOOPBACK, self.port), timeout=5)
+        if self.tls is None:
+            return plain
+        context = self.tls.context()
+        context.check_hostname = False  # this is a look whether it serves; its names are for its clients
+        try:
+            return context.wrap_socket(plain)
+        except OSError:
+            plain.close()
+            raise
 
     def stop(self) -> None:
         """Shut the broker down in order, then its own epmd."""
@@ -183,7 +212,8 @@ class RabbitMQServer(Server):
     def transport_url(self, vhost: str = "/") -> str:
         """Return the oslo.messaging URL of a virtual host, made when it is missing."""
         self.make_vhost(vhost)
-        return f"rabbit://{self.address()}/{'' if vhost == '/' else vhost}"
+        tls = "" if self.tls is None else f"?ssl=true&ssl_ca_file={self.tls.authority}"
+        return f"rabbit://{self.address()}/{'' if vhost == '/' else vhost}{tls}"
 
     def address(self) -> str:
         """Return the broker's part of such a URL."""

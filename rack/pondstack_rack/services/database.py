@@ -12,13 +12,17 @@ NOTIFICATIONS_KEPT = 100
 
 def mariadb(layout: Layout) -> MariaDBServer:
     """Return the rack's database server."""
-    return MariaDBServer(layout.root / "mariadb", layout.port("mariadb"))
+    return MariaDBServer(layout.root / "mariadb", layout.port("mariadb"), tls=layout.certificate("mariadb"))
 
 
 def rabbitmq(layout: Layout) -> RabbitMQServer:
     """Return the rack's message broker."""
     return RabbitMQServer(
-        layout.root / "rabbitmq", layout.port("rabbitmq"), layout.port("epmd"), layout.port("rabbitmq-dist")
+        layout.root / "rabbitmq",
+        layout.port("rabbitmq"),
+        layout.port("epmd"),
+        layout.port("rabbitmq-dist"),
+        tls=layout.certificate("rabbitmq"),
     )
 
 

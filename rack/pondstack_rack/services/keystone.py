@@ -64,7 +64,7 @@ def session(layout: Layout, user: str = "admin", project: str | None = None) -> 
         user_domain_id="default",
         project_domain_id="default",
     )
-    return Session(auth, timeout=120)
+    return Session(auth, timeout=120, verify=str(layout.authority) if layout.authority else True)
 
 
 def fill(layout: Layout) -> None:

@@ -10,14 +10,14 @@ from keystoneauth1.exceptions import HttpError
 
 from pondstack.devices import pool_uuid
 from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
-from pondstack.rpc.identity.identity import Role
+from pondstack.rpc.identity.identity import Identity, Role
 from pondstack_agent.lending.program import LENDER
 from pondstack_agent.pagestore.program import PAGE_STORE
 from pondstack_rack import config
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout, RackError, program
 from pondstack_rack.processes import rpc, run, wsgi
-from pondstack_rack.services import keystone, tcg_qemu
+from pondstack_rack.services import broker_users, database, keystone, tcg_qemu
 from pondstack_rack.wait import wait_until
 
 ROOM_MIB = 16
@@ -26,6 +26,7 @@ SERIAL = "rack-pool0"
 POOL_SECONDS = 150.0
 CONTROLLERS = ("controller1", "controller2")
 """Names of the controllers: on one database and one broker, one leads and the other stands by."""
+API, SCHEDULER = Identity(Role.API, "rack"), Identity(Role.SCHEDULER, "rack")
 KINDS = ("nova-compute", "pondstack-agent", "pondstack-controller")
 """Services of which there are several, each of a host or with a name of its own."""
 UNMOUNT_SECONDS = 10.0
@@ -42,10 +43,20 @@ def make_pool(layout: Layout) -> None:
     run(layout, "pool", [program("pondstack-manage"), *device])
 
 
+def parties(layout: Layout) -> list[Identity]:
+    """Return who takes part on the message bus."""
+    found = [*(Identity(Role.CONTROLLER, name) for name in CONTROLLERS), API, SCHEDULER]
+    return found + [Identity(role, host) for host in layout.all_hosts for role in (Role.AGENT, Role.COMPUTE)]
+
+
+def make_broker_users(layout: Layout) -> None:
+    """Have each node log in as a user of its own."""
+    broker_users.make(layout, database.rabbitmq(layout), parties(layout))
+
+
 def issue_credentials(layout: Layout) -> None:
     """Have each service of the rack sign in its own name. One user runs them all, so that they share a folder."""
-    names = [f"{Role.CONTROLLER}/{name}" for name in CONTROLLERS] + [f"{Role.API}/rack", f"{Role.SCHEDULER}/rack"]
-    names += [f"{role}/{host}" for host in layout.all_hosts for role in (Role.AGENT, Role.COMPUTE)]
+    names = [str(party) for party in parties(layout)]
     folders = ["--folder", str(layout.credentials), "--authority", str(layout.credentials)]
     run(layout, "credentials", [program("pondstack-manage"), "credentials", "issue", *names, *folders])
 
@@ -110,16 +121,22 @@ def services(layout: Layout) -> dict[str, Daemon]:
 def configure(layout: Layout, values: dict[str, object]) -> None:
     """Write pondstack's own configuration files and the emulator's script."""
     programs = {"pondstack_qemu": program("pondstack-qemu"), "python": program("python"), "tcg_qemu": tcg_qemu.__file__}
-    values = {**values, **programs, "pool_device": layout.pool_device}
+    values = {**values, **programs, "pool_device": layout.pool_device, "bus": broker_users.url(layout, API)}
     config.write(layout.etc / "pondstack.conf", config.render("pondstack.conf", values))
     for name in CONTROLLERS:
-        values_of = {"name": name, "metrics_port": layout.port(controller_service(name))}
+        values_of = {
+            "name": name,
+            "metrics_port": layout.port(controller_service(name)),
+            "bus": broker_users.url(layout, Identity(Role.CONTROLLER, name)),
+            "notifications": broker_users.notification_url(layout, name),
+        }
         text = config.render("pondstack-controller.conf", values_of)
         config.write(layout.etc / f"{controller_service(name)}.conf", text)
     for host in layout.all_hosts:
         own = {"host": host, "directory": layout.host(host), "lenders": layout.lenders, "traces": layout.traces}
         real = host in layout.libvirt_hosts
         # A made-up look costs nothing, and guests of fake computes live for seconds.
+        own["bus"] = broker_users.url(layout, Identity(Role.AGENT, host))
         own |= {"guests": "libvirt", "look_seconds": 15} if real else {"guests": "synthetic", "look_seconds": 3}
         text = config.render("pondstack-agent.conf", {**values, **own})
         config.write(layout.etc / f"pondstack-agent-{host}.conf", text)

@@ -72,6 +72,7 @@ def _values(layout: Layout, connection: Any, one: Pass, folder: Path, flavors: s
         "log_dir": layout.log,
         "password": layout.password,
         "url_keystone": layout.url("keystone"),
+        "authority": f"ca_certificates_file = {layout.authority}\n" if layout.authority else "",
         "image": used,
         "image_alt": _image(connection, image.BLANK),
         "flavor": small,

@@ -6,6 +6,7 @@ _IDENTITY = "pondstack/rpc/identity"
 _BORDER = "pondstack/tests/rpc/identity/test_border.py"
 _CREDENTIAL = "pondstack/tests/rpc/identity/test_credential.py"
 _ATTACKS = "tests/security/test_attacks.py"
+_PERMISSIONS = "pondstack/tests/rpc/test_broker_permissions.py"
 _VERBS = "tests/security/test_verbs.py"
 _REFUSALS = "pondstack/tests/rpc/identity/test_refusal_log.py"
 _REVOKED = "tests/security/test_revocations.py"
@@ -13,6 +14,46 @@ _MIGRATIONS = "pondstack/tests/controller/node/test_migrations.py"
 _ASKERS = "agent/tests/pool/test_askers.py"
 
 MUTANTS = (
+    Mutant(
+        "a_name_is_matched_in_the_middle",
+        "pondstack/rpc/broker_permissions.py",
+        '    return f"^({found})$" if found else NOTHING\n',
+        '    return f"({found})" if found else NOTHING\n',
+        (f"{_PERMISSIONS}::test_an_agents_queues_are_its_own",),
+        "the user of host h1 reads what is for h11",
+    ),
+    Mutant(
+        "a_dot_in_a_name_is_any_letter",
+        "pondstack/rpc/broker_permissions.py",
+        '        yield rf"{re.escape(topic)}(\\.{re.escape(party.name)})?"\n',
+        '        yield rf"{re.escape(topic)}(\\.{party.name})?"\n',
+        (f"{_PERMISSIONS}::test_a_dot_in_a_name_is_a_dot",),
+        "a host reads what is for another one, whose name has another letter there",
+    ),
+    Mutant(
+        "who_only_calls_answers_too",
+        "pondstack/rpc/broker_permissions.py",
+        "for party in parties if party.role in SERVED]\n",
+        "for party in parties]\n",
+        (f"{_PERMISSIONS}::test_who_only_calls_answers_nobody_and_hears_answers_only",),
+        "nova-compute writes into any queue of the rack",
+    ),
+    Mutant(
+        "every_role_may_call_everybody",
+        "pondstack/rpc/broker_permissions.py",
+        "        if any(role in callers.roles for callers in verbs.values()):\n",
+        "        if verbs:\n",
+        (f"{_PERMISSIONS}::test_calls_go_to_those_whom_the_role_may_call",),
+        "the broker takes calls that nobody may make",
+    ),
+    Mutant(
+        "who_only_calls_binds_its_queue_of_replies",
+        "pondstack/rpc/broker_permissions.py",
+        "    bound = [exchange] if queues else []\n",
+        "    bound = [exchange]\n",
+        (f"{_PERMISSIONS}::test_who_only_calls_answers_nobody_and_hears_answers_only",),
+        "a copy of calls may go there",
+    ),
     Mutant(
         "a_call_for_another_receiver_is_taken",
         f"{_IDENTITY}/border.py",
