@@ -4,7 +4,7 @@ import functools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import oslo_messaging
 
@@ -68,4 +68,4 @@ def gated(method: Method) -> Method:
         with self.gate.passing():
             return checking(self, context, **arguments)
 
-    return functools.wraps(method)(oslo_messaging.expected_exceptions(PondError)(guarded))
+    return cast(Method, functools.wraps(method)(oslo_messaging.expected_exceptions(PondError)(guarded)))

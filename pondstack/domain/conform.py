@@ -50,7 +50,8 @@ def shape_of(hint: Any) -> Shape:
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _TEXT  # a newer sender has words that this one does not know
     if is_dataclass(hint):
-        return fields_of(hint)
+        kind: Any = hint
+        return fields_of(kind)
     origin, inner = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType) and len(inner) == 2 and NoneType in inner:
         return Nullable(shape_of(next(item for item in inner if item is not NoneType)))
