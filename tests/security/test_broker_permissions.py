@@ -244,7 +244,6 @@ def test_an_agent_hears_no_calls_of_another_by_its_own_queue(connect: Any) -> No
 
 
 PUBLISHED = (
-    ("h2", targets.EXCHANGE, "pondstack-node.c1"),
     ("h2", targets.EXCHANGE, "pondstack-agent"),
     ("h2", f"{targets.AGENT_TOPIC}_fanout", ""),
     ("nova-h2", targets.EXCHANGE, "pondstack-controller"),
