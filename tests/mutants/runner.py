@@ -57,6 +57,8 @@ class Tree:
 
     def __init__(self, source: Path = ROOT) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pond-mutants-")
+        # Agents of tests become another user, who reads their code here.
+        Path(self._folder.name).chmod(0o755)
         self.root = Path(self._folder.name, "tree")
         try:
             shutil.copytree(source, self.root, ignore=_LEFT_OUT)

@@ -3,8 +3,10 @@
 import json
 import os
 import pwd
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -68,16 +70,13 @@ def root() -> None:
 
 
 @pytest.fixture
-def home(root: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder that the user can get into; pytest's own are root's."""
+def home(root: None) -> Iterator[Path]:
+    """A folder that the user can get into: pytest closes its own to others, whenever one begins."""
     del root
-    folder = tmp_path_factory.mktemp("agent")
-    closed = [parent for parent in (folder, *folder.parents) if not parent.stat().st_mode & 0o001]
-    for parent in closed:
-        parent.chmod(parent.stat().st_mode | 0o011)
+    folder = Path(tempfile.mkdtemp(prefix="agent-"))
+    folder.chmod(0o711)
     yield folder
-    for parent in closed:
-        parent.chmod(parent.stat().st_mode & ~0o011)
+    shutil.rmtree(folder)
 
 
 class Separated:

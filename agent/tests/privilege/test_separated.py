@@ -93,6 +93,7 @@ REFUSED = [
     ("privileged.open_counters(1, [(1, 2)], False)", "ProcessLookupError"),
     ("privileged.open_counters({guest}, [(1, 2)] * 99, False)", "ValueError"),
     ("privileged.read_damon('../../../kernel/notes')", "ValueError"),
+    ("privileged.read_damon('nr_kdamonds/../../../../../kernel/notes')", "ValueError"),
     ("privileged.read_damon('0/contexts/0/schemes/0/tried_regions/../../../x')", "ValueError"),
     ("privileged.write_damon('0/contexts/0/schemes/0/quotas/ms', '0')", "ValueError"),
     ("privileged.write_damon('0/contexts/0/targets/0/pid_target', '1')", "ProcessLookupError"),
