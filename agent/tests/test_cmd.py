@@ -8,7 +8,7 @@ from pondstack.domain.errors import DeviceFailed
 from pondstack_agent import cmd
 from pondstack_agent.records import Records
 from pondstack_agent.state_check import check_state
-from tests.security.state_samples import SAMPLES
+from tests.security.fuzzers.state_samples import SAMPLES
 
 
 def test_a_damaged_record_ends_it_with_one_line_that_names_the_file(

@@ -171,6 +171,7 @@ once() {
     if [ "$NODES" -gt 1 ]; then
         step discover "cd devstack && ./tools/discover_hosts.sh"
         [ "$MOVES" = False ] || exchange_keys
+        at_node 1
     fi
     for ((number = 1; number <= NODES; number++)); do
         guest "devstack$number$([ "$VIRT_DRIVER" = libvirt ] || echo 1)"

@@ -10,8 +10,8 @@ import sys
 import time
 
 from tests.security.attacks import Attacker
-from tests.security.target import ACCEPTED, REFUSED, Target
-from tests.security.targets import TARGETS
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
+from tests.security.fuzzers.targets import TARGETS
 
 SAY_SECONDS = 10.0
 BUS = "bus"

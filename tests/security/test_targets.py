@@ -3,8 +3,8 @@
 import pytest
 
 from tests.fixtures import seeds
-from tests.security.api_requests import ApiRequests
-from tests.security.targets import TARGETS, attacked
+from tests.security.fuzzers.api_requests import ApiRequests
+from tests.security.fuzzers.targets import TARGETS, attacked
 
 STEPS = {
     "api": 112,

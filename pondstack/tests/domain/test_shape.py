@@ -24,8 +24,8 @@ from pondstack.domain.shape import (
     Text,
     Whole,
 )
-from tests.security.mutations import STRANGE, nested
-from tests.security.shape_values import drawn
+from tests.security.fuzzers.mutations import STRANGE, nested
+from tests.security.fuzzers.shape_values import drawn
 
 NESTED = Fields({"a": Items(Fields({"b": Whole(1, 5)}, {"c": Nullable(Text(3))}))})
 SHAPES: tuple[Shape, ...] = (

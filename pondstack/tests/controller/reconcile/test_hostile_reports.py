@@ -7,7 +7,7 @@ import pytest
 from pondstack.domain.errors import BadRequest
 from pondstack.rpc.wire import Report
 from pondstack.tests.controller.conftest import call
-from tests.security.hostile_host import LENT
+from tests.security.fuzzers.hostile_host import LENT
 
 
 def told(rack: Any, **changes: Any) -> dict[str, Any]:

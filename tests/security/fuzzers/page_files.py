@@ -11,8 +11,8 @@ from pondstack_agent.pagestore.settings import FILE, StoreSettings
 from pondstack_agent.pagestore.store import VERSIONS, PageStore
 from pondstack_rdma.sealing import PAGE_BYTES
 from pondstack_rdma.shm import ShmTransport
-from tests.security.mutations import spoilt, spoilt_json
-from tests.security.target import ACCEPTED, REFUSED, Target
+from tests.security.fuzzers.mutations import spoilt, spoilt_json
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 
 SECONDS = 10.0
 MIRROR, LOCK = "mirror", "store.lock"

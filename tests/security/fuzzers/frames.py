@@ -14,8 +14,8 @@ from pondstack_agent.pagestore.exporter import SOCKET
 from pondstack_agent.pagestore.nbd import Option, Verb
 from pondstack_agent.pagestore.program import PAGE_STORE
 from pondstack_rdma.tcp.messages import MAX_TICKET_BYTES
-from tests.security.mutations import changed, spoilt
-from tests.security.served import MALLORY, PAGE, ServedLender, ServedStore
+from tests.security.fuzzers.mutations import changed, spoilt
+from tests.security.fuzzers.served import MALLORY, PAGE, ServedLender, ServedStore
 
 Frames = list[bytes]
 CONNECT_SECONDS = 10.0

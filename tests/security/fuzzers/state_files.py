@@ -37,9 +37,9 @@ from pondstack_agent.tiering.policy import Policy
 from pondstack_agent.tiering.tiering import Tiering
 from tests.fixtures.fake_controller import FakeController
 from tests.fixtures.rpc_call import call
-from tests.security import state_samples
-from tests.security.mutations import spoilt_json
-from tests.security.target import ACCEPTED, REFUSED, Target
+from tests.security.fuzzers import state_samples
+from tests.security.fuzzers.mutations import spoilt_json
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 
 SLICES, MIB = 8, 2**20
 GUEST = state_samples.name("guest")

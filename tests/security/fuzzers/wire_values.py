@@ -13,10 +13,10 @@ from pondstack.controller.gate import Gate
 from pondstack.domain import conform
 from pondstack.domain.errors import BadRequest
 from pondstack.rpc import wire
-from tests.security.conforming import conforms
-from tests.security.mutations import changed
-from tests.security.shape_values import drawn
-from tests.security.target import ACCEPTED, REFUSED, Target
+from tests.security.fuzzers.conforming import conforms
+from tests.security.fuzzers.mutations import changed
+from tests.security.fuzzers.shape_values import drawn
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 from tests.security.verbs import verbs
 
 

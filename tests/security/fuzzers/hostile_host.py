@@ -19,9 +19,9 @@ from pondstack.rpc.wire import Report, Sample, UsedSplit
 from pondstack.tests.controller import conftest
 from tests.fixtures.rpc_call import call
 from tests.fixtures.schema import migrate
-from tests.security.mutations import changed
-from tests.security.shape_values import drawn
-from tests.security.target import ACCEPTED, REFUSED, Target
+from tests.security.fuzzers.mutations import changed
+from tests.security.fuzzers.shape_values import drawn
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 
 HOSTILE, OTHER = "h1", "h2"
 LENT: dict[str, Any] = {

@@ -25,7 +25,7 @@ from pondstack_api.routes import ROUTES
 from tests.fixtures import sample_rack
 from tests.fixtures.api import URL, ApiFixture
 from tests.fixtures.sample_models import RUNNING
-from tests.security.target import ACCEPTED, REFUSED, Target
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 
 CALLERS = {"admin": "admin:ops", "member": f"joe:{sample_rack.BLUE}"}
 CHECKS = [

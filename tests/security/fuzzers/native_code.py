@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from rdma.tests import sanitized
-from tests.security.target import ACCEPTED, REFUSED, Target
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 
 HERE = Path(sanitized.__file__).parent
 HEADERS = Path("/usr/include/infiniband/verbs.h")

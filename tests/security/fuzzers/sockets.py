@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 from pondstack_agent.pagestore import nbd
 from pondstack_rack.wait import wait_until
-from tests.security.frames import Door, Frames, doors_of_lender, doors_of_store
-from tests.security.served import Served, ServedLender, ServedStore, Used
-from tests.security.target import ACCEPTED, REFUSED, Target
+from tests.security.fuzzers.frames import Door, Frames, doors_of_lender, doors_of_store
+from tests.security.fuzzers.served import Served, ServedLender, ServedStore, Used
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 
 SILENT_SECONDS = 25.0
 """The deadlines of all servers are 10 s; this machine may stand still."""

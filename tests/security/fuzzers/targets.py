@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 
-from tests.security.api_requests import ApiRequests
-from tests.security.hostile_host import HostileHost
-from tests.security.native_code import NativeCode
-from tests.security.page_files import PageFiles
-from tests.security.sockets import Sockets
-from tests.security.state_files import StateFiles
-from tests.security.target import Target
-from tests.security.wire_values import WireValues
+from tests.security.fuzzers.api_requests import ApiRequests
+from tests.security.fuzzers.hostile_host import HostileHost
+from tests.security.fuzzers.native_code import NativeCode
+from tests.security.fuzzers.page_files import PageFiles
+from tests.security.fuzzers.sockets import Sockets
+from tests.security.fuzzers.state_files import StateFiles
+from tests.security.fuzzers.target import Target
+from tests.security.fuzzers.wire_values import WireValues
 
 TARGETS: dict[str, Callable[[int], Target]] = {
     "api": ApiRequests,
