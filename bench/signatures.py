@@ -142,7 +142,7 @@ class BenchRack:
 
 
 def settling(rack: BenchRack, cycles: int) -> Callable[[int], None]:
-    """Return the rack's cycle; the last one of each round waits until all has come free, which counts."""
+    """Return the rack's cycle; one in as many as a round has waits until all has come free, which counts."""
     done = 0
 
     def cycle(thread: int) -> None:
