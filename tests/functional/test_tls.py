@@ -219,9 +219,11 @@ def test_queues_of_replies_have_the_names_of_node_and_program(services: Place) -
     """As `pondstack-manage broker permissions` has them (pondstack.rpc.broker_permissions.PROCESSES)."""
     assert wait_until(lambda: _serves(services), SECONDS)
 
-    assert get(services, "/controllers").status_code == 200
+    headers = {"X-Auth-Token": "admin:ops"}
+    audit = {"url": f"{services.url}/audits", "headers": headers, "json": {"repair": False}}
+    said = requests.post(**audit, verify=str(services.authority), timeout=SECONDS)
     assert has_queue(services, "pondstack-agent")
-    assert has_queue(services, "uwsgi")
+    assert has_queue(services, "uwsgi"), said.text
 
 
 def has_queue(place: Place, program: str) -> bool:
