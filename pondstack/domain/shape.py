@@ -118,6 +118,8 @@ class Number(Shape):
 
     def check(self, value: Any, where: str = "") -> None:
         """Raise ValueError for anything else."""
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{where or 'it'} is {value}, which is no figure")
         if type(value) not in (int, float) or not self.least <= value <= self.most:
             raise wrong(value, where, f"a number from {self.least:g} to {self.most:g}")
 
