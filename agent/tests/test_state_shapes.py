@@ -20,7 +20,7 @@ from pondstack_agent.pool import operations, releases
 from pondstack_agent.records import Records
 from pondstack_agent.remote import records as remote
 from pondstack_agent.state_check import check_state
-from tests.security import state_samples
+from tests.security.fuzzers import state_samples
 from tests.security.fuzzers.state_samples import ALLOCATION, CONSUMER, OPERATION, SAMPLES
 
 SHAPES = state_shapes.SHAPES

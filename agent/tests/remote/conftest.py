@@ -1,6 +1,7 @@
 """Hosts of one machine under a real ledger and settler: real lenders and page stores, agents that die at any step."""
 
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -134,23 +135,23 @@ class Fused:
 
 
 class Agents:
-    """The controller's calls of agents. JSON would make texts of the numbers of buffers."""
+    """The controller's calls of agents, with arguments as JSON leaves them: numbers of buffers as keys are texts."""
 
     def __init__(self, hosts: dict[str, Any]) -> None:
         self._hosts = hosts
 
     def export(self, host: str, **arguments: Any) -> dict[str, Any]:
-        answer = self._hosts[host].calls.export(**arguments)
+        answer = self._hosts[host].calls.export(**json.loads(json.dumps(arguments)))
         return {**answer, "keys": {str(index): key for index, key in answer["keys"].items()}}
 
     def revoke(self, host: str, **arguments: Any) -> list[int]:
-        return self._hosts[host].calls.revoke(**arguments)
+        return self._hosts[host].calls.revoke(**json.loads(json.dumps(arguments)))
 
     def prepare(self, host: str, **arguments: Any) -> list[int]:
-        return self._hosts[host].calls.prepare(**arguments)
+        return self._hosts[host].calls.prepare(**json.loads(json.dumps(arguments)))
 
     def give_back(self, host: str, **arguments: Any) -> list[int]:
-        return self._hosts[host].calls.give_back(**arguments)
+        return self._hosts[host].calls.give_back(**json.loads(json.dumps(arguments)))
 
 
 @dataclass

@@ -192,9 +192,9 @@ class RpcServer:
             self._swept = now
             self._sweep(now)
             for bell in list(self._connections):
-                self._serve(bell, now)
+                self._serve(bell)
         for bell in rung:
-            self._serve(bell, now)
+            self._serve(bell)
         return bool(rung)
 
     def _ringing(self) -> Set[int]:
@@ -209,9 +209,11 @@ class RpcServer:
             rung.update(at // size for at in starts if bells[at : at + size] != before[at : at + size])
         return rung
 
-    def _serve(self, bell: int, now: float) -> None:
-        # Under the lock until all is delivered: after stop() has had it, nothing is.
+    def _serve(self, bell: int) -> None:
+        # Under the lock until all is delivered: after stop() has had it, nothing is. The time is taken under it, too:
+        # a client that calls after another one came has been silent for less long.
         with self._lock:
+            now = time.monotonic()
             connection = self._connections.get(bell)
             if connection is None:
                 return
