@@ -42,7 +42,7 @@ from pondstack_agent.remote.build import build_remote
 from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.reporter import Reporter
-from pondstack_agent.revocations import KeptRevocations
+from pondstack_agent.revocations import KeptRevocations, RevocationsEndpoint
 from pondstack_agent.sequence import Sequence
 from pondstack_agent.telemetry.synthetic import PlayedGuests
 from pondstack_agent.tiering import Tiering
@@ -134,6 +134,7 @@ def build_agent(
             pool.consumers,
             housekeeper.release_unused,
         ),
+        RevocationsEndpoint(context.revocations),
     )
     played = partial(played_guests, pool.operations, context.pools)
     return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played)
@@ -176,7 +177,6 @@ def _endpoint(
         mitigations=mitigations,
         housekeeper=housekeeper,
         askers=Askers(context.host, context.controller),
-        revocations=context.revocations,
         consumers=pool.consumers,
         allocations=pool.allocations,
     )

@@ -9,9 +9,8 @@ import oslo_messaging
 from oslo_log import log
 
 from pondstack.domain.errors import Conflict, InUse
-from pondstack.rpc.agent_api import REVOKED_VERSION
 from pondstack.rpc.identity.caller import caller_of
-from pondstack.rpc.identity.revocations import Revocations
+from pondstack.rpc.targets import RPC_VERSION
 from pondstack.rpc.wire import assign_request
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.epoch import EpochGuard
@@ -31,7 +30,7 @@ LOG = log.getLogger(__name__)
 class AgentEndpoint:
     """The methods that others may call. Errors are of pondstack.domain.errors."""
 
-    target = oslo_messaging.Target(version=REVOKED_VERSION)
+    target = oslo_messaging.Target(version=RPC_VERSION)
 
     def __init__(
         self,
@@ -46,7 +45,6 @@ class AgentEndpoint:
         mitigations: Mitigations,
         housekeeper: Housekeeper,
         askers: Askers,
-        revocations: Revocations,
         consumers: NamedLocks,
         allocations: NamedLocks,
     ) -> None:
@@ -61,7 +59,6 @@ class AgentEndpoint:
         self._mitigations = mitigations
         self._housekeeper = housekeeper
         self._askers = askers
-        self._revocations = revocations
         self._consumers = consumers
         self._allocations = allocations
 
@@ -117,11 +114,6 @@ class AgentEndpoint:
                 if grant is not None:
                     return attachment_of(grant, self._pools.backings(held.allocation_uuid)).to_wire()
         return None
-
-    @answered
-    def get_revoked(self, _context: Any) -> dict[str, float]:
-        """Return since when whose credentials are not believed (since 1.7), for the host's nova-compute."""
-        return dict(self._revocations.moments)
 
     @answered
     def offline(
