@@ -51,6 +51,8 @@ def wsgi(layout: Layout, name: str, module: str, env: Mapping[str, str], workers
         *("--buffer-size", "65535", "--listen", "100", "--disable-logging"),
         # Without it a client reuses a connection that uwsgi has closed, and its POST is reset.
         *("--add-header", "Connection: close"),
+        # An answer that the application gives before it has read the body is lost with the connection, which is reset.
+        *("--post-buffering", "65536"),
         # glanceclient sends images in chunks of 1 MiB, which with their frame are just over uwsgi's limit.
         *("--chunked-input-limit", str(16 << 20)),
     ]

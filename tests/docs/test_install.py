@@ -163,7 +163,7 @@ def test_uwsgi_drops_no_query_in_silence() -> None:
         assert min(sizes) >= 65535
     commands = re.findall(r"uwsgi --http-socket(?:[^\n]*\\\n)*[^\n]*", reference)
     assert commands
-    assert all("--buffer-size" in command for command in commands)
+    assert all("--buffer-size" in command and "--post-buffering" in command for command in commands)
 
 
 def test_a_boot_starts_the_agent_before_nova_compute() -> None:

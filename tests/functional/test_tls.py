@@ -270,6 +270,17 @@ def test_the_api_speaks_to_nobody_in_clear_and_proves_its_name(services: Place) 
         requests.get(f"{address}/healthcheck", verify=str(services.authority), timeout=SECONDS)
 
 
+def test_a_refusal_arrives_though_the_body_was_not_read(services: Place) -> None:
+    """Who closes a connection with some of the request unread resets it, and the answer on its way is lost."""
+    assert wait_until(lambda: _serves(services), SECONDS)
+    for _ in range(20):
+        said = requests.post(
+            f"{services.url}/audits", json={"repair": "x" * 4096}, verify=str(services.authority), timeout=SECONDS
+        )
+        assert said.status_code == 401
+        assert said.json()["errors"]
+
+
 def _serves(place: Place) -> bool:
     try:
         return get(place, "/healthcheck").status_code > 0
