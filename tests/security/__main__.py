@@ -9,9 +9,13 @@ import logging
 import sys
 import time
 
-from tests.security.attacks import Attacker
-from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
-from tests.security.fuzzers.targets import TARGETS
+from oslo_service import backend
+
+backend.init_backend(backend.BackendType.THREADING)
+
+from tests.security.attacks import Attacker  # noqa: E402 (threading first)
+from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target  # noqa: E402
+from tests.security.fuzzers.targets import TARGETS  # noqa: E402
 
 SAY_SECONDS = 10.0
 BUS = "bus"

@@ -1,11 +1,16 @@
 """A short run of each seeded fuzzer; `make security MINUTES=5 SEED=1` is a long one of all."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.fixtures import seeds
 from tests.security.fuzzers.api_requests import ApiRequests
 from tests.security.fuzzers.targets import TARGETS, attacked
 
+ROOT = Path(__file__).resolve().parents[2]
 STEPS = {
     "api": 112,
     "state-files": 100,
@@ -21,6 +26,15 @@ STEPS = {
 def test_each_target_has_a_short_run() -> None:
     assert set(STEPS) == set(TARGETS)
     assert STEPS["api"] >= ApiRequests(1).all_steps
+
+
+def test_the_command_runs_them_and_prints_its_figures_last() -> None:
+    command = [sys.executable, "-m", "tests.security", "--only", "wire-values", "--steps", "20", "--seed", "3"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *_, row, last = done.stdout.splitlines()
+    assert row.startswith("wire-values ")
+    assert last.startswith("ok: ")
 
 
 @pytest.mark.parametrize("name", [name for name in STEPS if STEPS[name]])
