@@ -1,6 +1,7 @@
 """The agent over a message bus: in process on fake://, and as a real process on RabbitMQ, killed and restarted."""
 
 import contextlib
+import inspect
 import os
 import signal
 import socket
@@ -19,7 +20,9 @@ import oslo_messaging
 import pytest
 import tenacity
 from oslo_config import cfg
+from oslo_messaging import _utils
 
+from agent.tests.conftest import Rig
 from pondstack.devices import pool_uuid
 from pondstack.domain.errors import OperationMismatch, PondError, PoolShortage, StaleEpoch
 from pondstack.domain.requests import AssignRequest
@@ -268,3 +271,20 @@ def test_a_real_agent_killed_in_mid_attach_goes_on(tmp_path, device, rabbitmq) -
         finally:
             agent.kill()
             agent.systemd.close()
+
+
+def verbs(endpoint: Any) -> list[str]:
+    return [name for name, _ in inspect.getmembers(type(endpoint), inspect.isfunction) if not name.startswith("_")]
+
+
+def test_each_verb_is_called_by_its_version(rig: Rig) -> None:
+    """oslo.messaging calls the first endpoint that has the verb and whose version covers that of the call."""
+    endpoints = rig.agent.endpoints
+    for own in endpoints:
+        for verb in verbs(own):
+            called = next(
+                other
+                for other in endpoints
+                if hasattr(other, verb) and _utils.version_is_compatible(other.target.version, own.target.version)
+            )
+            assert called is own, f"{verb} {own.target.version} reaches {type(called).__name__} {called.target.version}"
