@@ -24,7 +24,7 @@ def test_by_itself_it_reads_nothing_of_others(agent: Separated, guest: int, pool
 
 
 def test_telemetry_of_a_guest(agent: Separated, guest: int) -> None:
-    assert agent.ask("memory_users.guests()") == {UUID: guest}
+    assert agent.ask("memory_users.guests()").get(UUID) == guest  # others of this machine are there, too
     figures = agent.ask(f"[(f.touched_bytes, f.reason) for f in untouched.measure({guest}, untouched.groups({guest}))]")
     assert figures == [[PAGES * 4096, ""], [PAGES * 4096, ""]]
     assert agent.ask(f"access.under_kvm({guest})") is False
