@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -61,10 +62,7 @@ static int open_state(struct guest *guest, struct attachment *attachment)
     int result = 0;
     if (attachment->fresh) { /* also after a detachment: a new key, and no versions */
         state_close(&guest->state);
-        result = ftruncate(fd, 0) != 0
-                     ? problem_set(&guest->problem, "the table cannot be emptied: %s", strerror(errno))
-                     : state_create(&guest->state, fd, pages, guest->settings.guest, guest->settings.sealed,
-                                    &guest->problem);
+        result = state_create(&guest->state, fd, pages, guest->settings.guest, guest->settings.sealed, &guest->problem);
         if (result == 0) {
             atomic_store(&guest->state.header->userfault_fd, userfault_fd);
         }
@@ -126,13 +124,26 @@ static void *serve(void *pager)
     return NULL;
 }
 
-/* Once the memory is registered, since from then on only the pager makes pages: see that there are no huge ones, and
- * that the kernel puts none together. */
-static int forbid_huge_pages(const struct pager *pager, struct problem *problem)
+/* Once the memory is registered, since from then on only the pager makes pages: see that there are no huge ones, that
+ * the kernel puts none together, and that no child inherits the mapping, for which holes would be zeros. */
+static int fix_mapping(const struct pager *pager, struct problem *problem)
 {
-    return inject_small_pages(&pager->target, &pager->memory, problem) < 0
-               ? -1
-               : target_check_pages(&pager->target, &pager->memory, problem);
+    if (inject_advice(&pager->target, &pager->memory, MADV_NOHUGEPAGE, problem) < 0 ||
+        inject_advice(&pager->target, &pager->memory, MADV_DONTFORK, problem) < 0) {
+        return -1;
+    }
+    return target_check_pages(&pager->target, &pager->memory, problem);
+}
+
+/* Undo the beginning of an attachment. The memory of one that goes on stays registered: its holes are not zeros. */
+static int give_up(struct guest *guest, bool fresh)
+{
+    if (fresh) {
+        userfault_unregister(guest->pager.userfault_fd, guest->pager.memory.address, guest->pager.memory.bytes);
+        atomic_store(&guest->state.header->phase, PHASE_NEW);
+        unlink(guest->settings.mirror);
+    }
+    return -1;
 }
 
 /* Register the memory, and start the thread. The pager owns what the attachment had. */
@@ -143,22 +154,19 @@ static int begin_serving(struct guest *guest, bool fresh)
     CRASH_POINT("attached");
     int error = userfault_register(pager->userfault_fd, pager->memory.address, pager->memory.bytes);
     if (error != 0) {
-        return problem_set(&guest->problem, "the memory of process %d cannot be registered: %s; Linux 5.19 is needed",
-                           pager->target.pid, strerror(error));
+        problem_set(&guest->problem, "the memory of process %d cannot be registered: %s; Linux 5.19 is needed",
+                    pager->target.pid, strerror(error));
+        return give_up(guest, fresh);
     }
     CRASH_POINT("registered");
     pager_set_order(pager, guest->settings.detaching ? ORDER_DETACH : ORDER_SERVE);
-    error = fresh ? forbid_huge_pages(pager, &guest->problem) : 0;
+    error = fresh ? fix_mapping(pager, &guest->problem) : 0;
     error = error == 0 ? pager_take_over(pager, &guest->problem) : error;
     error = error == 0 ? pthread_create(&guest->thread, NULL, serve, pager) : error;
     if (error > 0) {
         problem_set(&guest->problem, "no thread: %s", strerror(error));
     }
-    if (error != 0 && fresh) {
-        userfault_unregister(pager->userfault_fd, pager->memory.address, pager->memory.bytes);
-        atomic_store(&guest->state.header->phase, PHASE_NEW);
-    }
-    return error == 0 ? 0 : -1;
+    return error == 0 ? 0 : give_up(guest, fresh);
 }
 
 /* Hang up on lenders without a window; all of them, windows too, once no pager runs. */
@@ -213,6 +221,9 @@ int guest_attach(struct guest *guest)
     failed = failed || store_begin(&guest->store, &guest->state, &guest->mirror.tier, problem);
     failed = failed || begin_pager(guest, &attachment);
     if (failed) {
+        if (attachment.fresh && guest->mirror.fd >= 0) {
+            unlink(guest->settings.mirror); /* made by this */
+        }
         close_attachment(&attachment);
         release(guest);
         return -1;

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/user.h>
@@ -162,13 +161,13 @@ int inject_userfaultfd(const struct target *target, struct problem *problem)
 
 int inject_memfd(const struct target *target, const char *name, struct problem *problem)
 {
-    struct call call = {.number = SYS_memfd_create, .second = MFD_CLOEXEC, .name = name};
+    struct call call = {.number = SYS_memfd_create, .second = MFD_CLOEXEC | MFD_ALLOW_SEALING, .name = name};
     return inject(target, &call, "memfd", problem);
 }
 
-int inject_small_pages(const struct target *target, const struct memory *memory, struct problem *problem)
+int inject_advice(const struct target *target, const struct memory *memory, int advice, struct problem *problem)
 {
     struct call call = {
-        .number = SYS_madvise, .first = memory->address, .second = memory->bytes, .third = MADV_NOHUGEPAGE};
-    return inject(target, &call, "memory of small pages", problem);
+        .number = SYS_madvise, .first = memory->address, .second = memory->bytes, .third = (unsigned long)advice};
+    return inject(target, &call, "advice for its memory", problem);
 }

@@ -14,7 +14,7 @@ int inject_userfaultfd(const struct target *target, struct problem *problem);
 /* The same with memfd_create(2). */
 int inject_memfd(const struct target *target, const char *name, struct problem *problem);
 
-/* Have it forbid huge pages in its memory, madvise(MADV_NOHUGEPAGE): none is made from now on. */
-int inject_small_pages(const struct target *target, const struct memory *memory, struct problem *problem);
+/* Have it call madvise(2) for its memory. */
+int inject_advice(const struct target *target, const struct memory *memory, int advice, struct problem *problem);
 
 #endif

@@ -2,6 +2,7 @@
 #include "shared_state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <openssl/crypto.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { HEADER_BYTES = 4096 };
+enum { HEADER_BYTES = 4096, SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 static const char MAGIC[8] = {'p', 'o', 'n', 'd', 'p', 'g', 's', '1'};
 _Static_assert(sizeof(struct state_header) <= HEADER_BYTES, "the header has a page of its own");
 _Static_assert(sizeof(struct page_row) == 32, "rows are as every release wrote them");
@@ -19,6 +20,31 @@ _Static_assert(sizeof(struct page_row) == 32, "rows are as every release wrote t
 static uint64_t bytes_of(uint64_t pages)
 {
     return HEADER_BYTES + pages * sizeof(struct page_row);
+}
+
+/* See that nobody makes the memfd shorter: the guest's process holds it, and an access behind its end would kill this
+ * process, which serves other guests too. */
+static bool keep_size(int fd, uint64_t pages)
+{
+    struct stat found;
+    return fcntl(fd, F_ADD_SEALS, SEALS) == 0 && fstat(fd, &found) == 0 && (uint64_t)found.st_size == bytes_of(pages);
+}
+
+static bool size_is_kept(int fd, uint64_t pages)
+{
+    struct stat found;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && (seals & SEALS) == SEALS && fstat(fd, &found) == 0 &&
+           (uint64_t)found.st_size == bytes_of(pages);
+}
+
+/* Have a memfd, a new one or that of an earlier attachment, hold zeros. */
+static bool clear(int fd, uint64_t pages)
+{
+    if (size_is_kept(fd, pages)) {
+        return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes_of(pages)) == 0;
+    }
+    return ftruncate(fd, 0) == 0 && ftruncate(fd, (off_t)bytes_of(pages)) == 0 && keep_size(fd, pages);
 }
 
 static int map(struct shared_state *state, int fd, uint64_t pages, struct problem *problem)
@@ -41,7 +67,7 @@ int state_create(struct shared_state *state, int fd, uint64_t pages, const char 
                  struct problem *problem)
 {
     *state = (struct shared_state){0};
-    if (ftruncate(fd, (off_t)bytes_of(pages)) != 0) {
+    if (!clear(fd, pages)) {
         return problem_set(problem, "no table of %" PRIu64 " pages: %s", pages, strerror(errno));
     }
     if (map(state, fd, pages, problem) != 0) {
@@ -64,9 +90,8 @@ int state_create(struct shared_state *state, int fd, uint64_t pages, const char 
 int state_open(struct shared_state *state, int fd, uint64_t pages, const char *guest, struct problem *problem)
 {
     *state = (struct shared_state){0};
-    struct stat found;
-    if (fstat(fd, &found) != 0 || (uint64_t)found.st_size != bytes_of(pages)) {
-        return problem_set(problem, "the guest's process holds no table of %" PRIu64 " pages", pages);
+    if (!size_is_kept(fd, pages)) {
+        return problem_set(problem, "the guest's process holds no sealed table of %" PRIu64 " pages", pages);
     }
     if (map(state, fd, pages, problem) != 0) {
         return -1;

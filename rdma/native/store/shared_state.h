@@ -39,7 +39,7 @@ struct shared_state {
     uint64_t bytes;
 };
 
-/* Begin one in an empty memfd: draws a key. */
+/* Begin one in a memfd that may be sealed, new or of an earlier attachment: draws a key, and fixes the size. */
 int state_create(struct shared_state *state, int fd, uint64_t pages, const char *guest, bool sealed,
                  struct problem *problem);
 

@@ -31,6 +31,21 @@ static void check_state(int fd, struct shared_state *state)
     CHECK(state_open(state, fd, PAGES, GUEST, &problem) == 0);
     CHECK(memcmp(key, state->header->key, KEY_BYTES) == 0 && state->rows[7].version == 42);
     CHECK(atomic_load(&state->header->userfault_fd) == -1);
+    CHECK(ftruncate(fd, 4096) != 0 && errno == EPERM); /* whoever else has it */
+    state_close(state);
+    CHECK(state_create(state, fd, PAGES, GUEST, true, &problem) == 0); /* once more: as if it were new */
+    CHECK(memcmp(key, state->header->key, KEY_BYTES) != 0 && state->rows[7].version == 0);
+    state_close(state);
+    int other = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CHECK(state_create(state, other, PAGES, GUEST, true, &problem) == 0);
+    state_close(state);
+    CHECK(state_open(state, other, PAGES, GUEST, &problem) == 0);
+    state_close(state);
+    close(other);
+    int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
+    CHECK(state_create(state, unsealed, PAGES, GUEST, true, &problem) != 0);
+    close(unsealed);
+    CHECK(state_open(state, fd, PAGES, GUEST, &problem) == 0);
 }
 
 static void check_tier(const char *path, struct file_tier *file)
@@ -155,7 +170,7 @@ int main(int count, char **arguments)
     }
     check_tier(path, &file);
     for (int sealed = 1; sealed >= 0; sealed--) {
-        int fd = memfd_create("state", MFD_CLOEXEC);
+        int fd = memfd_create("state", MFD_CLOEXEC | MFD_ALLOW_SEALING);
         check_state(fd, &state);
         state.header->sealed = (uint64_t)sealed;
         CHECK(store_begin(&store, &state, &file.tier, &problem) == 0);

@@ -43,6 +43,7 @@ def test_a_wrong_attachment(
     assert reason in str(caught.value)
     assert plane.ask(verb="view")["guests"] == []
     assert not list((plane.folder / "guests").iterdir())
+    assert not (tmp_path / "mirror").exists()
     plane.attach(served, tmp_path / "mirror", 2)
     plane.detach()
     assert served.finish()["wrong"] == 0
@@ -90,5 +91,6 @@ def test_memory_with_huge_pages(
         plane.attach(served, tmp_path / "mirror", 2)
         flags = Path(f"/proc/{served.pid}/smaps").read_text()
         assert " nh" in flags  # none will be made
+        assert " dc" in flags  # and no child gets the mapping
         plane.detach()
     assert served.finish()["wrong"] == 0
