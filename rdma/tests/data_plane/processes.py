@@ -39,7 +39,9 @@ class RefusedError(Exception):
 class StandinGuest:
     """A process whose threads write and verify the words of a memfd; see standin_guest.c."""
 
-    def __init__(self, program: Path, mib: int, threads: int = 2, seed: int = 1, pattern: str = "random") -> None:
+    def __init__(
+        self, program: Path, mib: int, threads: int = 2, seed: int = 1, pattern: str = "random", works: bool = True
+    ) -> None:
         self.process = subprocess.Popen(
             [str(program), MEMORY, str(mib), str(threads), str(seed), pattern],
             stdin=subprocess.PIPE,
@@ -48,16 +50,30 @@ class StandinGuest:
         )
         assert self.process.stdout
         assert self.process.stdout.readline() == "ready\n"
+        if works:
+            self.begin()
 
     @property
     def pid(self) -> int:
         """Of its process."""
         return self.process.pid
 
+    def begin(self) -> None:
+        """Have it work."""
+        assert self.process.stdin
+        print("g", file=self.process.stdin, flush=True)
+
+    def stop(self) -> None:
+        """Have it work no more, and wait for that."""
+        assert self.process.stdin
+        assert self.process.stdout
+        print("s", file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "stopped\n"
+
     def finish(self) -> dict[str, int]:
         """Have it verify all of its memory; what it counted."""
         out, _ = self.process.communicate(timeout=DEADLINE_SECONDS)
-        found: dict[str, int] = json.loads(out)
+        found: dict[str, int] = json.loads(out.splitlines()[-1])
         return found
 
     def kill(self) -> None:

@@ -71,6 +71,8 @@ class QemuGuest:
         for line in self.process.stdout:
             printed += line
             if line.strip() == "ready":
+                assert self.process.stdin
+                print("g", file=self.process.stdin, flush=True)
                 return
         raise AssertionError(printed)
 

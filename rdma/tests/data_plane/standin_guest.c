@@ -2,9 +2,9 @@
  *
  * standin_guest NAME MIB THREADS SEED PATTERN, where PATTERN is random, sequential, skewed (80 % of accesses to 20 % of
  * the pages), discard (random, and now and then a page is given up) or touch (random, one word an access: for
- * measuring). Prints "ready", works until its standard input ends, verifies all of its memory, and prints what it
- * counted as JSON: accesses, `missing` of them to pages that were not resident (by mincore), wrong words, and how long
- * accesses to missing pages took.
+ * measuring). Prints "ready"; works from a "g" on its standard input to an "s", and says "stopped" then. At the end of
+ * its input it verifies all of its memory, and prints what it counted as JSON: accesses, `missing` of them to pages
+ * that were not resident (by mincore), wrong words, and how long accesses to missing pages took.
  *
  * A thread owns the pages whose number has its remainder, and keeps their versions in private memory: the oracle.
  */
@@ -151,30 +151,51 @@ static bool make_memory(const char *name)
            (getenv("STANDIN_HUGE") == NULL || madvise(memory, bytes, MADV_HUGEPAGE) == 0);
 }
 
-int main(int count, char **arguments)
+static void begin_work(struct worker *workers)
 {
-    static struct worker workers[MOST_THREADS];
-    struct worker all = {0};
-    if (!parse(count, arguments) || !make_memory(arguments[1])) {
-        return 2;
-    }
-    puts("ready");
-    fflush(stdout);
     for (uint32_t at = 0; at < threads; at++) {
         workers[at].number = at;
         workers[at].dice = mix(seed + at);
         pthread_create(&workers[at].thread, NULL, work, &workers[at]);
     }
-    while (getchar() != EOF) {
-    }
+}
+
+/* End what was begun, and add up what was counted. */
+static void end_work(struct worker *workers, struct worker *all)
+{
     stop = true;
     for (uint32_t at = 0; at < threads; at++) {
         pthread_join(workers[at].thread, NULL);
-        all.accesses += workers[at].accesses;
-        all.missing += workers[at].missing;
-        all.writes += workers[at].writes;
-        all.discards += workers[at].discards;
-        all.wrong += workers[at].wrong;
+        all->accesses += workers[at].accesses;
+        all->missing += workers[at].missing;
+        all->writes += workers[at].writes;
+        all->discards += workers[at].discards;
+        all->wrong += workers[at].wrong;
+    }
+    puts("stopped");
+    fflush(stdout);
+}
+
+int main(int count, char **arguments)
+{
+    static struct worker workers[MOST_THREADS];
+    struct worker all = {0};
+    bool works = false;
+    if (!parse(count, arguments) || !make_memory(arguments[1])) {
+        return 2;
+    }
+    puts("ready");
+    fflush(stdout);
+    for (int verb; (verb = getchar()) != EOF;) {
+        if (verb == 'g' && !works) {
+            begin_work(workers);
+            works = true;
+        } else if (verb == 's' && works && !stop) {
+            end_work(workers, &all);
+        }
+    }
+    if (works && !stop) {
+        end_work(workers, &all);
     }
     for (uint32_t page = 0; page < pages; page++) {
         verify(&all, page);

@@ -75,8 +75,8 @@ class Result:
 class Torturer:
     """Does one fault after another."""
 
-    def __init__(self, options: Options, plane: DataPlane, guest: StandinGuest, dice: random.Random) -> None:
-        self._options, self._plane, self._guest, self._dice = options, plane, guest, dice
+    def __init__(self, options: Options, plane: DataPlane, dice: random.Random) -> None:
+        self._options, self._plane, self._dice = options, plane, dice
         self.result = Result()
 
     def run(self, seconds: float) -> None:
@@ -133,7 +133,7 @@ def run(options: Options, folder: Path, programs: tuple[Path, Path]) -> Result:
     """Torture a guest, and have it verify all of its memory at the end, with all pages home."""
     dice = random.Random(options.seed)
     plane = DataPlane(programs[0], folder / "plane")
-    guest = StandinGuest(programs[1], options.mib, options.threads, options.seed, options.pattern)
+    guest = StandinGuest(programs[1], options.mib, options.threads, options.seed, options.pattern, works=False)
     try:
         plane.start()
         plane.await_ready()
@@ -141,9 +141,11 @@ def run(options: Options, folder: Path, programs: tuple[Path, Path]) -> Result:
         plane.attach(
             guest, folder / "mirror", options.limit_mib, policy=policy, read_ahead_pages=dice.choice((0, 8, 32))
         )
-        torturer = Torturer(options, plane, guest, dice)
+        torturer = Torturer(options, plane, dice)
+        guest.begin()
         torturer.run(options.minutes * 60)
         plane.await_ready()
+        guest.stop()
         plane.detach()
         torturer.result.counts = guest.finish()
         plane.stop()
