@@ -11,9 +11,10 @@ from pathlib import Path
 
 from pondstack_rack.layout import share
 from pondstack_rack.services.image import KERNEL
+from pondstack_rack.wait import wait_until
 
 from .builds import HERE, NATIVE, build
-from .processes import large_files
+from .processes import DEADLINE_SECONDS, large_files
 
 MEMORY = "memory-backend-memfd"
 """As QEMU names the memfd of such a backend."""
@@ -64,15 +65,32 @@ class QemuGuest:
         """Of QEMU."""
         return self.process.pid
 
+    def await_memory(self) -> None:
+        """Wait until QEMU has its memory."""
+        maps = Path(f"/proc/{self.pid}/maps")
+        assert wait_until(lambda: MEMORY in maps.read_text(), DEADLINE_SECONDS, 0.01)
+
     def await_ready(self) -> None:
-        """Wait until its init works; fails with what it printed."""
+        """Wait until its init runs."""
+        self._await_line("ready")
+
+    def begin(self) -> None:
+        """Have it work."""
+        assert self.process.stdin
+        print("g", file=self.process.stdin, flush=True)
+
+    def stop(self) -> None:
+        """Have it work no more, and wait for that."""
+        assert self.process.stdin
+        print("s", file=self.process.stdin, flush=True)
+        self._await_line("stopped")
+
+    def _await_line(self, wanted: str) -> None:
         assert self.process.stdout
         printed = ""
         for line in self.process.stdout:
             printed += line
-            if line.strip() == "ready":
-                assert self.process.stdin
-                print("g", file=self.process.stdin, flush=True)
+            if line.strip() == wanted:
                 return
         raise AssertionError(printed)
 

@@ -27,8 +27,10 @@ def test_no_word_is_wrong_in_a_guest(plane: DataPlane, qemu: QemuGuest, tmp_path
     plane.large_files = True
     plane.start()
     plane.await_ready()
+    qemu.await_memory()
     plane.attach(qemu, tmp_path / "mirror", RAM_MIB // 2, memory=MEMORY)
     qemu.await_ready()
+    qemu.begin()
     plane.ask(verb="limit", guest=GUEST, limit_mib=RAM_MIB // 4)
     for _ in range(3):
         Deadline(0.0).pause(0.5)
@@ -36,6 +38,7 @@ def test_no_word_is_wrong_in_a_guest(plane: DataPlane, qemu: QemuGuest, tmp_path
         plane.kill()
         plane.start()
         plane.await_ready()
+    qemu.stop()
     plane.detach()
     counts = qemu.finish()
     assert counts["wrong"] == 0
