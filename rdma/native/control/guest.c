@@ -150,8 +150,6 @@ static int give_up(struct guest *guest, bool fresh)
 static int begin_serving(struct guest *guest, bool fresh)
 {
     struct pager *pager = &guest->pager;
-    atomic_store(&guest->state.header->phase, PHASE_ATTACHED);
-    CRASH_POINT("attached");
     int error = userfault_register(pager->userfault_fd, pager->memory.address, pager->memory.bytes);
     if (error != 0) {
         problem_set(&guest->problem, "the memory of process %d cannot be registered: %s; Linux 5.19 is needed",
@@ -161,7 +159,12 @@ static int begin_serving(struct guest *guest, bool fresh)
     CRASH_POINT("registered");
     pager_set_order(pager, guest->settings.detaching ? ORDER_DETACH : ORDER_SERVE);
     error = fresh ? fix_mapping(pager, &guest->problem) : 0;
-    error = error == 0 ? pager_take_over(pager, &guest->problem) : error;
+    if (error ==
+        0) { /* not before: whoever goes on after a death takes the mapping for fixed. Nothing was evicted yet. */
+        atomic_store(&guest->state.header->phase, PHASE_ATTACHED);
+        CRASH_POINT("attached");
+        error = pager_take_over(pager, &guest->problem);
+    }
     error = error == 0 ? pthread_create(&guest->thread, NULL, serve, pager) : error;
     if (error > 0) {
         problem_set(&guest->problem, "no thread: %s", strerror(error));

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,17 +54,20 @@ static int check(struct guest_settings *settings, json_int_t limit, json_int_t p
 int settings_from_json(struct guest_settings *settings, json_t *object, struct problem *problem)
 {
     const char *guest, *memory, *mirror, *policy = "mixed";
-    int pid, sealed = 1, detaching = 0;
-    json_int_t started = 0, parameter = -1, limit, read_ahead = 8;
+    int sealed = 1, detaching = 0;
+    json_int_t pid, started = 0, parameter = -1, limit, read_ahead = 8;
     json_error_t error;
-    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s:i, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b}", "guest",
+    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b}", "guest",
                        &guest, "pid", &pid, "started", &started, "memory", &memory, "mirror", &mirror, "policy",
                        &policy, "parameter", &parameter, "limit_mib", &limit, "read_ahead_pages", &read_ahead, "sealed",
                        &sealed, "detaching", &detaching) != 0) {
         return problem_set(problem, "%s", error.text);
     }
-    *settings =
-        (struct guest_settings){.pid = pid, .started = (uint64_t)started, .sealed = sealed, .detaching = detaching};
+    *settings = (struct guest_settings){.started = (uint64_t)started, .sealed = sealed, .detaching = detaching};
+    if (pid < 0 || pid > INT_MAX) {
+        return problem_set(problem, "pid: %lld is none of a process", (long long)pid);
+    }
+    settings->pid = (int)pid;
     if (!copy_text(settings->guest, sizeof settings->guest, guest) ||
         !copy_text(settings->memory, sizeof settings->memory, memory) ||
         !copy_text(settings->mirror, sizeof settings->mirror, mirror) ||

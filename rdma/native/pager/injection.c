@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/memfd.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 /* A thread uses up to 128 bytes below its stack pointer without moving it (System V ABI): stay well away from them. */
-enum { BELOW_STACK_BYTES = 1024, NAME_BYTES = 64, SIGNAL_SET_BYTES = 8 };
+enum { BELOW_STACK_BYTES = 1024, NAME_BYTES = 64, SIGNAL_SET_BYTES = 8, ANSWER_MS = 5000 };
 
 struct call {
     pid_t pid;
@@ -117,7 +118,7 @@ struct outcome {
 
 static int inject(const struct target *target, struct call *call, const char *what, struct problem *problem)
 {
-    struct outcome outcome = {.step = NO_STEP, .error = ECHILD};
+    struct outcome outcome = {.step = NO_STOP, .error = ETIMEDOUT};
     int ends[2];
     call->pid = target->pid;
     call->instruction = target_syscall_instruction(target);
@@ -135,10 +136,13 @@ static int inject(const struct target *target, struct call *call, const char *wh
         _exit(write(ends[1], &outcome, sizeof outcome) == sizeof outcome ? 0 : 1);
     }
     close(ends[1]);
-    ssize_t got = child > 0 ? read(ends[0], &outcome, sizeof outcome) : -1;
+    /* The child is never killed, as that would leave the thread with our registers; where the thread does not stop (in
+     * an uninterruptible call), nobody waits for it any longer. */
+    struct pollfd answer = {.fd = ends[0], .events = POLLIN};
+    ssize_t got = child > 0 && poll(&answer, 1, ANSWER_MS) == 1 ? read(ends[0], &outcome, sizeof outcome) : -1;
     close(ends[0]);
     if (child > 0) {
-        waitpid(child, NULL, 0);
+        waitpid(child, NULL, got < 0 ? WNOHANG : 0);
     }
     if (got != sizeof outcome || outcome.step != DONE) {
         return problem_set(problem,

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int fd_of(const struct tier *tier)
@@ -61,10 +62,31 @@ static void file_close(struct tier *tier)
 
 static const struct tier_type file_type = {"file", file_read, file_write, file_discard, file_close};
 
+/* Open the file of a fresh mirror. One that is there already is taken only if a killed process can have left it: else
+ * it is somebody's. */
+static int open_fresh(const char *path, uint64_t slots)
+{
+    struct stat found;
+    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    int fd = open(path, flags | O_CREAT | O_EXCL, 0600);
+    if (fd >= 0 || errno != EEXIST) {
+        return fd;
+    }
+    fd = open(path, flags);
+    if (fd >= 0 &&
+        (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode) || (found.st_mode & 0777) != 0600 ||
+         found.st_uid != geteuid() || (found.st_size != 0 && (uint64_t)found.st_size != slots * PAGE_BYTES))) {
+        close(fd);
+        fd = -1;
+        errno = EEXIST;
+    }
+    return fd;
+}
+
 int file_tier_open(struct file_tier *made, const char *path, uint64_t slots, bool fresh, struct problem *problem)
 {
-    int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | (fresh ? O_CREAT : 0);
-    *made = (struct file_tier){.tier = {&file_type}, .fd = open(path, flags, 0600)};
+    int fd = fresh ? open_fresh(path, slots) : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    *made = (struct file_tier){.tier = {&file_type}, .fd = fd};
     if (made->fd < 0) {
         return problem_set(problem, "the mirror %s cannot be opened: %s", path, strerror(errno));
     }

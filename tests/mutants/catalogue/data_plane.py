@@ -58,8 +58,8 @@ MUTANTS = (
     Mutant(
         "an_empty_mirror_for_a_lost_one",
         "rdma/native/store/file_tier.c",
-        "(fresh ? O_CREAT : 0)",
-        "(fresh ? O_CREAT : O_CREAT)",
+        "open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);",
+        "open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);",
         (*_STORE, f"{_TESTS}/attached/test_refusals.py::test_a_lost_mirror_is_no_empty_one"),
         "a guest whose mirror is gone goes on with zeros",
     ),

@@ -18,6 +18,7 @@ Guests = Callable[..., StandinGuest]
         ({"memory": "ram-node1"}, "no shared writable mapping with ram-node1"),
         ({"memory": ""}, "memory: a part of the path"),
         ({"pid": 1}, "1 is no process of a guest"),
+        ({"pid": 2**40}, "pid: 1099511627776 is none"),
         ({"pid": 2**22 + 1}, "cannot be opened: No such process"),
         ({"limit_mib": 0}, "limit_mib: 1 to"),
         ({"limit_mib": 2**24}, "limit_mib: 1 to"),
@@ -45,6 +46,20 @@ def test_a_wrong_attachment(
     assert not list((plane.folder / "guests").iterdir())
     assert not (tmp_path / "mirror").exists()
     plane.attach(served, tmp_path / "mirror", 2)
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600])
+def test_a_mirror_that_is_somebodys_file(mode: int, plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
+    served, somebodys = guest(4), tmp_path / "mirror"
+    somebodys.write_text("somebody's")
+    somebodys.chmod(mode)
+    with pytest.raises(RefusedError, match="File exists"):
+        plane.attach(served, somebodys, 2)
+    assert somebodys.read_text() == "somebody's"
+    somebodys.unlink()
+    plane.attach(served, somebodys, 2)
     plane.detach()
     assert served.finish()["wrong"] == 0
 
