@@ -1,6 +1,7 @@
 """A data plane and a stand-in guest, as processes that tests kill."""
 
 import contextlib
+import ctypes
 import json
 import os
 import resource
@@ -17,9 +18,17 @@ MEMORY = "ram-node0"
 DEADLINE_SECONDS = 60.0
 """For what must happen at some time, on however busy a machine."""
 
+_PDEATHSIG = 1  # PR_SET_PDEATHSIG
+
+
+def end_with_parent() -> None:
+    """In a child: end when the process of the tests is killed."""
+    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
 
 def large_files() -> None:
-    """In a child: lift the limit that the tests set."""
+    """In a child: end with its parent, and lift the limit that the tests set for files."""
+    end_with_parent()
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
 
@@ -47,6 +56,7 @@ class StandinGuest:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            preexec_fn=end_with_parent,
         )
         assert self.process.stdout
         assert self.process.stdout.readline() == "ready\n"
@@ -98,7 +108,7 @@ class DataPlane:
                 [str(self.program), "serve", str(self.folder)],
                 stderr=log,
                 env=os.environ | environment,
-                preexec_fn=large_files if self.large_files else None,
+                preexec_fn=large_files if self.large_files else end_with_parent,
             )
 
     def await_ready(self) -> None:
