@@ -98,16 +98,10 @@ static uint32_t load(struct pager *pager, uint32_t first, uint32_t count)
     return came;
 }
 
-/* How many pages to fetch from `page` on: more with each fault that goes on where the last one ended. */
+/* How many adjacent pages to fetch from a missing one on. */
 static uint32_t run_length(struct pager *pager, uint32_t page)
 {
-    if (page == pager->expected && pager->read_ahead > 0) {
-        uint32_t wider = pager->window == 0 ? 2 : pager->window * 2;
-        pager->window = wider < pager->read_ahead ? wider : pager->read_ahead;
-    } else {
-        pager->window = 0;
-    }
-    uint32_t most = pager->window + 1 < room(pager) ? pager->window + 1 : room(pager);
+    uint32_t wanted = read_ahead_wanted(&pager->read_ahead, page), most = wanted < room(pager) ? wanted : room(pager);
     uint32_t count = 1;
     while (count < most && page + count < pager->pages && !is_resident(pager, page + count) &&
            store_has(pager->store, page + count)) {
@@ -122,18 +116,16 @@ static void serve_missing(struct pager *pager, uint32_t page)
     make_room(pager);
     COUNT(pager->counters, faults, 1);
     COUNT(pager->counters, refaults, refault);
-    uint32_t came = 1;
     if (store_has(pager->store, page)) {
-        came = load(pager, page, run_length(pager, page));
+        uint32_t came = load(pager, page, run_length(pager, page));
+        read_ahead_came(&pager->read_ahead, page, came);
         COUNT(pager->counters, read_ahead, came > 1 ? came - 1 : 0);
     } else {
-        pager->window = 0;
         fill_with_zeros(pager, page);
     }
     if (refault && is_resident(pager, page)) {
         pager->flags[page] |= ACCESSED;
     }
-    pager->expected = page + (came > 0 ? came : 1);
 }
 
 /* A thread waits for a page that is in local memory by what we know: it came meanwhile, or was discarded unseen. */

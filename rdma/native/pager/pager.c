@@ -22,8 +22,7 @@ int pager_begin(struct pager *pager, const struct target *target, const struct m
     pager->pages = (uint32_t)(memory->bytes / PAGE_BYTES);
     pager->store = store;
     pager->policy = settings->policy;
-    pager->read_ahead = settings->read_ahead < MOST_READ_AHEAD ? settings->read_ahead : MOST_READ_AHEAD;
-    pager->expected = NO_PAGE;
+    read_ahead_begin(&pager->read_ahead, settings->read_ahead);
     pager->evicted = 1;
     pager->limit_pages = settings->limit_pages;
     pager->policy_memory = calloc(1, pager->policy->size_bytes(pager->pages));

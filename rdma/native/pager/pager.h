@@ -9,12 +9,13 @@
 
 #include "counters.h"
 #include "latency.h"
+#include "read_ahead.h"
 #include "target.h"
 
 #include "../replacement/policy.h"
 #include "../store/page_store.h"
 
-enum { BATCH_PAGES = 16, MOST_READ_AHEAD = 32 };
+enum { BATCH_PAGES = 16 };
 
 /* What a pager is to do, and how it ended. */
 enum pager_order { ORDER_SERVE, ORDER_DETACH, ORDER_STOP };
@@ -32,11 +33,9 @@ struct pager {
     uint32_t evicted;     /* the number of the next one, from 1 on */
     uint8_t *buffer;      /* STORE_MOST_PAGES pages */
     int userfault_fd;
-    int wake_fd;         /* an eventfd: there is a new limit or order */
-    uint32_t read_ahead; /* at most so many pages with one fault; 0: never */
-    uint32_t expected;   /* the page after the last fault's */
-    uint32_t window;     /* pages that the next sequential fault reads ahead */
-    bool retry;          /* a fault waits whose page the store did not give */
+    int wake_fd; /* an eventfd: there is a new limit or order */
+    struct read_ahead read_ahead;
+    bool retry; /* a fault waits whose page the store did not give */
     struct problem problem;
     _Atomic uint32_t limit_pages;
     _Atomic uint32_t resident_pages;
@@ -51,7 +50,7 @@ struct pager_settings {
     const struct policy_type *policy;
     uint32_t parameter; /* of the policy */
     uint32_t limit_pages;
-    uint32_t read_ahead;
+    uint32_t read_ahead; /* pages, at most MOST_READ_AHEAD; 0: never */
 };
 
 /* Prepare a pager. It takes over target, memory and userfault_fd when this returns 0. */

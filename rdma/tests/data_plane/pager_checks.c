@@ -87,6 +87,36 @@ static void check_scan(void)
     free(pager.policy_memory);
 }
 
+static void check_read_ahead(void)
+{
+    struct read_ahead ahead;
+    read_ahead_begin(&ahead, 8);
+    uint32_t expected[] = {1, 3, 5, 9, 9}, page = 100, other = 5000;
+    for (size_t at = 0; at < sizeof expected / sizeof *expected; at++) { /* two runs at once */
+        CHECK(read_ahead_wanted(&ahead, page) == expected[at]);
+        read_ahead_came(&ahead, page, expected[at]);
+        page += expected[at];
+        CHECK(read_ahead_wanted(&ahead, other) == expected[at]);
+        read_ahead_came(&ahead, other, 1); /* less came than was wanted */
+        other += 1;
+    }
+    CHECK(read_ahead_wanted(&ahead, page + 1) == 1); /* not the next one */
+    read_ahead_came(&ahead, page + 1, 0);            /* and it did not come: it is asked for again */
+    for (uint32_t at = 0; at < RUNS; at++) {
+        CHECK(read_ahead_wanted(&ahead, 10000 * (at + 1)) == 1);
+        read_ahead_came(&ahead, 10000 * (at + 1), 1);
+    }
+    CHECK(read_ahead_wanted(&ahead, page) == 1); /* forgotten */
+    CHECK(read_ahead_wanted(&ahead, 10000 * RUNS + 1) == 3);
+    read_ahead_begin(&ahead, 0);
+    for (uint32_t at = 1; at < 10; at++) {
+        CHECK(read_ahead_wanted(&ahead, at) == 1);
+        read_ahead_came(&ahead, at, 1);
+    }
+    read_ahead_begin(&ahead, 1000);
+    CHECK(ahead.most == MOST_READ_AHEAD);
+}
+
 static void check_room(void)
 {
     static struct pager pager;
@@ -107,6 +137,7 @@ int main(void)
     check_latencies();
     check_residency();
     check_scan();
+    check_read_ahead();
     check_room();
     puts("the pager's parts hold");
     return 0;

@@ -62,9 +62,11 @@ static uint32_t choose(struct worker *worker)
 {
     uint32_t own = pages / threads;
     uint64_t draw = roll(worker) >> 16;
-    if (pattern == SEQUENTIAL) {
+    if (pattern == SEQUENTIAL) { /* each in a part of its own */
         worker->at = (worker->at + 1) % own;
-    } else if (pattern == SKEWED && draw % 10 < 8) {
+        return worker->number * own + worker->at;
+    }
+    if (pattern == SKEWED && draw % 10 < 8) {
         worker->at = (uint32_t)(draw / 10 % (own / 5 + 1));
     } else {
         worker->at = (uint32_t)(draw % own);

@@ -86,8 +86,9 @@ def test_the_guests_own_memory_is_what_is_resident(plane: DataPlane, guest: Gues
     assert served.finish()["wrong"] == 0
 
 
-def test_sequential_faults_read_ahead(plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
-    served = guest(8, threads=1, pattern="sequential")
+@pytest.mark.parametrize("threads", [1, 3])
+def test_sequential_faults_read_ahead(threads: int, plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
+    served = guest(8, threads=threads, pattern="sequential")
     plane.attach(served, tmp_path / "mirror", 2, read_ahead_pages=16, policy="fifo")
     await_count(plane, "read_ahead", 2000)
     counters = plane.view()["counters"]
