@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-signatures bench-ml bench-li bench-pager torture-pager docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement torture-pager docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports;
 # TLS=1: connections to database, broker and APIs are encrypted, others refused.
@@ -142,6 +142,9 @@ bench-rdma: hardware ## Reads of 4 KiB by the verbs driver against perftest's ib
 
 bench-pager: setup ## Fault service of pondstack-data-plane against the least that userfaultfd can do, plain and sealed (ROUNDS, SEED)
 	@$(PYTHON) -W ignore -m bench.pager $(call option,rounds,ROUNDS) $(call option,seed,SEED)
+
+bench-replacement: setup ## Replacement policies on Zombieland's micro benchmark, by the share of local memory (ROUNDS, SEED)
+	@$(PYTHON) -W ignore -m bench.replacement $(call option,rounds,ROUNDS) $(call option,seed,SEED)
 
 bench-ml: setup ## The untouched-memory model on a folder of traces against static shares and last week's percentile: OP and UM, intervals, plots; settings chosen and judged by nested folds of VMs, forward in time (DATA; SAMPLES, PLOTS, DRAWS, SEED)
 	@nice -n 19 $(PYTHON) -W ignore -m bench.ml.latency $(call option,samples,SAMPLES) $(call option,plots,PLOTS)

@@ -1,6 +1,6 @@
 /* Clock, or second chance: a page that was accessed since the hand passed it goes to the newest end of the queue.
  *
- * Zombieland's Clock (section 5.2) leaves such a page where it is, and clears all bits now and then; here the hand
+ * Zombieland's Clock (section 6.2) leaves such a page where it is, and clears all bits now and then; here the hand
  * clears them as it passes, as everywhere else, so that no victim costs a look at the whole queue again and again.
  */
 #include "fifo.h"

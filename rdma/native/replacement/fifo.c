@@ -1,4 +1,4 @@
-/* FIFO: the page whose fault is the longest ago (Zombieland, section 5.2). */
+/* FIFO: the page whose fault is the longest ago (Zombieland, section 6.2). */
 #include "fifo.h"
 
 size_t fifo_size_bytes(uint32_t pages)

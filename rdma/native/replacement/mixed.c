@@ -1,4 +1,4 @@
-/* Mixed (Zombieland, section 5.2): "The Clock policy is applied to the first x elements of the FIFO list (e.g. x = 5).
+/* Mixed (Zombieland, section 6.2): "The Clock policy is applied to the first x elements of the FIFO list (e.g. x = 5).
  * If no page is obtained, the FIFO policy is applied to the rest of the list." The parameter is x.
  */
 #include "fifo.h"
