@@ -153,6 +153,7 @@ void leases_sweep(struct leases *leases)
                 leases_drop(leases, page);
             }
         }
-        atomic_store(&lease->state, LEASE_LEFT); /* the control thread's from now on */
+        atomic_store(&leases->list[at], NULL);
+        atomic_store(&lease->state, LEASE_LEFT); /* last: the control thread may free it from now on */
     }
 }

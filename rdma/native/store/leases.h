@@ -44,7 +44,8 @@ void leases_end(struct leases *leases);
 struct lease *lease_make(struct tier *tier, uint32_t slots);
 bool leases_add(struct leases *leases, struct lease *lease);
 
-/* Of the control thread: take the lease out and free it, once its state is LEASE_LEFT; or when no pager runs. */
+/* Of the control thread: free a lease, once its state is LEASE_LEFT (the pager's thread has taken it out of the list
+ * and does not look at it any more), or when no pager runs. */
 void leases_remove(struct leases *leases, struct lease *lease);
 
 /* Write a page to a lease. False: it is with no lender now. */

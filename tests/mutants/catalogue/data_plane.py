@@ -32,6 +32,14 @@ MUTANTS = (
         "memory that a guest gave up has its former content, and not zeros",
     ),
     Mutant(
+        "a_lease_freed_while_it_is_looked_at",
+        "rdma/native/store/leases.c",
+        "        atomic_store(&leases->list[at], NULL);\n        atomic_store(&lease->state, LEASE_LEFT);",
+        "        atomic_store(&lease->state, LEASE_LEFT);",
+        (f"{_TESTS}/attached/test_threads.py::test_no_race",),
+        "the data plane dies, or writes a page anywhere, while a lease is left",
+    ),
+    Mutant(
         "a_version_used_again",
         "rdma/native/store/page_store.c",
         "        row->version++;\n",
