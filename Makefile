@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-signatures bench-ml bench-li docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement torture-pager docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports;
 # TLS=1: connections to database, broker and APIs are encrypted, others refused.
@@ -94,6 +94,9 @@ robustness: setup ## Kill, pause and cut off controllers under load, check all t
 robustness-rdma: setup ## Kill lenders of memory under load; no page may be wrong or lost (KILLS, SEED, DRIVER)
 	@$(PYTHON) -W ignore -m rdma.tests.kills $(call option,kills,KILLS) $(call option,seed,SEED) $(call option,driver,DRIVER)
 
+torture-pager: setup ## Kill and freeze the data plane under a process that verifies its memory, most of it evicted: no word is wrong (MINUTES, SEED, GUEST=qemu: a real guest)
+	@$(PYTHON) -W ignore -m rdma.tests.data_plane.torture $(call option,minutes,MINUTES) $(call option,seed,SEED) $(call option,guest,GUEST)
+
 hardware-cxl: hardware ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
 	@$(PYTHON) -m pytest -v tests/hardware $(PYTEST_ARGS)
 
@@ -136,6 +139,12 @@ bench-shm: setup ## Pages of shared memory read and written through the transpor
 
 bench-rdma: hardware ## Reads of 4 KiB by the verbs driver against perftest's ib_read_lat and ib_read_bw in the same emulated host
 	@$(PYTHON) -W ignore -m bench.rdma $(call option,rounds,ROUNDS) $(call option,reads,READS)
+
+bench-pager: setup ## Fault service of pondstack-data-plane against the least that userfaultfd can do, plain and sealed (ROUNDS, SEED)
+	@$(PYTHON) -W ignore -m bench.pager $(call option,rounds,ROUNDS) $(call option,seed,SEED)
+
+bench-replacement: setup ## Replacement policies on Zombieland's micro benchmark, by the share of local memory (ROUNDS, SEED)
+	@$(PYTHON) -W ignore -m bench.replacement $(call option,rounds,ROUNDS) $(call option,seed,SEED)
 
 bench-ml: setup ## The untouched-memory model on a folder of traces against static shares and last week's percentile: OP and UM, intervals, plots; settings chosen and judged by nested folds of VMs, forward in time (DATA; SAMPLES, PLOTS, DRAWS, SEED)
 	@nice -n 19 $(PYTHON) -W ignore -m bench.ml.latency $(call option,samples,SAMPLES) $(call option,plots,PLOTS)

@@ -76,7 +76,7 @@ fi
 
 # The venv is made of Debian's own python, not of whatever python3 comes first in PATH.
 stamp=$VENV/.pondstack-setup
-want=$(cat setup.py rdma/native/*.[ch] setup.cfg rack/setup.cfg pyproject.toml constraints.txt tools/setup.sh | sha256sum)
+want=$(cat setup.py rdma/native/*.[ch] rdma/native/*/*.[ch] setup.cfg rack/setup.cfg pyproject.toml constraints.txt tools/setup.sh | sha256sum)
 if [ "$(cat "$stamp" 2>/dev/null || true)" != "$want" ]; then
     say python "venv in ${VENV/#$PWD\//}, pinned by constraints.txt"
     if [ ! -x "$VENV/bin/uv" ]; then

@@ -1,6 +1,7 @@
 """A planted fault: a wrong text in the place of a right one, and the tests that must catch it."""
 
 import re
+import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,13 +32,13 @@ def planted(mutant: Mutant, text: str) -> str:
 
 
 def problems(mutants: Sequence[Mutant], root: Path) -> list[str]:
-    """Return what is wrong with a list: texts that moved, faults that are no Python or change nothing, lost tests."""
+    """Return what is wrong with a list: texts that moved, faults that are no code or change nothing, lost tests."""
     names = [mutant.name for mutant in mutants]
     found = [f"{name}: listed {names.count(name)} times" for name in sorted(set(names)) if names.count(name) > 1]
     for mutant in mutants:
         try:
             text = planted(mutant, (root / mutant.file).read_text())
-            compile(text, mutant.file, "exec")
+            _check_syntax(text, root / mutant.file)
         except (NotPlanted, OSError, SyntaxError) as error:
             found.append(f"{mutant.name}: {error}")
         if mutant.old == mutant.new:
@@ -46,6 +47,17 @@ def problems(mutants: Sequence[Mutant], root: Path) -> list[str]:
             found.append(f"{mutant.name}: no test is to catch it")
         found += [f"{mutant.name}: there is no test {test}" for test in mutant.tests if not _exists(root, test)]
     return found
+
+
+def _check_syntax(text: str, path: Path) -> None:
+    """Raise SyntaxError for what is no Python or, in a file of C, what does not compile: each test would catch that."""
+    if path.suffix != ".c":
+        compile(text, str(path), "exec")
+        return
+    command = ["gcc", "-std=c17", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"]
+    done = subprocess.run(command, cwd=path.parent, input=text, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SyntaxError(done.stderr)
 
 
 def _exists(root: Path, test: str) -> bool:

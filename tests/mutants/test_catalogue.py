@@ -51,6 +51,16 @@ def test_what_has_rotted_is_told(tree: Path, change: dict[str, object], problem:
     assert problem in found[0]
 
 
+def test_a_fault_in_c_compiles(tmp_path: Path) -> None:
+    """Else each test that builds the file would catch it."""
+    (tmp_path / "pool.c").write_text("int one(void)\n{\n    return 1;\n}\n")
+    (tmp_path / "test_pool.py").write_text("def test_one():\n    pass\n")
+    good = replace(GOOD, file="pool.c")
+    assert problems([good], tmp_path) == []
+    (problem,) = problems([replace(good, new="return two")], tmp_path)
+    assert "undeclared" in problem
+
+
 def test_nothing_is_planted_in_two_places() -> None:
     with pytest.raises(NotPlanted, match="stands 2 times"):
         planted(GOOD, "return 1 if now else return 1")

@@ -14,7 +14,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_SHIPPED = {"tests", "__pycache__"}
-NATIVE = frozenset({"pondstack_rdma/_cm.abi3.so", "pondstack_rdma/_native.abi3.so", "pondstack_rdma/_verbs.abi3.so"})
+PROGRAM = "pondstack_rdma/pondstack-data-plane"
+NATIVE = frozenset(
+    {
+        "pondstack_rdma/_cm.abi3.so",
+        "pondstack_rdma/_native.abi3.so",
+        "pondstack_rdma/_verbs.abi3.so",
+        PROGRAM,
+    }
+)
 """Built along with the wheel; limited API, so that one wheel serves all Pythons."""
 SAMPLES = {"deploy": "", "oslo-config-generator": "oslo-config-generator/"}
 """Folders of etc/, and where below share/pondstack their files go."""
@@ -81,7 +89,9 @@ def wheel(roots: list[Root], tmp_path_factory: pytest.TempPathFactory) -> Wheel:
             shutil.copy2(ROOT / name, source)
     for folder in {root.folder.relative_to(ROOT).parts[0] for root in roots} | {"etc"}:
         shutil.copytree(
-            ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so")
+            ROOT / folder,
+            source / folder,
+            ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", Path(PROGRAM).name),
         )
     built = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(work), str(source)],

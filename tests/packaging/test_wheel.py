@@ -1,8 +1,10 @@
 """What is on disk is in the wheel, and nothing else is."""
 
+import subprocess
+import zipfile
 from pathlib import Path
 
-from .conftest import NATIVE, NOT_SHIPPED, ROOT, SAMPLES, Root, Wheel
+from .conftest import NATIVE, NOT_SHIPPED, PROGRAM, ROOT, SAMPLES, Root, Wheel
 
 NO_COMPONENTS = {"rack", "tests", "tools", "bench", "doc", "build", "dist"}
 """What is never shipped; rack/ is a distribution of its own, for checkouts only."""
@@ -65,6 +67,18 @@ def test_the_native_part_is_built_for_all_pythons(wheel: Wheel) -> None:
     assert wheel.names >= NATIVE
     (info,) = wheel.folder.glob("*.dist-info/WHEEL")
     assert "Tag: cp311-abi3-linux" in info.read_text()
+
+
+def test_the_native_program_can_be_run(wheel: Wheel) -> None:
+    """Installers keep the permission to execute that the wheel's archive has."""
+    (path,) = wheel.folder.parent.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        assert archive.getinfo(PROGRAM).external_attr >> 16 & 0o111
+    program = wheel.folder / PROGRAM
+    program.chmod(0o755)
+    done = subprocess.run([str(program), "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "serve FOLDER" in done.stdout
 
 
 def test_the_wheel_has_no_folder_of_novas_name(wheel: Wheel) -> None:

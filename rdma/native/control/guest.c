@@ -1,0 +1,342 @@
+#define _GNU_SOURCE
+#include "guest.h"
+
+#include "../pager/crash_point.h"
+#include "../pager/injection.h"
+#include "../pager/userfault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char USERFAULT_LINK[] = "anon_inode:[userfaultfd]";
+
+/* What an attachment has so far. */
+struct attachment {
+    struct target target;
+    struct memory memory;
+    int userfault_fd;
+    bool fresh; /* nothing is stored yet */
+};
+
+static int open_descriptor(const struct target *target, int number, struct problem *problem)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", target->pid, number);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        problem_set(problem, "descriptor %d of process %d cannot be opened: %s", number, target->pid, strerror(errno));
+    }
+    return fd;
+}
+
+/* Find the shared state that the guest's process holds, or have it hold a new one. */
+static int open_state(struct guest *guest, struct attachment *attachment)
+{
+    char name[NAME_BYTES], link[NAME_BYTES * 2];
+    const struct target *target = &attachment->target;
+    uint64_t pages = attachment->memory.bytes / PAGE_BYTES;
+    snprintf(name, sizeof name, "%s%s", SHARED_STATE_NAME, guest->settings.guest);
+    snprintf(link, sizeof link, "/memfd:%s (", name);
+    int number = target_descriptor(target, link);
+    if (number < 0) {
+        number = inject_memfd(target, name, &guest->problem);
+    }
+    int fd = number < 0 ? -1 : open_descriptor(target, number, &guest->problem);
+    if (fd < 0) {
+        return -1;
+    }
+    CRASH_POINT("state");
+    struct problem none;
+    int32_t userfault_fd = -1;
+    attachment->fresh = true;
+    if (state_open(&guest->state, fd, pages, guest->settings.guest, &none) == 0) {
+        userfault_fd = atomic_load(&guest->state.header->userfault_fd);
+        attachment->fresh = atomic_load(&guest->state.header->phase) != PHASE_ATTACHED;
+    }
+    int result = 0;
+    if (attachment->fresh) { /* also after a detachment: a new key, and no versions */
+        state_close(&guest->state);
+        result = state_create(&guest->state, fd, pages, guest->settings.guest, guest->settings.sealed, &guest->problem);
+        if (result == 0) {
+            atomic_store(&guest->state.header->userfault_fd, userfault_fd);
+        }
+    }
+    close(fd);
+    return result;
+}
+
+/* Get the guest's userfaultfd, which stays open in its process: with the last reference to it, holes would read as
+ * zeros. */
+static int open_userfault(struct guest *guest, struct attachment *attachment)
+{
+    int number = atomic_load(&guest->state.header->userfault_fd);
+    if (number < 0 || !target_has(&attachment->target, number, USERFAULT_LINK)) {
+        if (!attachment->fresh) {
+            return problem_set(&guest->problem, "process %d has lost its userfaultfd: its evicted pages are gone",
+                               attachment->target.pid);
+        }
+        number = inject_userfaultfd(&attachment->target, &guest->problem);
+        if (number < 0) {
+            return -1;
+        }
+        CRASH_POINT("userfault");
+        atomic_store(&guest->state.header->userfault_fd, number);
+    }
+    attachment->userfault_fd = target_duplicate(&attachment->target, number, &guest->problem);
+    return attachment->userfault_fd < 0 ? -1 : 0;
+}
+
+static int open_target(struct guest *guest, struct attachment *attachment)
+{
+    *attachment = (struct attachment){.target = {.pidfd = -1}, .memory = {.fd = -1}, .userfault_fd = -1};
+    if (target_open(&attachment->target, guest->settings.pid, guest->settings.started, &guest->problem) != 0 ||
+        target_memory(&attachment->target, guest->settings.memory, &attachment->memory, &guest->problem) != 0) {
+        return -1;
+    }
+    if (attachment->memory.bytes % PAGE_BYTES != 0 || attachment->memory.bytes / PAGE_BYTES >= NO_PAGE) {
+        return problem_set(&guest->problem, "memory of %llu bytes is not supported",
+                           (unsigned long long)attachment->memory.bytes);
+    }
+    return 0;
+}
+
+static int begin_pager(struct guest *guest, const struct attachment *attachment)
+{
+    struct pager_settings settings = {
+        .policy = policy_named(guest->settings.policy),
+        .parameter = guest->settings.parameter,
+        .limit_pages = guest->settings.limit_mib * PAGES_PER_MIB,
+        .read_ahead = guest->settings.read_ahead_pages,
+    };
+    return pager_begin(&guest->pager, &attachment->target, &attachment->memory, attachment->userfault_fd, &guest->store,
+                       &settings, &guest->problem);
+}
+
+static void *serve(void *pager)
+{
+    pager_run(pager);
+    return NULL;
+}
+
+/* Once the memory is registered, since from then on only the pager makes pages: see that there are no huge ones, that
+ * the kernel puts none together, and that no child inherits the mapping, for which holes would be zeros. */
+static int fix_mapping(const struct pager *pager, struct problem *problem)
+{
+    if (inject_advice(&pager->target, &pager->memory, MADV_NOHUGEPAGE, problem) < 0 ||
+        inject_advice(&pager->target, &pager->memory, MADV_DONTFORK, problem) < 0) {
+        return -1;
+    }
+    return target_check_pages(&pager->target, &pager->memory, problem);
+}
+
+/* Undo the beginning of an attachment. The memory of one that goes on stays registered: its holes are not zeros. */
+static int give_up(struct guest *guest, bool fresh)
+{
+    if (fresh) {
+        userfault_unregister(guest->pager.userfault_fd, guest->pager.memory.address, guest->pager.memory.bytes);
+        atomic_store(&guest->state.header->phase, PHASE_NEW);
+        unlink(guest->settings.mirror);
+    }
+    return -1;
+}
+
+/* Register the memory, and start the thread. The pager owns what the attachment had. */
+static int begin_serving(struct guest *guest, bool fresh)
+{
+    struct pager *pager = &guest->pager;
+    int error = userfault_register(pager->userfault_fd, pager->memory.address, pager->memory.bytes);
+    if (error != 0) {
+        problem_set(&guest->problem, "the memory of process %d cannot be registered: %s; Linux 5.19 is needed",
+                    pager->target.pid, strerror(error));
+        return give_up(guest, fresh);
+    }
+    CRASH_POINT("registered");
+    pager_set_order(pager, guest->settings.detaching ? ORDER_DETACH : ORDER_SERVE);
+    error = fresh ? fix_mapping(pager, &guest->problem) : 0;
+    if (error ==
+        0) { /* not before: whoever goes on after a death takes the mapping for fixed. Nothing was evicted yet. */
+        atomic_store(&guest->state.header->phase, PHASE_ATTACHED);
+        CRASH_POINT("attached");
+        error = pager_take_over(pager, &guest->problem);
+    }
+    error = error == 0 ? pthread_create(&guest->thread, NULL, serve, pager) : error;
+    if (error > 0) {
+        problem_set(&guest->problem, "no thread: %s", strerror(error));
+    }
+    return error == 0 ? 0 : give_up(guest, fresh);
+}
+
+/* Hang up on lenders without a window; all of them, windows too, once no pager runs. */
+static void release_lenders(struct guest *guest, bool all)
+{
+    for (struct lender **at = &guest->lenders; *at != NULL;) {
+        struct lender *lender = *at;
+        lender_release(lender, &guest->store.leases, all);
+        if (lender->windows == NULL) {
+            *at = lender->next;
+            lender_end(lender);
+        } else {
+            at = &lender->next;
+        }
+    }
+}
+
+static void release(struct guest *guest)
+{
+    release_lenders(guest, true);
+    store_end(&guest->store);
+    if (guest->mirror.tier.type != NULL) {
+        guest->mirror.tier.type->close(&guest->mirror.tier);
+    }
+    state_close(&guest->state);
+}
+
+static void close_attachment(struct attachment *attachment)
+{
+    target_close(&attachment->target);
+    if (attachment->memory.fd >= 0) {
+        close(attachment->memory.fd);
+    }
+    if (attachment->userfault_fd >= 0) {
+        close(attachment->userfault_fd);
+    }
+}
+
+int guest_attach(struct guest *guest)
+{
+    struct attachment attachment;
+    struct problem *problem = &guest->problem;
+    guest->state = (struct shared_state){0};
+    guest->store = (struct page_store){0};
+    guest->mirror = (struct file_tier){.fd = -1};
+    guest->problem.text[0] = '\0';
+    int failed = open_target(guest, &attachment);
+    failed = failed || open_state(guest, &attachment);
+    failed = failed || open_userfault(guest, &attachment);
+    failed = failed || file_tier_open(&guest->mirror, guest->settings.mirror, attachment.memory.bytes / PAGE_BYTES,
+                                      attachment.fresh, problem);
+    failed = failed || store_begin(&guest->store, &guest->state, &guest->mirror.tier, problem);
+    failed = failed || begin_pager(guest, &attachment);
+    if (failed) {
+        if (attachment.fresh && guest->mirror.fd >= 0) {
+            unlink(guest->settings.mirror); /* made by this */
+        }
+        close_attachment(&attachment);
+        release(guest);
+        return -1;
+    }
+    guest->settings.started = attachment.target.started;
+    if (begin_serving(guest, attachment.fresh) != 0) {
+        pager_end(&guest->pager);
+        release(guest);
+        return -1;
+    }
+    guest->serves = true;
+    return 0;
+}
+
+void guest_set_limit(struct guest *guest, uint32_t limit_mib)
+{
+    guest->settings.limit_mib = limit_mib;
+    if (guest->serves) {
+        pager_set_limit(&guest->pager, limit_mib * PAGES_PER_MIB);
+    }
+}
+
+static struct lender *find_lender(const struct guest *guest, const char *name)
+{
+    struct lender *lender = guest->lenders;
+    while (lender != NULL && strcmp(lender->name, name) != 0) {
+        lender = lender->next;
+    }
+    return lender;
+}
+
+int guest_lease(struct guest *guest, const char *name, json_t *ticket, json_t *keys, struct problem *problem)
+{
+    struct lender *lender = find_lender(guest, name);
+    size_t at;
+    json_t *key;
+    int result = 0;
+    if (!guest->serves || guest->settings.detaching) {
+        return problem_set(problem, "guest %s is not served, or detaches", guest->settings.guest);
+    }
+    if (lender == NULL) {
+        lender = lender_connect(name, ticket, problem);
+        if (lender == NULL) {
+            return -1;
+        }
+        lender->next = guest->lenders;
+        guest->lenders = lender;
+    }
+    json_array_foreach (keys, at, key) {
+        result = result == 0 ? lender_lease(lender, key, &guest->store.leases, problem) : result;
+    }
+    return result;
+}
+
+bool guest_leave(struct guest *guest, const char *name, uint64_t number)
+{
+    struct lender *lender = find_lender(guest, name);
+    bool found = guest->serves && lender != NULL && lender_leave(lender, number);
+    if (found) {
+        pager_sweep(&guest->pager);
+    }
+    return found;
+}
+
+void guest_tidy(struct guest *guest)
+{
+    if (guest->serves) {
+        release_lenders(guest, false);
+    }
+}
+
+void guest_detach(struct guest *guest)
+{
+    guest->settings.detaching = true;
+    if (guest->serves) {
+        pager_set_order(&guest->pager, ORDER_DETACH);
+    }
+}
+
+enum pager_end guest_settle(struct guest *guest)
+{
+    enum pager_end end = (enum pager_end)atomic_load(&guest->pager.end);
+    if (!guest->serves || end == STILL_RUNS) {
+        return STILL_RUNS;
+    }
+    pthread_join(guest->thread, NULL);
+    guest->serves = false;
+    guest->problem = guest->pager.problem;
+    if (end == ENDED_DETACHED) {
+        atomic_store(&guest->state.header->phase, PHASE_HOME);
+        CRASH_POINT("home");
+        state_forget_key(&guest->state);
+    }
+    pager_end(&guest->pager);
+    release(guest);
+    return end;
+}
+
+void guest_remove_files(const struct guest *guest)
+{
+    unlink(guest->settings.mirror);
+}
+
+void guest_stop(struct guest *guest)
+{
+    if (guest->serves) {
+        pager_set_order(&guest->pager, ORDER_STOP);
+        pthread_join(guest->thread, NULL);
+        guest->serves = false;
+        pager_end(&guest->pager);
+        release(guest);
+    }
+}

@@ -1,0 +1,33 @@
+/* The guests of this process, and their records. For the control thread only. */
+#ifndef PONDSTACK_CONTROL_GUESTS_H
+#define PONDSTACK_CONTROL_GUESTS_H
+
+#include "guest.h"
+
+enum { MOST_GUESTS = 256 };
+
+struct guests {
+    const char *folder;
+    uint32_t count;
+    struct guest *list[MOST_GUESTS];
+};
+
+/* Go on with all guests that have a record. */
+void guests_begin(struct guests *guests, const char *folder);
+
+struct guest *guests_find(const struct guests *guests, const char *guest);
+
+/* Attach a guest, which gets a record; the same settings again are no error. */
+int guests_attach(struct guests *guests, const struct guest_settings *settings, struct problem *problem);
+
+/* Change the limit of a guest, or have its pages come home; its record first. */
+int guests_set_limit(struct guests *guests, struct guest *guest, uint32_t limit_mib, struct problem *problem);
+int guests_detach(struct guests *guests, struct guest *guest, struct problem *problem);
+
+/* Now and then: see who has ended, and try again what failed. */
+void guests_look(struct guests *guests);
+
+/* Stop serving all. */
+void guests_end(struct guests *guests);
+
+#endif

@@ -1,0 +1,91 @@
+/* pondstack-data-plane: the process of a host that serves guests' page faults. See doc/source/admin/data-plane.md. */
+#define _GNU_SOURCE
+#include "server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char USAGE[] =
+    "usage: pondstack-data-plane serve FOLDER           serve guests until SIGTERM\n"
+    "       pondstack-data-plane ask FOLDER REQUEST     send a request, a JSON object, and print the answer\n"
+    "FOLDER holds the control socket and a record of each guest. Guests wait while nobody serves them.\n";
+
+static int make_folder(const char *folder, const char *inner, struct problem *problem)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s%s", folder, inner);
+    if (mkdir(path, 0700) != 0 && errno != EEXIST) {
+        return problem_set(problem, "the folder %s cannot be made: %s", path, strerror(errno));
+    }
+    return 0;
+}
+
+static int lock(const char *folder, struct problem *problem)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/lock", folder);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        return problem_set(problem, "%s cannot be locked: %s; see whether another data plane uses the folder", path,
+                           strerror(errno));
+    }
+    return 0; /* held until this process ends */
+}
+
+static int serve(const char *folder, struct problem *problem)
+{
+    static struct guests guests;
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &ends, NULL);
+    signal(SIGXFSZ, SIG_IGN);  /* a limit of file sizes is an error of a write, no death */
+    prctl(PR_SET_DUMPABLE, 0); /* guests' pages and keys are in no core dump */
+    /* Who serves the faults of others must not wait for the disk for its own when the host is short of memory. Best
+     * effort: all works without the privilege. No memory of guests is mapped here, so none is locked. */
+    (void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+    int stop = signalfd(-1, &ends, SFD_CLOEXEC);
+    if (stop < 0 || make_folder(folder, "", problem) != 0 || make_folder(folder, "/guests", problem) != 0 ||
+        lock(folder, problem) != 0) {
+        return -1;
+    }
+    guests_begin(&guests, folder); /* before anybody is answered: guests wait */
+    int listener = server_listen(folder, problem);
+    if (listener >= 0) {
+        server_run(&guests, listener, stop);
+        close(listener);
+    }
+    guests_end(&guests);
+    close(stop);
+    return listener >= 0 ? 0 : -1;
+}
+
+int main(int count, char **arguments)
+{
+    struct problem problem = {""};
+    int result;
+    if (count == 3 && strcmp(arguments[1], "serve") == 0) {
+        result = serve(arguments[2], &problem);
+    } else if (count == 4 && strcmp(arguments[1], "ask") == 0) {
+        result = server_ask(arguments[2], arguments[3], &problem);
+    } else {
+        bool help = count == 2 && strcmp(arguments[1], "--help") == 0;
+        fputs(USAGE, help ? stdout : stderr);
+        return help ? 0 : 2;
+    }
+    if (result != 0) {
+        fprintf(stderr, "pondstack-data-plane: %s\n", problem.text);
+    }
+    return result == 0 ? 0 : 1;
+}

@@ -1,0 +1,126 @@
+#define _GNU_SOURCE
+#include "record.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH_BYTES = 1024, MOST_PARAMETER = 1 << 20 };
+
+json_t *settings_to_json(const struct guest_settings *settings)
+{
+    return json_pack("{s:s, s:i, s:I, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:b}", "guest", settings->guest, "pid",
+                     settings->pid, "started", (json_int_t)settings->started, "memory", settings->memory, "mirror",
+                     settings->mirror, "policy", settings->policy, "parameter", (int)settings->parameter, "limit_mib",
+                     (int)settings->limit_mib, "read_ahead_pages", (int)settings->read_ahead_pages, "sealed",
+                     (int)settings->sealed, "detaching", (int)settings->detaching);
+}
+
+static bool copy_text(char *into, size_t room, const char *text)
+{
+    return (size_t)snprintf(into, room, "%s", text) < room;
+}
+
+static int check(struct guest_settings *settings, json_int_t limit, json_int_t parameter, json_int_t read_ahead,
+                 struct problem *problem)
+{
+    const struct policy_type *policy = policy_named(settings->policy);
+    size_t size = strlen(settings->guest);
+    if (size == 0 || strspn(settings->guest, "0123456789abcdef-") != size) {
+        return problem_set(problem, "guest: %s is no UUID", settings->guest);
+    }
+    if (settings->memory[0] == '\0' || settings->mirror[0] != '/') {
+        return problem_set(problem, "memory: a part of the path of a mapping is needed; mirror: an absolute path");
+    }
+    if (policy == NULL) {
+        return problem_set(problem, "policy: %s is none of %s", settings->policy, policy_names());
+    }
+    if (limit < 1 || limit > MOST_LIMIT_MIB) {
+        return problem_set(problem, "limit_mib: 1 to %d, not %lld", MOST_LIMIT_MIB, (long long)limit);
+    }
+    if (parameter < -1 || parameter > MOST_PARAMETER || read_ahead < 0 || read_ahead > MOST_READ_AHEAD) {
+        return problem_set(problem, "parameter: up to %d; read_ahead_pages: 0 to %d", MOST_PARAMETER, MOST_READ_AHEAD);
+    }
+    settings->limit_mib = (uint32_t)limit;
+    settings->parameter = parameter < 0 ? policy->default_parameter : (uint32_t)parameter;
+    settings->read_ahead_pages = (uint32_t)read_ahead;
+    return 0;
+}
+
+int settings_from_json(struct guest_settings *settings, json_t *object, struct problem *problem)
+{
+    const char *guest, *memory, *mirror, *policy = "mixed";
+    int sealed = 1, detaching = 0;
+    json_int_t pid, started = 0, parameter = -1, limit, read_ahead = 8;
+    json_error_t error;
+    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b}", "guest",
+                       &guest, "pid", &pid, "started", &started, "memory", &memory, "mirror", &mirror, "policy",
+                       &policy, "parameter", &parameter, "limit_mib", &limit, "read_ahead_pages", &read_ahead, "sealed",
+                       &sealed, "detaching", &detaching) != 0) {
+        return problem_set(problem, "%s", error.text);
+    }
+    *settings = (struct guest_settings){.started = (uint64_t)started, .sealed = sealed, .detaching = detaching};
+    if (pid < 0 || pid > INT_MAX) {
+        return problem_set(problem, "pid: %lld is none of a process", (long long)pid);
+    }
+    settings->pid = (int)pid;
+    if (!copy_text(settings->guest, sizeof settings->guest, guest) ||
+        !copy_text(settings->memory, sizeof settings->memory, memory) ||
+        !copy_text(settings->mirror, sizeof settings->mirror, mirror) ||
+        !copy_text(settings->policy, sizeof settings->policy, policy)) {
+        return problem_set(problem, "a name is too long");
+    }
+    return check(settings, limit, parameter, read_ahead, problem);
+}
+
+static void path_of(char path[PATH_BYTES], const char *folder, const char *guest, const char *ending)
+{
+    snprintf(path, PATH_BYTES, "%s/guests/%s%s", folder, guest, ending);
+}
+
+static bool write_all(int fd, const char *text)
+{
+    size_t size = strlen(text);
+    return write(fd, text, size) == (ssize_t)size && fsync(fd) == 0;
+}
+
+int record_write(const char *folder, const struct guest_settings *settings, struct problem *problem)
+{
+    char path[PATH_BYTES], made[PATH_BYTES];
+    path_of(path, folder, settings->guest, ".json");
+    path_of(made, folder, settings->guest, ".new");
+    json_t *object = settings_to_json(settings);
+    char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(1));
+    json_decref(object);
+    int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool good = text != NULL && fd >= 0 && write_all(fd, text) && rename(made, path) == 0;
+    int error = errno;
+    free(text);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return good ? 0 : problem_set(problem, "the record %s cannot be written: %s", path, strerror(error));
+}
+
+int record_read(const char *path, struct guest_settings *settings, struct problem *problem)
+{
+    json_error_t error;
+    json_t *object = json_load_file(path, 0, &error);
+    if (object == NULL) {
+        return problem_set(problem, "the record %s cannot be read: %s", path, error.text);
+    }
+    int result = settings_from_json(settings, object, problem);
+    json_decref(object);
+    return result;
+}
+
+void record_remove(const char *folder, const char *guest)
+{
+    char path[PATH_BYTES];
+    path_of(path, folder, guest, ".json");
+    unlink(path);
+}

@@ -1,0 +1,13 @@
+/* Pages leave local memory. For the pager's thread only. */
+#ifndef PONDSTACK_PAGER_EVICTION_H
+#define PONDSTACK_PAGER_EVICTION_H
+
+#include "pager.h"
+
+/* Evict up to `wanted` pages, at most BATCH_PAGES; how many have left. */
+uint32_t evict(struct pager *pager, uint32_t wanted);
+
+/* How many pages should leave while there is nothing to serve, so that the next faults find room. */
+uint32_t eviction_due(const struct pager *pager);
+
+#endif

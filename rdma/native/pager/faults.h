@@ -1,0 +1,13 @@
+/* Pages come into local memory. For the pager's thread only. */
+#ifndef PONDSTACK_PAGER_FAULTS_H
+#define PONDSTACK_PAGER_FAULTS_H
+
+#include "pager.h"
+
+/* Read what the userfaultfd has, and serve it. Returns how many events there were; -1: it cannot be read. */
+int serve_events(struct pager *pager);
+
+/* Bring stored pages home, some at a time, whatever the limit; false when all are there. */
+bool bring_home(struct pager *pager, uint32_t *cursor);
+
+#endif

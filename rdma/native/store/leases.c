@@ -1,0 +1,159 @@
+#include "leases.h"
+
+#include <stdlib.h>
+
+/* Packed: the number of the lease in the list, from 1 on, in the upper 8 bits; the slot below. */
+enum { SLOT_BITS = 24, SLOT_MASK = (1 << SLOT_BITS) - 1 };
+_Static_assert(MOST_LEASES < 1 << (32 - SLOT_BITS) && MOST_LEASE_SLOTS <= 1 << SLOT_BITS, "they fit");
+
+static uint32_t pack(uint32_t at, uint32_t slot)
+{
+    return (at + 1) << SLOT_BITS | slot;
+}
+
+bool leases_begin(struct leases *leases, uint64_t pages)
+{
+    *leases = (struct leases){.where = calloc(pages, sizeof *leases->where), .pages = pages};
+    return leases->where != NULL;
+}
+
+void leases_end(struct leases *leases)
+{
+    free(leases->where);
+    leases->where = NULL;
+}
+
+struct lease *lease_make(struct tier *tier, uint32_t slots)
+{
+    struct lease *lease = malloc(sizeof *lease + (size_t)slots * sizeof *lease->free);
+    if (lease != NULL) {
+        lease->tier = tier;
+        lease->slots = slots;
+        atomic_init(&lease->free_count, slots);
+        atomic_init(&lease->state, LEASE_ACTIVE);
+        for (uint32_t at = 0; at < slots; at++) {
+            lease->free[at] = slots - 1 - at;
+        }
+    }
+    return lease;
+}
+
+bool leases_add(struct leases *leases, struct lease *lease)
+{
+    for (uint32_t at = 0; at < MOST_LEASES; at++) {
+        if (atomic_load(&leases->list[at]) == NULL) {
+            atomic_store(&leases->list[at], lease);
+            if (at >= atomic_load(&leases->used)) {
+                atomic_store(&leases->used, at + 1);
+            }
+            return true;
+        }
+    }
+    return false;
+}
+
+void leases_remove(struct leases *leases, struct lease *lease)
+{
+    for (uint32_t at = 0; at < MOST_LEASES; at++) {
+        if (atomic_load(&leases->list[at]) == lease) {
+            atomic_store(&leases->list[at], NULL);
+        }
+    }
+    free(lease);
+}
+
+static enum lease_state state_of(const struct lease *lease)
+{
+    return (enum lease_state)atomic_load_explicit(&lease->state, memory_order_acquire);
+}
+
+/* A lender that failed once is not asked again: each of its pages would wait. */
+static void lose(struct lease *lease)
+{
+    int active = LEASE_ACTIVE;
+    atomic_compare_exchange_strong(&lease->state, &active, LEASE_LOST);
+}
+
+static struct lease *most_room(struct leases *leases, uint32_t *at)
+{
+    struct lease *best = NULL;
+    uint32_t most = 0;
+    uint32_t used = atomic_load_explicit(&leases->used, memory_order_acquire);
+    for (uint32_t each = 0; each < used; each++) {
+        struct lease *lease = atomic_load_explicit(&leases->list[each], memory_order_acquire);
+        uint32_t free_count = lease == NULL || state_of(lease) != LEASE_ACTIVE ? 0 : lease->free_count;
+        if (free_count > most) {
+            best = lease;
+            most = free_count;
+            *at = each;
+        }
+    }
+    return best;
+}
+
+bool leases_write(struct leases *leases, uint64_t page, const void *from)
+{
+    uint32_t at;
+    leases_drop(leases, page);
+    struct lease *lease = most_room(leases, &at);
+    if (lease == NULL) {
+        return false;
+    }
+    uint32_t slot = lease->free[lease->free_count - 1];
+    if (lease->tier->type->write(lease->tier, slot, 1, from) != 0) {
+        lose(lease);
+        return false;
+    }
+    atomic_fetch_sub(&lease->free_count, 1);
+    leases->where[page] = pack(at, slot);
+    return true;
+}
+
+/* The lease of a page; NULL when it has none that is used. */
+static struct lease *lease_of(const struct leases *leases, uint64_t page)
+{
+    uint32_t where = leases->where[page];
+    struct lease *lease = where == 0 ? NULL : atomic_load(&leases->list[(where >> SLOT_BITS) - 1]);
+    return lease != NULL && state_of(lease) != LEASE_LEFT ? lease : NULL;
+}
+
+bool leases_read(struct leases *leases, uint64_t page, void *into)
+{
+    struct lease *lease = lease_of(leases, page);
+    if (lease == NULL || state_of(lease) == LEASE_LOST) {
+        return false;
+    }
+    if (lease->tier->type->read(lease->tier, leases->where[page] & SLOT_MASK, 1, into) != 0) {
+        lose(lease);
+        return false;
+    }
+    return true;
+}
+
+void leases_drop(struct leases *leases, uint64_t page)
+{
+    struct lease *lease = lease_of(leases, page);
+    if (lease != NULL) {
+        lease->free[lease->free_count] = leases->where[page] & SLOT_MASK;
+        atomic_fetch_add(&lease->free_count, 1);
+    }
+    leases->where[page] = 0;
+}
+
+void leases_sweep(struct leases *leases)
+{
+    for (uint32_t at = 0; at < MOST_LEASES; at++) {
+        struct lease *lease = atomic_load(&leases->list[at]);
+        enum lease_state state = lease == NULL ? LEASE_ACTIVE : state_of(lease);
+        if (state != LEASE_LEAVING) {
+            continue; /* pages of a lost one are found to be in the mirror one by one */
+        }
+        for (uint64_t page = 0; page < leases->pages; page++) {
+            if (leases->where[page] >> SLOT_BITS == at + 1) {
+                leases_drop(leases, page);
+            }
+        }
+        atomic_store(&leases->list[at], NULL);
+        atomic_store(&lease->state, LEASE_LEFT); /* last: the control thread may free it from now on */
+    }
+}

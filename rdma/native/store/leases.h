@@ -1,0 +1,63 @@
+/* The leases of one guest: slots in lenders' memory, and which page is in which. Copies only: the mirror has every
+ * page.
+ *
+ * A page gets a slot when it is evicted, of the lease with most free ones, and gives it back when it is fetched. What a
+ * lender does not give, or gives damaged, the mirror gives. Nothing here outlives the process, as links to lenders do
+ * not.
+ *
+ * The pager's thread uses them; the control thread adds leases, and asks for one to be left.
+ */
+#ifndef PONDSTACK_STORE_LEASES_H
+#define PONDSTACK_STORE_LEASES_H
+
+#include "tier.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { MOST_LEASES = 255, MOST_LEASE_SLOTS = 1 << 24 };
+enum lease_state { LEASE_ACTIVE, LEASE_LEAVING, LEASE_LOST, LEASE_LEFT };
+
+struct lease {
+    struct tier *tier;
+    uint32_t slots;
+    _Atomic uint32_t free_count;
+    _Atomic int state; /* enum lease_state */
+    uint32_t free[];
+};
+
+struct leases {
+    struct lease *_Atomic list[MOST_LEASES];
+    _Atomic uint32_t used; /* entries of the list that are in use, or were */
+    uint32_t *where;       /* by page: 0, or its lease and slot */
+    uint64_t pages;
+};
+
+/* False: there is no memory. */
+bool leases_begin(struct leases *leases, uint64_t pages);
+
+/* Idempotent. The tiers stay the caller's. */
+void leases_end(struct leases *leases);
+
+/* Of the control thread: make a lease of a tier (NULL: no memory), and add it (false: there are too many). */
+struct lease *lease_make(struct tier *tier, uint32_t slots);
+bool leases_add(struct leases *leases, struct lease *lease);
+
+/* Of the control thread: free a lease, once its state is LEASE_LEFT (the pager's thread has taken it out of the list
+ * and does not look at it any more), or when no pager runs. */
+void leases_remove(struct leases *leases, struct lease *lease);
+
+/* Write a page to a lease. False: it is with no lender now. */
+bool leases_write(struct leases *leases, uint64_t page, const void *from);
+
+/* Read a page. False: no lender gives it. */
+bool leases_read(struct leases *leases, uint64_t page, void *into);
+
+/* Give the slot of a page back. */
+void leases_drop(struct leases *leases, uint64_t page);
+
+/* Stop using the leases that are to be left: the mirror has their pages. */
+void leases_sweep(struct leases *leases);
+
+#endif

@@ -1,0 +1,119 @@
+#include "page_store.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+int store_begin(struct page_store *store, struct shared_state *state, struct tier *mirror, struct problem *problem)
+{
+    *store = (struct page_store){.state = state, .mirror = mirror, .sealed = state->header->sealed != 0};
+    store->staging = aligned_alloc(PAGE_BYTES, (size_t)STORE_MOST_PAGES * PAGE_BYTES);
+    if (store->staging == NULL || !leases_begin(&store->leases, state->header->pages)) {
+        store_end(store);
+        return problem_set(problem, "no memory for %d pages", STORE_MOST_PAGES);
+    }
+    if (store->sealed && sealer_begin(&store->sealer, state->header->key, state->header->guest, problem) != 0) {
+        store_end(store);
+        return -1;
+    }
+    return 0;
+}
+
+void store_end(struct page_store *store)
+{
+    sealer_end(&store->sealer);
+    leases_end(&store->leases);
+    free(store->staging);
+    store->staging = NULL;
+}
+
+/* Seal pages into the staging memory, and write their rows but for the place. */
+static bool seal(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages)
+{
+    for (uint32_t at = 0; at < count; at++) {
+        struct page_row *row = &store->state->rows[first + at];
+        size_t offset = (size_t)at * PAGE_BYTES;
+        /* A version is written down before it is used: whoever goes on after this process's death never uses it too. */
+        row->version++;
+        atomic_signal_fence(memory_order_seq_cst);
+        if (!sealer_seal(&store->sealer, first + at, row->version, pages + offset, store->staging + offset, row->tag)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+int store_write(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages)
+{
+    if (count > STORE_MOST_PAGES) {
+        return EINVAL;
+    }
+    /* No row is found while it is half written. The guest's memory has these pages meanwhile, so none is needed. */
+    for (uint32_t at = 0; at < count; at++) {
+        store_drop(store, first + at);
+    }
+    if (store->sealed && !seal(store, first, count, pages)) {
+        return EIO;
+    }
+    const uint8_t *written = store->sealed ? store->staging : pages;
+    for (uint32_t at = 0; at < count; at++) {
+        store->lender_writes += leases_write(&store->leases, first + at, written + (size_t)at * PAGE_BYTES);
+    }
+    int error = store->mirror->type->write(store->mirror, first, count, written);
+    for (uint32_t at = 0; at < count && error == 0; at++) {
+        atomic_store_explicit(&store->state->rows[first + at].place, IN_MIRROR, memory_order_release);
+    }
+    return error;
+}
+
+static bool open_page(struct page_store *store, uint64_t number, uint8_t *page)
+{
+    const struct page_row *row = &store->state->rows[number];
+    return !store->sealed || sealer_open(&store->sealer, number, row->version, page, page, row->tag);
+}
+
+/* Fetch a page from the lender that has it. */
+static bool read_lent(struct page_store *store, uint64_t number, uint8_t *page)
+{
+    if (!leases_read(&store->leases, number, page)) {
+        return false;
+    }
+    bool good = open_page(store, number, page);
+    store->lender_reads += good;
+    store->corrupt += !good;
+    return good;
+}
+
+/* Fetch adjacent pages from the mirror. */
+static int read_mirror(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into)
+{
+    int error = count == 0 ? 0 : store->mirror->type->read(store->mirror, first, count, into);
+    for (uint32_t at = 0; at < count && error == 0; at++) {
+        error = open_page(store, first + at, into + (size_t)at * PAGE_BYTES) ? 0 : EBADMSG;
+    }
+    store->mirror_reads += error == 0 ? count : 0;
+    return error;
+}
+
+int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into)
+{
+    int error = 0;
+    uint32_t behind = 0; /* the pages from here to `at` no lender gives */
+    for (uint32_t at = 0; at < count && error == 0; at++) {
+        if (read_lent(store, first + at, into + (size_t)at * PAGE_BYTES)) {
+            error = read_mirror(store, first + behind, at - behind, into + (size_t)behind * PAGE_BYTES);
+            behind = at + 1;
+        }
+    }
+    return error != 0 ? error : read_mirror(store, first + behind, count - behind, into + (size_t)behind * PAGE_BYTES);
+}
+
+void store_came_home(struct page_store *store, uint64_t page)
+{
+    leases_drop(&store->leases, page);
+}
+
+void store_drop(struct page_store *store, uint64_t page)
+{
+    leases_drop(&store->leases, page);
+    atomic_store_explicit(&store->state->rows[page].place, NOT_STORED, memory_order_release);
+}

@@ -1,0 +1,47 @@
+/* The pages of one guest that are not in local memory: sealed, all of them in the mirror, as many as find room in
+ * lenders' memory too. The rows of its shared state say which pages those are. */
+#ifndef PONDSTACK_STORE_PAGE_STORE_H
+#define PONDSTACK_STORE_PAGE_STORE_H
+
+#include "leases.h"
+#include "shared_state.h"
+#include "tier.h"
+
+enum { STORE_MOST_PAGES = 64 }; /* in one call */
+
+struct page_store {
+    struct shared_state *state;
+    struct tier *mirror;
+    struct leases leases;
+    struct sealer sealer;
+    bool sealed;
+    uint8_t *staging; /* STORE_MOST_PAGES pages */
+    /* Pages: what lenders took and gave, what the mirror gave, what came from a lender changed. */
+    _Atomic uint64_t lender_writes, lender_reads, mirror_reads, corrupt;
+};
+
+int store_begin(struct page_store *store, struct shared_state *state, struct tier *mirror, struct problem *problem);
+
+/* Idempotent. */
+void store_end(struct page_store *store);
+
+/* Whether a page is stored; else a hole reads as zeros. */
+static inline bool store_has(const struct page_store *store, uint64_t page)
+{
+    return atomic_load_explicit(&store->state->rows[page].place, memory_order_acquire) != NOT_STORED;
+}
+
+/* Store adjacent pages, which the caller still has. 0: they are found from now on, by this process and by the next one;
+ * else an errno, and none of them is stored any more. */
+int store_write(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages);
+
+/* Fetch adjacent pages, all of them stored. EBADMSG: one is not what was stored last. */
+int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into);
+
+/* A page is in local memory: the slot that a lender had for it is free. Its row stays as it is. */
+void store_came_home(struct page_store *store, uint64_t page);
+
+/* Forget a page: its hole reads as zeros. */
+void store_drop(struct page_store *store, uint64_t page);
+
+#endif

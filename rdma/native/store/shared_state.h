@@ -1,0 +1,55 @@
+/* What has to outlive a killed data plane, and must not outlive the guest: key, versions, tags and the map of one
+ * guest.
+ *
+ * It lies in a memfd that the guest's own process holds open. Each row is written in an order that a death at any
+ * instruction leaves sound: a row says where a page lies (`place`) only after version, tag and content were written,
+ * and is believed only where the guest's memory has a hole: data that is present is always the truth.
+ */
+#ifndef PONDSTACK_STORE_SHARED_STATE_H
+#define PONDSTACK_STORE_SHARED_STATE_H
+
+#include "sealer.h"
+
+#include <stdatomic.h>
+
+#define SHARED_STATE_NAME "pondstack-pages-" /* and the guest's UUID: the name of the memfd */
+
+enum { NOT_STORED = 0, IN_MIRROR = 1 };
+enum state_phase { PHASE_NEW = 0, PHASE_ATTACHED = 1, PHASE_HOME = 2 };
+
+struct page_row {
+    uint64_t version; /* counted up before each seal: 0 was never sealed */
+    uint8_t tag[TAG_BYTES];
+    _Atomic uint64_t place; /* NOT_STORED: a hole reads as zeros */
+};
+
+struct state_header {
+    char magic[8];
+    uint64_t pages;
+    uint64_t sealed; /* whether content is sealed */
+    uint8_t key[KEY_BYTES];
+    char guest[UUID_BYTES];
+    _Atomic int32_t userfault_fd; /* its number in the guest's process; -1: there is none yet */
+    _Atomic uint32_t phase;
+};
+
+struct shared_state {
+    struct state_header *header;
+    struct page_row *rows;
+    uint64_t bytes;
+};
+
+/* Begin one in a memfd that may be sealed, new or of an earlier attachment: draws a key, and fixes the size. */
+int state_create(struct shared_state *state, int fd, uint64_t pages, const char *guest, bool sealed,
+                 struct problem *problem);
+
+/* Go on with one; refuses another guest's, and what is none. */
+int state_open(struct shared_state *state, int fd, uint64_t pages, const char *guest, struct problem *problem);
+
+/* Unmap; idempotent. */
+void state_close(struct shared_state *state);
+
+/* Overwrite the key: what was sealed under it is gone, wherever copies of it lie. */
+void state_forget_key(struct shared_state *state);
+
+#endif

@@ -1,0 +1,40 @@
+"""What tests with an attached process share. They need root: userfaultfd, ptrace, another process's descriptors."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ..builds import data_plane, standin_guest
+from ..processes import DataPlane, StandinGuest
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The data plane, with sanitizers and points to die at, and the stand-in guest."""
+    folder = tmp_path_factory.mktemp("programs")
+    return data_plane(folder), standin_guest(folder)
+
+
+@pytest.fixture
+def plane(programs: tuple[Path, Path], tmp_path: Path) -> Iterator[DataPlane]:
+    """One that runs."""
+    made = DataPlane(programs[0], tmp_path / "plane")
+    made.start()
+    made.await_ready()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def guest(programs: tuple[Path, Path]) -> Iterator[Callable[..., StandinGuest]]:
+    """Start guests; they end with the test."""
+    started: list[StandinGuest] = []
+
+    def start(mib: int, threads: int = 2, seed: int = 1, pattern: str = "random") -> StandinGuest:
+        started.append(StandinGuest(programs[1], mib, threads, seed, pattern))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.kill()

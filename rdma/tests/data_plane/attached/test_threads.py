@@ -1,0 +1,38 @@
+"""The data plane's threads, under the thread sanitizer: all that one may do while the other one serves."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pondstack_rack.wait import wait_until
+
+from ..builds import THREADS, data_plane
+from ..lenders import Lender
+from ..processes import DEADLINE_SECONDS, GUEST, DataPlane, StandinGuest
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return data_plane(tmp_path_factory.mktemp("threads"), THREADS)
+
+
+def test_no_race(program: Path, guest: Callable[..., StandinGuest], tmp_path: Path) -> None:
+    plane = DataPlane(program, tmp_path / "plane")
+    plane.start()
+    plane.await_ready()
+    served, lender = guest(8), Lender(tmp_path, "lender1")
+    plane.attach(served, tmp_path / "mirror", 4)
+    lender.lend(plane, 2)
+    for turn in range(6):
+        before = plane.view()["counters"]["loads"]
+        plane.ask(verb="limit", guest=GUEST, limit_mib=1 + turn % 3)
+        assert wait_until(lambda before=before: plane.view()["counters"]["loads"] > before + 200, DEADLINE_SECONDS)
+        plane.ask(verb="leave", guest=GUEST, lender="lender1", numbers=[lender.keys.pop(0).number])
+        lender.lend(plane)
+    lender.process.kill()
+    assert wait_until(lambda: plane.view()["leases"][0]["state"] == "lost", DEADLINE_SECONDS)
+    plane.detach()
+    lender.close()
+    assert served.finish()["wrong"] == 0
+    plane.stop()  # fails where the sanitizer said anything

@@ -1,0 +1,44 @@
+"""Builds of rdma/native for tests: with sanitizers, with points where a process kills itself; programs of tests."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+NATIVE = HERE.parents[1] / "native"
+FOLDERS = ("replacement", "store", "pager", "control")
+SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
+THREADS = ("-fsanitize=thread",)
+CRASH_POINTS = ("-DPONDSTACK_CRASH_POINTS",)
+_FLAGS = ("-std=c17", "-g", "-O1", "-Wall", "-Wextra", "-Werror")
+_LIBRARIES = ("-ljansson", "-lcrypto", "-lpthread")
+
+
+def sources(*folders: str) -> list[Path]:
+    """Return the sources of folders of rdma/native."""
+    return [path for folder in folders for path in sorted((NATIVE / folder).glob("*.c"))]
+
+
+def build(
+    built: Path, files: Sequence[Path], flags: Sequence[str] = SANITIZERS, libraries: Sequence[str] = _LIBRARIES
+) -> Path:
+    """Build a program; fails with what the compiler said."""
+    command = ["gcc", *_FLAGS, *flags, *map(str, files), "-o", str(built), *libraries]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return built
+
+
+def data_plane(folder: Path, flags: Sequence[str] = (*SANITIZERS, *CRASH_POINTS)) -> Path:
+    """Build pondstack-data-plane."""
+    return build(folder / "pondstack-data-plane", sources(*FOLDERS), flags)
+
+
+def standin_guest(folder: Path) -> Path:
+    """Build the process that stands in for a guest."""
+    return build(folder / "standin_guest", [HERE / "standin_guest.c", NATIVE / "pager" / "latency.c"], ("-O2",))
+
+
+def floor(folder: Path) -> Path:
+    """Build the floor: pages moved between two memories by userfaultfd, and nothing else."""
+    return build(folder / "floor", [HERE / "floor.c", NATIVE / "pager" / "latency.c"], ("-O2",))

@@ -1,0 +1,178 @@
+"""A data plane and a stand-in guest, as processes that tests kill."""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from pondstack_rack.wait import wait_until
+
+GUEST = "6f1c2d1e-0000-4000-8000-000000000001"
+MEMORY = "ram-node0"
+DEADLINE_SECONDS = 60.0
+"""For what must happen at some time, on however busy a machine."""
+
+_PDEATHSIG = 1  # PR_SET_PDEATHSIG
+
+
+def end_with_parent() -> None:
+    """In a child: end when the process of the tests is killed."""
+    ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def large_files() -> None:
+    """In a child: end with its parent, and lift the limit that the tests set for files."""
+    end_with_parent()
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+
+class Guest(Protocol):
+    """A process whose memory is paged."""
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+
+
+class RefusedError(Exception):
+    """The data plane did not do what it was asked."""
+
+
+class StandinGuest:
+    """A process whose threads write and verify the words of a memfd; see standin_guest.c."""
+
+    def __init__(
+        self, program: Path, mib: int, threads: int = 2, seed: int = 1, pattern: str = "random", works: bool = True
+    ) -> None:
+        self.process = subprocess.Popen(
+            [str(program), MEMORY, str(mib), str(threads), str(seed), pattern],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=end_with_parent,
+        )
+        assert self.process.stdout
+        assert self.process.stdout.readline() == "ready\n"
+        if works:
+            self.begin()
+
+    @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self.process.pid
+
+    def begin(self) -> None:
+        """Have it work."""
+        assert self.process.stdin
+        print("g", file=self.process.stdin, flush=True)
+
+    def stop(self) -> None:
+        """Have it work no more, and wait for that."""
+        assert self.process.stdin
+        assert self.process.stdout
+        print("s", file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "stopped\n"
+
+    def finish(self) -> dict[str, int]:
+        """Have it verify all of its memory; what it counted."""
+        out, _ = self.process.communicate(timeout=DEADLINE_SECONDS)
+        found: dict[str, int] = json.loads(out.splitlines()[-1])
+        return found
+
+    def kill(self) -> None:
+        """End it at once; idempotent."""
+        self.process.kill()
+        self.process.communicate()
+
+
+class DataPlane:
+    """One of a folder, which may be started again."""
+
+    def __init__(self, program: Path, folder: Path) -> None:
+        self.program, self.folder = program, folder
+        self.process: subprocess.Popen[bytes] | None = None
+        self.large_files = False
+        """Whether its files may be larger than those of the tests."""
+
+    def start(self, **environment: str) -> None:
+        """Start it, and go on with what a former process served."""
+        with (self.folder.parent / "data-plane.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [str(self.program), "serve", str(self.folder)],
+                stderr=log,
+                env=os.environ | environment,
+                preexec_fn=large_files if self.large_files else end_with_parent,
+            )
+
+    def await_ready(self) -> None:
+        """Wait until it answers; fails when it ends first."""
+        assert wait_until(lambda: self._answers() or not self.runs, DEADLINE_SECONDS, 0.01), self.log()
+        assert self.runs, self.log()
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(RefusedError):
+            self.ask(verb="view")
+            return True
+        return False
+
+    def log(self) -> str:
+        """Return what it has printed."""
+        return (self.folder.parent / "data-plane.log").read_text()
+
+    @property
+    def runs(self) -> bool:
+        """Whether its process lives."""
+        return self.process is not None and self.process.poll() is None
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """Send a request by the program's own `ask`; raises RefusedError."""
+        command = [str(self.program), "ask", str(self.folder), json.dumps(request)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_SECONDS)
+        if done.returncode != 0:
+            raise RefusedError(done.stdout + done.stderr)
+        answer: Mapping[str, Any] = json.loads(done.stdout)
+        return dict(answer["result"])
+
+    def attach(self, guest: Guest, mirror: Path, limit_mib: int, /, **settings: Any) -> dict[str, Any]:
+        """Attach a guest."""
+        named = {"guest": GUEST, "pid": guest.pid, "memory": MEMORY, "mirror": str(mirror), "limit_mib": limit_mib}
+        return self.ask(verb="attach", **(named | settings))
+
+    def view(self) -> dict[str, Any]:
+        """Return what it tells of the guest."""
+        return self.ask(verb="view", guest=GUEST)
+
+    def detach(self) -> None:
+        """Have all pages come home, and wait for it."""
+        self.ask(verb="detach", guest=GUEST)
+        assert wait_until(lambda: not self.ask(verb="view")["guests"], DEADLINE_SECONDS), self.view()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        assert self.process
+        self.process.send_signal(number)
+
+    def await_end(self) -> int:
+        """Wait for its end; how it ended."""
+        assert self.process
+        return self.process.wait(DEADLINE_SECONDS)
+
+    def kill(self) -> None:
+        """Kill it with -9."""
+        assert self.process
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End it as systemd would, and see that no sanitizer found anything."""
+        if self.runs:
+            self.signal(signal.SIGTERM)
+            assert self.await_end() == 0, self.log()
+        assert "Sanitizer" not in self.log(), self.log()

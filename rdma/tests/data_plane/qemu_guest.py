@@ -1,0 +1,107 @@
+"""A real guest, under a stock QEMU without KVM: the stand-in guest's program is its init, and verifies words inside.
+
+Its RAM is a memfd of QEMU, of whose content QEMU's devices and the guest's kernel use a part as well.
+"""
+
+import ctypes
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+from pondstack_rack.layout import share
+from pondstack_rack.services.image import KERNEL
+from pondstack_rack.wait import wait_until
+
+from .builds import HERE, NATIVE, build
+from .processes import DEADLINE_SECONDS, large_files
+
+MEMORY = "memory-backend-memfd"
+"""As QEMU names the memfd of such a backend."""
+
+END_OF_FILE = "\x04"
+_THP_DISABLE = 41  # PR_SET_THP_DISABLE
+
+
+def initramfs(folder: Path) -> Path:
+    """Build the guest's only file, its init."""
+    tree = folder / "tree"
+    tree.mkdir()
+    build(tree / "init", [HERE / "standin_guest.c", NATIVE / "pager" / "latency.c"], ("-O2", "-static"), libraries=())
+    command = ["cpio", "--quiet", "-o", "-H", "newc"]
+    archive = subprocess.run(command, cwd=tree, input=b".\ninit\n", stdout=subprocess.PIPE, check=True).stdout
+    made = folder / "initramfs"
+    made.write_bytes(gzip.compress(archive, 1))
+    return made
+
+
+def _prepare() -> None:
+    """In the child: no huge pages in shared memory, as the pager asks for; and files as large as the guest's memory."""
+    ctypes.CDLL(None).prctl(_THP_DISABLE, 1, 0, 0, 0)
+    large_files()
+
+
+class QemuGuest:
+    """The interface of StandinGuest. `mib` are verified, of `ram_mib`."""
+
+    def __init__(self, image: Path, mib: int, ram_mib: int, threads: int = 2, seed: int = 1) -> None:
+        backend = f"memory-backend-memfd,id=ram-node0,size={ram_mib}M,share=on"
+        arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} random"
+        self.process = subprocess.Popen(
+            [
+                *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
+                *("-nodefaults", "-display", "none", "-no-reboot", "-m", f"{ram_mib}M"),
+                *("-object", backend, "-machine", "q35,memory-backend=ram-node0"),
+                *("-kernel", str(share(KERNEL)), "-initrd", str(image), "-append", arguments, "-serial", "stdio"),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            preexec_fn=_prepare,
+        )
+
+    @property
+    def pid(self) -> int:
+        """Of QEMU."""
+        return self.process.pid
+
+    def await_memory(self) -> None:
+        """Wait until QEMU has its memory."""
+        maps = Path(f"/proc/{self.pid}/maps")
+        assert wait_until(lambda: MEMORY in maps.read_text(), DEADLINE_SECONDS, 0.01)
+
+    def await_ready(self) -> None:
+        """Wait until its init runs."""
+        self._await_line("ready")
+
+    def begin(self) -> None:
+        """Have it work."""
+        assert self.process.stdin
+        print("g", file=self.process.stdin, flush=True)
+
+    def stop(self) -> None:
+        """Have it work no more, and wait for that."""
+        assert self.process.stdin
+        print("s", file=self.process.stdin, flush=True)
+        self._await_line("stopped")
+
+    def _await_line(self, wanted: str) -> None:
+        assert self.process.stdout
+        printed = ""
+        for line in self.process.stdout:
+            printed += line
+            if line.strip() == wanted:
+                return
+        raise AssertionError(printed)
+
+    def finish(self) -> dict[str, int]:
+        """Have it verify all of its memory; what it counted."""
+        out, _ = self.process.communicate(END_OF_FILE, timeout=300)
+        (line,) = (line for line in out.splitlines() if line.startswith("{"))
+        found: dict[str, int] = json.loads(line)
+        return found
+
+    def kill(self) -> None:
+        """End it at once; idempotent."""
+        self.process.kill()
+        self.process.communicate()

@@ -1,0 +1,154 @@
+"""The control socket: what is no request is answered so, and harms nobody."""
+
+import json
+import os
+import random
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.fixtures.seeds import seed
+
+from .builds import data_plane
+from .processes import DEADLINE_SECONDS, DataPlane, RefusedError
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return data_plane(tmp_path_factory.mktemp("program"))
+
+
+@pytest.fixture
+def plane(program: Path, tmp_path: Path) -> Iterator[DataPlane]:
+    made = DataPlane(program, tmp_path / "plane")
+    made.start()
+    made.await_ready()
+    yield made
+    made.stop()
+
+
+def connect(plane: DataPlane) -> socket.socket:
+    """Connect to its socket."""
+    link = socket.socket(socket.AF_UNIX)
+    link.settimeout(DEADLINE_SECONDS)
+    link.connect(str(plane.folder / "control.sock"))
+    return link
+
+
+def answer(link: socket.socket, line: bytes) -> dict[str, object]:
+    """Send a line; its answer."""
+    link.sendall(line + b"\n")
+    found: dict[str, object] = json.loads(link.makefile().readline())
+    return found
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"", "one JSON object on a line"),
+        (b"view", "one JSON object on a line"),
+        (b"[]", "this is none"),
+        (b"\xff\xfe", "one JSON object on a line"),
+        (b"[" * 30000, "one JSON object on a line"),
+        (b'{"verb": "view", "verb": "detach"}', "duplicate"),
+        (b"{}", "verb: one of attach, limit, lease, leave, detach, view"),
+        (b'{"verb": 3}', "verb: one of"),
+        (b'{"verb": "destroy"}', "verb: one of"),
+        (b'{"verb": "detach"}', "guest"),
+        (b'{"verb": "detach", "guest": "6f1c"}', "guest 6f1c is not attached"),
+        (b'{"verb": "view", "guest": 3}', "Expected string, got integer"),
+        (b'{"verb": "limit", "guest": "6f1c", "limit_mib": 1e300}', "Expected integer, got real"),
+        (b'{"verb": "attach"}', "guest"),
+    ],
+    ids=range(14),
+)
+def test_what_is_no_request(plane: DataPlane, line: bytes, reason: str) -> None:
+    with connect(plane) as link:
+        error = answer(link, line)["error"]
+        assert reason in str(error)
+        assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": {"guests": []}, "id": [1]}
+
+
+def test_random_bytes(plane: DataPlane) -> None:
+    dice = random.Random(seed(20183))
+    text = b'{"verb": "attach", "guest": "6f1c", "pid": 1, "memory": "ram", "mirror": "/m", "limit_mib": 1, "id": 1}'
+    with connect(plane) as link:
+        for _ in range(300):
+            line = bytearray(text)
+            for _ in range(dice.randrange(1, 6)):
+                line[dice.randrange(len(line))] = dice.choice(b'{}[]":,0aZ\\ \x00\xc3')
+            assert "error" in answer(link, bytes(line))
+
+
+def test_a_line_without_an_end(plane: DataPlane) -> None:
+    with connect(plane) as link, pytest.raises(OSError):
+        link.sendall(b"x" * 2**23)
+    assert plane.ask(verb="view") == {"guests": []}
+
+
+def test_many_who_say_nothing(plane: DataPlane) -> None:
+    """More than there is room for are hung up on; those who were there stay."""
+    links = [connect(plane) for _ in range(16)]
+    with connect(plane) as late:
+        assert late.recv(1) == b""
+    assert answer(links[7], b'{"verb": "view"}') == {"result": {"guests": []}}
+    for link in links:
+        link.close()
+    plane.await_ready()
+
+
+def test_half_a_request_and_several_at_once(plane: DataPlane) -> None:
+    with connect(plane) as link:
+        link.sendall(b'{"verb": "vi')
+        link.sendall(b'ew"}\n{"verb": "view"}\n{"verb": "none"}\n')
+        lines = link.makefile()
+        assert [next(iter(json.loads(lines.readline()))) for _ in range(3)] == ["result", "result", "error"]
+
+
+def test_only_its_user_may_ask(plane: DataPlane) -> None:
+    assert (plane.folder / "control.sock").stat().st_mode & 0o777 == 0o600
+    assert plane.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_one_process_has_a_folder(plane: DataPlane) -> None:
+    done = subprocess.run([str(plane.program), "serve", str(plane.folder)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "another data plane uses the folder" in done.stderr
+    assert plane.ask(verb="view") == {"guests": []}
+
+
+def test_a_record_that_is_none_stays(program: Path, tmp_path: Path) -> None:
+    """Nobody knows what it was: it is told, and left for a person."""
+    plane = DataPlane(program, tmp_path / "plane")
+    (plane.folder / "guests").mkdir(parents=True)
+    record = plane.folder / "guests" / "6f1c.json"
+    record.write_text("{")
+    plane.start()
+    plane.await_ready()
+    assert plane.ask(verb="view") == {"guests": []}
+    plane.stop()
+    assert "6f1c.json cannot be read" in plane.log()
+    assert record.exists()
+
+
+def test_the_command_line(program: Path, tmp_path: Path) -> None:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False)
+
+    assert (run("--help").returncode, run().returncode, run("serve").returncode) == (0, 2, 2)
+    assert "serve FOLDER" in run("--help").stdout
+    nobody = run("ask", str(tmp_path), "{}")
+    assert (nobody.returncode, "no data plane listens on" in nobody.stderr) == (1, True)
+    long = run("serve", str(tmp_path / ("x" * 100)))
+    assert (long.returncode, "too long" in long.stderr) == (1, True)
+    nowhere = run("serve", "/nowhere/plane")
+    assert (nowhere.returncode, "cannot be made" in nowhere.stderr) == (1, True)
+    assert os.listdir(tmp_path) == ["x" * 100]
+
+
+def test_an_unknown_guest(plane: DataPlane) -> None:
+    with pytest.raises(RefusedError, match="is not attached"):
+        plane.view()

@@ -1,0 +1,23 @@
+"""The parts of rdma/native, file by file, in builds with sanitizers."""
+
+import subprocess
+from pathlib import Path
+
+from .builds import HERE, build, sources
+
+
+def run(program: Path, *arguments: str) -> str:
+    """Run a program of checks; what it printed."""
+    done = subprocess.run([str(program), *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_store(tmp_path: Path) -> None:
+    program = build(tmp_path / "store_checks", [HERE / "store_checks.c", *sources("store")])
+    assert "the store holds" in run(program, str(tmp_path))
+
+
+def test_the_pager(tmp_path: Path) -> None:
+    program = build(tmp_path / "pager_checks", [HERE / "pager_checks.c", *sources("replacement", "store", "pager")])
+    assert "the pager's parts hold" in run(program)
