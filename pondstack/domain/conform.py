@@ -78,10 +78,10 @@ def fields_of(kind: Any) -> Fields:
 
 @cache
 def arguments_of(method: Callable[..., Any]) -> Mapping[str, Shape]:
-    """Return the shapes of a method's keyword arguments, by name."""
-    hints = get_type_hints(method)
+    """Return the shapes of a method's keyword arguments, by name; `Annotated[T, Shape]` says more than T."""
+    hints = get_type_hints(method, include_extras=True)
     keywords = (item for item in inspect.signature(method).parameters.values() if item.kind is item.KEYWORD_ONLY)
-    return {item.name: shape_of(hints[item.name]) for item in keywords}
+    return {item.name: _stated(hints[item.name]) or shape_of(hints[item.name]) for item in keywords}
 
 
 def check_value(kind: type, data: Any) -> None:
@@ -121,6 +121,10 @@ def _check(shapes: Mapping[str, Shape], given: Mapping[str, Any], of: str) -> No
                 shapes[name].check(value, name)
             except (ValueError, RecursionError) as error:
                 raise BadRequest(f"{of}: {error}; are both sides of one version?") from error
+
+
+def _stated(hint: Any) -> Shape | None:
+    return next((item for item in getattr(hint, "__metadata__", ()) if isinstance(item, Shape)), None)
 
 
 def _needed(item: "Field[Any]") -> bool:

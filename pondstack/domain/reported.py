@@ -51,6 +51,8 @@ LENDING: Shape = Fields(
 )
 """pondstack.rpc.wire.Report.lending."""
 
+LENT_BUFFERS: Shape = Items(Fields({"index": _INDEX, "offset_mib": Whole(0, 2**40)}, others=True), most=MOST_BUFFERS)
+"""What a host delegates: all its buffers."""
 _BY_ALLOCATION = Table(_ID, Items(_INDEX, most=MOST_BUFFERS))
 _GIVEN_BACK = Fields({"allocation_uuid": _ID, "indexes": Items(_INDEX, most=MOST_BUFFERS)}, others=True)
 BORROWED: Shape = Fields(
@@ -58,8 +60,13 @@ BORROWED: Shape = Fields(
     {
         "lenders": Items(
             Fields(
-                {"lender": _ID, "incarnation": _ID},
-                {"allocations": _BY_ALLOCATION, "leaving": _BY_ALLOCATION, "released": Items(_GIVEN_BACK)},
+                {
+                    "lender": _ID,
+                    "incarnation": _ID,
+                    "allocations": _BY_ALLOCATION,
+                    "leaving": _BY_ALLOCATION,
+                    "released": Items(_GIVEN_BACK),
+                },
                 others=True,
             ),
             most=100_000,

@@ -3,9 +3,11 @@
 The operation id is not part of a request: it names it. The same id with another request is a mistake.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pondstack.domain import column_shapes
+from pondstack.domain.conform import SHAPE
 from pondstack.domain.purpose import Purpose
 
 
@@ -20,8 +22,8 @@ class AssignRequest:
     consumer_uuid: str
     host: str
     pool_uuid: str
-    pool_mib: int
-    guest_mib: int
+    pool_mib: int = field(metadata={SHAPE: column_shapes.MIB})
+    guest_mib: int = field(metadata={SHAPE: column_shapes.MIB})
     project_id: str = ""
     user_id: str = ""
     shape: tuple[int, ...] | None = None
@@ -47,7 +49,7 @@ class BorrowRequest:
 
     consumer_uuid: str
     host: str
-    remote_mib: int
+    remote_mib: int = field(metadata={SHAPE: column_shapes.MIB})
     guaranteed: bool
     project_id: str = ""
     user_id: str = ""

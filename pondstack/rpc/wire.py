@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Self
 
+from pondstack.domain import column_shapes
 from pondstack.domain.conform import SHAPE, check_present, check_value
 from pondstack.domain.known_split import KnownSplit
 from pondstack.domain.model import Extent
@@ -136,11 +137,11 @@ class Sample(Wire):
     is no value, for `reason`. `source`: pondstack.domain.telemetry.Source; a former release sends none.
     """
 
-    consumer_uuid: str
-    metric: str
-    node: int | None = None
-    age_seconds: float = 0.0
-    readings: int = 0
+    consumer_uuid: str = field(metadata={SHAPE: column_shapes.UUID})
+    metric: str = field(metadata={SHAPE: column_shapes.METRIC})
+    node: int | None = field(default=None, metadata={SHAPE: column_shapes.NODE})
+    age_seconds: float = field(default=0.0, metadata={SHAPE: column_shapes.AGE_SECONDS})
+    readings: int = field(default=0, metadata={SHAPE: column_shapes.READINGS})
     minimum: float | None = None
     mean: float | None = None
     maximum: float | None = None
@@ -235,12 +236,12 @@ class UsedSplit(Wire):
     """
 
     features: dict[str, Any]
-    local_mib: int
-    pool_mib: int
+    local_mib: int = field(metadata={SHAPE: column_shapes.MIB})
+    pool_mib: int = field(metadata={SHAPE: column_shapes.MIB})
     source: str
     confidence: float
     reason: str
-    age_seconds: float = 0.0
+    age_seconds: float = field(default=0.0, metadata={SHAPE: column_shapes.AGE_SECONDS})
     model_version: str = ""
     inputs: dict[str, Any] = field(default_factory=dict)
 

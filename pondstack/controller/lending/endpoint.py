@@ -1,7 +1,7 @@
 """RPC endpoint of the leading controller for memory that hosts lend (since 1.2); see ControllerAPI."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import oslo_messaging
 
@@ -9,9 +9,11 @@ from pondstack.controller.gate import Gate, gated
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.lenders import Lenders, call_agent
 from pondstack.db.read.reader import SqlReader
+from pondstack.domain import column_shapes
 from pondstack.domain.admission import LendStage, told
 from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, NotAligned
 from pondstack.domain.lending import Lender, LenderKind
+from pondstack.domain.reported import LENT_BUFFERS
 from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
@@ -53,10 +55,10 @@ class LendingEndpoint:
         *,
         host: str,
         sequence: int,
-        incarnation: str,
+        incarnation: Annotated[str, column_shapes.UUID],
         kind: str,
-        buffer_mib: int,
-        buffers: Sequence[Mapping[str, int]],
+        buffer_mib: Annotated[int, column_shapes.MIB],
+        buffers: Annotated[Sequence[Mapping[str, int]], LENT_BUFFERS],
     ) -> None:
         """Write down all that a host lends."""
         lender = Lender(host, incarnation, _kind(kind), buffer_mib)
