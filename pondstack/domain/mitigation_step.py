@@ -270,7 +270,10 @@ def _migrate_moving(item: Mitigation, seen: Seen, server: Server, limits: Limits
     if not server.running:
         return _undo("the server does not run any more; its next start goes by its claim")
     if item.work.tries > limits.retries:
-        return _undo(f"Nova found no host in {item.work.tries} attempts: {item.reason}")
+        return _undo(
+            f"Nova moved it to no host in {item.work.tries} attempts (last: {item.reason}); why, say `openstack server "
+            "event list --long` and the log of nova-compute at its host"
+        )
     pause = limits.retry_seconds if item.work.tries else limits.view_seconds
     if seen.seconds < pause * max(item.work.tries, 1):
         return _waits(item, item.reason)
