@@ -35,6 +35,7 @@ from tests.fixtures.memory.store import MemoryStore
 from tests.fixtures.page_reader import PageReader
 
 from ..conftest import Later
+from ..data_plane.standin import StandinDataPlane
 from ..lending.conftest import DEADLINE_SECONDS, TOTAL_MIB, Host, state_of
 
 BORROWER = "host9"
@@ -116,13 +117,13 @@ class Controller:
 
 
 class Fused:
-    """The controller as an agent calls it that may die before a call, or before it hears the answer."""
+    """The controller, or the data plane, as an agent calls it that may die before a call, or before its answer."""
 
-    def __init__(self, controller: Controller, fuse: Fuse) -> None:
-        self._controller, self._fuse = controller, fuse
+    def __init__(self, called: Any, fuse: Fuse) -> None:
+        self._called, self._fuse = called, fuse
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._controller, name)
+        method = getattr(self._called, name)
 
         def call(*arguments: Any, **named: Any) -> Any:
             self._fuse.step()
@@ -159,6 +160,7 @@ class RemoteHost(Host):
     """A host whose page stores are real processes, and whose agent dies when its fuse says so."""
 
     fuse: Fuse = field(default_factory=Fuse)
+    data_plane: StandinDataPlane = field(default_factory=StandinDataPlane)
 
     def restart(self) -> None:
         self.fuse.left = 0
@@ -172,6 +174,9 @@ class RemoteHost(Host):
             meminfo=lambda: (self.available_mib * MIB, TOTAL_MIB * MIB),
             growth_mib=lambda: 0,
             records=lambda folder: FusedRecords(folder, self.fuse),
+            data_plane=Fused(self.data_plane, self.fuse),  # type: ignore[arg-type]
+            find_memory=self.data_plane.find,
+            process_started=self.data_plane.started,
         )
         self.borrower.recover()
         self.remote.recover()
@@ -193,7 +198,7 @@ class RemoteHost(Host):
         self.remote.maintain(3600.0)
         self.later.run()
 
-    def alloc(self, mib: int, guaranteed: bool = True, operation: str = "alloc1") -> dict[str, Any]:
+    def alloc(self, mib: int, guaranteed: bool = False, operation: str = "alloc1") -> dict[str, Any]:
         """Borrow for the consumer."""
         alloc = self.calls.alloc_ext if guaranteed else self.calls.alloc_swap
         return alloc(operation_id=operation, consumer_uuid=CONSUMER, mib=mib)
