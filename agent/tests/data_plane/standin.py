@@ -18,8 +18,8 @@ class StandinDataPlane:
     processes: dict[str, GuestMemory] = field(default_factory=dict)
     """Guests that run, by UUID."""
     mirrors: dict[str, str] = field(default_factory=dict)
-    dead_keys: set[int] = field(default_factory=set)
-    """Numbers of keys that their lenders refuse."""
+    dead_keys: set[tuple[str, int]] = field(default_factory=set)
+    """Lender and number of keys that are refused."""
     gone: bool = False
     silent: bool = False
     refuses: str = ""
@@ -84,7 +84,7 @@ class StandinDataPlane:
             found = self._known(guest)
             if any((lease.lender, lease.number) == (lender, key["number"]) for lease in found.leases):
                 continue
-            if key["number"] in self.dead_keys:
+            if (lender, key["number"]) in self.dead_keys:
                 raise DataPlaneRefused(f"lender {lender} refuses: this lender has ended the key")
             lease = LeaseView(lender, key["number"], LeaseState.ACTIVE)
             self._change(guest, leases=(*found.leases, lease))

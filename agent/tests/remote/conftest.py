@@ -160,7 +160,7 @@ class RemoteHost(Host):
     """A host whose page stores are real processes, and whose agent dies when its fuse says so."""
 
     fuse: Fuse = field(default_factory=Fuse)
-    data_plane: StandinDataPlane = field(default_factory=StandinDataPlane)
+    data_plane: StandinDataPlane | None = field(default_factory=StandinDataPlane)
 
     def restart(self) -> None:
         self.fuse.left = 0
@@ -174,13 +174,21 @@ class RemoteHost(Host):
             meminfo=lambda: (self.available_mib * MIB, TOTAL_MIB * MIB),
             growth_mib=lambda: 0,
             records=lambda folder: FusedRecords(folder, self.fuse),
-            data_plane=Fused(self.data_plane, self.fuse),  # type: ignore[arg-type]
-            find_memory=self.data_plane.find,
-            process_started=self.data_plane.started,
+            **self._data_plane(),
         )
         self.borrower.recover()
         self.remote.recover()
         self.later.run()
+
+    def _data_plane(self) -> dict[str, Any]:
+        plane = self.data_plane
+        if plane is None:
+            return {}
+        return {
+            "data_plane": Fused(plane, self.fuse),
+            "find_memory": plane.find,
+            "process_started": plane.started,
+        }
 
     @property
     def remote(self) -> RemoteMemory:
