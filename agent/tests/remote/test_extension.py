@@ -95,6 +95,7 @@ def test_what_is_refused_leaves_nothing(lent) -> None:
     with pytest.raises(Conflict, match="no process"):
         extend(host)
     assert host.release()
+    lent.turn(2)
     with pytest.raises(NotFound, match="alloc_ext first"):
         extend(host)
 
