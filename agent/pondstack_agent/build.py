@@ -47,6 +47,7 @@ from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.reporter import Reporter
 from pondstack_agent.revocations import KeptRevocations, RevocationsEndpoint
 from pondstack_agent.sequence import Sequence
+from pondstack_agent.telemetry.memory import Served, unserved
 from pondstack_agent.telemetry.synthetic import PlayedGuests
 from pondstack_agent.tiering import Tiering
 from pondstack_agent.tiering.switch import TieringSwitch
@@ -69,6 +70,8 @@ class Agent:
     remote: RemoteMemory | None = None
     played: PlayedGuests = list
     """The guests that telemetry may play a trace for."""
+    served: Served = unserved
+    """What the data plane tells of guests of which it has evicted a part."""
 
 
 def build_agent(
@@ -150,7 +153,8 @@ def build_agent(
         RevocationsEndpoint(context.revocations),
     )
     played = partial(played_guests, pool.operations, context.pools)
-    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played)
+    served = remote_memory.touched_bytes if remote_memory else unserved
+    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played, served)
 
 
 def _reporter(

@@ -15,7 +15,7 @@ from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, PondErro
 from pondstack_agent.borrower.records import Held
 from pondstack_agent.data_plane.client import DataPlane, DataPlaneGone, DataPlaneRefused
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, start_of
-from pondstack_agent.data_plane.views import GuestState, GuestView
+from pondstack_agent.data_plane.views import PAGE_BYTES, GuestState, GuestView
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.leases import Difference, batches, compare
@@ -106,6 +106,18 @@ class Extensions:
                 )
             self._sleep(_PAUSE_SECONDS)
         return mine
+
+    def touched_bytes(self, mine: Consumer) -> int | None:
+        """Return what of a process's memory is resident or evicted, in bytes; None when it is not to be served.
+
+        Raises Unavailable while it is not served, though it is to be.
+        """
+        if mine.extension is None or not self._lives(mine.extension):
+            return None
+        seen = self._seen(mine)
+        if seen is None or seen.resident_pages is None or seen.evicted_pages is None:
+            raise Unavailable(f"the data plane does not serve guest {mine.consumer_uuid}")
+        return (seen.resident_pages + seen.evicted_pages) * PAGE_BYTES
 
     def mirror_room(self) -> dict[str, int]:
         """Return {"total_mib", "used_mib"} of mirrors; nothing where no data plane is."""

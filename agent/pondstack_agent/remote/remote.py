@@ -98,6 +98,11 @@ class RemoteMemory:
             self._extensions.unextend(mine)
             return True
 
+    def touched_bytes(self, consumer_uuid: str) -> int | None:
+        """Return what of an instance's local node is touched, resident or not; see telemetry.memory.Served."""
+        mine = self._consumers.get(consumer_uuid)
+        return None if mine is None else self._extensions.touched_bytes(mine)
+
     def mirror_room(self) -> dict[str, int]:
         """Return {"total_mib", "used_mib"} of the mirrors of instances."""
         return self._extensions.mirror_room()

@@ -24,6 +24,8 @@ from pondstack.domain.states import SliceState
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Report
 from pondstack_agent.build import build_agent
+from pondstack_agent.data_plane.client import DataPlane
+from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.pagestore.client import StoreClient
 from pondstack_agent.records import Records
@@ -161,6 +163,8 @@ class RemoteHost(Host):
 
     fuse: Fuse = field(default_factory=Fuse)
     data_plane: StandinDataPlane | None = field(default_factory=StandinDataPlane)
+    real: tuple[DataPlane, FindMemory, ProcessStarted] | None = None
+    """Another data plane, and how its guests are found."""
 
     def restart(self) -> None:
         self.fuse.left = 0
@@ -181,14 +185,11 @@ class RemoteHost(Host):
         self.later.run()
 
     def _data_plane(self) -> dict[str, Any]:
-        plane = self.data_plane
-        if plane is None:
+        if self.real is None and self.data_plane is None:
             return {}
-        return {
-            "data_plane": Fused(plane, self.fuse),
-            "find_memory": plane.find,
-            "process_started": plane.started,
-        }
+        played = self.data_plane
+        plane, find, started = self.real or (played, played.find, played.started)
+        return {"data_plane": Fused(plane, self.fuse), "find_memory": find, "process_started": started}
 
     @property
     def remote(self) -> RemoteMemory:

@@ -268,6 +268,19 @@ def test_silence_is_no_answer(lent) -> None:
     assert host.view()["extension"]["problem"] == "the data plane does not answer"
 
 
+def test_evicted_pages_are_touched(lent) -> None:
+    host = lent.borrower
+    assert host.agent.served(CONSUMER) is None
+    assert host.agent.served("another") is None
+    extend(host)
+    assert host.agent.served(CONSUMER) == MEMORY * 2**20
+    host.data_plane.gone = True
+    with pytest.raises(Unavailable):
+        host.agent.served(CONSUMER)
+    host.data_plane.end(CONSUMER)
+    assert host.agent.served(CONSUMER) is None
+
+
 def test_mirrors_have_a_bound(lent) -> None:
     host = lent.borrower
     host.conf.set_override("mirror_mib", 7, group="data_plane")
