@@ -18,7 +18,7 @@ OPTS = [
     ),
     cfg.StrOpt(
         "mirror_folder",
-        default="/var/lib/pondstack-data-plane",
+        default="/var/lib/pondstack-data-plane/mirrors",
         help=(
             "Folder of the mirrors of guests with remote memory, the MIRRORS that pondstack-data-plane was started "
             "with: every page that leaves local memory is in a file there as well, sealed. On local, fast storage."

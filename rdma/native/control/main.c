@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -44,6 +46,15 @@ static int lock(const char *folder, struct problem *problem)
     return 0; /* held until this process ends */
 }
 
+/* Who serves the faults of others must not wait for the disk for its own when the host is short of memory. Under a limit
+ * of locked memory it may: there what it needs beyond would not be had at all. */
+static bool may_lock(void)
+{
+    struct rlimit limit;
+    bool unlimited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+    return unlimited || (geteuid() == 0 && prctl(PR_CAPBSET_READ, CAP_IPC_LOCK, 0, 0, 0) == 1);
+}
+
 /* Find the user of a client, and let it into the folder; its content stays this user's. */
 static int admit(const char *folder, const char *name, const char *mirrors, struct client *client,
                  struct problem *problem)
@@ -67,9 +78,9 @@ static int serve(const char *folder, const char *user, const char *mirrors, stru
     pthread_sigmask(SIG_BLOCK, &ends, NULL);
     signal(SIGXFSZ, SIG_IGN);  /* a limit of file sizes is an error of a write, no death */
     prctl(PR_SET_DUMPABLE, 0); /* guests' pages and keys are in no core dump */
-    /* Who serves the faults of others must not wait for the disk for its own when the host is short of memory. Best
-     * effort: all works without the privilege. No memory of guests is mapped here, so none is locked. */
-    (void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+    if (may_lock()) { /* best effort. No memory of guests is mapped here, so none is locked. */
+        (void)mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT);
+    }
     int stop = signalfd(-1, &ends, SFD_CLOEXEC);
     if (stop < 0 || make_folder(folder, "", problem) != 0 || make_folder(folder, "/guests", problem) != 0 ||
         lock(folder, problem) != 0 || (user != NULL && admit(folder, user, mirrors, &client, problem) != 0)) {

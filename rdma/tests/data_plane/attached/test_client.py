@@ -4,7 +4,7 @@ import json
 import os
 import pwd
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -99,3 +99,27 @@ def test_a_client_that_is_none(words: tuple[str, str], programs: tuple[Path, Pat
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_SECONDS)
     assert done.returncode == 1
     assert "is no user of this host, or" in done.stderr
+
+
+def test_what_its_unit_lets_it_have_is_enough(
+    programs: tuple[Path, Path], guest: Callable[..., StandinGuest], tmp_path: Path
+) -> None:
+    """The capabilities of the unit, and little memory that may be locked."""
+    unit = (Path(__file__).resolve().parents[4] / "etc/deploy/pondstack-data-plane.service").read_text()
+    given = next(line for line in unit.splitlines() if line.startswith("CapabilityBoundingSet=")).partition("=")[2]
+    bounds = ",".join(["-all", *(f"+{name.removeprefix('CAP_').lower()}" for name in given.split())])
+    program = tmp_path / "limited"
+    program.write_text(
+        f'#!/bin/sh\nulimit -l 64\nexec setpriv --bounding-set={bounds} --inh-caps=-all {programs[0]} "$@"\n'
+    )
+    program.chmod(0o755)
+    plane, served = DataPlane(program, tmp_path / "plane"), guest(8)
+    plane.start()
+    plane.await_ready()
+    plane.attach(served, tmp_path / "mirror", 2)
+    plane.kill()
+    plane.start()
+    plane.await_ready()
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+    plane.stop()
