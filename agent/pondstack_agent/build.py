@@ -18,6 +18,8 @@ from pondstack_agent.borrower.endpoint import BorrowerEndpoint
 from pondstack_agent.borrower.pages import Pages
 from pondstack_agent.context import AgentContext
 from pondstack_agent.controller_link import controller_link
+from pondstack_agent.data_plane.client import DataPlane
+from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, find_memory, start_of
 from pondstack_agent.drivers import HostPools, load_drivers
 from pondstack_agent.endpoint import AgentEndpoint
 from pondstack_agent.epoch import EpochGuard
@@ -40,10 +42,12 @@ from pondstack_agent.pool.played import played_guests
 from pondstack_agent.records import Records
 from pondstack_agent.remote.build import build_remote
 from pondstack_agent.remote.endpoint import RemoteEndpoint
+from pondstack_agent.remote.extension_endpoint import ExtensionEndpoint
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.reporter import Reporter
 from pondstack_agent.revocations import KeptRevocations, RevocationsEndpoint
 from pondstack_agent.sequence import Sequence
+from pondstack_agent.telemetry.memory import Served, unserved
 from pondstack_agent.telemetry.synthetic import PlayedGuests
 from pondstack_agent.tiering import Tiering
 from pondstack_agent.tiering.switch import TieringSwitch
@@ -66,6 +70,8 @@ class Agent:
     remote: RemoteMemory | None = None
     played: PlayedGuests = list
     """The guests that telemetry may play a trace for."""
+    served: Served = unserved
+    """What the data plane tells of guests of which it has evicted a part."""
 
 
 def build_agent(
@@ -85,6 +91,9 @@ def build_agent(
     growth_mib: Callable[[], int] = growth_mib,
     revocations: Revocations | None = None,
     pages: Pages | None = None,
+    data_plane: DataPlane | None = None,
+    find_memory: FindMemory = find_memory,
+    process_started: ProcessStarted = start_of,
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
@@ -92,7 +101,9 @@ def build_agent(
     `records` opens a folder of records. `mitigating` moves guests' pages, which takes long (None: `executor`); `step`
     is told before each change of a mitigation. `tiering`: the settings of another kernel than that of this machine.
     `remote` runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available,
-    `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores).
+    `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores, and the
+    data plane). `data_plane`: another one than that of the configuration; `find_memory`
+    finds guests' processes, and `process_started` tells when one began.
     `revocations`: those of the bus, told of the controller's.
     """
     marks = records(Path(conf.agent.state_dir) / "marks")
@@ -112,7 +123,11 @@ def build_agent(
     nodes = HostNodes()
     room = build_room(context, nodes)
     lending, borrower, remote_memory = _lent_memory(
-        replace(context, executor=remote or executor), lambda: room.reserved_mib + growth_mib(), meminfo, pages
+        replace(context, executor=remote or executor),
+        lambda: room.reserved_mib + growth_mib(),
+        meminfo,
+        pages,
+        lambda lent: build_remote(lent, data_plane, find_memory, process_started),
     )
     switch = TieringSwitch(tiering, context.pools, context.records("tiering-order"))
     reporter = _reporter(context, pool, tiering, switch, lending, borrower)
@@ -126,6 +141,7 @@ def build_agent(
         LendingEndpoint(lending, context.epoch),
         BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
         RemoteEndpoint(remote_memory),
+        ExtensionEndpoint(remote_memory),
         HostSlicesEndpoint(context.host, pool, context.pools, context.epoch, switch),
         MitigationEndpoint(
             mitigations,
@@ -137,7 +153,8 @@ def build_agent(
         RevocationsEndpoint(context.revocations),
     )
     played = partial(played_guests, pool.operations, context.pools)
-    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played)
+    served = remote_memory.touched_bytes if remote_memory else unserved
+    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played, served)
 
 
 def _reporter(
@@ -183,7 +200,11 @@ def _endpoint(
 
 
 def _lent_memory(
-    context: AgentContext, kept_mib: Callable[[], int], meminfo: Room, pages: Pages | None
+    context: AgentContext,
+    kept_mib: Callable[[], int],
+    meminfo: Room,
+    pages: Pages | None,
+    remote: Callable[[AgentContext], tuple[Borrower, RemoteMemory]],
 ) -> tuple[Lending | None, Borrower | None, RemoteMemory | None]:
     """Return the lender side, the borrower side, and who uses what is borrowed; None where there is none."""
     if not context.conf.lending.transport:
@@ -191,4 +212,4 @@ def _lent_memory(
     lending = build_lending(context, HostRoom.from_conf(context.conf, kept_mib, meminfo))
     if pages is not None:
         return lending, build_borrower(context, pages), None
-    return lending, *build_remote(context)
+    return lending, *remote(context)

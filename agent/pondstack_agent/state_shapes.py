@@ -189,6 +189,16 @@ def _borrows(record: Mapping[str, Any]) -> None:
         raise ValueError("mirror is no absolute path")
 
 
+_EXTENSION = Fields(
+    {
+        "pid": Whole(1, _MOST_PID),
+        "started": Whole(),
+        "memory": Text(127, 1),
+        "memory_mib": Whole(1, _MOST_MIB),
+        "local_mib": Whole(1, _MOST_MIB),
+    },
+    {"homing": Flag()},
+)
 _CONSUMER = Fields(
     {
         "consumer_uuid": _ID,
@@ -204,6 +214,7 @@ _CONSUMER = Fields(
         "user_id": _OWNER,
         "state": OneOf(("asking", "active", "ending")),
         "asked": Whole(),
+        "extension": Nullable(_EXTENSION),
     },
     rule=_borrows,
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from pondstack.conf import lending, page_store, rpc, tiering
+from pondstack.conf import data_plane, lending, page_store, rpc, tiering
 
 AGENT, EMULATED, CXL, TELEMETRY = "agent", "emulated", "cxl", "telemetry"
 ALL, LIBVIRT, SYNTHETIC = "all", "libvirt", "synthetic"
@@ -303,6 +303,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     """Register the options of the agent."""
     for group, options in list_opts():
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
+    data_plane.register_opts(conf)
     lending.register_opts(conf)
     page_store.register_opts(conf)
     rpc.register_opts(conf)

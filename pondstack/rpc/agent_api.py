@@ -4,6 +4,7 @@ from typing import Any
 
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import targets
+from pondstack.rpc.agent_extension_api import AgentExtensionAPI
 from pondstack.rpc.agent_host_api import AgentHostAPI
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 from pondstack.rpc.agent_mitigation_api import AgentMitigationAPI
@@ -15,7 +16,7 @@ REVOKED_VERSION = "1.7"
 """The version that get_revoked() came with."""
 
 
-class AgentAPI(AgentHostAPI, AgentLendingAPI, AgentMitigationAPI, AgentRemoteAPI):
+class AgentAPI(AgentExtensionAPI, AgentHostAPI, AgentLendingAPI, AgentMitigationAPI, AgentRemoteAPI):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
 
     def __init__(self, bus: Bus, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:

@@ -10,8 +10,9 @@ REMOTE_VERSION = "1.2"
 class AgentRemoteAPI(ABC):
     """The part of AgentAPI for who uses borrowed memory. All raise HostUnusable when the host takes no part in it.
 
-    Answers are {"consumer_uuid", "guaranteed", "state", "mib", "borrowed_mib", "allocations", "socket", "store"}:
-    `socket` is where the consumer's pages are served over NBD, `store` is as doc/source/admin/lending.md has it.
+    Answers are {"consumer_uuid", "guaranteed", "state", "mib", "borrowed_mib", "allocations"}; with alloc_swap also
+    "socket", where its pages are served over NBD, and "store"; with alloc_ext also "extension": what the data plane
+    does for the instance, None while it serves no process of it. doc/source/admin has all of it.
     """
 
     @abstractmethod
@@ -24,7 +25,8 @@ class AgentRemoteAPI(ABC):
         """Borrow memory for an instance, all or nothing (GS_alloc_ext); idempotent by the operation id.
 
         Raises BufferShortage, BadRequest (no whole buffers), Conflict (it has some, or is being released),
-        OperationMismatch, and Unavailable: repeat it or release; what nobody comes back for is undone.
+        HostUnusable (no data plane is there), OperationMismatch, and Unavailable: repeat it or release; what nobody
+        comes back for is undone.
         """
         return self._alloc(host, "alloc_ext", operation_id, consumer_uuid, mib, project_id, user_id)
 
@@ -38,7 +40,10 @@ class AgentRemoteAPI(ABC):
         return self._alloc(host, "alloc_swap", operation_id, consumer_uuid, mib, project_id, user_id)
 
     def release_remote(self, host: str, *, consumer_uuid: str) -> bool:
-        """Give back all that a consumer has borrowed, its pages are gone; False when it had nothing."""
+        """Give back all that a consumer has borrowed, its pages are gone; False when it had nothing.
+
+        Raises Conflict while the data plane serves the instance's process.
+        """
         return bool(self._call(host, "release_remote", version=REMOTE_VERSION, consumer_uuid=consumer_uuid))
 
     def get_remote(self, host: str, *, consumer_uuid: str) -> dict[str, Any] | None:

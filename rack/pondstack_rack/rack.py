@@ -249,7 +249,9 @@ class Rack:
             steps.append(
                 self._start(agent, "configuration", "broker users", "pool", "credentials", *((host,) if real else ()))
             )
-            steps.append(self._start(compute, "nova-conductor", "placement", agent, *libvirtd))
+            plane = f"pondstack-data-plane-{host}"
+            steps.append(self._start(plane, "configuration"))
+            steps.append(self._start(compute, "nova-conductor", "placement", agent, plane, *libvirtd))
         everything = ("cell", *controllers, "pondstack-api", "flavors", "images", "neutron", "nova-scheduler")
         steps.append(Step("pool in placement", lambda: pondstack_services.wait_for_pool(layout), everything))
         steps.append(Step("cell", lambda: cloud.discover_hosts(layout), ("nova schema", *computes), once=True))

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from oslo_privsep.capabilities import CAPS_BYVALUE
 
+from pondstack.conf import agent, data_plane
 from pondstack_agent import separation
 from pondstack_agent.drivers.cxl import privileged as cxl
 from pondstack_agent.host import privileged as host
@@ -47,6 +48,7 @@ def test_there_are_units() -> None:
         "pondstack-agent.service",
         "pondstack-api.service",
         "pondstack-controller.service",
+        "pondstack-data-plane.service",
     ]
 
 
@@ -86,6 +88,16 @@ def test_the_agent_starts_with_what_its_privileged_processes_need() -> None:
     assert set(given) == needed - {"CAP_SYS_MODULE", "CAP_SYS_ADMIN"} | {"CAP_SETUID", "CAP_SETGID"}
     assert unit["User"] == "pondstack"
     assert unit["ExecStart"].startswith("!/")  # as root; the folders are the user's
+
+
+def test_the_data_plane_has_the_folders_that_the_agents_options_say() -> None:
+    unit = settings(ROOT / "etc/deploy/pondstack-data-plane.service")
+    _, verb, folder, user, mirrors = unit["ExecStart"].split()
+    state = [f"/var/lib/{name}" for name in unit["StateDirectory"].split()]
+    assert (verb, [folder, mirrors]) == ("serve", state)
+    assert mirrors == next(option.default for option in data_plane.OPTS if option.name == "mirror_folder")
+    assert user == next(option.default for option in agent.AGENT_OPTS if option.name == "user")
+    assert (unit["Restart"], unit["StateDirectoryMode"]) == ("always", "0711")
 
 
 def test_emulated_hosts_have_the_capabilities_of_the_processes_that_are_tested_there() -> None:

@@ -8,11 +8,14 @@ libvirt gives an emulator QEMU's own arguments only, so a host has a shim with t
     exec pondstack-qemu --state-dir DIR --host NAME [--qemu /usr/bin/qemu-system-x86_64] -- "$@"
 
 DIR is the agent's [agent] state_dir, NAME its `host`. Guests without an attachment, and libvirt's probing, pass
-through. Real CXL memory is a node of the host and needs none of this. Standard library only: it runs at each start of a
-guest.
+through. Real CXL memory is a node of the host and needs none of this. A guest whose local node is a shared memfd gets
+no transparent huge pages: the host's data plane may keep a part of it elsewhere, page by page. Standard library only:
+it runs at each start of a guest.
 """
 
+import ctypes
 import fcntl
+import itertools
 import json
 import os
 import re
@@ -28,6 +31,8 @@ from pondstack_agent.records import load
 QEMU = "/usr/bin/qemu-system-x86_64"
 MIB = 1024 * 1024
 _NODE = re.compile(r"ram-node(\d+)")
+_FIRST_NODES = ("ram-node0", "pc.ram")
+_PR_SET_THP_DISABLE = 41  # linux/prctl.h
 _BACKENDS = {"memory-backend-file", "memory-backend-ram", "memory-backend-memfd"}
 # What libvirt may say of any backend and a file range can honour. Host nodes and prealloc concern local DRAM only.
 _KEPT = ("dump", "merge", "x-use-canonical-path-for-ramblock-id")
@@ -59,6 +64,22 @@ def rewrite(arguments: list[str], record: dict[str, Any]) -> list[str]:
     for (number, (position, backend)), backing in zip(sorted(nodes.items()), backings, strict=True):
         changed[position] = json.dumps(_on_pool(number, backend, backing))
     return changed
+
+
+def has_shared_node(arguments: list[str]) -> bool:
+    """Tell whether a guest's first node is a shared memfd, which a guest with remote memory has."""
+    for option, argument in itertools.pairwise(arguments):
+        if option == "-object" and argument.startswith("{"):
+            backend = json.loads(argument)
+            if backend.get("qom-type") == "memory-backend-memfd" and backend.get("id") in _FIRST_NODES:
+                return bool(backend.get("share", True))
+    return False
+
+
+def forbid_huge_pages() -> None:
+    """Have this process, and what it becomes by exec, get no transparent huge pages; raises OSError."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "transparent huge pages cannot be forbidden (PR_SET_THP_DISABLE)")
 
 
 def _node_backend(argument: str) -> dict[str, Any]:
@@ -168,6 +189,8 @@ def main() -> NoReturn:
     """Become QEMU, or say why not and exit with 1."""
     try:
         options, arguments = _own_options(sys.argv[1:])
+        if has_shared_node(arguments):
+            forbid_huge_pages()
         arguments = prepare(arguments, Path(options["--state-dir"]), options["--host"])
         os.execv(options["--qemu"], [options["--qemu"], *arguments])
     except (Refused, DeviceFailed, OSError, ValueError, KeyError) as error:

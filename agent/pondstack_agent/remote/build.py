@@ -2,35 +2,71 @@
 
 from pathlib import Path
 
+from oslo_log import log
+
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.borrower.build import build_borrower
 from pondstack_agent.borrower.records import Store
 from pondstack_agent.context import AgentContext
+from pondstack_agent.data_plane import preflight
+from pondstack_agent.data_plane.client import ControlClient, DataPlane
+from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, find_memory, start_of
 from pondstack_agent.remote.borrow_requests import BorrowRequests
+from pondstack_agent.remote.borrowed import Borrowed
+from pondstack_agent.remote.extensions import ExtensionLimits, Extensions
+from pondstack_agent.remote.owners import Owners
 from pondstack_agent.remote.records import Consumers
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.remote.stores import PageStores, StoreTemplate
 from pondstack_rdma.transports import options_of
 
+LOG = log.getLogger(__name__)
 
-def build_remote(context: AgentContext) -> tuple[Borrower, RemoteMemory]:
-    """Return the remote-memory manager, and the borrower side, whose buffers its page stores use; starts none."""
-    own = context.conf.page_store
+
+def build_remote(
+    context: AgentContext,
+    data_plane: DataPlane | None = None,
+    find: FindMemory = find_memory,
+    started: ProcessStarted = start_of,
+) -> tuple[Borrower, RemoteMemory]:
+    """Return the remote-memory manager, and the borrower side, whose buffers it has used; starts none.
+
+    `data_plane`: another one than that of the configuration; `find` finds guests' processes, and `started`
+    tells when one began.
+    """
+    own, plane = context.conf.page_store, context.conf.data_plane
     consumers = Consumers(context.records("remote"), context.clock)
-    stores = PageStores(_template(context), consumers, Store(context.records("borrowing"), context.clock))
-    borrower = build_borrower(context, stores)
+    borrowed = Borrowed(Store(context.records("borrowing"), context.clock))
+    stores = PageStores(_template(context), consumers, borrowed)
+    limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds)
+    extensions = Extensions(consumers, borrowed, data_plane or _data_plane(context), find, limits, started=started)
+    owners = Owners(consumers, extensions, stores)
+    borrower = build_borrower(context, owners)
     remote = RemoteMemory(
         consumers=consumers,
-        stores=stores,
+        owners=owners,
+        extensions=extensions,
+        borrowed=borrowed,
         asking=BorrowRequests(context.host, consumers, context.controller, borrower),
         borrower=borrower,
         executor=context.executor,
+        extension_folder=Path(plane.mirror_folder),
         mirror_folder=Path(own.mirror_folder),
         mirror_mib=own.mirror_mib,
         buffer_mib=context.conf.lending.buffer_mib,
         grow_seconds=own.grow_seconds,
     )
     return borrower, remote
+
+
+def _data_plane(context: AgentContext) -> DataPlane | None:
+    """Return the data plane of the configuration; what its host lacks for it is logged."""
+    plane = context.conf.data_plane
+    if not plane.folder:
+        return None
+    for reason in preflight.missing():
+        LOG.warning("The data plane needs what this host lacks: %s", reason)
+    return ControlClient(Path(plane.folder), plane.timeout_seconds)
 
 
 def _template(context: AgentContext) -> StoreTemplate:

@@ -43,11 +43,26 @@ class Borrow:
 
 
 @dataclass(frozen=True, slots=True)
+class Extension:
+    """The process of an instance that the data plane is to serve, with `local_mib` of `memory_mib` resident.
+
+    `pid`, `started`, `memory`: as of GuestMemory. `homing`: its pages are to come home, and nobody serves it then.
+    """
+
+    pid: int
+    started: int
+    memory: str
+    memory_mib: int
+    local_mib: int
+    homing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Consumer:
     """Remote memory of one consumer: an instance (`guaranteed`, RAM extension) or a swap device (best effort).
 
-    `mib`: what it wants, and the size of its page store; `mirror`: the file of that. `at`: the agent's clock, in
-    seconds. `asked`: how often the controller was asked.
+    `mib`: what it wants, and the size of its page store if it has one; `mirror`: its file. `at`: the agent's clock, in
+    seconds. `asked`: how often the controller was asked. `extension`: None while no process of it is to be served.
     """
 
     consumer_uuid: str
@@ -61,6 +76,7 @@ class Consumer:
     state: str = State.ASKING
     asked: int = 0
     borrows: dict[str, Borrow] = field(default_factory=dict)
+    extension: Extension | None = None
 
     @property
     def allocations(self) -> frozenset[str]:
@@ -102,13 +118,29 @@ class Consumers:
     def begin(self, wanted: Consumer, room_mib: int) -> Consumer:
         """Write a new one down; raises Unavailable when all together would have more than `room_mib`."""
         with self._room:
-            taken = sum(each.mib for each in self.all())
-            if taken + wanted.mib > room_mib:
+            taken = sum(each.mib for each in self.all() if not each.guaranteed)
+            if not wanted.guaranteed and taken + wanted.mib > room_mib:
                 raise Unavailable(
                     f"the mirror of {wanted.mib} MiB does not fit: {taken} of {room_mib} MiB are taken on this host; "
                     "release others, or raise [page_store] mirror_mib"
                 )
             return self.put(wanted)
+
+    def extend(self, mine: Consumer, wanted: Extension, room_mib: int) -> Consumer:
+        """Write down what is to be served; raises Unavailable when all mirrors together would be over `room_mib`."""
+        with self._room:
+            taken = self.extended_mib(besides=mine.consumer_uuid)
+            if taken + wanted.memory_mib > room_mib:
+                raise Unavailable(
+                    f"the mirror of {wanted.memory_mib} MiB does not fit: {taken} of {room_mib} MiB are taken on this "
+                    "host; move a guest away, or raise [data_plane] mirror_mib"
+                )
+            return self.put(mine, extension=wanted)
+
+    def extended_mib(self, besides: str = "") -> int:
+        """Return how much the mirrors of all processes that are to be served take, without those of a consumer."""
+        others = (each.extension for each in self.all() if each.consumer_uuid != besides)
+        return sum(extension.memory_mib for extension in others if extension is not None)
 
     def put(self, mine: Consumer, **changes: Any) -> Consumer:
         """Write one down."""
@@ -139,4 +171,6 @@ class Consumers:
 
 
 def _load(record: dict[str, Any]) -> Consumer:
-    return Consumer(**{**record, "borrows": {key: Borrow(**each) for key, each in record["borrows"].items()}})
+    borrows = {key: Borrow(**each) for key, each in record["borrows"].items()}
+    extension = record.get("extension")
+    return Consumer(**{**record, "borrows": borrows, "extension": Extension(**extension) if extension else None})

@@ -1,18 +1,19 @@
-"""The host's remote-memory manager (Zombieland 4.2, 4.4): borrows for consumers, keeps page stores, gives back."""
+"""The host's remote-memory manager (Zombieland 4.2, 4.4): borrows for consumers, has it used, gives it back."""
 
 from pathlib import Path
 from typing import Any
 
 from oslo_log import log
 
-from pondstack.domain.errors import BadRequest, Conflict, PondError, Unavailable
+from pondstack.domain.errors import BadRequest, Conflict, NotFound, PondError, Unavailable
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.executor import Executor, RecurringWork
 from pondstack_agent.locks import NamedLocks
-from pondstack_agent.pagestore.exporter import SOCKET
 from pondstack_agent.remote.borrow_requests import BorrowRequests
+from pondstack_agent.remote.borrowed import Borrowed
+from pondstack_agent.remote.extensions import Extensions
+from pondstack_agent.remote.owners import Owners
 from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers, State
-from pondstack_agent.remote.stores import PageStores
 
 LOG = log.getLogger(__name__)
 
@@ -24,17 +25,22 @@ class RemoteMemory:
         self,
         *,
         consumers: Consumers,
-        stores: PageStores,
+        owners: Owners,
+        extensions: Extensions,
+        borrowed: Borrowed,
         asking: BorrowRequests,
         borrower: Borrower,
         executor: Executor,
+        extension_folder: Path,
         mirror_folder: Path,
         mirror_mib: int,
         buffer_mib: int,
         grow_seconds: float,
     ) -> None:
-        self._consumers, self._stores, self._asking, self._borrower = consumers, stores, asking, borrower
-        self._folder = mirror_folder
+        """`extension_folder`: of the mirrors of instances; `mirror_folder`, `mirror_mib`: of page stores'."""
+        self._consumers, self._owners, self._asking, self._borrower = consumers, owners, asking, borrower
+        self._extensions, self._borrowed = extensions, borrowed
+        self._extension_folder, self._folder = extension_folder, mirror_folder
         self._mirror_mib, self._buffer_mib, self._grow_seconds = mirror_mib, buffer_mib, grow_seconds
         self._locks = NamedLocks()
         self._maintenance = RecurringWork(executor, self._maintain)
@@ -61,7 +67,7 @@ class RemoteMemory:
         """
         if mib <= 0 or mib % self._buffer_mib:
             raise BadRequest(f"memory is borrowed in whole buffers of {self._buffer_mib} MiB, not {mib} MiB")
-        mirror = str(self._folder / f"{consumer_uuid}.mirror")
+        mirror = str(self._extension_folder / consumer_uuid if guaranteed else self._folder / f"{consumer_uuid}.mirror")
         now = self._consumers.clock()
         wanted = Consumer(consumer_uuid, operation_id, guaranteed, mib, mirror, now, project_id, user_id)
         with self._locks.holding(consumer_uuid):
@@ -73,15 +79,45 @@ class RemoteMemory:
                 mine = self._first(mine)
             return self._view(mine)
 
-    def release(self, consumer_uuid: str) -> bool:
-        """End a consumer's page store, its pages are gone, and give back what was borrowed; False when there was none.
+    def extend(self, consumer_uuid: str, memory_mib: int, local_mib: int) -> dict[str, Any]:
+        """Have the data plane serve an instance's process; see Extensions.extend. Raises NotFound, too. As `get`."""
+        with self._locks.holding(consumer_uuid):
+            mine = self._consumers.get(consumer_uuid)
+            if mine is None or not mine.guaranteed:
+                raise NotFound(f"instance {consumer_uuid} has borrowed no memory on this host; call alloc_ext first")
+            if mine.state != State.ACTIVE:
+                raise Conflict(f"the remote memory of instance {consumer_uuid} is {mine.state}; see alloc_ext")
+            return self._view(self._extensions.extend(mine, memory_mib, local_mib))
 
-        When it returns nobody uses the buffers; the controller is told, again and again if need be.
+    def unextend(self, consumer_uuid: str) -> bool:
+        """Bring an instance's pages home; see Extensions.unextend. False when they were."""
+        with self._locks.holding(consumer_uuid):
+            mine = self._consumers.get(consumer_uuid)
+            if mine is None or mine.extension is None:
+                return False
+            self._extensions.unextend(mine)
+            return True
+
+    def touched_bytes(self, consumer_uuid: str) -> int | None:
+        """Return what of an instance's local node is touched, resident or not; see telemetry.memory.Served."""
+        mine = self._consumers.get(consumer_uuid)
+        return None if mine is None else self._extensions.touched_bytes(mine)
+
+    def mirror_room(self) -> dict[str, int]:
+        """Return {"total_mib", "used_mib"} of the mirrors of instances."""
+        return self._extensions.mirror_room()
+
+    def release(self, consumer_uuid: str) -> bool:
+        """End the use of all that a consumer has, its pages are gone, and give it back; False when there was none.
+
+        When it returns nobody uses the buffers; the controller is told, again and again if need be. Raises Conflict
+        while the data plane serves a process of it.
         """
         with self._locks.holding(consumer_uuid):
             mine = self._consumers.get(consumer_uuid)
             if mine is None:
                 return False
+            self._extensions.check_unserved(mine)
             try:
                 self._end(self._consumers.put(mine, state=State.ENDING))
             except PondError as error:
@@ -102,12 +138,12 @@ class RemoteMemory:
         self.maintain(float("inf"))
 
     def maintain(self, unanswered_seconds: float) -> None:
-        """See to page stores, go on asking and giving back, undo what nobody came back for; in the background."""
+        """In the background: compare what is used with the records, go on asking and giving back, undo leftovers."""
         self._maintenance.submit(unanswered_seconds)
 
     def _first(self, mine: Consumer) -> Consumer:
         try:
-            self._stores.make(mine)
+            self._owners.of(mine).make(mine)
         except PondError:
             if not mine.borrows:
                 self._end(self._consumers.put(mine, state=State.ENDING))
@@ -148,7 +184,7 @@ class RemoteMemory:
         if mine.state != State.ACTIVE:
             return
         self._drop_empty(mine)
-        for name, indexes in self._stores.keep(mine).items():
+        for name, indexes in self._owners.of(mine).keep(mine).items():
             lender, _, incarnation = name.rpartition("@")
             for allocation_uuid in sorted(mine.allocations):
                 held = self._borrower.held(allocation_uuid).get((lender, incarnation), [])
@@ -167,7 +203,7 @@ class RemoteMemory:
                 mine = self._go_on(mine, borrow)
             elif borrow.state == BorrowState.UNDOING:
                 mine = self._asking.undo(mine, borrow)
-        missing = mine.mib - self._stores.borrowed_mib(mine)
+        missing = mine.mib - self._borrowed.mib(mine)
         if missing > 0:
             mine, borrow = self._consumers.ask(mine, missing)
             mine = self._asking.carry(mine, borrow)
@@ -186,8 +222,9 @@ class RemoteMemory:
                 mine = self._consumers.drop(mine, borrow)
 
     def _end(self, mine: Consumer) -> None:
-        """Give back all of a consumer, and forget it. The page store first: then nobody uses its buffers."""
-        self._stores.remove(mine)
+        """Give back all of a consumer, and forget it. Its owner first: then nobody uses its buffers."""
+        self._owners.of(mine).remove(mine)
+        mine = self._now(mine)
         for borrow in list(mine.borrows.values()):
             mine = self._asking.undo(mine, borrow)
         if not mine.borrows:
@@ -198,19 +235,12 @@ class RemoteMemory:
         return self._consumers.get(mine.consumer_uuid) or mine
 
     def _view(self, mine: Consumer) -> dict[str, Any]:
-        client = self._stores.client(mine)
-        store: dict[str, Any] | None = None
-        try:
-            store = client.view()
-        except PondError as error:
-            LOG.debug("The page store of consumer %s does not answer: %s", mine.consumer_uuid, error)
         return {
             "consumer_uuid": mine.consumer_uuid,
             "guaranteed": mine.guaranteed,
             "state": str(mine.state),
             "mib": mine.mib,
-            "borrowed_mib": self._stores.borrowed_mib(mine),
+            "borrowed_mib": self._borrowed.mib(mine),
             "allocations": sorted(mine.allocations),
-            "socket": str(client.folder / SOCKET),
-            "store": store,
+            **self._owners.of(mine).view(mine),
         }

@@ -1,4 +1,4 @@
-"""The page stores of this host, as owner of what is in borrowed memory: tells their processes what comes and goes.
+"""The page stores of this host, as owner of what swap devices borrow: tells their processes what comes and goes.
 
 Whatever a process was not told, as it or the agent had ended, it is told by `keep`, which compares.
 """
@@ -12,10 +12,12 @@ from typing import Any
 from oslo_log import log
 
 from pondstack.domain.errors import PondError, Unavailable
-from pondstack_agent.borrower.records import Held, Store
+from pondstack_agent.borrower.records import Held
 from pondstack_agent.helper.client import HelperGone
 from pondstack_agent.pagestore.client import StoreClient
+from pondstack_agent.pagestore.exporter import SOCKET
 from pondstack_agent.pagestore.settings import StoreSettings
+from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.records import Consumer, Consumers, State
 
 LOG = log.getLogger(__name__)
@@ -35,10 +37,14 @@ class StoreTemplate:
 
 
 class PageStores:
-    """Implements borrower.pages.Pages. `borrowed`: what this host has of lenders, to be read only."""
+    """Implements remote.owners.Owner for swap devices."""
 
     def __init__(
-        self, making: StoreTemplate, consumers: Consumers, borrowed: Store, clock: Callable[[], float] = time.monotonic
+        self,
+        making: StoreTemplate,
+        consumers: Consumers,
+        borrowed: Borrowed,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._making, self._consumers, self._borrowed, self._clock = making, consumers, borrowed, clock
 
@@ -70,8 +76,8 @@ class PageStores:
         seen = client.view()["leases"]
         used, ended = ({tuple(name) for name in seen[key]} for key in ("used", "ended"))
         given_up: dict[str, list[int]] = {}
-        for held in self._borrowed.all():
-            numbers = {index: held.keys[index].number for index in self._of(mine, held)}
+        for held, indexes in self._borrowed.of(mine):
+            numbers = {index: held.keys[index].number for index in indexes}
             missing = [index for index, number in numbers.items() if (held.name, index, number) not in used | ended]
             if missing:
                 self._tell(client, held, missing)
@@ -79,11 +85,15 @@ class PageStores:
                 given_up[held.name] = gone
         return given_up
 
-    def borrowed_mib(self, mine: Consumer) -> int:
-        """Return how much a consumer has of lenders, without what is going back."""
-        return sum(
-            held.buffers[index].key.size_bytes for held in self._borrowed.all() for index in self._of(mine, held)
-        ) // (2**20)
+    def view(self, mine: Consumer) -> dict[str, Any]:
+        """Return where a consumer's pages are served, and what its page store tells, None when it does not answer."""
+        client = self.client(mine)
+        store: dict[str, Any] | None = None
+        try:
+            store = client.view()
+        except PondError as error:
+            LOG.debug("The page store of consumer %s does not answer: %s", mine.consumer_uuid, error)
+        return {"socket": str(client.folder / SOCKET), "store": store}
 
     # As owner of the pages
 
@@ -123,10 +133,6 @@ class PageStores:
                 self.client(mine).lost(held.name)
             except PondError as error:
                 LOG.debug("The page store of consumer %s notices by itself: %s", mine.consumer_uuid, error)
-
-    def _of(self, mine: Consumer, held: Held) -> list[int]:
-        mines = mine.allocations
-        return [index for index, item in held.buffers.items() if item.allocation_uuid in mines and not item.leaving]
 
     def _tell(self, client: StoreClient, held: Held, indexes: Sequence[int]) -> None:
         keys = {index: held.buffers[index].key.to_dict() for index in indexes if index in held.buffers}

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from oslo_log import log
 
+from pondstack.domain.errors import PondError
 from pondstack.domain.telemetry import Metric
 from pondstack.domain.units import MIB
 from pondstack_agent.host.memory_users import guests
@@ -18,6 +19,16 @@ LOG = log.getLogger(__name__)
 
 Guests = Callable[[], Mapping[str, int]]
 """Returns the guests of this host: instance UUID to process id."""
+
+Served = Callable[[str], int | None]
+"""Returns how many bytes of a guest's node 0 are touched, by the data plane, which has evicted some of them.
+
+None when it serves no process of the guest. Raises PondError when it is to serve one, and does not say.
+"""
+
+
+def unserved(_consumer_uuid: str) -> None:
+    """Return None: of a host without a data plane."""
 
 
 def running_guests(proc: Path = pagemap.PROC) -> dict[str, int]:
@@ -47,8 +58,15 @@ def report(consumer_uuid: str, figure: Figure, outbox: Outbox, node: int | None)
 class MemoryLook:
     """Looks at the memory of every guest."""
 
-    def __init__(self, outbox: Outbox, running: Guests = running_guests, proc: Path = pagemap.PROC) -> None:
+    def __init__(
+        self,
+        outbox: Outbox,
+        running: Guests = running_guests,
+        proc: Path = pagemap.PROC,
+        served: Served = unserved,
+    ) -> None:
         self._outbox = outbox
+        self._served = served
         self._running = running
         self._proc = proc
 
@@ -66,7 +84,7 @@ class MemoryLook:
         found = untouched.groups(pid, self._proc)
         if not found:
             return
-        figures = untouched.measure(pid, found, self._proc)
+        figures = [self._told(consumer_uuid, figure) for figure in untouched.measure(pid, found, self._proc)]
         report(consumer_uuid, untouched.whole(figures), self._outbox, None)
         for group, figure in zip(found, figures, strict=True):
             if len(group.nodes) == 1:
@@ -76,3 +94,15 @@ class MemoryLook:
                 names = ", ".join(str(item.number) for item in group.nodes)
                 alike = Figure((node.number,), node.size_bytes, reason=f"nodes {names} look alike from outside")
                 report(consumer_uuid, alike, self._outbox, node.number)
+
+    def _told(self, consumer_uuid: str, figure: Figure) -> Figure:
+        """Return a figure as the data plane has it, if it is that of the node that may be served."""
+        if figure.nodes != (0,):
+            return figure
+        try:
+            touched = self._served(consumer_uuid)
+        except PondError as error:
+            return Figure(figure.nodes, figure.size_bytes, reason=f"partly evicted, nobody knows how much: {error}")
+        if touched is None:
+            return figure
+        return Figure(figure.nodes, figure.size_bytes, min(touched, figure.size_bytes), figure.huge_bytes)

@@ -19,7 +19,7 @@ from pondstack_agent.telemetry.balloon import Balloon, BalloonLook
 from pondstack_agent.telemetry.counters import CountersLook
 from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.libvirt_guests import libvirt_guests
-from pondstack_agent.telemetry.memory import MemoryLook, running_guests
+from pondstack_agent.telemetry.memory import MemoryLook, Served, running_guests, unserved
 from pondstack_agent.telemetry.outbox import Outbox
 from pondstack_agent.telemetry.processors import event_sets, processor
 from pondstack_agent.telemetry.sender import TelemetrySender
@@ -37,8 +37,18 @@ Look = tuple[float, Callable[[], None]]
 class Telemetry:
     """All looks of one host, from [telemetry]. stop() does not wait: a look that is under way ends by itself."""
 
-    def __init__(self, conf: cfg.ConfigOpts, controller: ControllerAPI, played: PlayedGuests = list) -> None:
-        """`played`: the guests whose traces are played where [telemetry] guests is synthetic."""
+    def __init__(
+        self,
+        conf: cfg.ConfigOpts,
+        controller: ControllerAPI,
+        played: PlayedGuests = list,
+        served: Served = unserved,
+    ) -> None:
+        """`played`: the guests whose traces are played where [telemetry] guests is synthetic.
+
+        `served`: what the data plane tells of guests of which it has evicted a part.
+        """
+        self._served = served
         group = conf.telemetry
         self._stopping = threading.Event()
         synthetic = group.guests == SYNTHETIC
@@ -56,7 +66,7 @@ class Telemetry:
     def _looks(self, conf: cfg.ConfigOpts, outbox: Outbox) -> list[Look]:
         group = conf.telemetry
         running = libvirt_guests(Path(group.libvirt_pid_dir)) if group.guests == LIBVIRT else running_guests
-        looks: list[Look] = [(group.memory_seconds, MemoryLook(outbox, running).run)]
+        looks: list[Look] = [(group.memory_seconds, MemoryLook(outbox, running, served=self._served).run)]
         if group.libvirt_uri:
             balloon = Balloon(group.libvirt_uri, group.memory_seconds + BALLOON_SECONDS)
             looks.append((group.memory_seconds, BalloonLook(outbox, balloon, running).run))

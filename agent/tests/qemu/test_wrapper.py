@@ -206,6 +206,40 @@ def test_it_imports_only_the_standard_library_and_ours() -> None:
     assert foreign == set()
 
 
+def memfd(name: str = "ram-node0", **more: Any) -> list[str]:
+    backend = {"qom-type": "memory-backend-memfd", "id": name, "size": 64 * MIB, "share": True, **more}
+    return ["-object", json.dumps(backend)]
+
+
+@pytest.mark.parametrize(
+    ("backend", "forbidden"),
+    [
+        (memfd(), True),
+        (memfd("pc.ram"), True),
+        (memfd(share=False), False),
+        (memfd("ram-node1"), False),
+        (node(0, 64, share=True), False),
+        ([], False),
+    ],
+    ids=["node", "whole", "private", "another", "anonymous", "none"],
+)
+def test_a_guest_with_a_shared_node_gets_no_huge_pages(tmp_path: Path, backend: list[str], forbidden: bool) -> None:
+    """What it becomes has the setting still, with its slices or without."""
+    options = ["--state-dir", str(tmp_path / "state"), "--host", "host1", "--qemu", "/bin/sh", "--"]
+    look = ["-c", "grep THP_enabled /proc/self/status", "-uuid", VM, *backend]
+    done = subprocess.run([*HEAD, *options, *look], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["THP_enabled:", "0" if forbidden else "1"]
+
+
+def test_a_shared_node_and_slices(tmp_path: Path, driver, make_grant) -> None:
+    driver.attach(make_grant(Extent(0, 2), consumer=VM))
+    local = ["-S", "-machine", "q35", "-uuid", VM, *memfd(), *node(1, 2)]
+    changed = wrapper.prepare(local, tmp_path / "state", "host1")
+    (pool,) = changed_objects(local, changed)
+    assert (pool["id"], pool["qom-type"]) == ("ram-node1", "memory-backend-file")
+    assert wrapper.has_shared_node(changed)
+
+
 needs_qemu = pytest.mark.skipif(not os.access(wrapper.QEMU, os.X_OK), reason=f"{wrapper.QEMU} is not installed")
 
 

@@ -24,6 +24,8 @@ from pondstack.domain.states import SliceState
 from pondstack.domain.units import MIB
 from pondstack.rpc.wire import Report
 from pondstack_agent.build import build_agent
+from pondstack_agent.data_plane.client import DataPlane
+from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted
 from pondstack_agent.drivers import HostPools
 from pondstack_agent.pagestore.client import StoreClient
 from pondstack_agent.records import Records
@@ -35,6 +37,7 @@ from tests.fixtures.memory.store import MemoryStore
 from tests.fixtures.page_reader import PageReader
 
 from ..conftest import Later
+from ..data_plane.standin import StandinDataPlane
 from ..lending.conftest import DEADLINE_SECONDS, TOTAL_MIB, Host, state_of
 
 BORROWER = "host9"
@@ -116,13 +119,13 @@ class Controller:
 
 
 class Fused:
-    """The controller as an agent calls it that may die before a call, or before it hears the answer."""
+    """The controller, or the data plane, as an agent calls it that may die before a call, or before its answer."""
 
-    def __init__(self, controller: Controller, fuse: Fuse) -> None:
-        self._controller, self._fuse = controller, fuse
+    def __init__(self, called: Any, fuse: Fuse) -> None:
+        self._called, self._fuse = called, fuse
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self._controller, name)
+        method = getattr(self._called, name)
 
         def call(*arguments: Any, **named: Any) -> Any:
             self._fuse.step()
@@ -159,6 +162,9 @@ class RemoteHost(Host):
     """A host whose page stores are real processes, and whose agent dies when its fuse says so."""
 
     fuse: Fuse = field(default_factory=Fuse)
+    data_plane: StandinDataPlane | None = field(default_factory=StandinDataPlane)
+    real: tuple[DataPlane, FindMemory, ProcessStarted] | None = None
+    """Another data plane, and how its guests are found."""
 
     def restart(self) -> None:
         self.fuse.left = 0
@@ -172,10 +178,18 @@ class RemoteHost(Host):
             meminfo=lambda: (self.available_mib * MIB, TOTAL_MIB * MIB),
             growth_mib=lambda: 0,
             records=lambda folder: FusedRecords(folder, self.fuse),
+            **self._data_plane(),
         )
         self.borrower.recover()
         self.remote.recover()
         self.later.run()
+
+    def _data_plane(self) -> dict[str, Any]:
+        if self.real is None and self.data_plane is None:
+            return {}
+        played = self.data_plane
+        plane, find, started = self.real or (played, played.find, played.started)
+        return {"data_plane": Fused(plane, self.fuse), "find_memory": find, "process_started": started}
 
     @property
     def remote(self) -> RemoteMemory:
@@ -193,7 +207,7 @@ class RemoteHost(Host):
         self.remote.maintain(3600.0)
         self.later.run()
 
-    def alloc(self, mib: int, guaranteed: bool = True, operation: str = "alloc1") -> dict[str, Any]:
+    def alloc(self, mib: int, guaranteed: bool = False, operation: str = "alloc1") -> dict[str, Any]:
         """Borrow for the consumer."""
         alloc = self.calls.alloc_ext if guaranteed else self.calls.alloc_swap
         return alloc(operation_id=operation, consumer_uuid=CONSUMER, mib=mib)

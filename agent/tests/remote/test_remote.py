@@ -38,7 +38,7 @@ def where(host):
     return host.view()["store"]["pages"]
 
 
-def test_guaranteed_memory_is_spread_used_and_given_back(lent) -> None:
+def test_borrowed_memory_is_spread_used_and_given_back(lent) -> None:
     host = lent.borrower
     view = host.alloc(4)
     assert (view["state"], view["mib"], view["borrowed_mib"]) == ("active", 4, 4)
@@ -62,11 +62,11 @@ def test_guaranteed_memory_is_spread_used_and_given_back(lent) -> None:
 
 def test_guaranteed_memory_is_all_or_nothing(lent) -> None:
     with pytest.raises(BufferShortage):
-        lent.borrower.alloc(9)
+        lent.borrower.alloc(9, guaranteed=True)
     assert lent.free()
     assert not lent.borrower.store.folder.exists()
     assert lent.borrower.remote.views() == []
-    assert lent.borrower.alloc(8, operation="alloc2")["borrowed_mib"] == 8
+    assert lent.borrower.alloc(8, guaranteed=True, operation="alloc2")["borrowed_mib"] == 8
 
 
 def test_best_effort_grows_in_the_background(lent) -> None:
@@ -213,7 +213,7 @@ def test_a_lender_that_gives_no_key(lent, guaranteed) -> None:
     host.borrower.prepare = first_fails
     if guaranteed:
         with pytest.raises(Unavailable, match="do not give"):
-            host.alloc(4)
+            host.alloc(4, guaranteed)
     assert host.alloc(4, guaranteed)["borrowed_mib"] == (4 if guaranteed else 2)
     lent.turn(4)
     assert host.view()["borrowed_mib"] == 4
@@ -227,7 +227,7 @@ def test_what_nobody_comes_back_for_is_undone(lent) -> None:
     host = lent.borrower
     lent.controller.away = True
     with pytest.raises(Unavailable):
-        host.alloc(4)
+        host.alloc(4, guaranteed=True)
     lent.controller.away = False
     host.remote.maintain(1e9)
     host.later.run()
@@ -281,7 +281,7 @@ def test_what_nobody_claims_any_more_is_undone(lent, monkeypatch) -> None:
     host = lent.borrower
     lent.controller.away = True
     with pytest.raises(Unavailable):
-        host.alloc(4)
+        host.alloc(4, guaranteed=True)
     lent.controller.away = False
 
     def unclaimed(*_arguments):
@@ -303,7 +303,7 @@ def test_a_guaranteed_request_without_a_claim_leaves_nothing(lent, monkeypatch) 
     with monkeypatch.context() as patch:
         patch.setattr(lent.controller.lenders, "borrow", unclaimed)
         with pytest.raises(Unclaimed):
-            host.alloc(4)
+            host.alloc(4, guaranteed=True)
     assert host.remote.views() == []
     assert not host.store.folder.exists()
-    assert host.alloc(4, operation="alloc2")["borrowed_mib"] == 4
+    assert host.alloc(4, guaranteed=True, operation="alloc2")["borrowed_mib"] == 4

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pondstack.domain.errors import NotLeader
+from pondstack.domain.errors import NotLeader, Unavailable
 from pondstack.domain.telemetry import Metric
 from pondstack.rpc.wire import Sample
 from pondstack_agent.controller_link import controller_link
@@ -99,6 +99,32 @@ def test_a_guest_is_found_and_measured(start_guest: GuestMaker, outbox: Outbox) 
     for node, mib, pages in ((0, guest.local_mib, guest.local_pages), (1, guest.pool_mib, guest.pool_pages)):
         assert found["memory_mib", node] == mib
         assert found["untouched_mib", node] == pytest.approx(mib - pages / PAGES_PER_MIB, rel=0.02)
+
+
+@pytest.mark.usefixtures("root")
+def test_what_the_data_plane_has_evicted_is_not_untouched(start_guest: GuestMaker, outbox: Outbox) -> None:
+    guest = start_guest()
+    MemoryLook(outbox, lambda: {UUID: guest.pid}, served=lambda uuid: 80 * 2**20 if uuid == UUID else None).run()
+    found = values(outbox.take())
+    assert found["untouched_mib", 0] == guest.local_mib - 80
+    pool = guest.pool_mib - guest.pool_pages / PAGES_PER_MIB
+    assert found["untouched_mib", 1] == pytest.approx(pool, rel=0.02)
+    assert found["untouched_mib", None] == pytest.approx(guest.local_mib - 80 + pool, rel=0.02)
+
+
+@pytest.mark.usefixtures("root")
+def test_a_data_plane_that_does_not_say_what_it_has_evicted(start_guest: GuestMaker, outbox: Outbox) -> None:
+    guest = start_guest()
+
+    def served(_uuid: str) -> int:
+        raise Unavailable("the data plane does not answer")
+
+    MemoryLook(outbox, lambda: {UUID: guest.pid}, served=served).run()
+    samples = {(item.metric, item.node): item for item in outbox.take()}
+    for node in (0, None):
+        assert samples["untouched_mib", node].mean is None
+        assert "the data plane does not answer" in samples["untouched_mib", node].reason
+    assert samples["untouched_mib", 1].mean is not None
 
 
 @pytest.mark.usefixtures("root")

@@ -109,6 +109,9 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "alloc_swap": OWN_COMPUTE,
         "release_remote": OWN_COMPUTE,
         "get_remote": OWN_COMPUTE,
+        "extend": OWN_COMPUTE,
+        "unextend": OWN_COMPUTE,
+        "get_mirror_room": OWN_COMPUTE,
         # The leader
         "offline": LEADER,
         "report": LEADER,

@@ -4,19 +4,22 @@ import os
 import signal
 import subprocess
 from collections.abc import Collection
+from pathlib import Path
 
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import HttpError
 
 from pondstack.devices import pool_uuid
+from pondstack.domain.errors import PondError
 from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
 from pondstack.rpc.identity.identity import Identity, Role
+from pondstack_agent.data_plane.client import ControlClient
 from pondstack_agent.lending.program import LENDER
 from pondstack_agent.pagestore.program import PAGE_STORE
 from pondstack_rack import config
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout, RackError, program
-from pondstack_rack.processes import rpc, run, wsgi
+from pondstack_rack.processes import plain, rpc, run, wsgi
 from pondstack_rack.services import broker_users, database, keystone, tcg_qemu
 from pondstack_rack.wait import wait_until
 
@@ -27,10 +30,15 @@ POOL_SECONDS = 150.0
 CONTROLLERS = ("controller1", "controller2")
 """Names of the controllers: on one database and one broker, one leads and the other stands by."""
 API, SCHEDULER = Identity(Role.API, "rack"), Identity(Role.SCHEDULER, "rack")
-KINDS = ("nova-compute", "pondstack-agent", "pondstack-controller")
+KINDS = ("nova-compute", "pondstack-agent", "pondstack-controller", "pondstack-data-plane")
 """Services of which there are several, each of a host or with a name of its own."""
 UNMOUNT_SECONDS = 10.0
 LENDER_SECONDS = 20.0
+DATA_PLANE_SECONDS = 10.0
+MIRRORS = "guest-mirrors"
+"""Folder of what guests of a host with remote memory have evicted."""
+USER = "root"
+"""Of the agents of a rack."""
 
 
 def make_pool(layout: Layout) -> None:
@@ -111,11 +119,26 @@ def agent(layout: Layout, host: str) -> Daemon:
     return rpc(layout, f"pondstack-agent-{host}", argv, f"pondstack-agent.{host}")
 
 
+def data_plane(layout: Layout, host: str) -> Daemon:
+    """Return the data plane of a host. It is ready when it answers; guests with remote memory wait while it is down."""
+    folder = layout.host(host) / "data-plane"
+    argv = [program("pondstack-data-plane"), "serve", str(folder), USER, str(layout.host(host) / MIRRORS)]
+    return plain(layout, f"pondstack-data-plane-{host}", argv, lambda: _answers(folder))
+
+
+def _answers(folder: Path) -> bool:
+    try:
+        return ControlClient(folder, DATA_PLANE_SECONDS).guests() is not None
+    except PondError:
+        return False
+
+
 def services(layout: Layout) -> dict[str, Daemon]:
     """Return pondstack's services by name."""
+    planes = {f"pondstack-data-plane-{host}": data_plane(layout, host) for host in layout.all_hosts}
     agents = {f"pondstack-agent-{host}": agent(layout, host) for host in layout.all_hosts}
     controllers = {controller_service(name): controller(layout, name) for name in CONTROLLERS}
-    return controllers | {"pondstack-api": api(layout)} | agents
+    return controllers | {"pondstack-api": api(layout)} | planes | agents
 
 
 def configure(layout: Layout, values: dict[str, object]) -> None:
@@ -138,6 +161,7 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
         # A made-up look costs nothing, and guests of fake computes live for seconds.
         own["bus"] = broker_users.url(layout, Identity(Role.AGENT, host))
         own |= {"guests": "libvirt", "look_seconds": 15} if real else {"guests": "synthetic", "look_seconds": 3}
+        (layout.host(host) / MIRRORS).mkdir(exist_ok=True, mode=0o700)
         text = config.render("pondstack-agent.conf", {**values, **own})
         config.write(layout.etc / f"pondstack-agent-{host}.conf", text)
     for name in ("qemu-pond", "qemu-tcg"):

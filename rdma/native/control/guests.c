@@ -46,10 +46,10 @@ static bool ends_with(const char *text, const char *ending)
     return size > ended && strcmp(text + size - ended, ending) == 0;
 }
 
-void guests_begin(struct guests *guests, const char *folder)
+void guests_begin(struct guests *guests, const char *folder, const struct client *client)
 {
     char path[PATH_BYTES];
-    *guests = (struct guests){.folder = folder};
+    *guests = (struct guests){.folder = folder, .client = *client};
     snprintf(path, sizeof path, "%s/guests", folder);
     DIR *records = opendir(path);
     for (struct dirent *entry; records != NULL && (entry = readdir(records)) != NULL;) {
@@ -79,6 +79,29 @@ struct guest *guests_find(const struct guests *guests, const char *guest)
         }
     }
     return NULL;
+}
+
+/* Whether a path is that of a file right in a folder. */
+static bool lies_in(const char *path, const char *folder)
+{
+    size_t size = strlen(folder);
+    bool inside = strncmp(path, folder, size) == 0 && path[size] == '/';
+    return inside && path[size + 1] != '\0' && path[size + 1] != '.' && strchr(path + size + 1, '/') == NULL;
+}
+
+bool guests_allow(const struct guests *guests, const struct guest_settings *settings, struct problem *problem)
+{
+    const char *mirrors = guests->client.mirrors;
+    if (mirrors != NULL && !lies_in(settings->mirror, mirrors)) {
+        problem_set(problem, "mirror: %s is no file of %s, where this data plane makes mirrors", settings->mirror,
+                    mirrors);
+        return false;
+    }
+    if (mirrors != NULL && !target_is_guest(settings->pid, settings->guest)) {
+        problem_set(problem, "process %d was not started with -uuid %s", settings->pid, settings->guest);
+        return false;
+    }
+    return true;
 }
 
 int guests_attach(struct guests *guests, const struct guest_settings *settings, struct problem *problem)

@@ -4,18 +4,31 @@
 
 #include "guest.h"
 
+#include <sys/types.h>
+
 enum { MOST_GUESTS = 256 };
+
+/* Whom besides root this process serves, and in what folder it makes their mirrors. NULL: nobody; anywhere. */
+struct client {
+    const char *mirrors;
+    uid_t user;
+};
 
 struct guests {
     const char *folder;
+    struct client client;
     uint32_t count;
     struct guest *list[MOST_GUESTS];
 };
 
 /* Go on with all guests that have a record. */
-void guests_begin(struct guests *guests, const char *folder);
+void guests_begin(struct guests *guests, const char *folder, const struct client *client);
 
 struct guest *guests_find(const struct guests *guests, const char *guest);
+
+/* Whether a guest may be attached: where a client is served that may do less than root, its mirror is a file of that
+ * folder, and the process says itself that it is this guest, as QEMU does (-uuid). */
+bool guests_allow(const struct guests *guests, const struct guest_settings *settings, struct problem *problem);
 
 /* Attach a guest, which gets a record; the same settings again are no error. */
 int guests_attach(struct guests *guests, const struct guest_settings *settings, struct problem *problem);

@@ -15,7 +15,7 @@
 
 enum { CLIENTS = 16, LINE_BYTES = 65536, LOOK_MS = 500, BACKLOG = 16 };
 
-struct client {
+struct link {
     int fd; /* -1: free */
     size_t got;
     char line[LINE_BYTES];
@@ -33,7 +33,7 @@ static bool send_all(int fd, const char *text, size_t size)
     return true;
 }
 
-static bool answer_lines(struct guests *guests, struct client *client)
+static bool answer_lines(struct guests *guests, struct link *client)
 {
     char *end;
     while ((end = memchr(client->line, '\n', client->got)) != NULL) {
@@ -50,7 +50,7 @@ static bool answer_lines(struct guests *guests, struct client *client)
     return client->got < LINE_BYTES; /* else a line that is too long */
 }
 
-static void serve(struct guests *guests, struct client *client)
+static void serve(struct guests *guests, struct link *client)
 {
     ssize_t got = recv(client->fd, client->line + client->got, LINE_BYTES - client->got, MSG_DONTWAIT);
     bool good = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
@@ -62,18 +62,19 @@ static void serve(struct guests *guests, struct client *client)
     }
 }
 
-static bool trusted(int fd)
+static bool trusted(int fd, const struct client *client)
 {
     struct ucred peer;
     socklen_t size = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && (peer.uid == 0 || peer.uid == geteuid());
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == 0 || peer.uid == geteuid() || (client->mirrors != NULL && peer.uid == client->user));
 }
 
-static void welcome(struct client *clients, int listener)
+static void welcome(struct link *clients, int listener, const struct client *served)
 {
     struct timeval most = {.tv_sec = 1};
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
-    for (int at = 0; fd >= 0 && trusted(fd) && at < CLIENTS; at++) {
+    for (int at = 0; fd >= 0 && trusted(fd, served) && at < CLIENTS; at++) {
         if (clients[at].fd < 0) {
             setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most);
             clients[at].fd = fd;
@@ -87,7 +88,7 @@ static void welcome(struct client *clients, int listener)
 
 void server_run(struct guests *guests, int listener, int stop_fd)
 {
-    struct client *clients = calloc(CLIENTS, sizeof *clients);
+    struct link *clients = calloc(CLIENTS, sizeof *clients);
     struct pollfd fds[CLIENTS + 2];
     for (int at = 0; clients != NULL && at < CLIENTS; at++) {
         clients[at].fd = -1;
@@ -105,7 +106,7 @@ void server_run(struct guests *guests, int listener, int stop_fd)
             }
         }
         if (fds[CLIENTS].revents != 0) {
-            welcome(clients, listener);
+            welcome(clients, listener, &guests->client);
         }
         stop = fds[CLIENTS + 1].revents != 0;
         guests_look(guests);
@@ -120,7 +121,7 @@ static int address(struct sockaddr_un *made, const char *folder, struct problem 
     return size < sizeof made->sun_path ? 0 : problem_set(problem, "the path of the folder %s is too long", folder);
 }
 
-int server_listen(const char *folder, struct problem *problem)
+int server_listen(const char *folder, const struct client *client, struct problem *problem)
 {
     struct sockaddr_un at;
     if (address(&at, folder, problem) != 0) {
@@ -131,6 +132,7 @@ int server_listen(const char *folder, struct problem *problem)
     mode_t mask = umask(0177);
     bool good = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, BACKLOG) == 0;
     umask(mask);
+    good = good && (client->mirrors == NULL || chown(at.sun_path, client->user, (gid_t)-1) == 0);
     if (!good) {
         problem_set(problem, "%s cannot be listened on: %s", at.sun_path, strerror(errno));
         if (fd >= 0) {

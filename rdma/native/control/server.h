@@ -1,4 +1,5 @@
-/* The control socket: requests and answers, one JSON object on a line, of this user and root. */
+/* The control socket: requests and answers, one JSON object on a line, of this user, of root, and of a
+ * client's user. */
 #ifndef PONDSTACK_CONTROL_SERVER_H
 #define PONDSTACK_CONTROL_SERVER_H
 
@@ -10,7 +11,7 @@
 void server_run(struct guests *guests, int listener, int stop_fd);
 
 /* Listen on FOLDER/control.sock. */
-int server_listen(const char *folder, struct problem *problem);
+int server_listen(const char *folder, const struct client *client, struct problem *problem);
 
 /* Send one request to FOLDER/control.sock, and print the answer; 0 when that is a result. */
 int server_ask(const char *folder, const char *request, struct problem *problem);

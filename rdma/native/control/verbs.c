@@ -61,6 +61,7 @@ static json_t *guest_to_json(const struct guest *guest)
         const struct pager *pager = &guest->pager;
         json_object_set_new(object, "pages", json_integer(pager->pages));
         json_object_set_new(object, "resident_pages", json_integer(atomic_load(&pager->resident_pages)));
+        json_object_set_new(object, "evicted_pages", json_integer(atomic_load(&pager->evicted_pages)));
         json_object_set_new(object, "counters", counters_to_json(&pager->counters));
         json_object_set_new(object, "store", store_to_json(&guest->store));
         json_object_set_new(object, "leases", leases_to_json(guest));
@@ -79,6 +80,9 @@ static json_t *do_attach(struct guests *guests, json_t *request, struct problem 
         return NULL;
     }
     settings.detaching = false;
+    if (!guests_allow(guests, &settings, problem)) {
+        return NULL;
+    }
     return guests_attach(guests, &settings, problem) == 0 ? guest_to_json(guests_find(guests, settings.guest)) : NULL;
 }
 

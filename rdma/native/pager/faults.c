@@ -161,11 +161,13 @@ static void serve_discard(struct pager *pager, uint64_t start, uint64_t end)
     uint64_t begin = pager->memory.address, limit = begin + pager->memory.bytes;
     for (uint64_t at = start < begin ? begin : start; at < end && at < limit; at += PAGE_BYTES) {
         uint32_t page = (uint32_t)((at - begin) / PAGE_BYTES);
-        store_drop(pager->store, page);
         if (is_resident(pager, page)) {
             pager->policy->forget(pager->policy_memory, page);
             residency_remove(pager, page);
+        } else if (store_has(pager->store, page)) {
+            residency_dropped(pager);
         }
+        store_drop(pager->store, page);
         pager->evicted_at[page] = 0;
         COUNT(pager->counters, discards, 1);
     }

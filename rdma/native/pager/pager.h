@@ -39,6 +39,7 @@ struct pager {
     struct problem problem;
     _Atomic uint32_t limit_pages;
     _Atomic uint32_t resident_pages;
+    _Atomic uint32_t evicted_pages; /* in the store, and not in local memory */
     _Atomic int order;  /* enum pager_order */
     _Atomic int end;    /* enum pager_end */
     _Atomic bool sweep; /* leases are to be left */

@@ -28,7 +28,11 @@ bool residency_refault(const struct pager *pager, uint32_t page);
  * fault soon after the page's eviction, and a write to it while it is on its way out. */
 bool residency_accessed(void *pager, uint32_t page);
 
-/* Find all resident pages: data in the guest's file is the truth, whatever any table says. */
+/* A page of the store that is not resident is given up there. */
+void residency_dropped(struct pager *pager);
+
+/* Find all resident pages, and count those that are in the store only: data in the guest's file is the truth, whatever
+ * any table says. */
 int residency_scan(struct pager *pager, struct problem *problem);
 
 #endif

@@ -55,6 +55,30 @@ bool target_lives(pid_t pid, uint64_t started)
     return start_of(pid) == started;
 }
 
+bool target_is_guest(pid_t pid, const char *guest)
+{
+    static const char option[] = "-uuid";
+    char path[PATH_BYTES], word[LINE_BYTES];
+    size_t size = 0;
+    bool named = false, found = false;
+    snprintf(path, sizeof path, "/proc/%d/cmdline", pid);
+    FILE *file = fopen(path, "re");
+    for (int got; file != NULL && !found && (got = getc(file)) != EOF;) {
+        word[size] = (char)got;
+        if (got != '\0') {
+            size += size < sizeof word - 2;
+            continue;
+        }
+        found = named && strcmp(word, guest) == 0;
+        named = strcmp(word, option) == 0;
+        size = 0;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+    return found;
+}
+
 void target_close(struct target *target)
 {
     if (target->pidfd >= 0) {

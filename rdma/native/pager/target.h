@@ -29,6 +29,9 @@ int target_open(struct target *target, pid_t pid, uint64_t started, struct probl
 /* Whether a process still is the one that began then. */
 bool target_lives(pid_t pid, uint64_t started);
 
+/* Whether a process was started with `-uuid GUEST`, as QEMU is. */
+bool target_is_guest(pid_t pid, const char *guest);
+
 void target_close(struct target *target);
 
 /* Find the one shared mapping whose path has `name` in it, and open its file. Adjacent mappings of a file are one. */

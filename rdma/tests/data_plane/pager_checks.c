@@ -26,10 +26,22 @@ static void check_latencies(void)
     CHECK(clock_ns() <= clock_ns());
 }
 
+/* A store that has no page. */
+static struct page_row rows[PAGES];
+static struct shared_state state = {.rows = rows};
+static struct page_store store = {.state = &state};
+
 static void begin(struct pager *pager, uint8_t *flags, uint32_t *evicted_at)
 {
-    *pager =
-        (struct pager){.policy = &fifo_policy, .pages = PAGES, .flags = flags, .evicted_at = evicted_at, .evicted = 1};
+    memset(rows, 0, sizeof rows);
+    *pager = (struct pager){
+        .store = &store,
+        .policy = &fifo_policy,
+        .pages = PAGES,
+        .flags = flags,
+        .evicted_at = evicted_at,
+        .evicted = 1,
+    };
     pager->policy_memory = calloc(1, fifo_policy.size_bytes(PAGES));
     CHECK(pager->policy_memory != NULL);
     fifo_policy.begin(pager->policy_memory, PAGES, 0);
@@ -48,8 +60,10 @@ static void check_residency(void)
     CHECK(!residency_refault(&pager, 0));
     uint32_t victim = fifo_policy.victim(pager.policy_memory, residency_accessed, &pager);
     CHECK(victim == 0);
+    atomic_store(&rows[victim].place, IN_MIRROR);
     residency_evicted(&pager, victim);
     CHECK(pager.resident_pages == 3 && !is_resident(&pager, 0) && residency_refault(&pager, 0));
+    CHECK(pager.evicted_pages == 1);
     pager.evicted += 2; /* three evictions ago, three are resident */
     CHECK(residency_refault(&pager, 0));
     pager.evicted++;
@@ -81,7 +95,7 @@ static void check_scan(void)
     }
     CHECK(residency_scan(&pager, &problem) == 0);
     CHECK(pager.resident_pages == 4 && is_resident(&pager, 0) && is_resident(&pager, 7) && is_resident(&pager, 38));
-    CHECK(is_resident(&pager, PAGES - 1));
+    CHECK(is_resident(&pager, PAGES - 1) && pager.evicted_pages == 0);
     close(pager.memory.fd);
     CHECK(residency_scan(&pager, &problem) != 0 && strstr(problem.text, "holes") != NULL);
     free(pager.policy_memory);

@@ -49,10 +49,18 @@ class StandinGuest:
     """A process whose threads write and verify the words of a memfd; see standin_guest.c."""
 
     def __init__(
-        self, program: Path, mib: int, threads: int = 2, seed: int = 1, pattern: str = "random", works: bool = True
+        self,
+        program: Path,
+        mib: int,
+        threads: int = 2,
+        seed: int = 1,
+        pattern: str = "random",
+        works: bool = True,
+        more: tuple[str, ...] = (),
     ) -> None:
+        """`more`: words at the end of its command line, which it passes over."""
         self.process = subprocess.Popen(
-            [str(program), MEMORY, str(mib), str(threads), str(seed), pattern],
+            [str(program), MEMORY, str(mib), str(threads), str(seed), pattern, *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -95,8 +103,9 @@ class StandinGuest:
 class DataPlane:
     """One of a folder, which may be started again."""
 
-    def __init__(self, program: Path, folder: Path) -> None:
-        self.program, self.folder = program, folder
+    def __init__(self, program: Path, folder: Path, *client: str) -> None:
+        """`client`: a user who may ask it besides root, and the folder of its mirrors."""
+        self.program, self.folder, self.client = program, folder, client
         self.process: subprocess.Popen[bytes] | None = None
         self.large_files = False
         """Whether its files may be larger than those of the tests."""
@@ -105,7 +114,7 @@ class DataPlane:
         """Start it, and go on with what a former process served."""
         with (self.folder.parent / "data-plane.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [str(self.program), "serve", str(self.folder)],
+                [str(self.program), "serve", str(self.folder), *self.client],
                 stderr=log,
                 env=os.environ | environment,
                 preexec_fn=large_files if self.large_files else end_with_parent,

@@ -42,9 +42,11 @@ def _prepare() -> None:
 
 
 class QemuGuest:
-    """The interface of StandinGuest. `mib` are verified, of `ram_mib`."""
+    """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `more`: other words for QEMU."""
 
-    def __init__(self, image: Path, mib: int, ram_mib: int, threads: int = 2, seed: int = 1) -> None:
+    def __init__(
+        self, image: Path, mib: int, ram_mib: int, threads: int = 2, seed: int = 1, more: tuple[str, ...] = ()
+    ) -> None:
         backend = f"memory-backend-memfd,id=ram-node0,size={ram_mib}M,share=on"
         arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} random"
         self.process = subprocess.Popen(
@@ -53,6 +55,7 @@ class QemuGuest:
                 *("-nodefaults", "-display", "none", "-no-reboot", "-m", f"{ram_mib}M"),
                 *("-object", backend, "-machine", "q35,memory-backend=ram-node0"),
                 *("-kernel", str(share(KERNEL)), "-initrd", str(image), "-append", arguments, "-serial", "stdio"),
+                *more,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -2,9 +2,10 @@
  *
  * standin_guest NAME MIB THREADS SEED PATTERN, where PATTERN is random, sequential, skewed (80 % of accesses to 20 % of
  * the pages), discard (random, and now and then a page is given up) or touch (random, one word an access: for
- * measuring). Prints "ready"; works from a "g" on its standard input to an "s", and says "stopped" then. At the end of
- * its input it verifies all of its memory, and prints what it counted as JSON: accesses, `missing` of them to pages
- * that were not resident (by mincore), wrong words, and how long accesses to missing pages took.
+ * measuring). Words after that are passed over. Prints "ready"; works from a "g" on its standard input to an "s", and
+ * says "stopped" then. At the end of its input it verifies all of its memory, and prints what it counted as JSON:
+ * accesses, `missing` of them to pages that were not resident (by mincore), wrong words, and how long accesses to missing
+ * pages took.
  *
  * A thread owns the pages whose number has its remainder, and keeps their versions in private memory: the oracle.
  */
@@ -126,7 +127,7 @@ static void *work(void *context)
 
 static bool parse(int count, char **arguments)
 {
-    if (count != 6) {
+    if (count < 6) {
         return false;
     }
     pages = (uint32_t)atoi(arguments[2]) * 256;

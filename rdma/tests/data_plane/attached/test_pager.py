@@ -239,3 +239,27 @@ def test_two_guests(plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
         plane.ask(verb="detach", guest=name)
     assert wait_until(lambda: not plane.ask(verb="view")["guests"], DEADLINE_SECONDS)
     assert [served.finish()["wrong"] for served in both] == [0, 0]
+
+
+@pytest.mark.parametrize("pattern", ["random", "discard"])
+def test_evicted_pages_are_counted(pattern: str, plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
+    """What was touched is resident or evicted, and a next process counts the same."""
+    served = guest(8, pattern=pattern)
+    plane.attach(served, tmp_path / "mirror", 2)
+    await_count(plane, "discards" if pattern == "discard" else "loads", 1000)
+    served.stop()
+    await_quiet(plane)
+    before = plane.view()
+    assert 256 < before["evicted_pages"] <= 8 * PAGES_PER_MIB - before["resident_pages"]
+    plane.kill()
+    plane.start()
+    plane.await_ready()
+    assert plane.view()["evicted_pages"] == before["evicted_pages"]
+    touched = before["evicted_pages"] + before["resident_pages"]
+    plane.ask(verb="limit", guest=GUEST, limit_mib=1)
+    assert wait_until(lambda: plane.view()["resident_pages"] <= PAGES_PER_MIB, DEADLINE_SECONDS)
+    await_quiet(plane)
+    view = plane.view()
+    assert view["evicted_pages"] + view["resident_pages"] == touched
+    plane.detach()
+    assert served.finish()["wrong"] == 0

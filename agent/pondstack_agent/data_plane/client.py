@@ -1,0 +1,154 @@
+"""Asking the host's data plane: one JSON object each way, a connection per request, each with a deadline."""
+
+import json
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pondstack.domain.errors import Conflict, Unavailable
+from pondstack_agent.data_plane.views import GuestView, guests_of
+from pondstack_agent.helper.unix_socket import connect
+
+SOCKET = "control.sock"
+_NOT_ATTACHED = "is not attached"
+_MOST_ANSWER = 16 * 2**20
+"""Bytes: of all guests with all of their leases."""
+
+
+class DataPlaneGone(Unavailable):
+    """No data plane runs: guests wait for the next one, and no lease is used."""
+
+
+class DataPlaneSilent(Unavailable):
+    """The data plane is there and gives no answer: frozen, overloaded, or another program."""
+
+
+class DataPlaneRefused(Conflict):
+    """The data plane does not do it, and says why."""
+
+
+class DataPlane(Protocol):
+    """What the agent asks of the data plane. All raise DataPlaneGone, DataPlaneSilent, DataPlaneRefused.
+
+    A guest is named by its UUID, a lender by the agent's name of its incarnation.
+    """
+
+    def attach(self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int) -> GuestView:
+        """Serve a process's memory, the mapping with `memory` in its path; idempotent."""
+
+    def limit(self, guest: str, limit_mib: int) -> GuestView:
+        """Change what may be resident."""
+
+    def lease(self, guest: str, lender: str, ticket: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]) -> GuestView:
+        """Use keys of a lender; those in use already are no error. Stops at the first that the lender refuses."""
+
+    def leave(self, guest: str, lender: str, numbers: Sequence[int]) -> GuestView:
+        """Stop using keys, in the background: the view does not have them once nothing uses them."""
+
+    def detach(self, guest: str) -> GuestView:
+        """Bring all pages home, in the background: the guest is in no view once that is done."""
+
+    def view(self, guest: str) -> GuestView | None:
+        """Return what it tells of a guest, None when that is not attached."""
+
+    def guests(self) -> list[GuestView]:
+        """Return what it tells of all guests."""
+
+
+class ControlClient:
+    """Implements DataPlane over the control socket of a folder."""
+
+    def __init__(self, folder: Path, timeout_seconds: float) -> None:
+        self.folder, self._seconds = folder, timeout_seconds
+
+    def attach(self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int) -> GuestView:
+        """Serve a process's memory."""
+        return self._guest(verb="attach", guest=guest, pid=pid, memory=memory, mirror=mirror, limit_mib=limit_mib)
+
+    def limit(self, guest: str, limit_mib: int) -> GuestView:
+        """Change what may be resident."""
+        return self._guest(verb="limit", guest=guest, limit_mib=limit_mib)
+
+    def lease(self, guest: str, lender: str, ticket: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]) -> GuestView:
+        """Use keys of a lender."""
+        given = [dict(key) for key in keys]
+        return self._guest(verb="lease", guest=guest, lender=lender, ticket=dict(ticket), keys=given)
+
+    def leave(self, guest: str, lender: str, numbers: Sequence[int]) -> GuestView:
+        """Stop using keys."""
+        return self._guest(verb="leave", guest=guest, lender=lender, numbers=list(numbers))
+
+    def detach(self, guest: str) -> GuestView:
+        """Bring all pages home."""
+        return self._guest(verb="detach", guest=guest)
+
+    def view(self, guest: str) -> GuestView | None:
+        """Return what it tells of a guest."""
+        try:
+            return self._guest(verb="view", guest=guest)
+        except DataPlaneRefused as error:
+            if _NOT_ATTACHED in error.message:
+                return None
+            raise
+
+    def guests(self) -> list[GuestView]:
+        """Return what it tells of all guests."""
+        answer = self._ask({"verb": "view"})
+        try:
+            return [GuestView.from_json(found) for found in guests_of(answer)]
+        except ValueError as error:
+            raise self._strange(error) from error
+
+    def _guest(self, **request: Any) -> GuestView:
+        answer = self._ask(request)
+        try:
+            return GuestView.from_json(answer)
+        except ValueError as error:
+            raise self._strange(error) from error
+
+    def _ask(self, request: Mapping[str, Any]) -> Any:
+        """Return the result of a request."""
+        try:
+            with connect(self.folder, SOCKET, self._seconds) as link:
+                link.sendall(json.dumps(request).encode() + b"\n")
+                answer = json.loads(_line(link, time.monotonic() + self._seconds))
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
+            raise DataPlaneGone(
+                f"no data plane serves {self.folder} ({error.strerror}): start pondstack-data-plane.service"
+            ) from error
+        except (BlockingIOError, TimeoutError) as error:
+            raise DataPlaneSilent(
+                f"the data plane of {self.folder} does not answer within {self._seconds:g} s; see whether it is frozen"
+            ) from error
+        except PermissionError as error:
+            raise DataPlaneSilent(
+                f"the data plane of {self.folder} lets this user not in: start it with the agent's user ([agent] user)"
+            ) from error
+        except (OSError, ValueError) as error:  # it ended while it was asked, or it is another program
+            raise self._strange(error) from error
+        if not isinstance(answer, dict) or ("result" not in answer) == ("error" not in answer):
+            raise self._strange(ValueError("no result, and no error"))
+        if "error" in answer:
+            told = answer["error"]
+            raise DataPlaneRefused(str(told.get("text") if isinstance(told, dict) else told))
+        return answer["result"]
+
+    def _strange(self, error: Exception) -> DataPlaneSilent:
+        return DataPlaneSilent(f"the data plane of {self.folder} gave no answer to go by: {error}")
+
+
+def _line(link: socket.socket, ends: float) -> bytes:
+    """Receive one line; raises TimeoutError, OSError, ValueError when it is none."""
+    got = bytearray()
+    while not got.endswith(b"\n"):
+        left = ends - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        link.settimeout(left)
+        part = link.recv(65536)
+        if not part or len(got) > _MOST_ANSWER:
+            raise ValueError("the connection ended within an answer" if not part else "the answer has no end")
+        got += part
+    return bytes(got)

@@ -1,0 +1,124 @@
+"""What the data plane tells of a guest, as it comes: checked, since another release of it may run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Self
+
+from pondstack.domain.shape import Anything, Fields, Items, Number, OneOf, Table, Text, Whole
+from pondstack.domain.units import MIB
+
+PAGE_BYTES = 4096
+
+
+class GuestState(StrEnum):
+    """What the data plane does with a guest."""
+
+    SERVING = "serving"
+    DETACHING = "detaching"
+    FAILED = "failed"
+    """It does not serve it, and tries again."""
+
+
+class LeaseState(StrEnum):
+    """Whether pages are with a lease: a key of a lender."""
+
+    ACTIVE = "active"
+    LEAVING = "leaving"
+    LOST = "lost"
+    """Its lender failed; it is not asked again."""
+    LEFT = "left"
+
+
+_LEASE = Fields(
+    {"lender": Text(255, 1), "number": Whole(), "state": OneOf(tuple(LeaseState))},
+    {"pages": Whole(), "used": Whole()},
+)
+_GUEST = Fields(
+    {
+        "guest": Text(64, 1),
+        "pid": Whole(),
+        "started": Whole(),
+        "limit_mib": Whole(),
+        "state": OneOf(tuple(GuestState)),
+        "problem": Text(4096),
+    },
+    {
+        "resident_pages": Whole(),
+        "evicted_pages": Whole(),
+        "leases": Items(_LEASE),
+        "counters": Table(Text(64), Number()),
+        "store": Table(Text(64), Number()),
+    },
+    others=True,
+)
+_ALL = Fields({"guests": Items(Anything())}, others=True)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseView:
+    """One key of a lender that is used for a guest's pages. `lender`: the name that it was leased by."""
+
+    lender: str
+    number: int
+    state: LeaseState
+    used: int = 0
+    """Pages that are with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuestView:
+    """One guest that is attached. `started`: when its process began, in clock ticks since the host's start.
+
+    `evicted_pages`: in the store only. Both numbers of pages are None while it is not served.
+    """
+
+    guest: str
+    pid: int
+    started: int
+    limit_mib: int
+    state: GuestState
+    problem: str = ""
+    resident_pages: int | None = None
+    evicted_pages: int | None = None
+    leases: tuple[LeaseView, ...] = ()
+    counters: Mapping[str, float] | None = None
+    store: Mapping[str, float] | None = None
+
+    @property
+    def evicted_mib(self) -> float | None:
+        """What is in the store only, in MiB."""
+        return None if self.evicted_pages is None else self.evicted_pages * PAGE_BYTES / MIB
+
+    @property
+    def resident_mib(self) -> float | None:
+        """What is in local memory, in MiB."""
+        return None if self.resident_pages is None else self.resident_pages * PAGE_BYTES / MIB
+
+    @classmethod
+    def from_json(cls, found: Any) -> Self:
+        """Return what was told; raises ValueError for what is none."""
+        _GUEST.check(found)
+        leases = tuple(
+            LeaseView(item["lender"], item["number"], LeaseState(item["state"]), item.get("used", 0))
+            for item in found.get("leases", ())
+        )
+        return cls(
+            guest=found["guest"],
+            pid=found["pid"],
+            started=found["started"],
+            limit_mib=found["limit_mib"],
+            state=GuestState(found["state"]),
+            problem=found["problem"],
+            resident_pages=found.get("resident_pages"),
+            evicted_pages=found.get("evicted_pages"),
+            leases=leases,
+            counters=found.get("counters"),
+            store=found.get("store"),
+        )
+
+
+def guests_of(answer: Any) -> list[Any]:
+    """Return the list of guests in an answer; raises ValueError for what is none."""
+    _ALL.check(answer)
+    return list(answer["guests"])

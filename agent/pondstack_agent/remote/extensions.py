@@ -1,0 +1,331 @@
+"""RAM extension: instances whose process the host's data plane serves, as owner of what they borrow (Zombieland 4.5).
+
+What is to be served is on record before the data plane is asked. `keep` compares the record with what the data plane
+says, and so goes on after the death of the agent, of the data plane, or of both.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from oslo_log import log
+
+from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, PondError, Unavailable
+from pondstack_agent.borrower.records import Held
+from pondstack_agent.data_plane.client import DataPlane, DataPlaneGone, DataPlaneRefused
+from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, start_of
+from pondstack_agent.data_plane.views import PAGE_BYTES, GuestState, GuestView
+from pondstack_agent.locks import NamedLocks
+from pondstack_agent.remote.borrowed import Borrowed
+from pondstack_agent.remote.leases import Difference, batches, compare
+from pondstack_agent.remote.records import Consumer, Consumers, Extension, State
+
+LOG = log.getLogger(__name__)
+
+_PAUSE_SECONDS = 0.05
+_END_SECONDS = 5.0
+"""How long the data plane may take to notice the end of a guest, which it looks for twice a second."""
+
+
+@dataclass(frozen=True)
+class ExtensionLimits:
+    """Of one host. `mirror_mib`: of all mirrors; seconds: of waits for pages."""
+
+    mirror_mib: int = 65536
+    leave_seconds: float = 30.0
+    home_seconds: float = 40.0
+
+
+class Extensions:
+    """Implements remote.owners.Owner for instances. The caller orders calls of one consumer.
+
+    `data_plane` None: this host runs none. Lock: `_telling`, within Borrower's and the consumers', orders what is told
+    of leases, so that one that is left is not told again.
+    """
+
+    def __init__(
+        self,
+        consumers: Consumers,
+        borrowed: Borrowed,
+        data_plane: DataPlane | None,
+        find: FindMemory,
+        limits: ExtensionLimits,
+        *,
+        started: ProcessStarted = start_of,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._consumers, self._borrowed, self._maybe, self._find = consumers, borrowed, data_plane, find
+        self._limits, self._started, self._sleep, self._clock = limits, started, sleep, clock
+        self._telling = NamedLocks()
+        self._refused: dict[str, dict[str, set[int]]] = {}
+
+    # What nova-compute asks for
+
+    def extend(self, mine: Consumer, memory_mib: int, local_mib: int) -> Consumer:
+        """Have a guest's process served; idempotent, and changes the limit of one that is.
+
+        Raises Conflict (no process, other than what runs, being brought home), BadRequest, Unavailable: call again.
+        """
+        if not 0 < local_mib < memory_mib or memory_mib - local_mib > mine.mib:
+            raise BadRequest(
+                f"of {memory_mib} MiB, {local_mib} MiB are to stay: that is none of it, all of it, or more leaves than "
+                f"the {mine.mib} MiB that were borrowed"
+            )
+        found = self._find(mine.consumer_uuid)
+        if found.size_mib != memory_mib:
+            raise Conflict(f"the local node of guest {mine.consumer_uuid} has {found.size_mib} MiB, not {memory_mib}")
+        wanted = Extension(found.pid, found.started, found.memory, memory_mib, local_mib)
+        before = mine.extension
+        if before is not None and before.homing and before.pid == wanted.pid and before.started == wanted.started:
+            raise Conflict(f"the pages of guest {mine.consumer_uuid} are on their way home; wait for the end of that")
+        mine = self._consumers.extend(mine, wanted, self._limits.mirror_mib)
+        try:
+            self._serve(mine, wanted, self._clock() + _END_SECONDS)
+        except DataPlaneRefused:
+            if self._seen(mine) is None:
+                self._consumers.put(mine, extension=None)
+            raise
+        try:
+            self._compare(mine)
+        except PondError as error:  # the mirror has all pages meanwhile
+            LOG.info("Guest %s uses its lenders later: %s", mine.consumer_uuid, error)
+        return mine
+
+    def unextend(self, mine: Consumer) -> Consumer:
+        """Bring all pages home; the guest is an ordinary process then. Raises Unavailable: call again."""
+        if mine.extension is None:
+            return mine
+        mine = self._consumers.put(mine, extension=replace(mine.extension, homing=True))
+        ends = self._clock() + self._limits.home_seconds
+        while (mine := self._bring_home(mine)).extension is not None:
+            if self._clock() > ends:
+                raise Unavailable(
+                    f"pages of guest {mine.consumer_uuid} are still on their way home; see `view` of the data plane"
+                )
+            self._sleep(_PAUSE_SECONDS)
+        return mine
+
+    def touched_bytes(self, mine: Consumer) -> int | None:
+        """Return what of a process's memory is resident or evicted, in bytes; None when it is not to be served.
+
+        Raises Unavailable while it is not served, though it is to be.
+        """
+        if mine.extension is None or not self._lives(mine.extension):
+            return None
+        seen = self._seen(mine)
+        if seen is None or seen.resident_pages is None or seen.evicted_pages is None:
+            raise Unavailable(f"the data plane does not serve guest {mine.consumer_uuid}")
+        return (seen.resident_pages + seen.evicted_pages) * PAGE_BYTES
+
+    def mirror_room(self) -> dict[str, int]:
+        """Return {"total_mib", "used_mib"} of mirrors; nothing where no data plane is."""
+        if self._maybe is None:
+            return {"total_mib": 0, "used_mib": 0}
+        return {"total_mib": self._limits.mirror_mib, "used_mib": self._consumers.extended_mib()}
+
+    # As owner of what instances borrow
+
+    def make(self, mine: Consumer) -> None:
+        """Raise HostUnusable where no data plane is: nothing could use what is borrowed."""
+        del mine
+        self._plane()
+
+    def remove(self, mine: Consumer) -> None:
+        """See that nothing uses a consumer's buffers; raises Conflict while its process is served, Unavailable."""
+        self.check_unserved(mine)
+        if mine.extension is None:
+            return
+        ends = self._clock() + _END_SECONDS
+        while self._seen(mine) is not None:
+            if self._clock() > ends:
+                raise Unavailable(f"the data plane has not noticed the end of guest {mine.consumer_uuid} yet")
+            self._sleep(_PAUSE_SECONDS)
+        self._consumers.put(mine, extension=None)
+        self._refused.pop(mine.consumer_uuid, None)
+
+    def check_unserved(self, mine: Consumer) -> None:
+        """Raise Conflict while the process of a consumer is to be served."""
+        if mine.extension is not None and self._lives(mine.extension):
+            raise Conflict(
+                f"guest {mine.consumer_uuid} runs on its remote memory; stop it, or bring its pages home first"
+            )
+
+    def keep(self, mine: Consumer) -> dict[str, list[int]]:
+        """Have the data plane do what is on record; returns what lenders have lost, by lender's name."""
+        extension = mine.extension
+        if extension is None:
+            return {}
+        if not self._lives(extension):
+            if self._seen(mine) is None:
+                self._consumers.put(mine, extension=None)
+            return {}
+        if extension.homing:
+            self._bring_home(mine)
+            return {}
+        self._serve(mine, extension, self._clock())
+        return self._compare(mine)
+
+    def view(self, mine: Consumer) -> dict[str, Any]:
+        """Return what the data plane does for a consumer."""
+        if mine.extension is None:
+            return {"extension": None}
+        try:
+            return {"extension": _view(mine.extension, self._seen(mine), "")}
+        except PondError as error:
+            return {"extension": _view(mine.extension, None, error.message)}
+
+    def arrived(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
+        """Have buffers used; if the data plane does not answer, `keep` comes to it."""
+        mine = self._consumers.owner_of(allocation_uuid)
+        if mine is None or mine.extension is None or mine.extension.homing or mine.state == State.ENDING:
+            return
+        with self._telling.holding(mine.consumer_uuid):
+            try:
+                self._lease(mine, held, sorted(index for index in indexes if index in held.buffers))
+            except PondError as error:
+                LOG.info("Guest %s uses what lender %s gave later: %s", mine.consumer_uuid, held.lender, error)
+
+    def leave(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
+        """Have buffers not used any more, and wait for that. Raises Unavailable: they are."""
+        mine = self._consumers.owner_of(allocation_uuid)
+        if mine is None or mine.extension is None:
+            return
+        numbers = {held.buffers[index].key.number for index in indexes if index in held.buffers}
+        ends = self._clock() + self._limits.leave_seconds
+        while left := self._leave(mine.consumer_uuid, held.name, numbers):
+            if self._clock() > ends:
+                raise Unavailable(f"{len(left)} buffers of lender {held.lender} are in use; see the mirror's disk")
+            self._sleep(_PAUSE_SECONDS)
+
+    def lost(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
+        """Have dead keys not used any more: the mirror serves until newer ones arrive."""
+        mine = self._consumers.owner_of(allocation_uuid)
+        if mine is None or mine.extension is None:
+            return
+        numbers = {held.buffers[index].key.number for index in indexes if index in held.buffers}
+        try:
+            self._leave(mine.consumer_uuid, held.name, numbers)
+        except PondError as error:
+            LOG.debug("The data plane notices by itself that keys of lender %s are dead: %s", held.lender, error)
+
+    # What the data plane is asked
+
+    def _plane(self) -> DataPlane:
+        if self._maybe is None:
+            raise HostUnusable(
+                "this host runs no data plane, which guests with remote memory need; start pondstack-data-plane, and "
+                "set [data_plane] folder in its agent's file"
+            )
+        return self._maybe
+
+    def _seen(self, mine: Consumer) -> GuestView | None:
+        """Return what the data plane says of a consumer's process; None: nobody serves it, nor any data plane runs."""
+        try:
+            return self._plane().view(mine.consumer_uuid)
+        except DataPlaneGone:
+            if mine.extension is not None and self._lives(mine.extension):
+                raise
+            return None
+
+    def _lives(self, extension: Extension) -> bool:
+        return self._started(extension.pid) == extension.started
+
+    def _serve(self, mine: Consumer, wanted: Extension, ends: float) -> None:
+        """Have a process served as is on record; waits until the end of a former one is noticed."""
+        plane, guest = self._plane(), mine.consumer_uuid
+        while (seen := plane.view(guest)) is not None and (seen.pid, seen.started) != (wanted.pid, wanted.started):
+            if self._clock() >= ends:
+                raise Unavailable(f"the data plane still has a former process of guest {guest}, {seen.pid}")
+            self._sleep(_PAUSE_SECONDS)
+        if seen is None:
+            seen = plane.attach(guest, wanted.pid, wanted.memory, mine.mirror, wanted.local_mib)
+        if seen.state is GuestState.DETACHING:
+            raise Unavailable(f"the pages of guest {guest} are on their way home by somebody else's order")
+        if seen.state is GuestState.FAILED:
+            raise Unavailable(f"the data plane does not serve guest {guest}, and tries again: {seen.problem}")
+        if seen.limit_mib != wanted.local_mib:
+            plane.limit(guest, wanted.local_mib)
+
+    def _bring_home(self, mine: Consumer) -> Consumer:
+        """Go on with it; the consumer as it is then, without an extension when all is home."""
+        seen = self._seen(mine)
+        if seen is None:
+            self._refused.pop(mine.consumer_uuid, None)
+            return self._consumers.put(mine, extension=None)
+        if seen.state is not GuestState.DETACHING:
+            self._plane().detach(mine.consumer_uuid)
+        return mine
+
+    def _compare(self, mine: Consumer) -> dict[str, list[int]]:
+        """Tell of leases that the data plane lacks, and of those that it has too many; returns what it lost."""
+        plane, guest = self._plane(), mine.consumer_uuid
+        with self._telling.holding(guest):
+            holds = {held.name: (held, indexes) for held, indexes in self._borrowed.of(mine)}
+            found = self._difference(mine, holds)
+            for lender, numbers in found.strange.items():
+                plane.leave(guest, lender, numbers)
+            for lender, indexes in found.missing.items():
+                try:
+                    self._lease(mine, holds[lender][0], indexes)
+                except DataPlaneRefused as error:
+                    LOG.info("Lender %s gives guest %s nothing now: %s", lender, guest, error)
+        return found.lost
+
+    def _difference(self, mine: Consumer, holds: dict[str, tuple[Held, list[int]]]) -> Difference:
+        seen = self._plane().view(mine.consumer_uuid)
+        numbers = {
+            name: {index: held.buffers[index].key.number for index in indexes}
+            for name, (held, indexes) in holds.items()
+        }
+        return compare(numbers, seen.leases if seen else ())
+
+    def _lease(self, mine: Consumer, held: Held, indexes: Sequence[int]) -> None:
+        """Tell of buffers. What the lender refuses comes last the next time, so that it holds up no other."""
+        refused = self._refused.setdefault(mine.consumer_uuid, {}).setdefault(held.name, set())
+        for batch in batches(indexes, refused):
+            keys = [held.buffers[index].key for index in batch]
+            try:
+                seen: GuestView | None = self._plane().lease(
+                    mine.consumer_uuid, held.name, held.ticket, [key.to_dict() for key in keys]
+                )
+            except DataPlaneRefused:
+                seen = self._plane().view(mine.consumer_uuid)
+                used = {lease.number for lease in seen.leases if lease.lender == held.name} if seen else set()
+                first = next((index for index in batch if held.buffers[index].key.number not in used), None)
+                refused |= set() if first is None else {first}
+                raise
+            refused -= set(batch)
+
+    def _leave(self, guest: str, lender: str, numbers: set[int]) -> set[int]:
+        """Have keys not used any more; returns those that are, yet."""
+        try:
+            with self._telling.holding(guest):
+                seen = self._plane().view(guest)
+                used = {lease.number: lease for lease in seen.leases if lease.lender == lender} if seen else {}
+                left = numbers & used.keys()
+                if left:
+                    self._plane().leave(guest, lender, sorted(left))
+                return left
+        except DataPlaneGone:
+            return set()  # its next process is not told of them
+
+
+def _view(extension: Extension, seen: GuestView | None, problem: str) -> dict[str, Any]:
+    state = "homing" if extension.homing else str(seen.state) if seen else "waiting"
+    leases: dict[str, int] = {}
+    for lease in seen.leases if seen else ():
+        leases[str(lease.state)] = leases.get(str(lease.state), 0) + 1
+    return {
+        "memory_mib": extension.memory_mib,
+        "local_mib": extension.local_mib,
+        "state": state,
+        "problem": problem or (seen.problem if seen else ""),
+        "limit_mib": seen.limit_mib if seen else None,
+        "resident_mib": seen.resident_mib if seen else None,
+        "evicted_mib": seen.evicted_mib if seen else None,
+        "leases": leases,
+        "counters": dict(seen.counters or {}) if seen else {},
+        "store": dict(seen.store or {}) if seen else {},
+    }

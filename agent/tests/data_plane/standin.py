@@ -1,0 +1,143 @@
+"""Stands in for pondstack-data-plane: the same interface and the same contract, with processes that are only played."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pondstack.domain.errors import Conflict
+from pondstack_agent.data_plane.client import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
+from pondstack_agent.data_plane.guest_memory import MEMFD, GuestMemory
+from pondstack_agent.data_plane.views import GuestState, GuestView, LeaseState, LeaseView
+
+
+@dataclass
+class StandinDataPlane:
+    """Records (`served`) outlive `kill`, leases do not; a guest whose process has ended goes at the next call."""
+
+    served: dict[str, GuestView] = field(default_factory=dict)
+    processes: dict[str, GuestMemory] = field(default_factory=dict)
+    """Guests that run, by UUID."""
+    mirrors: dict[str, str] = field(default_factory=dict)
+    dead_keys: set[tuple[str, int]] = field(default_factory=set)
+    """Lender and number of keys that are refused."""
+    gone: bool = False
+    silent: bool = False
+    refuses: str = ""
+    """Why it attaches nothing, '' when it does."""
+    comes_home: bool = True
+    leaves: bool = True
+    """Whether pages come home, and leave lenders, by the next look."""
+    told: list[str] = field(default_factory=list)
+
+    # The host around it
+
+    def boot(self, guest: str, mib: int, pid: int = 4711, started: int = 1) -> None:
+        """Have a guest's process run."""
+        self.processes[guest] = GuestMemory(pid, started, MEMFD, mib)
+
+    def end(self, guest: str) -> None:
+        """End a guest's process."""
+        del self.processes[guest]
+
+    def find(self, guest: str) -> GuestMemory:
+        """As data_plane.guest_memory.find_memory."""
+        if guest not in self.processes:
+            raise Conflict(f"guest {guest} has no process on this host; start it first")
+        return self.processes[guest]
+
+    def started(self, pid: int) -> int | None:
+        """As data_plane.guest_memory.start_of."""
+        return next((found.started for found in self.processes.values() if found.pid == pid), None)
+
+    def kill(self) -> None:
+        """As kill -9 and a start: its links are gone."""
+        self.served = {name: replace(found, leases=()) for name, found in self.served.items()}
+
+    # As the data plane
+
+    def attach(self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int) -> GuestView:
+        self._look("attach")
+        assert memory == MEMFD
+        known = self.served.get(guest)
+        if known is not None and (known.pid != pid or known.state is not GuestState.SERVING):
+            raise DataPlaneRefused(f"guest {guest} is attached already, as process {known.pid}; see `view`")
+        if known is None:
+            started = self.started(pid)
+            if self.refuses or started is None:
+                raise DataPlaneRefused(self.refuses or f"process {pid} has ended")
+            self.mirrors[guest] = mirror
+            pages = self.processes[guest].size_mib * 256
+            limit = min(limit_mib * 256, pages)
+            self.served[guest] = GuestView(
+                guest, pid, started, limit_mib, GuestState.SERVING, resident_pages=limit, evicted_pages=pages - limit
+            )
+        return self.served[guest]
+
+    def limit(self, guest: str, limit_mib: int) -> GuestView:
+        self._look("limit")
+        return self._change(guest, limit_mib=limit_mib)
+
+    def lease(self, guest: str, lender: str, ticket: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]) -> GuestView:
+        self._look("lease")
+        del ticket
+        for key in keys:
+            found = self._known(guest)
+            if any((lease.lender, lease.number) == (lender, key["number"]) for lease in found.leases):
+                continue
+            if (lender, key["number"]) in self.dead_keys:
+                raise DataPlaneRefused(f"lender {lender} refuses: this lender has ended the key")
+            lease = LeaseView(lender, key["number"], LeaseState.ACTIVE)
+            self._change(guest, leases=(*found.leases, lease))
+        return self._known(guest)
+
+    def leave(self, guest: str, lender: str, numbers: Sequence[int]) -> GuestView:
+        self._look("leave")
+        found = self._known(guest)
+        leases = [
+            replace(lease, state=LeaseState.LEAVING) if lease.lender == lender and lease.number in numbers else lease
+            for lease in found.leases
+        ]
+        return self._change(guest, leases=tuple(leases))
+
+    def detach(self, guest: str) -> GuestView:
+        self._look("detach")
+        return self._change(guest, state=GuestState.DETACHING)
+
+    def view(self, guest: str) -> GuestView | None:
+        self._look("view")
+        return self.served.get(guest)
+
+    def guests(self) -> list[GuestView]:
+        self._look("view")
+        return list(self.served.values())
+
+    def lose(self, guest: str, lender: str) -> None:
+        """Have all leases of a lender be lost."""
+        leases = [
+            replace(lease, state=LeaseState.LOST) if lease.lender == lender else lease
+            for lease in self._known(guest).leases
+        ]
+        self._change(guest, leases=tuple(leases))
+
+    def _look(self, verb: str) -> None:
+        if self.gone:
+            raise DataPlaneGone("no data plane serves here")
+        if self.silent:
+            raise DataPlaneSilent("the data plane does not answer")
+        self.told.append(verb)
+        for guest, found in list(self.served.items()):
+            home = found.state is GuestState.DETACHING and self.comes_home
+            if home or self.started(found.pid) != found.started:
+                del self.served[guest], self.mirrors[guest]
+            elif self.leaves:
+                leases = tuple(lease for lease in found.leases if lease.state is not LeaseState.LEAVING)
+                self.served[guest] = replace(found, leases=leases)
+
+    def _known(self, guest: str) -> GuestView:
+        if guest not in self.served:
+            raise DataPlaneRefused(f"guest {guest} is not attached")
+        return self.served[guest]
+
+    def _change(self, guest: str, **changes: Any) -> GuestView:
+        self.served[guest] = replace(self._known(guest), **changes)
+        return self.served[guest]

@@ -1,0 +1,74 @@
+"""Options of the data plane of one host, as its agent asks it. They count where [lending] transport is set."""
+
+from typing import Any
+
+from oslo_config import cfg
+
+GROUP = "data_plane"
+
+OPTS = [
+    cfg.StrOpt(
+        "folder",
+        default="",
+        help=(
+            "Folder of pondstack-data-plane on this host, the FOLDER that it was started with: there the agent asks "
+            "it to keep a part of guests' memory elsewhere. Empty: this host runs none, and gets no guests with "
+            "remote memory."
+        ),
+    ),
+    cfg.StrOpt(
+        "mirror_folder",
+        default="/var/lib/pondstack-data-plane/mirrors",
+        help=(
+            "Folder of the mirrors of guests with remote memory, the MIRRORS that pondstack-data-plane was started "
+            "with: every page that leaves local memory is in a file there as well, sealed. On local, fast storage."
+        ),
+    ),
+    cfg.IntOpt(
+        "mirror_mib",
+        default=65536,
+        min=0,
+        max=1073741824,
+        help=(
+            "So many MiB of mirrors this host has room for, all guests with remote memory together. The mirror of a "
+            "guest is as large as its whole local node, and takes that room at once. Placement is told of it."
+        ),
+    ),
+    cfg.FloatOpt(
+        "timeout_seconds",
+        default=10.0,
+        min=0.1,
+        max=600.0,
+        help="How long, in seconds, the agent waits for an answer of pondstack-data-plane.",
+    ),
+    cfg.FloatOpt(
+        "leave_seconds",
+        default=30.0,
+        min=0.1,
+        max=3600.0,
+        help=(
+            "How long, in seconds, the agent waits until a guest's pages have left a lender that wants its memory "
+            "back, before it tries again. Keep it below [lending] reclaim_seconds."
+        ),
+    ),
+    cfg.FloatOpt(
+        "home_seconds",
+        default=40.0,
+        min=0.1,
+        max=3600.0,
+        help=(
+            "How long, in seconds, a caller waits until all pages of a guest have come home, before it is told to "
+            "call again. Keep it below the time that callers of the agent wait."
+        ),
+    ),
+]
+
+
+def list_opts() -> list[tuple[str, list[Any]]]:
+    """Return the options by group, for the sample configuration."""
+    return [(GROUP, OPTS)]
+
+
+def register_opts(conf: cfg.ConfigOpts) -> None:
+    """Register the options of the data plane."""
+    conf.register_opts(OPTS, group=GROUP)
