@@ -6,12 +6,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "native"
-FOLDERS = ("replacement", "store", "pager", "control")
+FOLDERS = ("replacement", "store", "links", "pager", "control")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 THREADS = ("-fsanitize=thread",)
 CRASH_POINTS = ("-DPONDSTACK_CRASH_POINTS",)
 _FLAGS = ("-std=c17", "-g", "-O1", "-Wall", "-Wextra", "-Werror")
-_LIBRARIES = ("-ljansson", "-lcrypto", "-lpthread")
+_LIBRARIES = ("-lrdmacm", "-libverbs", "-ljansson", "-lcrypto", "-lpthread")
 
 
 def sources(*folders: str) -> list[Path]:
