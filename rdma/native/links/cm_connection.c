@@ -39,14 +39,18 @@ static int no_device(const struct cm_connection *connection, struct problem *pro
                        connection->lender, connection->address);
 }
 
-static int timed_out(const struct cm_connection *connection, struct problem *problem)
+static int timed_out(const struct cm_connection *connection, enum rdma_cm_event_type wanted, struct problem *problem)
 {
-    return problem_set(problem, "lender %s does not answer at %s; see whether its host is suspended, or frozen",
-                       connection->lender, connection->address);
+    const char *step = wanted == RDMA_CM_EVENT_ADDR_RESOLVED    ? "its address is not resolved"
+                       : wanted == RDMA_CM_EVENT_ROUTE_RESOLVED ? "there is no route"
+                                                                : "no connection";
+    return problem_set(problem, "lender %s does not answer at %s: %s; see whether its host is suspended, or frozen",
+                       connection->lender, connection->address, step);
 }
 
 /* Wait for the next event. */
-static int next_event(struct cm_connection *connection, struct event *found, struct problem *problem)
+static int next_event(struct cm_connection *connection, enum rdma_cm_event_type wanted, struct event *found,
+                      struct problem *problem)
 {
     struct rdma_cm_event *event;
     while (rdma_get_cm_event(connection->channel, &event) != 0) {
@@ -56,7 +60,7 @@ static int next_event(struct cm_connection *connection, struct event *found, str
         struct pollfd fd = {.fd = connection->channel->fd, .events = POLLIN};
         int left = left_ms(connection);
         if (left == 0) {
-            return timed_out(connection, problem);
+            return timed_out(connection, wanted, problem);
         }
         (void)poll(&fd, 1, left);
     }
@@ -78,7 +82,8 @@ static int refused(const struct cm_connection *connection, const struct event *e
     return problem_set(problem, "lender %s refuses: %s", connection->lender, text[1] != '\0' ? text + 1 : code);
 }
 
-static int failure(const struct cm_connection *connection, const struct event *event, struct problem *problem)
+static int failure(const struct cm_connection *connection, enum rdma_cm_event_type wanted, const struct event *event,
+                   struct problem *problem)
 {
     if (event->kind == RDMA_CM_EVENT_REJECTED && event->status == REFUSED_BY_LENDER) {
         return refused(connection, event, problem);
@@ -87,7 +92,7 @@ static int failure(const struct cm_connection *connection, const struct event *e
         return no_lender(connection, "nobody listens", problem);
     }
     if (event->status == -ETIMEDOUT) {
-        return timed_out(connection, problem);
+        return timed_out(connection, wanted, problem);
     }
     if (event->kind == RDMA_CM_EVENT_ADDR_ERROR && event->status == -ENODEV) {
         return no_device(connection, problem);
@@ -99,10 +104,10 @@ static int failure(const struct cm_connection *connection, const struct event *e
 static int await(struct cm_connection *connection, enum rdma_cm_event_type wanted, struct event *event,
                  struct problem *problem)
 {
-    if (next_event(connection, event, problem) != 0) {
+    if (next_event(connection, wanted, event, problem) != 0) {
         return -1;
     }
-    return event->kind == wanted ? 0 : failure(connection, event, problem);
+    return event->kind == wanted ? 0 : failure(connection, wanted, event, problem);
 }
 
 /* What a call of librdmacm has not begun. */

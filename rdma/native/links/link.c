@@ -39,6 +39,7 @@ struct link *link_connect(const char *name, json_t *ticket, uint32_t deadline_ms
     }
     link->type = type;
     link->deadline_ms = deadline_ms;
+    link->answer_ms = deadline_ms > DEADLINE_MS ? deadline_ms : DEADLINE_MS;
     snprintf(link->name, sizeof link->name, "%s", name);
     if (type->connect(link, &shown, problem) != 0) {
         link_end(link);

@@ -29,7 +29,8 @@ struct key {
 struct link {
     const struct link_type *type;
     char name[LENDER_NAME_BYTES];
-    uint32_t deadline_ms; /* so long an access may take; a question to the lender's process takes no longer, either */
+    uint32_t deadline_ms; /* so long an access may take */
+    uint32_t answer_ms;   /* so long the lender's process may take for an answer; nobody waits for a page meanwhile */
 };
 
 struct link_type {

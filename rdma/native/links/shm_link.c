@@ -83,8 +83,8 @@ static json_t *ask(struct shm *shm, json_t *question, json_t *id, int *fd, struc
 static int dial(const char *path, const struct link *link, struct problem *problem)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    struct timeval most = {.tv_sec = link->deadline_ms / MS_PER_SECOND,
-                           .tv_usec = link->deadline_ms % MS_PER_SECOND * MS_PER_SECOND};
+    struct timeval most = {.tv_sec = link->answer_ms / MS_PER_SECOND,
+                           .tv_usec = link->answer_ms % MS_PER_SECOND * MS_PER_SECOND};
     int fd = -1;
     if ((size_t)snprintf(at.sun_path, sizeof at.sun_path, "%s", path) < sizeof at.sun_path) {
         fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);

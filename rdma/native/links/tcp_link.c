@@ -41,7 +41,7 @@ static int dial(struct link *link, const struct ticket *ticket, uint64_t ends_ns
 static int tcp_connect(struct link *link, const struct ticket *ticket, struct problem *problem)
 {
     struct tcp_link *tcp = (struct tcp_link *)link;
-    uint64_t ends_ns = wire_deadline(link->deadline_ms);
+    uint64_t ends_ns = wire_deadline(link->answer_ms);
     tcp->keys = (struct channel){.fd = dial(link, ticket, ends_ns, problem), .lender = link->name};
     tcp->mover.fd = tcp->keys.fd < 0 ? -1 : dial(link, ticket, ends_ns, problem);
     tcp->mover.deadline_ms = link->deadline_ms;
@@ -53,7 +53,7 @@ static bool is_served(struct tcp_link *tcp, const struct key *key, struct proble
 {
     json_t *operation = json_pack("{s:b, s:O, s:i, s:i}", "write", 0, "key", key->json, "offset", 0, "length", 0);
     json_t *answer = channel_ask(&tcp->keys, json_pack("{s:[o]}", "operations", operation),
-                                 wire_deadline(tcp->link.deadline_ms), problem);
+                                 wire_deadline(tcp->link.answer_ms), problem);
     json_decref(answer);
     return answer != NULL;
 }

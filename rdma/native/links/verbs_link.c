@@ -123,7 +123,7 @@ static int verbs_connect(struct link *link, const struct ticket *ticket, struct 
     verbs->mover.deadline_ms = link->deadline_ms;
     snprintf(verbs->address, sizeof verbs->address, "%s", ticket->address);
     verbs->cm = (struct cm_connection){
-        .lender = link->name, .address = verbs->address, .ends_ns = wire_deadline(link->deadline_ms)};
+        .lender = link->name, .address = verbs->address, .ends_ns = wire_deadline(link->answer_ms)};
     if (handshake_request(ticket, request, problem) != 0 || cm_connection_resolve(&verbs->cm, problem) != 0 ||
         open_device(verbs, problem) != 0 ||
         cm_connection_request(&verbs->cm, verbs->mover.conn.qp->qp_num, request, sizeof request, response, problem) !=
@@ -142,7 +142,7 @@ static struct tier *verbs_open(struct link *link, const struct key *key, struct 
     struct verbs_link *verbs = (struct verbs_link *)link;
     json_int_t address, rkey;
     json_t *answer =
-        channel_ask(&verbs->keys, json_pack("{s:O}", "key", key->json), wire_deadline(link->deadline_ms), problem);
+        channel_ask(&verbs->keys, json_pack("{s:O}", "key", key->json), wire_deadline(link->answer_ms), problem);
     if (answer == NULL) {
         return NULL;
     }

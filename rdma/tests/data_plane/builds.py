@@ -34,6 +34,11 @@ def data_plane(folder: Path, flags: Sequence[str] = (*SANITIZERS, *CRASH_POINTS)
     return build(folder / "pondstack-data-plane", sources(*FOLDERS), flags)
 
 
+def tiers(folder: Path, flags: Sequence[str] = SANITIZERS, libraries: Sequence[str] = _LIBRARIES) -> Path:
+    """Build the process that moves pages as a pager's thread does; see tier_process.c."""
+    return build(folder / "tier_process", [HERE / "tier_process.c", *sources("links", "store")], flags, libraries)
+
+
 def standin_guest(folder: Path) -> Path:
     """Build the process that stands in for a guest."""
     return build(folder / "standin_guest", [HERE / "standin_guest.c", NATIVE / "pager" / "latency.c"], ("-O2",))
