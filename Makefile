@@ -94,14 +94,14 @@ robustness: setup ## Kill, pause and cut off controllers under load, check all t
 robustness-rdma: setup ## Kill lenders of memory under load; no page may be wrong or lost (KILLS, SEED, DRIVER)
 	@$(PYTHON) -W ignore -m rdma.tests.kills $(call option,kills,KILLS) $(call option,seed,SEED) $(call option,driver,DRIVER)
 
-torture-pager: setup ## Kill and freeze the data plane under a process that verifies its memory, most of it evicted: no word is wrong (MINUTES, SEED, GUEST=qemu: a real guest)
-	@$(PYTHON) -W ignore -m rdma.tests.data_plane.torture $(call option,minutes,MINUTES) $(call option,seed,SEED) $(call option,guest,GUEST)
+torture-pager: setup ## Kill and freeze the data plane under a process that verifies its memory, most of it evicted: no word is wrong (MINUTES, SEED, GUEST=qemu: a real guest, DRIVER=tcp: lenders over it)
+	@$(PYTHON) -W ignore -m rdma.tests.data_plane.torture $(call option,minutes,MINUTES) $(call option,seed,SEED) $(call option,guest,GUEST) $(call option,driver,DRIVER)
 
 hardware-cxl: hardware ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
 	@$(PYTHON) -m pytest -v tests/hardware $(PYTEST_ARGS)
 
-hardware-rdma: hardware ## Test RDMA between emulated hosts, over soft-RoCE: frozen, suspended, attacked lenders, calls (MIB, 1 GiB; PYTEST_ARGS)
-	@PONDSTACK_RDMA_MIB=$(or $(MIB),1024) PONDSTACK_RDMA_WHOLE=1 $(PYTHON) -m pytest -v tests/hardware/test_rdma.py tests/hardware/test_rdma_contract.py $(PYTEST_ARGS)
+hardware-rdma: hardware ## Test RDMA between emulated hosts, over soft-RoCE: frozen, suspended, attacked lenders, calls, pages of a guest (MIB, 1 GiB; PYTEST_ARGS)
+	@PONDSTACK_RDMA_MIB=$(or $(MIB),1024) PONDSTACK_RDMA_WHOLE=1 $(PYTHON) -m pytest -v tests/hardware/test_rdma.py tests/hardware/test_rdma_contract.py tests/hardware/test_rdma_pager.py $(PYTEST_ARGS)
 
 bench-scheduler: setup ## Time of Nova's select_destinations with our plugins against without
 	@$(PYTHON) -m bench.scheduler $(call option,rounds,ROUNDS)

@@ -1,8 +1,8 @@
 """What setup.cfg cannot say: the extensions, hot paths of shared memory and of verbs, librdmacm's calls; and a program.
 
-Optional at build time (without a compiler, without libibverbs-dev and librdmacm-dev, or without libjansson-dev and
-libssl-dev, the wheel lacks them, with a warning) and at run time (shared memory works without its, slower; verbs and
-pondstack-data-plane say what is missing). Limited API: one build serves Python 3.11 and all later ones.
+Optional at build time (without a compiler, without libibverbs-dev and librdmacm-dev, the program also without
+libjansson-dev and libssl-dev, the wheel lacks them, with a warning) and at run time (shared memory works without its,
+slower; verbs and pondstack-data-plane say what is missing). Limited API: one build serves Python 3.11 and all later ones.
 """
 
 import os
@@ -11,6 +11,9 @@ from glob import glob
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+
+_LINKS = ("links/address", "links/cm_attrs", "links/rc_conn")
+"""What extensions share with the data plane."""
 
 _FLAGS = ["-std=c17", "-O2", "-Wall", "-Wextra", "-Werror"]
 
@@ -22,7 +25,7 @@ def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extens
         sources=[f"rdma/native/{source}" for source in sources],
         depends=[
             f"rdma/native/{header}.h"
-            for header in ("cm_attrs", "cm_id", "operation", "pyobject", "rc_conn", "transfers", "watch")
+            for header in ("cm_id", "operation", "pyobject", "transfers", "watch", *_LINKS)
         ],
         libraries=list(libraries),
         define_macros=[("Py_LIMITED_API", "0x030b0000")],
@@ -75,12 +78,16 @@ setup(
     cmdclass={"build_ext": BuildNative},
     ext_modules=[
         extension("_native", "shm_access.c", "operation.c", "watch.c"),
-        extension("_verbs", "requester.c", "transfers.c", "operation.c", "rc_conn.c", libraries=["ibverbs"]),
-        extension("_cm", "cm_channel.c", "cm_id.c", "cm_attrs.c", libraries=["rdmacm", "ibverbs"]),
+        extension("_verbs", "requester.c", "transfers.c", "operation.c", "links/rc_conn.c", libraries=["ibverbs"]),
+        extension(
+            "_cm",
+            *("cm_channel.c", "cm_id.c", "links/address.c", "links/cm_attrs.c"),
+            libraries=["rdmacm", "ibverbs"],
+        ),
         Program(
             "pondstack-data-plane",
-            *("control", "pager", "replacement", "store"),
-            libraries=["jansson", "crypto", "pthread"],
+            *("control", "links", "pager", "replacement", "store"),
+            libraries=["rdmacm", "ibverbs", "jansson", "crypto", "pthread"],
         ),
     ],
 )

@@ -1,5 +1,5 @@
 /* The part of librdmacm that the verbs transport uses, for Python: it connects queue pairs that its callers have created
- * (cm_attrs.h).
+ * (links/cm_attrs.h).
  *
  * pyverbs waits for CM events with the interpreter's lock held, without a time-out, and does not expose the descriptor.
  * A Channel exposes its descriptor, for select and poll, and `event` never waits. No slow call is made under the lock
@@ -16,8 +16,9 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "cm_attrs.h"
 #include "cm_id.h"
+#include "links/address.h"
+#include "links/cm_attrs.h"
 #include "pyobject.h"
 
 typedef struct {

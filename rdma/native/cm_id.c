@@ -1,6 +1,6 @@
 #include "cm_id.h"
 
-#include "cm_attrs.h"
+#include "links/cm_attrs.h"
 #include "pyobject.h"
 
 /* The sizes of private data in the messages of RDMA_PS_TCP, for reliable connections. */

@@ -2,7 +2,7 @@
 #ifndef PONDSTACK_TRANSFERS_H
 #define PONDSTACK_TRANSFERS_H
 
-#include "rc_conn.h"
+#include "links/rc_conn.h"
 #include "operation.h"
 
 enum { REGIONS = 1024 };

@@ -14,6 +14,6 @@ def main() -> NoReturn:
         os.execv(PROGRAM, [PROGRAM.name, *sys.argv[1:]])
     except OSError as error:
         sys.exit(
-            f"{PROGRAM} cannot be run ({error.strerror}): it is built where gcc, libjansson-dev and libssl-dev are "
-            "installed; install them, and install pondstack again"
+            f"{PROGRAM} cannot be run ({error.strerror}): it is built where gcc, libjansson-dev, libssl-dev, "
+            "libibverbs-dev and librdmacm-dev are installed; install them, and install pondstack again"
         )

@@ -328,7 +328,8 @@ __be16 rdma_get_src_port(struct rdma_cm_id *id)
     return fake_of(id)->address.sin_port;
 }
 
-const char *ibv_get_device_name(struct ibv_device *ours)
+/* Weak: a program may have the fake device beside it. */
+__attribute__((weak)) const char *ibv_get_device_name(struct ibv_device *ours)
 {
     return ours->name;
 }

@@ -99,6 +99,7 @@ class LenderProcess:
     """A lender in a process of its own."""
 
     def __init__(self, driver: str, folder: Path) -> None:
+        self.driver = driver
         script = Path(__file__).with_name("lender_process.py")
         self.process = subprocess.Popen(
             [sys.executable, str(script), driver, str(folder)],

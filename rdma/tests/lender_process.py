@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pondstack_rdma.base import Lender, Transport
-from pondstack_rdma.model import Region
+from pondstack_rdma.model import Key, Region
 from pondstack_rdma.shm import ShmTransport
 from pondstack_rdma.tcp import TcpTransport
 from pondstack_rdma.verbs import VerbsTransport
@@ -24,12 +24,13 @@ def main(driver: str, folder: str) -> None:
     }
     with made[driver]().lend("process") as lender:
         regions: list[Region] = []
+        keys: list[Key] = []
         for line in sys.stdin:
-            print(json.dumps(answer(lender, regions, **json.loads(line))), flush=True)
+            print(json.dumps(answer(lender, regions, keys, **json.loads(line))), flush=True)
 
 
-def answer(lender: Lender, regions: list[Region], verb: str, **arguments: Any) -> Any:
-    """Carry out one command; regions are numbered from 0 in the order of their registration."""
+def answer(lender: Lender, regions: list[Region], keys: list[Key], verb: str, **arguments: Any) -> Any:
+    """Carry out one command; regions and keys are numbered from 0 in the order in which they were made."""
     match verb:
         case "admit":
             return lender.admit(arguments["borrower"]).to_dict()
@@ -37,7 +38,10 @@ def answer(lender: Lender, regions: list[Region], verb: str, **arguments: Any) -
             regions.append(lender.register(arguments["size_bytes"]))
             return len(regions) - 1
         case "export":
-            return lender.export(regions[arguments["region"]], arguments["borrower"]).to_dict()
+            keys.append(lender.export(regions[arguments["region"]], arguments["borrower"]))
+            return keys[-1].to_dict()
+        case "revoke":
+            return lender.revoke(keys[arguments["number"]])
         case "load":
             return lender.load(regions[arguments["region"]], arguments["offset"], arguments["size"]).hex()
     raise ValueError(verb)

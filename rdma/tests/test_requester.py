@@ -19,7 +19,7 @@ CM_HEADERS = Path("/usr/include/rdma/rdma_cma.h")
 @pytest.mark.skipif(not HEADERS.exists(), reason="needs libibverbs-dev: run tools/setup.sh")
 def test_it_stands_all_that_a_fake_device_does(tmp_path: Path) -> None:
     built = tmp_path / "_verbs.abi3.so"
-    sources = [NATIVE / name for name in ("requester.c", "transfers.c", "operation.c", "rc_conn.c")]
+    sources = [NATIVE / name for name in ("requester.c", "transfers.c", "operation.c", "links/rc_conn.c")]
     build([*sources, Path(__file__).with_name("fake_verbs.c")], built)
     assert "accesses of a fake device" in run("requester_process.py", str(built), "20181")
 
@@ -27,7 +27,7 @@ def test_it_stands_all_that_a_fake_device_does(tmp_path: Path) -> None:
 @pytest.mark.skipif(not CM_HEADERS.exists(), reason="needs librdmacm-dev: run tools/setup.sh")
 def test_connections_stand_all_that_a_fake_librdmacm_does(tmp_path: Path) -> None:
     built = tmp_path / "_cm.abi3.so"
-    sources = [NATIVE / name for name in ("cm_channel.c", "cm_id.c", "cm_attrs.c")]
+    sources = [NATIVE / name for name in ("cm_channel.c", "cm_id.c", "links/address.c", "links/cm_attrs.c")]
     build([*sources, Path(__file__).with_name("fake_rdmacm.c")], built)
     assert "events of a fake librdmacm" in run("cm_channel_process.py", str(built), "20181")
 

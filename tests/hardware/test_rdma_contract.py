@@ -41,7 +41,7 @@ def whole() -> bool:
     return any(os.environ.get(name, "") not in {"", "0"} for name in (WHOLE, NIGHT))
 
 
-def promises_held(host: EmulatedHost, tests: Sequence[str], broker: str = "") -> float:
+def promises_held(host: EmulatedHost, tests: Sequence[str], broker: str = "", **environment: str) -> float:
     """Run tests inside the host, all of which must pass, without a skip; how many."""
     assert tests
     done = host.run(
@@ -51,7 +51,8 @@ def promises_held(host: EmulatedHost, tests: Sequence[str], broker: str = "") ->
             "PONDSTACK_TEST_BROKER": broker,
             "PYTHONPATH": "/opt/code",
             "PYTHONDONTWRITEBYTECODE": "1",
-        },
+        }
+        | environment,
         cwd="/opt/code",
         timeout=1100,
     )

@@ -252,13 +252,14 @@ void guest_set_limit(struct guest *guest, uint32_t limit_mib)
 static struct lender *find_lender(const struct guest *guest, const char *name)
 {
     struct lender *lender = guest->lenders;
-    while (lender != NULL && strcmp(lender->name, name) != 0) {
+    while (lender != NULL && strcmp(lender->link->name, name) != 0) {
         lender = lender->next;
     }
     return lender;
 }
 
-int guest_lease(struct guest *guest, const char *name, json_t *ticket, json_t *keys, struct problem *problem)
+int guest_lease(struct guest *guest, const char *name, json_t *ticket, json_t *keys, uint32_t deadline_ms,
+                struct problem *problem)
 {
     struct lender *lender = find_lender(guest, name);
     size_t at;
@@ -268,7 +269,7 @@ int guest_lease(struct guest *guest, const char *name, json_t *ticket, json_t *k
         return problem_set(problem, "guest %s is not served, or detaches", guest->settings.guest);
     }
     if (lender == NULL) {
-        lender = lender_connect(name, ticket, problem);
+        lender = lender_connect(name, ticket, deadline_ms, problem);
         if (lender == NULL) {
             return -1;
         }

@@ -35,9 +35,9 @@ static json_t *leases_to_json(const struct guest *guest)
         for (const struct window *window = lender->windows; window != NULL; window = window->next) {
             const struct lease *lease = window->lease;
             json_array_append_new(list,
-                                  json_pack("{s:s, s:I, s:I, s:I, s:s}", "lender", lender->name, "number",
-                                            (json_int_t)window->tier.key_number, "pages", (json_int_t)lease->slots,
-                                            "used", (json_int_t)(lease->slots - atomic_load(&lease->free_count)),
+                                  json_pack("{s:s, s:s, s:I, s:I, s:I, s:s}", "lender", lender->link->name,
+                                            "driver", lender->link->type->driver, "number", (json_int_t)window->number,
+                                            "pages", (json_int_t)lease->slots, "used", (json_int_t)(lease->slots - atomic_load(&lease->free_count)),
                                             "state", states[atomic_load(&lease->state)]));
         }
     }
@@ -139,46 +139,59 @@ static json_t *do_view(struct guests *guests, json_t *request, struct problem *p
     return json_pack("{s:o}", "guests", list);
 }
 
-/* Unpack what names a lender of a guest, with a list, and a ticket if one is asked for. */
-static struct guest *named_lender(struct guests *guests, json_t *request, const char **lender, json_t **ticket,
-                                  const char *member, json_t **list, struct problem *problem)
+/* What a request about a lender of a guest has in it; ticket and deadline only where they are asked for. */
+struct lender_request {
+    const char *guest, *lender;
+    json_t *list, *ticket;
+    int deadline_ms;
+};
+
+/* Unpack it, and find the guest. */
+static struct guest *named_lender(struct guests *guests, json_t *request, struct lender_request *found, bool leases,
+                                  struct problem *problem)
 {
-    const char *name;
     json_error_t error;
-    int bad = ticket == NULL ? json_unpack_ex(request, &error, JSON_STRICT, "{s:s, s:s, s:o}", "guest", &name, "lender",
-                                              lender, member, list)
-                             : json_unpack_ex(request, &error, JSON_STRICT, "{s:s, s:s, s:o, s:o}", "guest", &name,
-                                              "lender", lender, member, list, "ticket", ticket);
-    if (bad || !json_is_array(*list) || strlen(*lender) >= LENDER_NAME_BYTES) {
+    *found = (struct lender_request){.deadline_ms = DEADLINE_MS};
+    int bad = leases ? json_unpack_ex(request, &error, JSON_STRICT, "{s:s, s:s, s:o, s:o, s?:i}", "guest",
+                                      &found->guest, "lender", &found->lender, "keys", &found->list, "ticket",
+                                      &found->ticket, "deadline_ms", &found->deadline_ms)
+                     : json_unpack_ex(request, &error, JSON_STRICT, "{s:s, s:s, s:o}", "guest", &found->guest,
+                                      "lender", &found->lender, "numbers", &found->list);
+    if (bad || !json_is_array(found->list) || strlen(found->lender) >= LENDER_NAME_BYTES) {
         problem_set(problem, "%s", bad ? error.text : "a list, and a name of up to 127 bytes, are needed");
         return NULL;
     }
-    struct guest *guest = guests_find(guests, name);
+    if (found->deadline_ms < LEAST_DEADLINE_MS || found->deadline_ms > MOST_DEADLINE_MS) {
+        problem_set(problem, "deadline_ms: %d to %d, not %d", LEAST_DEADLINE_MS, MOST_DEADLINE_MS, found->deadline_ms);
+        return NULL;
+    }
+    struct guest *guest = guests_find(guests, found->guest);
     if (guest == NULL) {
-        problem_set(problem, "guest %.36s is not attached", name);
+        problem_set(problem, "guest %.36s is not attached", found->guest);
     }
     return guest;
 }
 
 static json_t *do_lease(struct guests *guests, json_t *request, struct problem *problem)
 {
-    const char *lender;
-    json_t *ticket, *keys;
-    struct guest *guest = named_lender(guests, request, &lender, &ticket, "keys", &keys, problem);
-    return guest != NULL && guest_lease(guest, lender, ticket, keys, problem) == 0 ? guest_to_json(guest) : NULL;
+    struct lender_request found;
+    struct guest *guest = named_lender(guests, request, &found, true, problem);
+    bool leased = guest != NULL && guest_lease(guest, found.lender, found.ticket, found.list,
+                                               (uint32_t)found.deadline_ms, problem) == 0;
+    return leased ? guest_to_json(guest) : NULL;
 }
 
 static json_t *do_leave(struct guests *guests, json_t *request, struct problem *problem)
 {
-    const char *lender;
-    json_t *numbers, *number;
+    struct lender_request found;
+    json_t *number;
     size_t at;
-    struct guest *guest = named_lender(guests, request, &lender, NULL, "numbers", &numbers, problem);
+    struct guest *guest = named_lender(guests, request, &found, false, problem);
     if (guest == NULL) {
         return NULL;
     }
-    json_array_foreach (numbers, at, number) {
-        (void)guest_leave(guest, lender, (uint64_t)json_integer_value(number)); /* else it is left already */
+    json_array_foreach (found.list, at, number) {
+        (void)guest_leave(guest, found.lender, (uint64_t)json_integer_value(number)); /* else it is left already */
     }
     return guest_to_json(guest);
 }

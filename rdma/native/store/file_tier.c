@@ -60,7 +60,8 @@ static void file_close(struct tier *tier)
     }
 }
 
-static const struct tier_type file_type = {"file", file_read, file_write, file_discard, file_close};
+static const struct tier_type file_type = {
+    .name = "file", .read = file_read, .write = file_write, .discard = file_discard, .close = file_close};
 
 /* Open the file of a fresh mirror. One that is there already is taken only if a killed process can have left it: else
  * it is somebody's. */

@@ -1,5 +1,7 @@
 #include "leases.h"
 
+#include "sealer.h"
+
 #include <stdlib.h>
 
 /* Packed: the number of the lease in the list, from 1 on, in the upper 8 bits; the slot below. */
@@ -91,22 +93,39 @@ static struct lease *most_room(struct leases *leases, uint32_t *at)
     return best;
 }
 
-bool leases_write(struct leases *leases, uint64_t page, const void *from)
+/* Write as many pages to one lease as it has room for; 0: it failed. */
+static uint32_t fill(struct leases *leases, uint32_t at, struct lease *lease, uint64_t first, uint32_t count,
+                     const void *from)
 {
-    uint32_t at;
-    leases_drop(leases, page);
-    struct lease *lease = most_room(leases, &at);
-    if (lease == NULL) {
-        return false;
+    uint32_t slots[TIER_MOST_SLOTS] = {0}, room = lease->free_count;
+    count = count < room ? count : room;
+    count = count < TIER_MOST_SLOTS ? count : TIER_MOST_SLOTS;
+    for (uint32_t each = 0; each < count; each++) {
+        slots[each] = lease->free[room - 1 - each];
     }
-    uint32_t slot = lease->free[lease->free_count - 1];
-    if (lease->tier->type->write(lease->tier, slot, 1, from) != 0) {
+    if (tier_scatter(lease->tier, slots, count, from) != 0) {
         lose(lease);
-        return false;
+        return 0;
     }
-    atomic_fetch_sub(&lease->free_count, 1);
-    leases->where[page] = pack(at, slot);
-    return true;
+    atomic_fetch_sub(&lease->free_count, count);
+    for (uint32_t each = 0; each < count; each++) {
+        leases->where[first + each] = pack(at, slots[each]);
+    }
+    return count;
+}
+
+uint32_t leases_write(struct leases *leases, uint64_t first, uint32_t count, const void *from)
+{
+    uint32_t at, done = 0, more = 1;
+    struct lease *lease;
+    for (uint32_t each = 0; each < count; each++) {
+        leases_drop(leases, first + each);
+    }
+    while (done < count && more > 0 && (lease = most_room(leases, &at)) != NULL) {
+        more = fill(leases, at, lease, first + done, count - done, (const char *)from + (size_t)done * PAGE_BYTES);
+        done += more;
+    }
+    return done;
 }
 
 /* The lease of a page; NULL when it has none that is used. */
@@ -117,17 +136,22 @@ static struct lease *lease_of(const struct leases *leases, uint64_t page)
     return lease != NULL && state_of(lease) != LEASE_LEFT ? lease : NULL;
 }
 
-bool leases_read(struct leases *leases, uint64_t page, void *into)
+uint32_t leases_read(struct leases *leases, uint64_t first, uint32_t count, void *into)
 {
-    struct lease *lease = lease_of(leases, page);
+    struct lease *lease = lease_of(leases, first);
+    uint32_t slots[TIER_MOST_SLOTS] = {0}, same = 0, number = leases->where[first] >> SLOT_BITS;
     if (lease == NULL || state_of(lease) == LEASE_LOST) {
-        return false;
+        return 0;
     }
-    if (lease->tier->type->read(lease->tier, leases->where[page] & SLOT_MASK, 1, into) != 0) {
+    while (same < count && same < TIER_MOST_SLOTS && leases->where[first + same] >> SLOT_BITS == number) {
+        slots[same] = leases->where[first + same] & SLOT_MASK;
+        same++;
+    }
+    if (tier_gather(lease->tier, slots, same, into) != 0) {
         lose(lease);
-        return false;
+        return 0;
     }
-    return true;
+    return same;
 }
 
 void leases_drop(struct leases *leases, uint64_t page)

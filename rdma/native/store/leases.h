@@ -48,11 +48,12 @@ bool leases_add(struct leases *leases, struct lease *lease);
  * and does not look at it any more), or when no pager runs. */
 void leases_remove(struct leases *leases, struct lease *lease);
 
-/* Write a page to a lease. False: it is with no lender now. */
-bool leases_write(struct leases *leases, uint64_t page, const void *from);
+/* Write adjacent pages to leases. Returns how many of them, from the first on, are with lenders now. A lender that fails
+ * ends it, so that nobody waits for two of them. */
+uint32_t leases_write(struct leases *leases, uint64_t first, uint32_t count, const void *from);
 
-/* Read a page. False: no lender gives it. */
-bool leases_read(struct leases *leases, uint64_t page, void *into);
+/* Read adjacent pages, as far as one lease has them; returns how many. 0: no lender gives the first one. */
+uint32_t leases_read(struct leases *leases, uint64_t first, uint32_t count, void *into);
 
 /* Give the slot of a page back. */
 void leases_drop(struct leases *leases, uint64_t page);

@@ -55,9 +55,7 @@ int store_write(struct page_store *store, uint64_t first, uint32_t count, const 
         return EIO;
     }
     const uint8_t *written = store->sealed ? store->staging : pages;
-    for (uint32_t at = 0; at < count; at++) {
-        store->lender_writes += leases_write(&store->leases, first + at, written + (size_t)at * PAGE_BYTES);
-    }
+    store->lender_writes += leases_write(&store->leases, first, count, written);
     int error = store->mirror->type->write(store->mirror, first, count, written);
     for (uint32_t at = 0; at < count && error == 0; at++) {
         atomic_store_explicit(&store->state->rows[first + at].place, IN_MIRROR, memory_order_release);
@@ -71,12 +69,9 @@ static bool open_page(struct page_store *store, uint64_t number, uint8_t *page)
     return !store->sealed || sealer_open(&store->sealer, number, row->version, page, page, row->tag);
 }
 
-/* Fetch a page from the lender that has it. */
-static bool read_lent(struct page_store *store, uint64_t number, uint8_t *page)
+/* Open a page that a lender gave. */
+static bool open_lent(struct page_store *store, uint64_t number, uint8_t *page)
 {
-    if (!leases_read(&store->leases, number, page)) {
-        return false;
-    }
     bool good = open_page(store, number, page);
     store->lender_reads += good;
     store->corrupt += !good;
@@ -98,10 +93,13 @@ int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t
 {
     int error = 0;
     uint32_t behind = 0; /* the pages from here to `at` no lender gives */
-    for (uint32_t at = 0; at < count && error == 0; at++) {
-        if (read_lent(store, first + at, into + (size_t)at * PAGE_BYTES)) {
-            error = read_mirror(store, first + behind, at - behind, into + (size_t)behind * PAGE_BYTES);
-            behind = at + 1;
+    for (uint32_t at = 0; at < count && error == 0;) {
+        uint32_t given = leases_read(&store->leases, first + at, count - at, into + (size_t)at * PAGE_BYTES);
+        for (uint32_t end = at + (given > 0 ? given : 1); at < end && error == 0; at++) {
+            if (given > 0 && open_lent(store, first + at, into + (size_t)at * PAGE_BYTES)) {
+                error = read_mirror(store, first + behind, at - behind, into + (size_t)behind * PAGE_BYTES);
+                behind = at + 1;
+            }
         }
     }
     return error != 0 ? error : read_mirror(store, first + behind, count - behind, into + (size_t)behind * PAGE_BYTES);

@@ -7,7 +7,7 @@
 #include "shared_state.h"
 #include "tier.h"
 
-enum { STORE_MOST_PAGES = 64 }; /* in one call */
+enum { STORE_MOST_PAGES = TIER_MOST_SLOTS }; /* in one call */
 
 struct page_store {
     struct shared_state *state;

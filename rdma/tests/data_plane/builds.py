@@ -6,12 +6,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "native"
-FOLDERS = ("replacement", "store", "pager", "control")
+FOLDERS = ("replacement", "store", "links", "pager", "control")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 THREADS = ("-fsanitize=thread",)
 CRASH_POINTS = ("-DPONDSTACK_CRASH_POINTS",)
 _FLAGS = ("-std=c17", "-g", "-O1", "-Wall", "-Wextra", "-Werror")
-_LIBRARIES = ("-ljansson", "-lcrypto", "-lpthread")
+_LIBRARIES = ("-lrdmacm", "-libverbs", "-ljansson", "-lcrypto", "-lpthread")
 
 
 def sources(*folders: str) -> list[Path]:
@@ -32,6 +32,11 @@ def build(
 def data_plane(folder: Path, flags: Sequence[str] = (*SANITIZERS, *CRASH_POINTS)) -> Path:
     """Build pondstack-data-plane."""
     return build(folder / "pondstack-data-plane", sources(*FOLDERS), flags)
+
+
+def tiers(folder: Path, flags: Sequence[str] = SANITIZERS, libraries: Sequence[str] = _LIBRARIES) -> Path:
+    """Build the process that moves pages as a pager's thread does; see tier_process.c."""
+    return build(folder / "tier_process", [HERE / "tier_process.c", *sources("links", "store")], flags, libraries)
 
 
 def standin_guest(folder: Path) -> Path:

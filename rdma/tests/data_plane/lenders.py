@@ -1,24 +1,28 @@
-"""Lenders over shared memory, as processes that tests freeze and kill, and what they lend to a data plane's guest."""
+"""Lenders as processes that tests freeze and kill, and what they lend to a data plane's guest."""
 
 from pathlib import Path
 
+from pondstack_rdma.base import Transport
 from pondstack_rdma.model import Key, Ticket
-from pondstack_rdma.shm import ShmTransport
 
-from ..harness import LenderProcess
+from ..harness import LenderProcess, shm, tcp, verbs
 from .processes import GUEST, DataPlane
 
 LEASE_BYTES = 4 * 2**20
+DEADLINE_MS = 20_000
+"""Of an access to a lender that answers, on however busy a machine."""
+
+TRANSPORTS = {"shm": shm, "tcp": tcp, "verbs": verbs}
 
 
 class Lender:
     """A lender process, and what it lends to this host."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, driver: str = "shm", deadline_ms: int = DEADLINE_MS) -> None:
         (folder / name).mkdir()
-        self.name = name
-        self.process = LenderProcess("shm", folder / name)
-        self.transport = ShmTransport(folder / name)
+        self.name, self.deadline_ms = name, deadline_ms
+        self.process = LenderProcess(driver, folder / name)
+        self.transport: Transport = TRANSPORTS[driver](folder / name)
         self.ticket: Ticket
         self.keys: list[Key] = []
 
@@ -27,8 +31,8 @@ class Lender:
         for _ in range(count):
             self.ticket, key = self.process.lend("host1", LEASE_BYTES)
             self.keys.append(key)
-        keys = [key.to_dict() for key in self.keys]
-        plane.ask(verb="lease", guest=GUEST, lender=self.name, ticket=self.ticket.to_dict(), keys=keys)
+        shown = {"ticket": self.ticket.to_dict(), "keys": [key.to_dict() for key in self.keys]}
+        plane.ask(verb="lease", guest=GUEST, lender=self.name, deadline_ms=self.deadline_ms, **shown)
 
     def used(self, plane: DataPlane) -> int:
         """Count the pages that are with it."""

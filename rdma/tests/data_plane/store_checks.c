@@ -119,42 +119,73 @@ static void check_leases(struct file_tier *file)
     struct tier *tiers[] = {&file->tier, &file->tier};
     struct lease *made[2];
     CHECK(leases_begin(&leases, PAGES));
-    CHECK(!leases_write(&leases, 1, pages) && !leases_read(&leases, 1, found));
+    CHECK(leases_write(&leases, 1, 1, pages) == 0 && leases_read(&leases, 1, 1, found) == 0);
     for (int at = 0; at < 2; at++) {
         made[at] = lease_make(tiers[at], at == 0 ? 10 : 20);
         CHECK(made[at] != NULL && leases_add(&leases, made[at]));
     }
     for (uint64_t page = 0; page < 16; page++) {
-        CHECK(leases_write(&leases, page, pages + page * PAGE_BYTES));
+        CHECK(leases_write(&leases, page, 1, pages + page * PAGE_BYTES) == 1);
     }
     CHECK(made[0]->free_count == 7 && made[1]->free_count == 7);
     leases_drop(&leases, 15);
     leases_drop(&leases, 15);
-    CHECK(made[0]->free_count + made[1]->free_count == 15 && !leases_read(&leases, 15, found));
-    for (uint64_t page = 15; page < 30; page++) {
-        CHECK(leases_write(&leases, page, pages));
-    }
-    CHECK(!leases_write(&leases, 30, pages)); /* full */
-    CHECK(leases_write(&leases, 29, pages));  /* its own slot is free for it */
+    CHECK(made[0]->free_count + made[1]->free_count == 15 && leases_read(&leases, 15, 1, found) == 0);
+    CHECK(leases_write(&leases, 15, 20, pages) == 15); /* then they are full */
+    CHECK(leases_write(&leases, 29, 1, pages) == 1);   /* its own slot is free for it */
     atomic_store(&made[1]->state, LEASE_LEAVING);
     leases_sweep(&leases);
     CHECK(made[1]->state == LEASE_LEFT && made[1]->free_count == 20);
     leases_remove(&leases, made[1]);
     uint32_t there = 0;
     for (uint64_t page = 0; page < 31; page++) {
-        there += leases_read(&leases, page, found);
+        there += leases_read(&leases, page, 1, found);
     }
     CHECK(there == 10);
     int fd = file->fd;
     file->fd = -1;
     for (uint64_t page = 0; page < 31; page++) {
-        CHECK(!leases_read(&leases, page, found));
+        CHECK(leases_read(&leases, page, 1, found) == 0);
     }
     file->fd = fd;
-    CHECK(made[0]->state == LEASE_LOST && !leases_write(&leases, 0, pages)); /* never asked again */
+    CHECK(made[0]->state == LEASE_LOST && leases_write(&leases, 0, 1, pages) == 0); /* never asked again */
     leases_remove(&leases, made[0]);
     leases_end(&leases);
     leases_end(&leases);
+}
+
+/* A run goes to as few lenders as have room for it, and comes back in as few accesses, page by page the right one. */
+static void check_runs(struct file_tier *file)
+{
+    static struct leases leases;
+    struct file_tier other = {.tier = file->tier, .fd = memfd_create("other", MFD_CLOEXEC)};
+    CHECK(leases_begin(&leases, PAGES));
+    struct lease *small = lease_make(&other.tier, 12), *large = lease_make(&file->tier, 30);
+    CHECK(leases_add(&leases, small) && leases_add(&leases, large));
+    CHECK(leases_write(&leases, 3, 5, pages) == 5); /* so that free slots are not in order */
+    leases_drop(&leases, 4);
+    leases_drop(&leases, 6);
+    leases_drop(&leases, 3);
+    CHECK(large->free_count == 28);
+    CHECK(leases_write(&leases, 10, 45, pages) == 40);
+    CHECK(small->free_count == 0 && large->free_count == 0);
+    CHECK(leases_read(&leases, 10, 45, found) == 28 && memcmp(pages, found, 28 * PAGE_BYTES) == 0);
+    CHECK(leases_read(&leases, 38, 45, found) == 12);
+    CHECK(memcmp(pages + 28 * PAGE_BYTES, found, 12 * PAGE_BYTES) == 0);
+    CHECK(leases_read(&leases, 50, 1, found) == 0);
+    /* One lender fails: nobody waits for the next one in the same call. */
+    for (uint64_t page = 10; page < 50; page++) {
+        leases_drop(&leases, page);
+    }
+    int fd = file->fd;
+    file->fd = -1;
+    CHECK(leases_write(&leases, 10, 45, pages) == 0 && large->state == LEASE_LOST && small->state == LEASE_ACTIVE);
+    CHECK(leases_write(&leases, 10, 45, pages) == 12);
+    file->fd = fd;
+    leases_remove(&leases, small);
+    leases_remove(&leases, large);
+    leases_end(&leases);
+    close(other.fd);
 }
 
 int main(int count, char **arguments)
@@ -187,6 +218,7 @@ int main(int count, char **arguments)
         close(fd);
     }
     check_leases(&file);
+    check_runs(&file);
     file.tier.type->close(&file.tier);
     puts("the store holds");
     return 0;

@@ -18,6 +18,14 @@ def test_the_store(tmp_path: Path) -> None:
     assert "the store holds" in run(program, str(tmp_path))
 
 
+def test_links_over_verbs(tmp_path: Path) -> None:
+    """Over a fake device and a fake librdmacm; over a real device: tests/hardware/test_rdma_pager.py."""
+    fakes = [HERE.parent / "fake_verbs.c", HERE.parent / "fake_rdmacm.c"]
+    files = [HERE / "verbs_checks.c", *fakes, *sources("links", "store")]
+    program = build(tmp_path / "verbs_checks", files, libraries=("-ljansson", "-lcrypto", "-lpthread"))
+    assert "links over verbs hold" in run(program)
+
+
 def test_the_pager(tmp_path: Path) -> None:
     program = build(tmp_path / "pager_checks", [HERE / "pager_checks.c", *sources("replacement", "store", "pager")])
     assert "the pager's parts hold" in run(program)

@@ -20,7 +20,7 @@ from pathlib import Path
 from pondstack_rack.wait import Deadline, wait_until
 
 from . import builds
-from .lenders import Lender
+from .lenders import TRANSPORTS, Lender
 from .policies import MODELS
 from .processes import DEADLINE_SECONDS, MEMORY, DataPlane, RefusedError, StandinGuest
 from .qemu_guest import MEMORY as QEMU_MEMORY
@@ -35,6 +35,9 @@ POINTS = ("read", "fetched", "filled", "protected", "copied", "stored", "punched
 PAUSE_SECONDS = 0.4
 """The longest between two faults."""
 
+LENDER_MS = 200
+"""The deadline of an access to a lender; over tcp a frozen one sometimes misses it."""
+
 LENDERS, LEASES = 2, 2
 """At a time, and of each."""
 
@@ -46,6 +49,7 @@ class Options:
     minutes: float
     seed: int
     guest: str = "standin"
+    driver: str = "shm"
     mib: int = 24
     limit_mib: int = 6
     ram_mib: int = 160
@@ -54,7 +58,7 @@ class Options:
     @property
     def command(self) -> str:
         """What runs the same again."""
-        return f"make torture-pager MINUTES={self.minutes:g} SEED={self.seed} GUEST={self.guest}"
+        return f"make torture-pager MINUTES={self.minutes:g} SEED={self.seed} GUEST={self.guest} DRIVER={self.driver}"
 
 
 @dataclass
@@ -159,7 +163,7 @@ class Torturer:
         self._lend()
 
     def freeze_lender(self) -> None:
-        """Freeze a lender for a while: it serves."""
+        """Freeze a lender for a while: it serves, or over tcp it is waited for, or lost."""
         with self._dice.choice(self._lenders).process.frozen():
             Deadline(0.0).pause(self._dice.uniform(0.0, PAUSE_SECONDS))
         self.result.lender_freezes += 1
@@ -181,7 +185,7 @@ class Torturer:
     def _lend(self) -> None:
         while len(self._lenders) < LENDERS:
             self._started += 1
-            self._lenders.append(Lender(self._folder, f"lender{self._started}"))
+            self._lenders.append(Lender(self._folder, f"lender{self._started}", self._options.driver, LENDER_MS))
             self._lenders[-1].lend(self._plane, LEASES)
 
 
@@ -238,7 +242,7 @@ def report(options: Options, result: Result) -> str:
             f"{guest}: {options.mib} MiB are verified, at most {_limit_mib(options)} MiB local",
             f"data plane killed {result.kills} times, and {result.self_kills} times by itself at a point of the code; "
             f"frozen {result.freezes} times; {result.limits} new limits",
-            f"lenders killed {result.lender_kills} times, frozen {result.lender_freezes} times; "
+            f"lenders over {options.driver}: killed {result.lender_kills} times, frozen {result.lender_freezes} times; "
             f"{result.lender_reads} pages came from them, counted until each kill",
             f"serves again after {restarts[len(restarts) // 2] * 1e3:.0f} ms (median), "
             f"{restarts[-1] * 1e3:.0f} ms (worst)",
@@ -256,8 +260,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--minutes", type=float, default=1.0, help="how long, in minutes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6), help="of what is done")
     parser.add_argument("--guest", choices=("standin", "qemu"), default="standin", help="a process, or a real guest")
+    parser.add_argument("--driver", choices=sorted(TRANSPORTS), default="shm", help="how lenders are reached")
     chosen = parser.parse_args(arguments)
-    options = Options(chosen.minutes, chosen.seed, chosen.guest)
+    options = Options(chosen.minutes, chosen.seed, chosen.guest, chosen.driver)
     with tempfile.TemporaryDirectory(prefix="torture-pager-") as made:
         folder = Path(made)
         plane = builds.data_plane(folder, (*builds.CRASH_POINTS, "-O2"))

@@ -29,7 +29,7 @@ class NativeCode(Target):
         self._runs = [("native_process.py", str(shm), str(self._folder))]
         if HEADERS.exists():
             verbs = self._folder / "_verbs.abi3.so"
-            names = ("requester.c", "transfers.c", "operation.c", "rc_conn.c")
+            names = ("requester.c", "transfers.c", "operation.c", "links/rc_conn.c")
             sanitized.build([*(sanitized.NATIVE / name for name in names), HERE / "fake_verbs.c"], verbs)
             self._runs.append(("requester_process.py", str(verbs)))
 

@@ -15,12 +15,19 @@ from ..processes import DEADLINE_SECONDS, GUEST, DataPlane, StandinGuest
 Guests = Callable[..., StandinGuest]
 
 
-@pytest.fixture
-def lender(tmp_path: Path) -> Iterator[Callable[[str], Lender]]:
+DRIVERS = ("shm", "tcp")
+"""Over verbs: tests/hardware/test_rdma_pager.py."""
+
+SHORT_MS = 300
+"""Of accesses to a lender that does not answer."""
+
+
+@pytest.fixture(params=sorted(DRIVERS))
+def lender(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Lender]]:
     started: list[Lender] = []
 
-    def start(name: str) -> Lender:
-        started.append(Lender(tmp_path, name))
+    def start(name: str, **how: int) -> Lender:
+        started.append(Lender(tmp_path, name, request.param, **how))
         return started[-1]
 
     yield start
@@ -34,8 +41,14 @@ def await_store(plane: DataPlane, name: str, more: int) -> None:
     assert wait_until(lambda: plane.view()["store"][name] >= before + more, DEADLINE_SECONDS), plane.view()
 
 
+def states(plane: DataPlane) -> set[tuple[str, str]]:
+    """Return the states in which leases of each lender are."""
+    return {(lease["lender"], lease["state"]) for lease in plane.view()["leases"]}
+
+
+@pytest.mark.parametrize("lender", ["shm"], indirect=True)
 def test_pages_come_from_a_frozen_lender(
-    plane: DataPlane, guest: Guests, lender: Callable[[str], Lender], tmp_path: Path
+    plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path
 ) -> None:
     """It was frozen before the first page was evicted."""
     served, lends = guest(8), lender("lender1")
@@ -50,8 +63,28 @@ def test_pages_come_from_a_frozen_lender(
     assert served.finish()["wrong"] == 0
 
 
+@pytest.mark.parametrize("lender", ["tcp"], indirect=True)
+def test_a_frozen_lender_has_a_deadline(
+    plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path
+) -> None:
+    """Nothing of it is waited for twice: then the mirror serves, and the other lender."""
+    served, lends, other = guest(8), lender("lender1", deadline_ms=SHORT_MS), lender("lender2")
+    plane.attach(served, tmp_path / "mirror", 2)
+    lends.lend(plane, 3)
+    await_store(plane, "lender_reads", 500)
+    with lends.process.frozen():
+        await_store(plane, "mirror_reads", 100)
+        assert wait_until(lambda: plane.view()["service"]["worst_ns"] >= SHORT_MS * 1e6, DEADLINE_SECONDS)
+        other.lend(plane)
+        await_store(plane, "lender_reads", 500)
+        assert other.used(plane) > 0
+    assert wait_until(lambda: states(plane) == {("lender1", "lost"), ("lender2", "active")}, DEADLINE_SECONDS)
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+
+
 def test_lenders_share_the_pages(
-    plane: DataPlane, guest: Guests, lender: Callable[[str], Lender], tmp_path: Path
+    plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path
 ) -> None:
     served, both = guest(8), [lender("lender1"), lender("lender2")]
     plane.attach(served, tmp_path / "mirror", 2)
@@ -66,7 +99,7 @@ def test_lenders_share_the_pages(
 
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "plain"])
 def test_a_lender_is_killed(
-    sealed: bool, plane: DataPlane, guest: Guests, lender: Callable[[str], Lender], tmp_path: Path
+    sealed: bool, plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path
 ) -> None:
     """The mirror has its pages, and the other lender goes on."""
     served, first, second = guest(8), lender("lender1"), lender("lender2")
@@ -77,14 +110,13 @@ def test_a_lender_is_killed(
     first.process.kill()
     await_store(plane, "mirror_reads", 100)
     await_store(plane, "lender_reads", 500)
-    states = {lease["lender"]: lease["state"] for lease in plane.view()["leases"]}
-    assert states == {"lender1": "lost", "lender2": "active"}
+    assert states(plane) == {("lender1", "lost"), ("lender2", "active")}
     plane.detach()
     assert served.finish()["wrong"] == 0
 
 
 def test_the_data_plane_is_killed(
-    plane: DataPlane, guest: Guests, lender: Callable[[str], Lender], tmp_path: Path
+    plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path
 ) -> None:
     """Its links end with it: the mirror serves until it is told of leases again."""
     served, lends = guest(8), lender("lender1")
@@ -102,7 +134,7 @@ def test_the_data_plane_is_killed(
     assert served.finish()["wrong"] == 0
 
 
-def test_a_lease_is_left(plane: DataPlane, guest: Guests, lender: Callable[[str], Lender], tmp_path: Path) -> None:
+def test_a_lease_is_left(plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path) -> None:
     served, lends = guest(8), lender("lender1")
     plane.attach(served, tmp_path / "mirror", 2)
     lends.lend(plane, 2)
@@ -119,7 +151,7 @@ def test_a_lease_is_left(plane: DataPlane, guest: Guests, lender: Callable[[str]
 
 
 def test_a_lender_changes_pages(
-    plane: DataPlane, guest: Guests, lender: Callable[[str], Lender], tmp_path: Path
+    plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path
 ) -> None:
     """It is noticed, and the mirror's page is taken."""
     served, lends = guest(8), lender("lender1")
@@ -138,7 +170,7 @@ def test_a_lender_changes_pages(
 
 @pytest.mark.parametrize("what", ["ticket", "key"])
 def test_what_a_lender_refuses(
-    what: str, plane: DataPlane, guest: Guests, lender: Callable[[str], Lender], tmp_path: Path
+    what: str, plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path
 ) -> None:
     served, lends = guest(4), lender("lender1")
     plane.attach(served, tmp_path / "mirror", 2)

@@ -17,11 +17,12 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return data_plane(tmp_path_factory.mktemp("threads"), THREADS)
 
 
-def test_no_race(program: Path, guest: Callable[..., StandinGuest], tmp_path: Path) -> None:
+@pytest.mark.parametrize("driver", ["shm", "tcp"])
+def test_no_race(driver: str, program: Path, guest: Callable[..., StandinGuest], tmp_path: Path) -> None:
     plane = DataPlane(program, tmp_path / "plane")
     plane.start()
     plane.await_ready()
-    served, lender = guest(8), Lender(tmp_path, "lender1")
+    served, lender = guest(8), Lender(tmp_path, "lender1", driver)
     plane.attach(served, tmp_path / "mirror", 4)
     lender.lend(plane, 2)
     for turn in range(6):

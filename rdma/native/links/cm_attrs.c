@@ -4,25 +4,7 @@
 #define _GNU_SOURCE
 #include "cm_attrs.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <netdb.h>
-#include <stdio.h>
-#include <string.h>
-
-int address_of(const char *text, int port, struct sockaddr_storage *address)
-{
-    struct addrinfo *found, hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV, .ai_socktype = SOCK_STREAM};
-    char service[16];
-    snprintf(service, sizeof service, "%d", port);
-    if (port < 0 || port > UINT16_MAX || getaddrinfo(text, service, &hints, &found) != 0) {
-        return EINVAL;
-    }
-    *address = (struct sockaddr_storage){0};
-    memcpy(address, found->ai_addr, found->ai_addrlen);
-    freeaddrinfo(found);
-    return 0;
-}
 
 static int qp_attr_in(struct rdma_cm_id *id, enum ibv_qp_state state, struct ibv_qp_attr *found)
 {

@@ -98,6 +98,18 @@ const char *rc_conn_missing(RcConnError error)
     return names[error];
 }
 
+unsigned rc_conn_timeout(unsigned milliseconds)
+{
+    /* Exponents: 1 ms, below which devices round up, and 8.6 s. */
+    enum { SHORTEST = 8, LONGEST = 21, UNIT_NS = 4096 };
+    uint64_t each_ns = (uint64_t)milliseconds * 1000000 / (RC_CONN_RETRIES + 1);
+    unsigned exponent = SHORTEST;
+    while (exponent < LONGEST && (uint64_t)UNIT_NS << (exponent + 1) <= each_ns) {
+        exponent++;
+    }
+    return exponent;
+}
+
 int rc_conn_connect(RcConn *conn, const Peer *peer)
 {
     struct ibv_qp_attr attr = {

@@ -6,7 +6,7 @@
 #ifndef PONDSTACK_STORE_SHM_TIER_H
 #define PONDSTACK_STORE_SHM_TIER_H
 
-#include "tier.h"
+#include "../store/tier.h"
 
 #include <stdatomic.h>
 

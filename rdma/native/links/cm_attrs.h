@@ -13,9 +13,6 @@ typedef struct {
     unsigned port_num, sgid_index, path_mtu, max_rd_atomic, traffic_class;
 } CmAttrs;
 
-/* Parse an IPv4 or IPv6 address. Return 0 or an errno. */
-int address_of(const char *text, int port, struct sockaddr_storage *address);
-
 /* Read the attributes, after a connection request or a response. Return 0 or an errno. `max_rd_atomic` is the lower one of
  * the limits for outgoing and for incoming reads. */
 int cm_attrs_of(struct rdma_cm_id *id, CmAttrs *attrs);

@@ -64,6 +64,13 @@ RcConnError rc_conn_open(RcConn *conn, const char *device);
 /* Return the name of what could not be got, for an error text. */
 const char *rc_conn_missing(RcConnError error);
 
+/* How often the device sends a request again that nobody answers. rxe retries for ever with 7. */
+enum { RC_CONN_RETRIES = 6 };
+
+/* Return the device's time-out per try, an exponent, with which all tries together take at most so long (InfiniBand
+ * specification, 9.7.6.1.3), as acknowledge_exponent in verbs/cm_attrs.py does. */
+unsigned rc_conn_timeout(unsigned milliseconds);
+
 /* Move the queue pair to RTS. Return 0 or an errno. */
 int rc_conn_connect(RcConn *conn, const Peer *peer);
 

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "shm_tier.h"
 
-#include "sealer.h"
+#include "../store/sealer.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -81,7 +81,8 @@ static void shm_close(struct tier *tier)
     }
 }
 
-static const struct tier_type shm_type = {"shm", shm_read, shm_write, shm_discard, shm_close};
+static const struct tier_type shm_type = {
+    .name = "shm", .read = shm_read, .write = shm_write, .discard = shm_discard, .close = shm_close};
 
 void shm_tier_begin(struct shm_tier *made, int socket, void *window, uint64_t slots, const _Atomic uint64_t *word,
                     uint64_t key_number)
