@@ -15,7 +15,7 @@
 
 enum { CLIENTS = 16, LINE_BYTES = 65536, LOOK_MS = 500, BACKLOG = 16 };
 
-struct link {
+struct connection {
     int fd; /* -1: free */
     size_t got;
     char line[LINE_BYTES];
@@ -33,7 +33,7 @@ static bool send_all(int fd, const char *text, size_t size)
     return true;
 }
 
-static bool answer_lines(struct guests *guests, struct link *client)
+static bool answer_lines(struct guests *guests, struct connection *client)
 {
     char *end;
     while ((end = memchr(client->line, '\n', client->got)) != NULL) {
@@ -50,7 +50,7 @@ static bool answer_lines(struct guests *guests, struct link *client)
     return client->got < LINE_BYTES; /* else a line that is too long */
 }
 
-static void serve(struct guests *guests, struct link *client)
+static void serve(struct guests *guests, struct connection *client)
 {
     ssize_t got = recv(client->fd, client->line + client->got, LINE_BYTES - client->got, MSG_DONTWAIT);
     bool good = got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
@@ -70,7 +70,7 @@ static bool trusted(int fd, const struct client *client)
            (peer.uid == 0 || peer.uid == geteuid() || (client->mirrors != NULL && peer.uid == client->user));
 }
 
-static void welcome(struct link *clients, int listener, const struct client *served)
+static void welcome(struct connection *clients, int listener, const struct client *served)
 {
     struct timeval most = {.tv_sec = 1};
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
@@ -88,7 +88,7 @@ static void welcome(struct link *clients, int listener, const struct client *ser
 
 void server_run(struct guests *guests, int listener, int stop_fd)
 {
-    struct link *clients = calloc(CLIENTS, sizeof *clients);
+    struct connection *clients = calloc(CLIENTS, sizeof *clients);
     struct pollfd fds[CLIENTS + 2];
     for (int at = 0; clients != NULL && at < CLIENTS; at++) {
         clients[at].fd = -1;
