@@ -2,7 +2,7 @@
 
 Optional at build time (without a compiler, without libibverbs-dev and librdmacm-dev, the program also without
 libjansson-dev and libssl-dev, the wheel lacks them, with a warning) and at run time (shared memory works without its,
-slower; verbs and pondstack-data-plane say what is missing). Limited API: one build serves Python 3.11 and all later ones.
+slower; verbs and pondstack-data-plane say what is missing). Limited API: one build serves Python 3.11 and later.
 """
 
 import os
@@ -24,8 +24,7 @@ def extension(name: str, *sources: str, libraries: Sequence[str] = ()) -> Extens
         f"pondstack_rdma.{name}",
         sources=[f"rdma/native/{source}" for source in sources],
         depends=[
-            f"rdma/native/{header}.h"
-            for header in ("cm_id", "operation", "pyobject", "transfers", "watch", *_LINKS)
+            f"rdma/native/{header}.h" for header in ("cm_id", "operation", "pyobject", "transfers", "watch", *_LINKS)
         ],
         libraries=list(libraries),
         define_macros=[("Py_LIMITED_API", "0x030b0000")],

@@ -1,4 +1,4 @@
-"""Contracts on the verbs driver, run inside a host, over its own device: that of transports, and that of RPC.
+"""Contracts on the verbs driver, run inside a host, over its own device: of transports, of tiers, and of RPC.
 
 The calls' broker is a RabbitMQ of this machine. `make hardware-rdma` and the night run all of it; `make test` a part of
 what RPC promises, and leaves out the transports' contract on a device whose accesses are late.
@@ -6,10 +6,13 @@ what RPC promises, and leaves out the transports' contract on a device whose acc
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
 from pondstack_rack.servers import LOOPBACK, RabbitMQServer
+from rdma.tests.data_plane import builds
+from rdma.tests.data_plane.tiers import PROGRAM
 from tests.fixtures.marks import NIGHT
 
 from .conftest import Hardware
@@ -24,6 +27,8 @@ PYTEST = ["/opt/pondstack/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprov
 CONTRACT = [f"rdma/tests/contract/{path.name}" for path in sorted((ROOT / "rdma/tests/contract").glob("test_*.py"))]
 CALLS = "pondstack/tests/rpc/test_bus_contract.py"
 CALLS_WITHOUT_BROKER = ("rdma/tests/rpc/test_rpc.py", "rdma/tests/rpc/test_attacks.py")
+TIERS = "rdma/tests/data_plane/test_tiers.py"
+QUICK_TIERS = "written_is_read or frozen_lender or refuses"
 QUICK_CALLS = "values_errors or in_time or listens_again or ping"
 WHOLE = "PONDSTACK_RDMA_WHOLE"
 ONE_TEST_SECONDS = 300
@@ -66,6 +71,15 @@ def promises_held(host: EmulatedHost, tests: Sequence[str], broker: str = "", **
 def test_the_contract_of_transports(host: EmulatedHost, figures: Figures) -> None:
     some = [] if whole() else ["-k", "not late_verbs"]
     figures.add("promises of the contract, verbs", promises_held(host, [*some, *CONTRACT]), "passed")
+
+
+def test_the_contract_of_tiers(host: EmulatedHost, tmp_path: Path, figures: Figures) -> None:
+    """Of the data plane, in a build without sanitizers, which the host has no libraries for."""
+    built = builds.tiers(tmp_path, ("-O2",), builds.HOST_LIBRARIES)
+    program = f"/root/{built.name}"
+    host.put(program, built.read_bytes(), mode=0o755)
+    held = promises_held(host, [*([] if whole() else ["-k", QUICK_TIERS]), TIERS], **{PROGRAM: program})
+    figures.add("promises of tiers, verbs", held, "passed", "" if whole() else "(some of them)")
 
 
 def test_the_contract_of_calls(host: EmulatedHost, rabbitmq: RabbitMQServer, figures: Figures) -> None:

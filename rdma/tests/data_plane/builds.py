@@ -12,6 +12,8 @@ THREADS = ("-fsanitize=thread",)
 CRASH_POINTS = ("-DPONDSTACK_CRASH_POINTS",)
 _FLAGS = ("-std=c17", "-g", "-O1", "-Wall", "-Wextra", "-Werror")
 _LIBRARIES = ("-lrdmacm", "-libverbs", "-ljansson", "-lcrypto", "-lpthread")
+HOST_LIBRARIES = tuple("-l:libjansson.a" if name == "-ljansson" else name for name in _LIBRARIES)
+"""For a program that runs in an emulated host, whose disk has no libjansson."""
 
 
 def sources(*folders: str) -> list[Path]:

@@ -22,7 +22,7 @@ SLACK_MS = 20_000
 """A busy machine may be so late; what is tested is that the wait ends."""
 
 DRIVERS = ("verbs",) if os.environ.get(VERBS) else ("shm", "tcp")
-"""Over verbs these run in an emulated host (tests/hardware/test_rdma_pager.py)."""
+"""Over verbs these run in an emulated host (tests/hardware/test_rdma_contract.py)."""
 
 FROZEN_SERVE = ("shm", "verbs")
 

@@ -4,6 +4,7 @@ from tests.mutants.mutant import Mutant
 
 _TESTS = "rdma/tests/data_plane"
 _STORE = (f"{_TESTS}/test_native_parts.py::test_the_store",)
+_VERBS = (f"{_TESTS}/test_native_parts.py::test_links_over_verbs",)
 _POLICIES = f"{_TESTS}/test_replacement.py::test_a_policy_chooses_what_its_model_chooses"
 
 MUTANTS = (
@@ -62,6 +63,62 @@ MUTANTS = (
         "        atomic_store(&lease->state, LEASE_LEFT);",
         (f"{_TESTS}/attached/test_threads.py::test_no_race",),
         "the data plane dies, or writes a page anywhere, while a lease is left",
+    ),
+    Mutant(
+        "a_page_in_another_ones_slot",
+        "rdma/native/store/leases.c",
+        "leases->where[first + each] = pack(at, slots[each]);",
+        "leases->where[first + each] = pack(at, slots[0]);",
+        _STORE,
+        "a run of pages is looked for in one slot of a lender",
+    ),
+    Mutant(
+        "a_run_asked_of_one_lender",
+        "rdma/native/store/leases.c",
+        "leases->where[first + same] >> SLOT_BITS == number) {",
+        "leases->where[first + same] >> SLOT_BITS != 0) {",
+        _STORE,
+        "pages of one lender are read from the slots of another",
+    ),
+    Mutant(
+        "one_lender_after_the_other_is_waited_for",
+        "rdma/native/store/leases.c",
+        "while (done < count && more > 0 && (lease",
+        "while (done < count && (lease",
+        _STORE,
+        "the pager's thread waits for all lenders that do not answer, one deadline after the other",
+    ),
+    Mutant(
+        "a_late_answer_is_taken_for_the_next_one",
+        "rdma/native/links/tcp_tier.c",
+        "    mover->ended = error != 0 && error != EACCES;",
+        "    mover->ended = false;",
+        (f"{_TESTS}/test_tiers.py::test_a_frozen_lender[tcp]",),
+        "each page of a frozen lender waits for a deadline, and later ones get the content of others",
+    ),
+    Mutant(
+        "a_refusal_is_an_answer",
+        "rdma/native/links/tcp_tier.c",
+        "return all_done(answer, header, count) && body == bytes ? 0 : EACCES;",
+        "return body == bytes ? 0 : EACCES;",
+        (f"{_TESTS}/test_tiers.py::test_a_revoked_key[tcp]",),
+        "a page counts as written that the lender has not taken",
+    ),
+    Mutant(
+        "a_silent_device_is_asked_again",
+        "rdma/native/links/verbs_tier.c",
+        "    if (mover->conn.ended) {",
+        "    if (false) {",
+        _VERBS,
+        "staging memory is used again that a device may still write to",
+    ),
+    Mutant(
+        "a_region_without_end",
+        "rdma/native/links/verbs_tier.c",
+        "    if (slot >= verbs->slots || count > verbs->slots - slot || count > TIER_MOST_SLOTS) {",
+        "    if (count > TIER_MOST_SLOTS) {",
+        _VERBS,
+        "a page lands beyond its region, in another one of the same borrower",
     ),
     Mutant(
         "a_version_used_again",

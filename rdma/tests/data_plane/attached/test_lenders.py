@@ -150,9 +150,7 @@ def test_a_lease_is_left(plane: DataPlane, guest: Guests, lender: Callable[..., 
     assert served.finish()["wrong"] == 0
 
 
-def test_a_lender_changes_pages(
-    plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path
-) -> None:
+def test_a_lender_changes_pages(plane: DataPlane, guest: Guests, lender: Callable[..., Lender], tmp_path: Path) -> None:
     """It is noticed, and the mirror's page is taken."""
     served, lends = guest(8), lender("lender1")
     plane.attach(served, tmp_path / "mirror", 2)
