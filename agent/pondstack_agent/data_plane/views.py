@@ -33,6 +33,7 @@ class LeaseState(StrEnum):
 _LEASE = Fields(
     {"lender": Text(255, 1), "number": Whole(), "state": OneOf(tuple(LeaseState))},
     {"pages": Whole(), "used": Whole()},
+    others=True,
 )
 _GUEST = Fields(
     {
