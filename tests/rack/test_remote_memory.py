@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from keystoneauth1.adapter import Adapter
 
-from pondstack.domain.errors import Unclaimed
+from pondstack.domain.errors import Conflict, Unclaimed
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack_rack.cloud_client import read_openrc
 from pondstack_rack.layout import program
@@ -82,7 +82,8 @@ def test_pages_outlive_agents_and_a_lender(rack: Rack, memory: Memory) -> None:
             with pytest.raises(Unclaimed):
                 agents.alloc_ext(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
             with claimed(days.cloud, consumer, BORROWER, MIB):
-                _borrow(rack, memory, agents, consumer)
+                _borrow_for_an_instance(memory, agents, consumer)
+            _borrow(rack, memory, agents, consumer)
             assert wait_until(lambda: agents.get_remote(BORROWER, consumer_uuid=consumer) is None, SECONDS)
             assert wait_until(lambda: set(memory.states(memory.lenders[1])) == {"free"}, SECONDS)
             assert pondstack_services.page_stores(rack.layout) == []
@@ -90,9 +91,22 @@ def test_pages_outlive_agents_and_a_lender(rack: Rack, memory: Memory) -> None:
             transport.cleanup()
 
 
+def _borrow_for_an_instance(memory: Memory, agents: AgentAPI, consumer: str) -> None:
+    """Of which no guest runs: its host's data plane has nothing to serve, and the buffers are there."""
+    room = agents.get_mirror_room(BORROWER)
+    assert room["total_mib"] > room["used_mib"] == 0
+    view = agents.alloc_ext(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
+    assert (view["state"], view["borrowed_mib"], view["extension"]) == ("active", MIB, None)
+    with pytest.raises(Conflict, match="no process"):
+        agents.extend(BORROWER, consumer_uuid=consumer, memory_mib=2 * MIB, local_mib=MIB)
+    assert agents.release_remote(BORROWER, consumer_uuid=consumer)
+    for lender in memory.lenders:
+        assert wait_until(lambda lender=lender: set(memory.states(lender)) == {"free"}, SECONDS)
+
+
 def _borrow(rack: Rack, memory: Memory, agents: AgentAPI, consumer: str) -> None:
     assert wait_until(lambda: agents.get_remote(BORROWER, consumer_uuid=consumer) is None, SECONDS)
-    view = agents.alloc_ext(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
+    view = agents.alloc_swap(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
     try:
         _use(rack, memory, agents, view)
     finally:

@@ -224,7 +224,7 @@ class Extensions:
         """Return what the data plane says of a consumer's process; None: nobody serves it, nor any data plane runs."""
         try:
             return self._plane().view(mine.consumer_uuid)
-        except DataPlaneGone:
+        except (DataPlaneGone, HostUnusable):  # none runs, or this host is to have none any more
             if mine.extension is not None and self._lives(mine.extension):
                 raise
             return None

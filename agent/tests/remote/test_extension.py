@@ -306,6 +306,19 @@ def test_a_host_without_a_data_plane(lent) -> None:
     assert host.calls.get_mirror_room() == {"total_mib": 0, "used_mib": 0}
 
 
+def test_a_data_plane_that_was_taken_away(lent) -> None:
+    """What was borrowed for a guest that has ended goes back all the same."""
+    host = lent.borrower
+    extend(host)
+    host.data_plane = None
+    host.restart()
+    assert host.view()["extension"] is None
+    assert host.release()
+    lent.turn(2)
+    assert lent.free()
+    assert host.remote.views() == []
+
+
 def test_the_agent_dies_while_it_extends_and_brings_home(lent) -> None:
     """At each step; nova-compute does not call again, and all goes on by itself."""
     host = lent.borrower

@@ -68,6 +68,11 @@ def test_nobody_else_gets_in(served: DataPlane) -> None:
     found = (served.folder / "control.sock").stat()
     assert (found.st_uid, found.st_mode & 0o777) == (pwd.getpwnam(USER).pw_uid, 0o600)
     assert (served.folder / "guests").stat().st_mode & 0o777 == 0o700
+    # Nor by way of somebody who opens it to others.
+    (served.folder / "control.sock").chmod(0o666)
+    with pytest.raises(PermissionError):
+        ask_as(OTHER, served, verb="view")
+    assert ask_as(USER, served, verb="view") == {"guests": []}
 
 
 def test_a_client_attaches_guests_only(
