@@ -100,6 +100,15 @@ def test_the_data_plane_has_the_folders_that_the_agents_options_say() -> None:
     assert (unit["Restart"], unit["StateDirectoryMode"]) == ("always", "0711")
 
 
+def test_the_data_plane_reaches_lenders_over_verbs() -> None:
+    path = ROOT / "etc/deploy/pondstack-data-plane.service"
+    allowed = re.findall(r"^DeviceAllow=(\S+) rw$", path.read_text(), re.MULTILINE)
+    assert set(allowed) == {"char-infiniband_verbs", "/dev/infiniband/rdma_cm"}
+    unit = settings(path)
+    assert set(unit["RestrictAddressFamilies"].split()) == {"AF_INET", "AF_INET6", "AF_NETLINK", "AF_UNIX"}
+    assert (unit.get("PrivateDevices"), unit["LimitMEMLOCK"]) == (None, "infinity")
+
+
 def test_emulated_hosts_have_the_capabilities_of_the_processes_that_are_tested_there() -> None:
     tested = (cxl.context, partition.context, host.context, mitigation.context)
     assert {number for context in tested for number in context.needed} == CAPABILITIES

@@ -261,13 +261,14 @@ static struct lender *find_lender(const struct guest *guest, const char *name)
 int guest_lease(struct guest *guest, const char *name, json_t *ticket, json_t *keys, uint32_t deadline_ms,
                 struct problem *problem)
 {
-    struct lender *lender = find_lender(guest, name);
     size_t at;
     json_t *key;
     int result = 0;
     if (!guest->serves || guest->settings.detaching) {
         return problem_set(problem, "guest %s is not served, or detaches", guest->settings.guest);
     }
+    guest_tidy(guest); /* a lender whose keys are left, because it was lost, is connected to anew */
+    struct lender *lender = find_lender(guest, name);
     if (lender == NULL) {
         lender = lender_connect(name, ticket, deadline_ms, problem);
         if (lender == NULL) {

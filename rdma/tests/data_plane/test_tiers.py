@@ -98,13 +98,13 @@ def test_regions_are_apart(connect: Callable[..., Tiers]) -> None:
         assert made.read([0, MOST], 10 + tier, tier=tier, adjacent=True) == 0
 
 
-@pytest.mark.parametrize("slots", [[SLOTS], [5, 6, SLOTS], [2**32 - 1]])
-def test_what_is_beyond_is_not_asked_for(slots: list[int], connect: Callable[..., Tiers]) -> None:
+def test_what_is_beyond_is_not_asked_for(connect: Callable[..., Tiers]) -> None:
     """Other slots are what they were, and the link goes on."""
     made = connect()
     assert made.write([0, 1], 1) == 0
-    assert made.write(slots, 2) == errno.EINVAL
-    assert made.read(slots, 2) == errno.EINVAL
+    for slots in ([SLOTS], [5, 6, SLOTS], [2**32 - 1]):
+        assert made.write(slots, 2) == errno.EINVAL
+        assert made.read(slots, 2) == errno.EINVAL
     assert made.write([SLOTS - 1, 2], 2, adjacent=True) == errno.EINVAL
     assert made.read([0, 1], 1) == 0
 
@@ -169,8 +169,8 @@ def test_what_a_lender_refuses(what: str, program: Path, lender: LenderProcess) 
     made.close()
 
 
-@pytest.mark.parametrize("address", ["", "127.0.0.1", "127.0.0.1:x", "nobody:1", "127.0.0.1:1", "/nowhere"])
-def test_nobody_there(address: str, program: Path, lender: LenderProcess) -> None:
-    made = Tiers(program)
-    assert made.connect(lender.lend("host1", PAGE_BYTES)[0], DEADLINE_MS, address=address).startswith("lender lender1")
+def test_nobody_there(program: Path, lender: LenderProcess) -> None:
+    made, (ticket, _) = Tiers(program), lender.lend("host1", PAGE_BYTES)
+    for address in ("", "127.0.0.1", "127.0.0.1:x", "nobody:1", "127.0.0.1:1", "/nowhere"):
+        assert made.connect(ticket, SHORT_MS, address=address).startswith("lender lender1"), address
     made.close()

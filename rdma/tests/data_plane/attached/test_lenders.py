@@ -69,16 +69,21 @@ def test_a_frozen_lender_has_a_deadline(
 ) -> None:
     """Nothing of it is waited for twice: then the mirror serves, and the other lender."""
     served, lends, other = guest(8), lender("lender1", deadline_ms=SHORT_MS), lender("lender2")
-    plane.attach(served, tmp_path / "mirror", 2)
+    plane.attach(served, tmp_path / "mirror", 8)
     lends.lend(plane, 3)
-    await_store(plane, "lender_reads", 500)
     with lends.process.frozen():
+        plane.ask(verb="limit", guest=GUEST, limit_mib=2)
         await_store(plane, "mirror_reads", 100)
-        assert wait_until(lambda: plane.view()["service"]["worst_ns"] >= SHORT_MS * 1e6, DEADLINE_SECONDS)
+        assert plane.view()["store"]["lender_writes"] == 0
         other.lend(plane)
         await_store(plane, "lender_reads", 500)
         assert other.used(plane) > 0
     assert wait_until(lambda: states(plane) == {("lender1", "lost"), ("lender2", "active")}, DEADLINE_SECONDS)
+    plane.ask(verb="leave", guest=GUEST, lender="lender1", numbers=[key.number for key in lends.keys])
+    assert wait_until(lambda: states(plane) == {("lender2", "active")}, DEADLINE_SECONDS)
+    lends.deadline_ms = other.deadline_ms
+    lends.lend(plane, 0)  # by a new connection
+    assert wait_until(lambda: lends.used(plane) > 0, DEADLINE_SECONDS)
     plane.detach()
     assert served.finish()["wrong"] == 0
 
