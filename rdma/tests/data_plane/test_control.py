@@ -69,7 +69,7 @@ def test_what_is_no_request(plane: DataPlane, line: bytes, reason: str) -> None:
     with connect(plane) as link:
         error = answer(link, line)["error"]
         assert reason in str(error)
-        assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": {"guests": []}, "id": [1]}
+        assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": {"guests": [], "blocks": []}, "id": [1]}
 
 
 def test_random_bytes(plane: DataPlane) -> None:
@@ -86,7 +86,7 @@ def test_random_bytes(plane: DataPlane) -> None:
 def test_a_line_without_an_end(plane: DataPlane) -> None:
     with connect(plane) as link, pytest.raises(OSError):
         link.sendall(b"x" * 2**23)
-    assert plane.ask(verb="view") == {"guests": []}
+    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
 
 
 def test_many_who_say_nothing(plane: DataPlane) -> None:
@@ -94,7 +94,7 @@ def test_many_who_say_nothing(plane: DataPlane) -> None:
     links = [connect(plane) for _ in range(16)]
     with connect(plane) as late:
         assert late.recv(1) == b""
-    assert answer(links[7], b'{"verb": "view"}') == {"result": {"guests": []}}
+    assert answer(links[7], b'{"verb": "view"}') == {"result": {"guests": [], "blocks": []}}
     for link in links:
         link.close()
     plane.await_ready()
@@ -117,7 +117,7 @@ def test_one_process_has_a_folder(plane: DataPlane) -> None:
     done = subprocess.run([str(plane.program), "serve", str(plane.folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "another data plane uses the folder" in done.stderr
-    assert plane.ask(verb="view") == {"guests": []}
+    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
 
 
 def test_a_record_that_is_none_stays(program: Path, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_record_that_is_none_stays(program: Path, tmp_path: Path) -> None:
     record.write_text("{")
     plane.start()
     plane.await_ready()
-    assert plane.ask(verb="view") == {"guests": []}
+    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
     plane.stop()
     assert "6f1c.json cannot be read" in plane.log()
     assert record.exists()
