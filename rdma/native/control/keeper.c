@@ -41,11 +41,15 @@ int keeper_start(struct keeper *keeper, int memfd, const char *record, struct pr
     if (pipe2(ends, O_CLOEXEC) != 0) {
         return problem_set(problem, "no pipe to a keeper: %s", strerror(errno));
     }
+    sigset_t all, before; /* the child's mask from its first instruction on, also when it becomes the keeper */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0) {
         become(ends[0], memfd, record);
     }
     int error = errno;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     close(ends[0]);
     if (pid < 0 || target_open(&target, pid, 0, problem) != 0) {
         close(ends[1]);
@@ -62,24 +66,6 @@ void keeper_confirm(int confirmation)
     close(confirmation);
 }
 
-int keeper_open(const struct keeper *keeper, const char *name, struct problem *problem)
-{
-    struct target target;
-    char link[256], path[64];
-    snprintf(link, sizeof link, "/memfd:%s (", name);
-    if (keeper->pid <= 1 || target_open(&target, keeper->pid, keeper->started, problem) != 0) {
-        return problem_set(problem, "its keeper, process %d, has ended, and its pages with it", keeper->pid);
-    }
-    int number = target_descriptor(&target, link);
-    snprintf(path, sizeof path, "/proc/%d/fd/%d", keeper->pid, number);
-    int fd = number < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0) {
-        problem_set(problem, "its keeper, process %d, does not give what it holds: %s", keeper->pid, strerror(errno));
-    }
-    target_close(&target);
-    return fd;
-}
-
 bool keeper_lives(const struct keeper *keeper)
 {
     struct target target;
@@ -94,6 +80,24 @@ bool keeper_lives(const struct keeper *keeper)
         (void)waitpid(keeper->pid, NULL, WNOHANG); /* where it was a child */
     }
     return lives;
+}
+
+int keeper_open(const struct keeper *keeper, const char *name, struct problem *problem)
+{
+    struct target target;
+    char link[256], path[64];
+    snprintf(link, sizeof link, "/memfd:%s (", name);
+    if (!keeper_lives(keeper) || target_open(&target, keeper->pid, keeper->started, problem) != 0) {
+        return problem_set(problem, "its keeper, process %d, has ended, and its pages with it", keeper->pid);
+    }
+    int number = target_descriptor(&target, link);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", keeper->pid, number);
+    int fd = number < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0) {
+        problem_set(problem, "its keeper, process %d, does not give what it holds: %s", keeper->pid, strerror(errno));
+    }
+    target_close(&target);
+    return fd;
 }
 
 void keeper_end(const struct keeper *keeper)
@@ -130,9 +134,6 @@ static bool is_named(const char *record)
 int keeper_run(const char *record)
 {
     char confirmed;
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, NULL);
     prctl(PR_SET_NAME, "pondstack-keep");
     ask_to_stay();
     void *key = mmap(NULL, PAGE_BYTES, PROT_READ, MAP_SHARED, MEMFD, 0);

@@ -1,8 +1,8 @@
 /* A process that holds the memfd of a block device, so that it outlives the data plane: key, versions, map, journal.
  *
- * It does nothing else, and knows nothing: `pondstack-data-plane keep`. It has no memory of the data plane's, ignores
- * SIGTERM, and ends when it is killed, by the data plane that ends the export. On disk is nothing of what it holds, and
- * the page with the key is locked.
+ * It does nothing else, and knows nothing: `pondstack-data-plane keep`. It has no memory of the data plane's. No signal
+ * but SIGKILL reaches it, which the data plane sends that ends the export. On disk is nothing of what it holds, and the
+ * page with the key is locked.
  */
 #ifndef PONDSTACK_CONTROL_KEEPER_H
 #define PONDSTACK_CONTROL_KEEPER_H

@@ -70,7 +70,7 @@ def test_a_death_while_its_size_changes(plane: BlockPlane, before: int, after: i
     assert plane.device()["mib"] == after
     with connect(plane.socket) as link:
         assert link.read(0, PAGE) == b"x" * PAGE
-        link.write((after - 1) * MIB, b"y" * MIB)
+        link.write(after * MIB - 8 * PAGE, b"y" * 8 * PAGE)
 
 
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "plain"])
@@ -114,7 +114,7 @@ class Copy:
 
     def _change(self, link: Nbd) -> tuple[int, list[bytes]]:
         first = self._dice.randrange(self.pages)
-        count = self._dice.randint(1, min(70, self.pages - first))
+        count = self._dice.randint(1, min(64, self.pages - first))
         kind = self._dice.randrange(6)
         self.doubt = (first, [bytes(PAGE)] * count)
         if kind == 0:

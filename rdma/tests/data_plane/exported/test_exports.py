@@ -200,7 +200,7 @@ def test_the_key_is_gone_with_the_export(plane: BlockPlane) -> None:
     with connect(plane.socket) as link:
         link.write(0, os.urandom(MIB // 4))
     key = slice(24, 56)
-    with open(f"/proc/{keeper}/fd/3", "rb") as table, plane.mirror.open("rb") as mirror:
+    with open(f"/proc/{keeper}/fd/3", "rb", buffering=0) as table, plane.mirror.open("rb", buffering=0) as mirror:
         assert any(table.read(64)[key])
         assert any(mirror.read())
         plane.ask(verb="unexport", block=BLOCK)
