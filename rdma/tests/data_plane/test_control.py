@@ -62,8 +62,12 @@ def answer(link: socket.socket, line: bytes) -> dict[str, object]:
         (b'{"verb": "view", "guest": 3}', "Expected string, got integer"),
         (b'{"verb": "limit", "guest": "6f1c", "limit_mib": 1e300}', "Expected integer, got real"),
         (b'{"verb": "attach"}', "guest"),
+        (b'{"verb": "export"}', "block"),
+        (b'{"verb": "resize", "block": "6f1c", "mib": 1}', "block 6f1c is not exported"),
+        (b'{"verb": "lease", "block": 3, "lender": "x", "ticket": {}, "keys": []}', "Expected string, got integer"),
+        (b'{"verb": "lease", "block": "6f1c", "lender": "x", "ticket": {}, "keys": {}}', "a list"),
     ],
-    ids=range(14),
+    ids=range(18),
 )
 def test_what_is_no_request(plane: DataPlane, line: bytes, reason: str) -> None:
     with connect(plane) as link:
@@ -72,9 +76,13 @@ def test_what_is_no_request(plane: DataPlane, line: bytes, reason: str) -> None:
         assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": {"guests": [], "blocks": []}, "id": [1]}
 
 
-def test_random_bytes(plane: DataPlane) -> None:
+ATTACH = b'{"verb": "attach", "guest": "6f1c", "pid": 1, "memory": "ram", "mirror": "/m", "limit_mib": 1, "id": 1}'
+EXPORT = b'{"verb": "export", "block": "6f1c", "mib": 1, "mirror": "/nowhere/m", "socket": "/nowhere/s", "user": 0}'
+
+
+@pytest.mark.parametrize("text", [ATTACH, EXPORT], ids=["attach", "export"])
+def test_random_bytes(plane: DataPlane, text: bytes) -> None:
     dice = random.Random(seed(20183))
-    text = b'{"verb": "attach", "guest": "6f1c", "pid": 1, "memory": "ram", "mirror": "/m", "limit_mib": 1, "id": 1}'
     with connect(plane) as link:
         for _ in range(300):
             line = bytearray(text)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tests.security.fuzzers.api_requests import ApiRequests
+from tests.security.fuzzers.block_devices import BlockDevices
 from tests.security.fuzzers.hostile_host import HostileHost
 from tests.security.fuzzers.native_code import NativeCode
 from tests.security.fuzzers.page_files import PageFiles
@@ -19,6 +20,7 @@ TARGETS: dict[str, Callable[[int], Target]] = {
     "hostile-host": HostileHost,
     "sockets": Sockets,
     "native-code": NativeCode,
+    "block-devices": BlockDevices,
 }
 
 
