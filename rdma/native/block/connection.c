@@ -18,7 +18,7 @@ struct command {
     uint32_t bytes;
 };
 
-void connection_begin(struct connection *connection, struct device *device, const char *name)
+void connection_begin(struct nbd_connection *connection, struct device *device, const char *name)
 {
     connection->device = device;
     connection->name = name;
@@ -30,13 +30,13 @@ void connection_begin(struct connection *connection, struct device *device, cons
 }
 
 /* What of `in` was not taken yet. */
-static const uint8_t *next(const struct connection *connection, uint32_t *bytes)
+static const uint8_t *next(const struct nbd_connection *connection, uint32_t *bytes)
 {
     *bytes = connection->got - connection->taken;
     return connection->in + connection->taken;
 }
 
-static void hang_up(struct connection *connection)
+static void hang_up(struct nbd_connection *connection)
 {
     connection->phase = FINISHED;
     connection->misbehaved = true;
@@ -44,7 +44,7 @@ static void hang_up(struct connection *connection)
 
 /* Each of these takes one whole message; false: it is not all there yet, or there is no room to answer it. */
 
-static bool take_flags(struct connection *connection)
+static bool take_flags(struct nbd_connection *connection)
 {
     uint32_t there;
     const uint8_t *in = next(connection, &there);
@@ -60,7 +60,7 @@ static bool take_flags(struct connection *connection)
     return true;
 }
 
-static bool take_option(struct connection *connection)
+static bool take_option(struct nbd_connection *connection)
 {
     uint32_t there;
     const uint8_t *in = next(connection, &there);
@@ -161,7 +161,7 @@ static int carry_out(struct device *device, const struct command *command, const
     }
 }
 
-static void answer(struct connection *connection, const struct command *command, int error)
+static void answer(struct nbd_connection *connection, const struct command *command, int error)
 {
     uint8_t *at = connection->out + connection->put;
     put_32(at, NBD_SIMPLE_REPLY);
@@ -171,7 +171,7 @@ static void answer(struct connection *connection, const struct command *command,
     COUNT(connection->device->counters, refused, error == EINVAL);
 }
 
-static bool take_command(struct connection *connection)
+static bool take_command(struct nbd_connection *connection)
 {
     uint32_t there;
     const uint8_t *in = next(connection, &there);
@@ -205,7 +205,7 @@ static bool take_command(struct connection *connection)
     return true;
 }
 
-void connection_step(struct connection *connection)
+void connection_step(struct nbd_connection *connection)
 {
     bool took = true;
     while (took && connection->phase != FINISHED) {
@@ -225,7 +225,7 @@ void connection_step(struct connection *connection)
     connection->taken = 0;
 }
 
-void connection_sent(struct connection *connection, uint32_t bytes)
+void connection_sent(struct nbd_connection *connection, uint32_t bytes)
 {
     connection->put -= bytes;
     memmove(connection->out, connection->out + bytes, connection->put);

@@ -14,7 +14,7 @@
 enum { CONNECTION_IN = NBD_COMMAND_BYTES + MOST_COMMAND_BYTES, CONNECTION_OUT = MOST_COMMAND_BYTES + 4096 };
 enum connection_phase { SAYS_FLAGS, CHOOSES, COMMANDS, FINISHED };
 
-struct connection {
+struct nbd_connection {
     struct device *device;
     const char *name; /* of the export */
     enum connection_phase phase;
@@ -27,13 +27,13 @@ struct connection {
     uint8_t out[CONNECTION_OUT];
 };
 
-void connection_begin(struct connection *connection, struct device *device, const char *name);
+void connection_begin(struct nbd_connection *connection, struct device *device, const char *name);
 
 /* Carry out what is whole, as far as there is room for answers. The caller has put bytes behind those of `in`, sends
  * those of `out`, and hangs up once the phase is FINISHED and all is sent. */
-void connection_step(struct connection *connection);
+void connection_step(struct nbd_connection *connection);
 
 /* Bytes of `out` were sent. */
-void connection_sent(struct connection *connection, uint32_t bytes);
+void connection_sent(struct nbd_connection *connection, uint32_t bytes);
 
 #endif

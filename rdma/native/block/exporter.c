@@ -59,7 +59,7 @@ static void welcome(struct exporter *exporter)
 /* Send what there is to say. False: it has gone. */
 static bool talk(struct nbd_client *client)
 {
-    struct connection *connection = client->connection;
+    struct nbd_connection *connection = client->connection;
     while (connection->put > 0) {
         ssize_t put = send(client->fd, connection->out, connection->put, MSG_NOSIGNAL);
         if (put < 0 && errno != EINTR) {
@@ -73,7 +73,7 @@ static bool talk(struct nbd_client *client)
 /* Take what it says. False: it has gone. */
 static bool listen_to(struct nbd_client *client)
 {
-    struct connection *connection = client->connection;
+    struct nbd_connection *connection = client->connection;
     uint32_t room = CONNECTION_IN - connection->got;
     ssize_t got = room == 0 ? -1 : recv(client->fd, connection->in + connection->got, room, 0);
     connection->got += got > 0 ? (uint32_t)got : 0;
@@ -83,7 +83,7 @@ static bool listen_to(struct nbd_client *client)
 /* One turn of a connection. */
 static void serve(struct exporter *exporter, struct nbd_client *client, short events)
 {
-    struct connection *connection = client->connection;
+    struct nbd_connection *connection = client->connection;
     bool there = connection->phase == FINISHED || (events & ~POLLOUT) == 0 || listen_to(client);
     uint32_t left;
     do { /* until it has to say more, or to take more */
@@ -101,7 +101,7 @@ static void serve(struct exporter *exporter, struct nbd_client *client, short ev
 }
 
 /* What to wait for. Whoever does not read its answers is not heard. */
-static short events_of(const struct connection *connection)
+static short events_of(const struct nbd_connection *connection)
 {
     return connection->put > 0 ? POLLOUT : POLLIN;
 }

@@ -16,7 +16,7 @@ enum { MOST_CONNECTIONS = 8 };
 struct nbd_client {
     int fd; /* -1: free */
     uint64_t since_ns;
-    struct connection *connection;
+    struct nbd_connection *connection;
 };
 
 struct exporter {

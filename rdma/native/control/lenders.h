@@ -4,7 +4,8 @@
 
 #include "lender.h"
 
-/* Use keys of a lender for a consumer's pages, with a deadline of each access; those that are in use already are no error. */
+/* Use keys of a lender for a consumer's pages, with a deadline of each access; those that are in use already are no
+ * error. */
 int lenders_lease(struct lender **list, struct leases *leases, const char *name, json_t *ticket, json_t *keys,
                   uint32_t deadline_ms, struct problem *problem);
 

@@ -33,11 +33,11 @@ static json_t *leases_to_json(const struct lender *lender)
     for (; lender != NULL; lender = lender->next) {
         for (const struct window *window = lender->windows; window != NULL; window = window->next) {
             const struct lease *lease = window->lease;
-            json_array_append_new(list,
-                                  json_pack("{s:s, s:s, s:I, s:I, s:I, s:s}", "lender", lender->link->name,
-                                            "driver", lender->link->type->driver, "number", (json_int_t)window->number,
-                                            "pages", (json_int_t)lease->slots, "used", (json_int_t)(lease->slots - atomic_load(&lease->free_count)),
-                                            "state", states[atomic_load(&lease->state)]));
+            json_int_t used = (json_int_t)(lease->slots - atomic_load(&lease->free_count));
+            json_array_append_new(
+                list, json_pack("{s:s, s:s, s:I, s:I, s:I, s:s}", "lender", lender->link->name, "driver",
+                                lender->link->type->driver, "number", (json_int_t)window->number, "pages",
+                                (json_int_t)lease->slots, "used", used, "state", states[atomic_load(&lease->state)]));
         }
     }
     return list;

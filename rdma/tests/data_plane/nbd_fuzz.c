@@ -24,7 +24,7 @@ static struct shared_state state;
 static struct file_tier mirror;
 static struct page_store store;
 static struct device device;
-static struct connection connection;
+static struct nbd_connection connection;
 static uint8_t model[BYTES], all[BYTES], session[MOST_SENT], answers[4 * MOST_SENT];
 static uint32_t session_bytes, answered;
 

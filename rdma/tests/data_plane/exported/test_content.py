@@ -33,7 +33,9 @@ def test_it_is_a_disk(plane: BlockPlane, sealed: bool) -> None:
         assert link.size == 2 * MIB
         for _ in range(600):
             size = dice.choice((1, 511, PAGE, 3 * PAGE, 70000))
-            offset = dice.randrange((2 * MIB - size) // 512) * 512 if dice.random() < 0.5 else dice.randrange(2 * MIB - size)
+            offset = (
+                dice.randrange((2 * MIB - size) // 512) * 512 if dice.random() < 0.5 else dice.randrange(2 * MIB - size)
+            )
             kind = dice.randrange(5)
             if kind == 0:
                 data = dice.randbytes(size)
@@ -64,7 +66,9 @@ def test_what_lies_in_the_mirror_is_sealed(plane: BlockPlane) -> None:
         assert (plane.mirror.stat().st_mode & 0o777, allocated(plane.mirror)) == (0o600, MIB)
 
 
-@pytest.mark.parametrize(("kind", "flags", "room"), [(TRIM, 0, MIB - 64 * PAGE), (ZERO, 0, MIB - 64 * PAGE), (ZERO, NO_HOLE, MIB)])
+@pytest.mark.parametrize(
+    ("kind", "flags", "room"), [(TRIM, 0, MIB - 64 * PAGE), (ZERO, 0, MIB - 64 * PAGE), (ZERO, NO_HOLE, MIB)]
+)
 def test_what_is_given_up_is_nowhere(plane: BlockPlane, kind: int, flags: int, room: int) -> None:
     """Its former content, here in clear, is not in the mirror any more, and its room is the host's, or is kept."""
     plane.export(1, sealed=False)

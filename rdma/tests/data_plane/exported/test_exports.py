@@ -109,7 +109,9 @@ def test_only_its_user_may_open_it(plane: BlockPlane, tmp_path: Path) -> None:
     plane.socket.chmod(0o666)
     script = f"import socket; s = socket.socket(1); s.connect({str(plane.socket)!r}); print(len(s.recv(18)))"
     for user, got in ((nobody(), "18\n"), (nobody() - 1, "0\n")):
-        done = subprocess.run(["/usr/bin/python3", "-c", script], user=user, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["/usr/bin/python3", "-c", script], user=user, capture_output=True, text=True, check=False
+        )
         assert done.stdout == got, done.stderr
 
 
@@ -208,3 +210,24 @@ def test_the_key_is_gone_with_the_export(plane: BlockPlane) -> None:
         mirror.seek(0)
         assert not any(table.read(64)[key])
         assert not any(mirror.read())
+
+
+def test_what_a_client_that_is_not_root_may_export(program: Path, tmp_path: Path) -> None:
+    """Mirrors are in one folder, and sockets in the data plane's own, by the name of the device."""
+    mirrors, folder = tmp_path / "mirrors", tmp_path / "plane"
+    mirrors.mkdir()
+    plane = BlockPlane(program, folder, "nobody", str(mirrors))
+    plane.start()
+    plane.await_ready()
+    mirror, path = str(mirrors / "disk"), str(folder / f"{BLOCK}.sock")
+    for wrong in (
+        {"mirror": str(mirrors / "../disk"), "socket": path},
+        {"mirror": "/etc/disk", "socket": path},
+        {"mirror": mirror, "socket": str(folder / "control.sock")},
+        {"mirror": mirror, "socket": str(tmp_path / "nbd.sock")},
+    ):
+        with pytest.raises(RefusedError, match="are made here"):
+            plane.export(1, **wrong)
+    assert plane.export(1, mirror=mirror, socket=path)["state"] == "serving"
+    plane.ask(verb="unexport", block=BLOCK)
+    plane.close()

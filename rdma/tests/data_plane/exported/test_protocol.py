@@ -62,7 +62,9 @@ def test_what_is_told_of_the_export(served: BlockPlane) -> None:
 def test_options(served: BlockPlane) -> None:
     with Nbd(served.socket) as link:
         link.hello()
-        assert link.option(STARTTLS) == link.option(STRUCTURED) == link.option(4711, b"x" * 8192) == [(UNSUPPORTED, b"")]
+        assert (
+            link.option(STARTTLS) == link.option(STRUCTURED) == link.option(4711, b"x" * 8192) == [(UNSUPPORTED, b"")]
+        )
         assert link.option(LIST) == [(SERVER, struct.pack(">I", len(BLOCK)) + BLOCK.encode()), (ACK, b"")]
         assert link.option(LIST, b"x") == link.option(GO, b"") == [(INVALID, b"")]
         assert link.option(GO, struct.pack(">IH", 2**32 - 1, 0)) == [(INVALID, b"")]

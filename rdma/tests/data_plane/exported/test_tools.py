@@ -1,4 +1,4 @@
-"""What others wrote to speak NBD: qemu-io, whose client is the one that guests get, and libnbd where it is installed."""
+"""What others wrote to speak NBD: qemu-io, whose client is that of guests, and libnbd where it is installed."""
 
 import shutil
 import subprocess
