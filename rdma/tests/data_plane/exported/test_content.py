@@ -141,6 +141,14 @@ def test_a_damaged_page_is_no_other_page(plane: BlockPlane) -> None:
         assert plane.device()["counters"]["read_failures"] == 3
 
 
+def read_or_error(link: Nbd, offset: int) -> bytes | int:
+    """Return a page, or the number of the error."""
+    try:
+        return link.read(offset, PAGE)
+    except NbdError as error:
+        return error.number
+
+
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "plain"])
 def test_a_mirror_that_takes_nothing(plane: BlockPlane, sealed: bool) -> None:
     """It is told; pages are what they were or unreadable, never something else; later writes work again."""
@@ -152,10 +160,7 @@ def test_a_mirror_that_takes_nothing(plane: BlockPlane, sealed: bool) -> None:
                 link.write(0, b"2" * 8 * PAGE)
             assert found.value.number == 28
             for page in range(8):
-                try:
-                    assert link.read(page * PAGE, PAGE) == b"1" * PAGE
-                except NbdError as error:
-                    assert error.number == EIO
+                assert read_or_error(link, page * PAGE) in (b"1" * PAGE, EIO)
             with pytest.raises(NbdError):
                 link.write(MIB, b"3" * PAGE)
             assert link.read(MIB, PAGE) == bytes(PAGE)

@@ -4,6 +4,8 @@ import os
 import pwd
 import signal
 import subprocess
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -212,9 +214,16 @@ def test_the_key_is_gone_with_the_export(plane: BlockPlane) -> None:
         assert not any(mirror.read())
 
 
-def test_what_a_client_that_is_not_root_may_export(program: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """A folder where the path of a socket with a long name fits."""
+    with tempfile.TemporaryDirectory(prefix="block-", dir="/tmp") as made:
+        yield Path(made)
+
+
+def test_what_a_client_that_is_not_root_may_export(program: Path, short_path: Path) -> None:
     """Mirrors are in one folder, and sockets in the data plane's own, by the name of the device."""
-    mirrors, folder = tmp_path / "mirrors", tmp_path / "plane"
+    mirrors, folder = short_path / "mirrors", short_path / "plane"
     mirrors.mkdir()
     plane = BlockPlane(program, folder, "nobody", str(mirrors))
     plane.start()
@@ -224,7 +233,7 @@ def test_what_a_client_that_is_not_root_may_export(program: Path, tmp_path: Path
         {"mirror": str(mirrors / "../disk"), "socket": path},
         {"mirror": "/etc/disk", "socket": path},
         {"mirror": mirror, "socket": str(folder / "control.sock")},
-        {"mirror": mirror, "socket": str(tmp_path / "nbd.sock")},
+        {"mirror": mirror, "socket": str(short_path / "nbd.sock")},
     ):
         with pytest.raises(RefusedError, match="are made here"):
             plane.export(1, **wrong)
