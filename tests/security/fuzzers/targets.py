@@ -3,9 +3,8 @@
 from collections.abc import Callable
 
 from tests.security.fuzzers.api_requests import ApiRequests
-from tests.security.fuzzers.block_devices import BlockDevices
 from tests.security.fuzzers.hostile_host import HostileHost
-from tests.security.fuzzers.native_code import NativeCode
+from tests.security.fuzzers.native_code import BlockDevices, NativeCode
 from tests.security.fuzzers.page_files import PageFiles
 from tests.security.fuzzers.sockets import Sockets
 from tests.security.fuzzers.state_files import StateFiles
