@@ -51,7 +51,7 @@ class NativeCode(Target):
 
 
 class BlockDevices(Target):
-    """NBD clients that say anything. A session of a correct one is compared with a model; a damaged one may do no harm."""
+    """NBD clients that say anything. A correct session is compared with a model; a damaged one does no harm."""
 
     name = "block devices"
 
