@@ -85,7 +85,7 @@ setup(
         ),
         Program(
             "pondstack-data-plane",
-            *("control", "links", "pager", "replacement", "store"),
+            *("block", "control", "links", "pager", "replacement", "store"),
             libraries=["rdmacm", "ibverbs", "jansson", "crypto", "pthread"],
         ),
     ],

@@ -19,6 +19,7 @@ STEPS = {
     "hostile-host": 150,
     "sockets": 200,
     "native-code": 0,
+    "block-devices": 10,
 }
 """Of `api`: each operation in each way. rdma/tests runs native code with sanitizers and the same odd calls."""
 

@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "guest.h"
 
+#include "lenders.h"
+
 #include "../pager/crash_point.h"
 #include "../pager/injection.h"
 #include "../pager/userfault.h"
@@ -55,14 +57,15 @@ static int open_state(struct guest *guest, struct attachment *attachment)
     struct problem none;
     int32_t userfault_fd = -1;
     attachment->fresh = true;
-    if (state_open(&guest->state, fd, pages, guest->settings.guest, &none) == 0) {
+    if (state_open(&guest->state, fd, pages, 0, guest->settings.guest, &none) == 0) {
         userfault_fd = atomic_load(&guest->state.header->userfault_fd);
         attachment->fresh = atomic_load(&guest->state.header->phase) != PHASE_ATTACHED;
     }
     int result = 0;
     if (attachment->fresh) { /* also after a detachment: a new key, and no versions */
         state_close(&guest->state);
-        result = state_create(&guest->state, fd, pages, guest->settings.guest, guest->settings.sealed, &guest->problem);
+        result =
+            state_create(&guest->state, fd, pages, 0, guest->settings.guest, guest->settings.sealed, &guest->problem);
         if (result == 0) {
             atomic_store(&guest->state.header->userfault_fd, userfault_fd);
         }
@@ -172,24 +175,9 @@ static int begin_serving(struct guest *guest, bool fresh)
     return error == 0 ? 0 : give_up(guest, fresh);
 }
 
-/* Hang up on lenders without a window; all of them, windows too, once no pager runs. */
-static void release_lenders(struct guest *guest, bool all)
-{
-    for (struct lender **at = &guest->lenders; *at != NULL;) {
-        struct lender *lender = *at;
-        lender_release(lender, &guest->store.leases, all);
-        if (lender->windows == NULL) {
-            *at = lender->next;
-            lender_end(lender);
-        } else {
-            at = &lender->next;
-        }
-    }
-}
-
 static void release(struct guest *guest)
 {
-    release_lenders(guest, true);
+    lenders_release(&guest->lenders, &guest->store.leases, true);
     store_end(&guest->store);
     if (guest->mirror.tier.type != NULL) {
         guest->mirror.tier.type->close(&guest->mirror.tier);
@@ -249,44 +237,18 @@ void guest_set_limit(struct guest *guest, uint32_t limit_mib)
     }
 }
 
-static struct lender *find_lender(const struct guest *guest, const char *name)
-{
-    struct lender *lender = guest->lenders;
-    while (lender != NULL && strcmp(lender->link->name, name) != 0) {
-        lender = lender->next;
-    }
-    return lender;
-}
-
 int guest_lease(struct guest *guest, const char *name, json_t *ticket, json_t *keys, uint32_t deadline_ms,
                 struct problem *problem)
 {
-    size_t at;
-    json_t *key;
-    int result = 0;
     if (!guest->serves || guest->settings.detaching) {
         return problem_set(problem, "guest %s is not served, or detaches", guest->settings.guest);
     }
-    guest_tidy(guest); /* a lender whose keys are left, because it was lost, is connected to anew */
-    struct lender *lender = find_lender(guest, name);
-    if (lender == NULL) {
-        lender = lender_connect(name, ticket, deadline_ms, problem);
-        if (lender == NULL) {
-            return -1;
-        }
-        lender->next = guest->lenders;
-        guest->lenders = lender;
-    }
-    json_array_foreach (keys, at, key) {
-        result = result == 0 ? lender_lease(lender, key, &guest->store.leases, problem) : result;
-    }
-    return result;
+    return lenders_lease(&guest->lenders, &guest->store.leases, name, ticket, keys, deadline_ms, problem);
 }
 
 bool guest_leave(struct guest *guest, const char *name, uint64_t number)
 {
-    struct lender *lender = find_lender(guest, name);
-    bool found = guest->serves && lender != NULL && lender_leave(lender, number);
+    bool found = guest->serves && lenders_leave(guest->lenders, name, number);
     if (found) {
         pager_sweep(&guest->pager);
     }
@@ -296,7 +258,7 @@ bool guest_leave(struct guest *guest, const char *name, uint64_t number)
 void guest_tidy(struct guest *guest)
 {
     if (guest->serves) {
-        release_lenders(guest, false);
+        lenders_release(&guest->lenders, &guest->store.leases, false);
     }
 }
 

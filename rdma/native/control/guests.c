@@ -68,6 +68,7 @@ void guests_begin(struct guests *guests, const char *folder, const struct client
     if (records != NULL) {
         closedir(records);
     }
+    blocks_begin(&guests->blocks, folder);
     guests_look(guests);
 }
 
@@ -99,6 +100,18 @@ bool guests_allow(const struct guests *guests, const struct guest_settings *sett
     }
     if (mirrors != NULL && !target_is_guest(settings->pid, settings->guest)) {
         problem_set(problem, "process %d was not started with -uuid %s", settings->pid, settings->guest);
+        return false;
+    }
+    return true;
+}
+
+bool guests_allow_block(const struct guests *guests, const struct block_settings *settings, struct problem *problem)
+{
+    const char *mirrors = guests->client.mirrors;
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s.sock", guests->folder, settings->block);
+    if (mirrors != NULL && (!lies_in(settings->mirror, mirrors) || strcmp(settings->socket, path) != 0)) {
+        problem_set(problem, "mirror, socket: only a file of %s and %s are made here", mirrors, path);
         return false;
     }
     return true;
@@ -188,6 +201,7 @@ void guests_look(struct guests *guests)
             drop(guests, guest);
         }
     }
+    blocks_look(&guests->blocks);
 }
 
 void guests_end(struct guests *guests)
@@ -196,4 +210,5 @@ void guests_end(struct guests *guests)
         guest_stop(guests->list[0]);
         drop(guests, guests->list[0]);
     }
+    blocks_end(&guests->blocks);
 }

@@ -1,7 +1,8 @@
-/* The guests of this process, and their records. For the control thread only. */
+/* The guests of this process, the block devices beside them, and their records. For the control thread only. */
 #ifndef PONDSTACK_CONTROL_GUESTS_H
 #define PONDSTACK_CONTROL_GUESTS_H
 
+#include "blocks.h"
 #include "guest.h"
 
 #include <sys/types.h>
@@ -19,9 +20,10 @@ struct guests {
     struct client client;
     uint32_t count;
     struct guest *list[MOST_GUESTS];
+    struct blocks blocks;
 };
 
-/* Go on with all guests that have a record. */
+/* Go on with all that have a record. */
 void guests_begin(struct guests *guests, const char *folder, const struct client *client);
 
 struct guest *guests_find(const struct guests *guests, const char *guest);
@@ -29,6 +31,9 @@ struct guest *guests_find(const struct guests *guests, const char *guest);
 /* Whether a guest may be attached: where a client is served that may do less than root, its mirror is a file of that
  * folder, and the process says itself that it is this guest, as QEMU does (-uuid). */
 bool guests_allow(const struct guests *guests, const struct guest_settings *settings, struct problem *problem);
+
+/* The same of a block device: also its socket is one of its own in the folder of this process. */
+bool guests_allow_block(const struct guests *guests, const struct block_settings *settings, struct problem *problem);
 
 /* Attach a guest, which gets a record; the same settings again are no error. */
 int guests_attach(struct guests *guests, const struct guest_settings *settings, struct problem *problem);

@@ -83,7 +83,8 @@ static int serve(const char *folder, const char *user, const char *mirrors, stru
     }
     int stop = signalfd(-1, &ends, SFD_CLOEXEC);
     if (stop < 0 || make_folder(folder, "", problem) != 0 || make_folder(folder, "/guests", problem) != 0 ||
-        lock(folder, problem) != 0 || (user != NULL && admit(folder, user, mirrors, &client, problem) != 0)) {
+        make_folder(folder, "/blocks", problem) != 0 || lock(folder, problem) != 0 ||
+        (user != NULL && admit(folder, user, mirrors, &client, problem) != 0)) {
         return -1;
     }
     guests_begin(&guests, folder, &client); /* before anybody is answered: guests wait */
@@ -105,6 +106,8 @@ int main(int count, char **arguments)
         result = serve(arguments[2], count == 5 ? arguments[3] : NULL, count == 5 ? arguments[4] : NULL, &problem);
     } else if (count == 4 && strcmp(arguments[1], "ask") == 0) {
         result = server_ask(arguments[2], arguments[3], &problem);
+    } else if (count == 3 && strcmp(arguments[1], "keep") == 0) {
+        return keeper_run(arguments[2]);
     } else {
         bool help = count == 2 && strcmp(arguments[1], "--help") == 0;
         fputs(USAGE, help ? stdout : stderr);

@@ -1,11 +1,10 @@
 #define _GNU_SOURCE
 #include "record.h"
 
-#include <errno.h>
-#include <fcntl.h>
+#include "document.h"
+
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -82,28 +81,11 @@ static void path_of(char path[PATH_BYTES], const char *folder, const char *guest
     snprintf(path, PATH_BYTES, "%s/guests/%s%s", folder, guest, ending);
 }
 
-static bool write_all(int fd, const char *text)
-{
-    size_t size = strlen(text);
-    return write(fd, text, size) == (ssize_t)size && fsync(fd) == 0;
-}
-
 int record_write(const char *folder, const struct guest_settings *settings, struct problem *problem)
 {
-    char path[PATH_BYTES], made[PATH_BYTES];
+    char path[PATH_BYTES];
     path_of(path, folder, settings->guest, ".json");
-    path_of(made, folder, settings->guest, ".new");
-    json_t *object = settings_to_json(settings);
-    char *text = object == NULL ? NULL : json_dumps(object, JSON_INDENT(1));
-    json_decref(object);
-    int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    bool good = text != NULL && fd >= 0 && write_all(fd, text) && rename(made, path) == 0;
-    int error = errno;
-    free(text);
-    if (fd >= 0) {
-        close(fd);
-    }
-    return good ? 0 : problem_set(problem, "the record %s cannot be written: %s", path, strerror(error));
+    return document_write(path, settings_to_json(settings), problem);
 }
 
 int record_read(const char *path, struct guest_settings *settings, struct problem *problem)

@@ -84,9 +84,9 @@ static int open_fresh(const char *path, uint64_t slots)
     return fd;
 }
 
-int file_tier_open(struct file_tier *made, const char *path, uint64_t slots, bool fresh, struct problem *problem)
+/* Have an open file be this process's alone. */
+static int own(struct file_tier *made, int fd, const char *path, struct problem *problem)
 {
-    int fd = fresh ? open_fresh(path, slots) : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
     *made = (struct file_tier){.tier = {&file_type}, .fd = fd};
     if (made->fd < 0) {
         return problem_set(problem, "the mirror %s cannot be opened: %s", path, strerror(errno));
@@ -95,6 +95,15 @@ int file_tier_open(struct file_tier *made, const char *path, uint64_t slots, boo
         file_close(&made->tier);
         return problem_set(problem, "another process uses the mirror %s", path);
     }
+    return 0;
+}
+
+int file_tier_open(struct file_tier *made, const char *path, uint64_t slots, bool fresh, struct problem *problem)
+{
+    int fd = fresh ? open_fresh(path, slots) : open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (own(made, fd, path, problem) != 0) {
+        return -1;
+    }
     int error = posix_fallocate(made->fd, 0, (off_t)(slots * PAGE_BYTES));
     if (error != 0) {
         file_close(&made->tier);
@@ -102,4 +111,32 @@ int file_tier_open(struct file_tier *made, const char *path, uint64_t slots, boo
                            slots * PAGE_BYTES, path, strerror(error));
     }
     return 0;
+}
+
+int file_tier_reopen(struct file_tier *made, const char *path, uint64_t slots, struct problem *problem)
+{
+    struct stat found;
+    if (own(made, open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), path, problem) != 0) {
+        return -1;
+    }
+    if (fstat(made->fd, &found) != 0 || (uint64_t)found.st_size < slots * PAGE_BYTES) {
+        file_close(&made->tier);
+        return problem_set(problem, "the mirror %s was made shorter: its pages are gone", path);
+    }
+    return 0;
+}
+
+int file_tier_resize(struct file_tier *file, uint64_t slots, struct problem *problem)
+{
+    struct stat found;
+    uint64_t bytes = slots * PAGE_BYTES, now;
+    if (fstat(file->fd, &found) != 0) {
+        return problem_set(problem, "the mirror cannot be seen: %s", strerror(errno));
+    }
+    now = (uint64_t)found.st_size;
+    int error = bytes > now ? posix_fallocate(file->fd, (off_t)now, (off_t)(bytes - now)) : 0;
+    if (bytes < now && ftruncate(file->fd, (off_t)bytes) != 0) {
+        error = errno;
+    }
+    return error == 0 ? 0 : problem_set(problem, "no mirror of %" PRIu64 " bytes: %s", bytes, strerror(error));
 }

@@ -1,9 +1,10 @@
-/* What has to outlive a killed data plane, and must not outlive the guest: key, versions, tags and the map of one
- * guest.
+/* What has to outlive a killed data plane, and must not outlive the consumer: key, versions, tags and the map of one
+ * guest or block device.
  *
- * It lies in a memfd that the guest's own process holds open. Each row is written in an order that a death at any
- * instruction leaves sound: a row says where a page lies (`place`) only after version, tag and content were written,
- * and is believed only where the guest's memory has a hole: data that is present is always the truth.
+ * It lies in a memfd that another process holds open: the guest's own, or the keeper of a block device. Each row is
+ * written in an order that a death at any instruction leaves sound: a row says where a page lies (`place`) only after
+ * version, tag and content were written. That of a guest is believed only where the guest's memory has a hole: data
+ * that is present is always the truth. A block device has a journal for what is half written (store/journal.h).
  */
 #ifndef PONDSTACK_STORE_SHARED_STATE_H
 #define PONDSTACK_STORE_SHARED_STATE_H
@@ -14,7 +15,7 @@
 
 #define SHARED_STATE_NAME "pondstack-pages-" /* and the guest's UUID: the name of the memfd */
 
-enum { NOT_STORED = 0, IN_MIRROR = 1 };
+enum { NOT_STORED = 0, IN_MIRROR = 1, LOST = 2 /* nobody knows its content until it is written again */ };
 enum state_phase { PHASE_NEW = 0, PHASE_ATTACHED = 1, PHASE_HOME = 2 };
 
 struct page_row {
@@ -31,20 +32,24 @@ struct state_header {
     char guest[UUID_BYTES];
     _Atomic int32_t userfault_fd; /* its number in the guest's process; -1: there is none yet */
     _Atomic uint32_t phase;
+    _Atomic uint64_t last_version; /* of any page of a block device; counted up before each seal */
 };
 
 struct shared_state {
     struct state_header *header;
     struct page_row *rows;
+    void *spare; /* behind the rows, on a page's boundary */
     uint64_t bytes;
 };
 
-/* Begin one in a memfd that may be sealed, new or of an earlier attachment: draws a key, and fixes the size. */
-int state_create(struct shared_state *state, int fd, uint64_t pages, const char *guest, bool sealed,
+/* Begin one in a memfd that may be sealed, new or of an earlier attachment: draws a key, and fixes the size, with
+ * `spare` bytes behind the rows. */
+int state_create(struct shared_state *state, int fd, uint64_t pages, uint64_t spare, const char *guest, bool sealed,
                  struct problem *problem);
 
 /* Go on with one; refuses another guest's, and what is none. */
-int state_open(struct shared_state *state, int fd, uint64_t pages, const char *guest, struct problem *problem);
+int state_open(struct shared_state *state, int fd, uint64_t pages, uint64_t spare, const char *guest,
+               struct problem *problem);
 
 /* Unmap; idempotent. */
 void state_close(struct shared_state *state);

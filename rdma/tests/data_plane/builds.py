@@ -6,7 +6,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "native"
-FOLDERS = ("replacement", "store", "links", "pager", "control")
+FOLDERS = ("replacement", "store", "links", "pager", "block", "control")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 THREADS = ("-fsanitize=thread",)
 CRASH_POINTS = ("-DPONDSTACK_CRASH_POINTS",)
@@ -49,3 +49,9 @@ def standin_guest(folder: Path) -> Path:
 def floor(folder: Path) -> Path:
     """Build the floor: pages moved between two memories by userfaultfd, and nothing else."""
     return build(folder / "floor", [HERE / "floor.c", NATIVE / "pager" / "latency.c"], ("-O2",))
+
+
+def nbd_fuzz(folder: Path) -> Path:
+    """Build what says anything to the code that takes what an NBD client says."""
+    files = [HERE / "nbd_fuzz.c", *(NATIVE / "block" / f"{name}.c" for name in ("connection", "device", "negotiation"))]
+    return build(folder / "nbd_fuzz", [*files, *sources("store"), NATIVE / "pager" / "latency.c"])

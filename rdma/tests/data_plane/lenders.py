@@ -1,4 +1,4 @@
-"""Lenders as processes that tests freeze and kill, and what they lend to a data plane's guest."""
+"""Lenders as processes that tests freeze and kill, and what they lend to a guest or a block device."""
 
 from pathlib import Path
 
@@ -16,10 +16,13 @@ TRANSPORTS = {"shm": shm, "tcp": tcp, "verbs": verbs}
 
 
 class Lender:
-    """A lender process, and what it lends to this host."""
+    """A lender process, and what it lends to this host: for the guest of the tests, or for another `borrower`."""
 
-    def __init__(self, folder: Path, name: str, driver: str = "shm", deadline_ms: int = DEADLINE_MS) -> None:
+    def __init__(
+        self, folder: Path, name: str, driver: str = "shm", deadline_ms: int = DEADLINE_MS, **borrower: str
+    ) -> None:
         (folder / name).mkdir()
+        self._borrower = borrower or {"guest": GUEST}
         self.name, self.deadline_ms = name, deadline_ms
         self.process = LenderProcess(driver, folder / name)
         self.transport: Transport = TRANSPORTS[driver](folder / name)
@@ -32,11 +35,12 @@ class Lender:
             self.ticket, key = self.process.lend("host1", LEASE_BYTES)
             self.keys.append(key)
         shown = {"ticket": self.ticket.to_dict(), "keys": [key.to_dict() for key in self.keys]}
-        plane.ask(verb="lease", guest=GUEST, lender=self.name, deadline_ms=self.deadline_ms, **shown)
+        plane.ask(verb="lease", **self._borrower, lender=self.name, deadline_ms=self.deadline_ms, **shown)
 
     def used(self, plane: DataPlane) -> int:
         """Count the pages that are with it."""
-        return sum(lease["used"] for lease in plane.view()["leases"] if lease["lender"] == self.name)
+        leases = plane.ask(verb="view", **self._borrower)["leases"]
+        return sum(lease["used"] for lease in leases if lease["lender"] == self.name)
 
     def close(self) -> None:
         """End it; idempotent."""

@@ -7,13 +7,14 @@ import os
 import resource
 import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from pondstack_rack.wait import wait_until
 
 GUEST = "6f1c2d1e-0000-4000-8000-000000000001"
+BLOCK = "6f1c2d1e-0000-4000-8000-000000000002"
 MEMORY = "ram-node0"
 DEADLINE_SECONDS = 60.0
 """For what must happen at some time, on however busy a machine."""
@@ -185,3 +186,61 @@ class DataPlane:
             self.signal(signal.SIGTERM)
             assert self.await_end() == 0, self.log()
         assert "Sanitizer" not in self.log(), self.log()
+
+
+class BlockPlane(DataPlane):
+    """One whose tests export a block device, of which a keeper outlives it."""
+
+    @property
+    def mirror(self) -> Path:
+        """Of the device."""
+        return self.folder.parent / "mirror"
+
+    @property
+    def socket(self) -> Path:
+        """Of the device."""
+        return self.folder.parent / "nbd.sock"
+
+    def export(self, mib: int, /, **settings: Any) -> dict[str, Any]:
+        """Export the device."""
+        named = {"block": BLOCK, "mib": mib, "mirror": str(self.mirror), "socket": str(self.socket), "user": 0}
+        return self.ask(verb="export", **(named | settings))
+
+    def device(self) -> dict[str, Any]:
+        """Return what it tells of the device."""
+        return self.ask(verb="view", block=BLOCK)
+
+    def restart(self) -> None:
+        """Kill it with -9, and start it again."""
+        self.kill()
+        self.start()
+        self.await_ready()
+
+    @contextlib.contextmanager
+    def failing_mirror(self, at_bytes: int) -> Iterator[None]:
+        """Have the kernel refuse it to write to files behind so many bytes."""
+        assert self.process
+        before = resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, (at_bytes, before[1]))
+        try:
+            yield
+        finally:
+            resource.prlimit(self.process.pid, resource.RLIMIT_FSIZE, before)
+
+    def keepers(self) -> list[int]:
+        """Return the processes that keep something for it."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it has ended
+                words = path.read_bytes().split(b"\0")
+                if words[1:2] == [b"keep"] and words[2].startswith(bytes(self.folder)):
+                    found.append(int(path.parent.name))
+        return found
+
+    def close(self) -> None:
+        """End it, see that no sanitizer found anything, and end the keepers."""
+        try:
+            self.stop()
+        finally:
+            for pid in self.keepers():
+                os.kill(pid, signal.SIGKILL)

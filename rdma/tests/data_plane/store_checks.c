@@ -18,34 +18,34 @@ static uint8_t pages[STORE_MOST_PAGES * PAGE_BYTES], found[STORE_MOST_PAGES * PA
 
 static void check_state(int fd, struct shared_state *state)
 {
-    CHECK(state_open(state, fd, PAGES, GUEST, &problem) != 0); /* an empty memfd */
-    CHECK(state_create(state, fd, PAGES, GUEST, true, &problem) == 0);
+    CHECK(state_open(state, fd, PAGES, 0, GUEST, &problem) != 0); /* an empty memfd */
+    CHECK(state_create(state, fd, PAGES, 0, GUEST, true, &problem) == 0);
     uint8_t key[KEY_BYTES], zeros[KEY_BYTES] = {0};
     memcpy(key, state->header->key, KEY_BYTES);
     CHECK(memcmp(key, zeros, KEY_BYTES) != 0);
     state->rows[7].version = 42;
     state_close(state);
     state_close(state);
-    CHECK(state_open(state, fd, PAGES + 1, GUEST, &problem) != 0);
-    CHECK(state_open(state, fd, PAGES, "another", &problem) != 0);
-    CHECK(state_open(state, fd, PAGES, GUEST, &problem) == 0);
+    CHECK(state_open(state, fd, PAGES + 1, 0, GUEST, &problem) != 0);
+    CHECK(state_open(state, fd, PAGES, 0, "another", &problem) != 0);
+    CHECK(state_open(state, fd, PAGES, 0, GUEST, &problem) == 0);
     CHECK(memcmp(key, state->header->key, KEY_BYTES) == 0 && state->rows[7].version == 42);
     CHECK(atomic_load(&state->header->userfault_fd) == -1);
     CHECK(ftruncate(fd, 4096) != 0 && errno == EPERM); /* whoever else has it */
     state_close(state);
-    CHECK(state_create(state, fd, PAGES, GUEST, true, &problem) == 0); /* once more: as if it were new */
+    CHECK(state_create(state, fd, PAGES, 0, GUEST, true, &problem) == 0); /* once more: as if it were new */
     CHECK(memcmp(key, state->header->key, KEY_BYTES) != 0 && state->rows[7].version == 0);
     state_close(state);
     int other = memfd_create("other", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CHECK(state_create(state, other, PAGES, GUEST, true, &problem) == 0);
+    CHECK(state_create(state, other, PAGES, 0, GUEST, true, &problem) == 0);
     state_close(state);
-    CHECK(state_open(state, other, PAGES, GUEST, &problem) == 0);
+    CHECK(state_open(state, other, PAGES, 0, GUEST, &problem) == 0);
     state_close(state);
     close(other);
     int unsealed = memfd_create("unsealed", MFD_CLOEXEC);
-    CHECK(state_create(state, unsealed, PAGES, GUEST, true, &problem) != 0);
+    CHECK(state_create(state, unsealed, PAGES, 0, GUEST, true, &problem) != 0);
     close(unsealed);
-    CHECK(state_open(state, fd, PAGES, GUEST, &problem) == 0);
+    CHECK(state_open(state, fd, PAGES, 0, GUEST, &problem) == 0);
 }
 
 static void check_tier(const char *path, struct file_tier *file)

@@ -62,19 +62,27 @@ def answer(link: socket.socket, line: bytes) -> dict[str, object]:
         (b'{"verb": "view", "guest": 3}', "Expected string, got integer"),
         (b'{"verb": "limit", "guest": "6f1c", "limit_mib": 1e300}', "Expected integer, got real"),
         (b'{"verb": "attach"}', "guest"),
+        (b'{"verb": "export"}', "block"),
+        (b'{"verb": "resize", "block": "6f1c", "mib": 1}', "block 6f1c is not exported"),
+        (b'{"verb": "lease", "block": 3, "lender": "x", "ticket": {}, "keys": []}', "Expected string, got integer"),
+        (b'{"verb": "lease", "block": "6f1c", "lender": "x", "ticket": {}, "keys": {}}', "a list"),
     ],
-    ids=range(14),
+    ids=range(18),
 )
 def test_what_is_no_request(plane: DataPlane, line: bytes, reason: str) -> None:
     with connect(plane) as link:
         error = answer(link, line)["error"]
         assert reason in str(error)
-        assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": {"guests": []}, "id": [1]}
+        assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": {"guests": [], "blocks": []}, "id": [1]}
 
 
-def test_random_bytes(plane: DataPlane) -> None:
+ATTACH = b'{"verb": "attach", "guest": "6f1c", "pid": 1, "memory": "ram", "mirror": "/m", "limit_mib": 1, "id": 1}'
+EXPORT = b'{"verb": "export", "block": "6f1c", "mib": 1, "mirror": "/nowhere/m", "socket": "/nowhere/s", "user": 0}'
+
+
+@pytest.mark.parametrize("text", [ATTACH, EXPORT], ids=["attach", "export"])
+def test_random_bytes(plane: DataPlane, text: bytes) -> None:
     dice = random.Random(seed(20183))
-    text = b'{"verb": "attach", "guest": "6f1c", "pid": 1, "memory": "ram", "mirror": "/m", "limit_mib": 1, "id": 1}'
     with connect(plane) as link:
         for _ in range(300):
             line = bytearray(text)
@@ -86,7 +94,7 @@ def test_random_bytes(plane: DataPlane) -> None:
 def test_a_line_without_an_end(plane: DataPlane) -> None:
     with connect(plane) as link, pytest.raises(OSError):
         link.sendall(b"x" * 2**23)
-    assert plane.ask(verb="view") == {"guests": []}
+    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
 
 
 def test_many_who_say_nothing(plane: DataPlane) -> None:
@@ -94,7 +102,7 @@ def test_many_who_say_nothing(plane: DataPlane) -> None:
     links = [connect(plane) for _ in range(16)]
     with connect(plane) as late:
         assert late.recv(1) == b""
-    assert answer(links[7], b'{"verb": "view"}') == {"result": {"guests": []}}
+    assert answer(links[7], b'{"verb": "view"}') == {"result": {"guests": [], "blocks": []}}
     for link in links:
         link.close()
     plane.await_ready()
@@ -117,7 +125,7 @@ def test_one_process_has_a_folder(plane: DataPlane) -> None:
     done = subprocess.run([str(plane.program), "serve", str(plane.folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "another data plane uses the folder" in done.stderr
-    assert plane.ask(verb="view") == {"guests": []}
+    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
 
 
 def test_a_record_that_is_none_stays(program: Path, tmp_path: Path) -> None:
@@ -128,7 +136,7 @@ def test_a_record_that_is_none_stays(program: Path, tmp_path: Path) -> None:
     record.write_text("{")
     plane.start()
     plane.await_ready()
-    assert plane.ask(verb="view") == {"guests": []}
+    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
     plane.stop()
     assert "6f1c.json cannot be read" in plane.log()
     assert record.exists()

@@ -3,7 +3,9 @@
 import subprocess
 from pathlib import Path
 
-from .builds import HERE, build, sources
+from tests.fixtures.seeds import by_night, seed
+
+from .builds import HERE, build, nbd_fuzz, sources
 
 
 def run(program: Path, *arguments: str) -> str:
@@ -29,3 +31,9 @@ def test_links_over_verbs(tmp_path: Path) -> None:
 def test_the_pager(tmp_path: Path) -> None:
     program = build(tmp_path / "pager_checks", [HERE / "pager_checks.c", *sources("replacement", "store", "pager")])
     assert "the pager's parts hold" in run(program)
+
+
+def test_nbd(tmp_path: Path) -> None:
+    """Sessions of correct clients beside a model, and of those that damage what they say."""
+    number = seed(20194)
+    assert "accepted" in run(nbd_fuzz(tmp_path), str(number), str(by_night(5000, 200)))

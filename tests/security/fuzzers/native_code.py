@@ -1,18 +1,22 @@
 """The compiled hot paths, built with sanitizers, in processes that call them as Python's own code never does.
 
-C code parses no bytes of others: what an attacker can choose are words of shared memory, and numbers that become the
-arguments of these calls.
+Of those, C code parses no bytes of others: what an attacker can choose are words of shared memory, and numbers that
+become the arguments of these calls. The data plane's block devices parse what NBD clients say.
 """
 
 import re
+import subprocess
 import tempfile
 from pathlib import Path
 
 from rdma.tests import sanitized
+from rdma.tests.data_plane.builds import nbd_fuzz
 from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 
 HERE = Path(sanitized.__file__).parent
 HEADERS = Path("/usr/include/infiniband/verbs.h")
+SESSIONS = 20
+"""Of NBD, with one seed: of correct clients, and as many damaged ones."""
 _COUNTS = re.compile(r"(\d+) tried, (\d+) refused, (\d+) accepted")
 
 
@@ -43,4 +47,25 @@ class NativeCode(Target):
             self.fault(f"{script} with seed {number}: {error}")
             return
         tried, refused, accepted = (int(word) for word in _COUNTS.findall(said)[0])
+        self.counts.update({"tried": tried, REFUSED: refused, ACCEPTED: accepted})
+
+
+class BlockDevices(Target):
+    """NBD clients that say anything. A correct session is compared with a model; a damaged one does no harm."""
+
+    name = "block devices"
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._program = nbd_fuzz(Path(self.opened.enter_context(tempfile.TemporaryDirectory(prefix="fuzz-"))))
+
+    def attack(self) -> None:
+        """Run sessions with a new seed."""
+        number = self.dice.randrange(2**31)
+        command = [str(self._program), str(number), str(SESSIONS)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            self.fault(f"nbd_fuzz {number} {SESSIONS}: {done.stderr[-2000:]}")
+            return
+        tried, refused, accepted = (int(word) for word in _COUNTS.findall(done.stdout)[0])
         self.counts.update({"tried": tried, REFUSED: refused, ACCEPTED: accepted})

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.security.fuzzers.api_requests import ApiRequests
 from tests.security.fuzzers.hostile_host import HostileHost
-from tests.security.fuzzers.native_code import NativeCode
+from tests.security.fuzzers.native_code import BlockDevices, NativeCode
 from tests.security.fuzzers.page_files import PageFiles
 from tests.security.fuzzers.sockets import Sockets
 from tests.security.fuzzers.state_files import StateFiles
@@ -19,6 +19,7 @@ TARGETS: dict[str, Callable[[int], Target]] = {
     "hostile-host": HostileHost,
     "sockets": Sockets,
     "native-code": NativeCode,
+    "block-devices": BlockDevices,
 }
 
 

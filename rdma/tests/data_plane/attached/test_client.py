@@ -62,7 +62,7 @@ def open_up(path: Path) -> None:
 
 def test_nobody_else_gets_in(served: DataPlane) -> None:
     open_up(served.folder / "control.sock")
-    assert ask_as(USER, served, verb="view") == {"guests": []}
+    assert ask_as(USER, served, verb="view") == {"guests": [], "blocks": []}
     with pytest.raises(PermissionError):
         ask_as(OTHER, served, verb="view")
     found = (served.folder / "control.sock").stat()

@@ -1,0 +1,19 @@
+/* The lenders of one consumer, a list. For the control thread only. */
+#ifndef PONDSTACK_CONTROL_LENDERS_H
+#define PONDSTACK_CONTROL_LENDERS_H
+
+#include "lender.h"
+
+/* Use keys of a lender for a consumer's pages, with a deadline of each access; those that are in use already are no
+ * error. */
+int lenders_lease(struct lender **list, struct leases *leases, const char *name, json_t *ticket, json_t *keys,
+                  uint32_t deadline_ms, struct problem *problem);
+
+/* Have the lease with a key's number be left. False: there is none. */
+bool lenders_leave(struct lender *list, const char *name, uint64_t number);
+
+/* Let go of what is left by now, and of lenders without a window; when `all`, of everything: only while nobody uses the
+ * leases. */
+void lenders_release(struct lender **list, struct leases *leases, bool all);
+
+#endif
