@@ -136,6 +136,7 @@ class LeaderParts:
             self._lent_inventory,
             stopping=lambda: self._settler.stopping,
             abandoned_seconds=lambda: float(self._conf.controller.assign_timeout_seconds),
+            sealer=self._resources.sealer,
         )
         return WakeableWorker("settler", settler.run)
 
@@ -228,7 +229,7 @@ class LeaderParts:
         return LendingEndpoint(
             ledger=self.ledger,
             reader=self.reader,
-            lenders=Lenders(self.ledger, self._agents, self._settler.wake),
+            lenders=Lenders(self.ledger, self._agents, self._settler.wake, self._resources.sealer),
             agents=self._agents,
             gate=self._gate,
             claims=self._remote_claims,
