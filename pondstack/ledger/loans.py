@@ -3,7 +3,7 @@
 The paper's calls are named in brackets; what the lenders of these buffers do is in pondstack.ledger.buffers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -47,11 +47,17 @@ class Loans:
         return self._transactions.read(lambda tx: self._store.buffers.borrowers(tx, self._down))
 
     def borrow(
-        self, operation_id: str, request: BorrowRequest, buffer_mib: int, claimed_mib: int | None = None
+        self,
+        operation_id: str,
+        request: BorrowRequest,
+        buffer_mib: int,
+        claimed_mib: int | None = None,
+        sealing_keys: Collection[str] | None = None,
     ) -> dict[str, Any]:
         """Take free buffers of `buffer_mib` for a consumer (GS_alloc_ext when guaranteed, else GS_alloc_swap).
 
         `claimed_mib`: what the consumer claims on the host; what it has guaranteed is never more. None: nobody looked.
+        `sealing_keys`: the names of those that the controller has; what others sealed is not given. None: it has all.
 
         Returns {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
         "generation"}]}; no buffer at all when nothing is guaranteed and nothing is free: then there is no allocation.
@@ -68,7 +74,7 @@ class Loans:
             operation_id,
             "borrow",
             {**asdict(request), "buffer_mib": buffer_mib},
-            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib),
+            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib, sealing_keys),
             repeated,
         )
 
@@ -80,6 +86,7 @@ class Loans:
         request: BorrowRequest,
         buffer_mib: int,
         claimed_mib: int | None,
+        sealing_keys: Collection[str] | None,
     ) -> dict[str, Any]:
         usable_host(self._store, tx, request.host)
         count = buffers_for(request.remote_mib, buffer_mib)
@@ -89,7 +96,7 @@ class Loans:
         # A zombie's agent is silent because it sleeps.
         asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}
         down = self._store.buffers.silent(tx, self._down) - asleep
-        usable = buffer_choice.usable(free, request.host, down, self._reach(tx, request.host))
+        usable = buffer_choice.usable(free, request.host, down, self._reach(tx, request.host, sealing_keys))
         chosen = buffer_choice.choose(usable, count, guaranteed=request.guaranteed)
         if chosen:
             asked = {name: value for name, value in asdict(request).items() if not name.endswith("_mib")}
@@ -214,9 +221,11 @@ class Loans:
 
         return len(self._transactions.journal("ask_back", {"reason": reason}, work)["buffers"])
 
-    def _reach(self, tx: Transaction, host: str) -> Reach:
+    def _reach(self, tx: Transaction, host: str, sealing_keys: Collection[str] | None = None) -> Reach:
         """Return what a host can use of lenders that sleep."""
-        return of_host(self._store.escrow.of_borrower(tx, host), self._store.buffers.links(tx).get(host, ()))
+        keys = self._store.escrow.of_borrower(tx, host)
+        good = [key for key in keys if sealing_keys is None or key.sealing_key in sealing_keys]
+        return of_host(good, self._store.buffers.links(tx).get(host, ()))
 
     def _disclose(self, tx: Transaction, items: Sequence[Buffer], host: str) -> None:
         """Note that a host gets keys which nobody ends while their lender sleeps: nobody else may get the buffers."""

@@ -29,6 +29,11 @@ class EscrowKeeper:
         self._ledger, self._agents, self._sealer, self._revoke = ledger, agents, sealer, revoke
         self._swept = self._resealed = False
 
+    @property
+    def sealing_keys(self) -> frozenset[str]:
+        """The names of the sealing keys that open here."""
+        return frozenset() if self._sealer is None else self._sealer.names
+
     def tidy(self) -> None:
         """Once a leader: forget keys of buffers that are gone, and seal anew what an older sealing key has sealed."""
         if not self._swept:

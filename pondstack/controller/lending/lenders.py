@@ -55,7 +55,7 @@ class Lenders:
         have made their keys beforehand, which are disclosed now. A repetition gets the same, but for what went back
         since. When there are not all keys all goes back; raises Unavailable then, and what Ledger.borrow raises.
         """
-        effect = self._ledger.loans.borrow(operation_id, request, buffer_mib, claimed_mib)
+        effect = self._ledger.loans.borrow(operation_id, request, buffer_mib, claimed_mib, self._escrow.sealing_keys)
         uuid = effect["allocation_uuid"]
         mine = {(item.incarnation, item.index): item for item in self._ledger.buffers.find() if _held_by(item, uuid)}
         given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]

@@ -34,6 +34,7 @@ class EscrowSealer:
         if not keys or any(len(key) != KEY_BYTES for key in keys.values()):
             raise BadRequest(f"keys in escrow are sealed with keys of {KEY_BYTES} bytes, one at the least")
         self.name = next(iter(keys))
+        self.names = frozenset(keys)
         self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
 
     @classmethod
