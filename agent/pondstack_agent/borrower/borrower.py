@@ -189,7 +189,8 @@ class Borrower:
             operation = str(uuid5(NAMESPACE_OID, f"{held.name} {allocation_uuid} {sorted(numbers.items())}"))
             rest = {index: item for index, item in held.buffers.items() if index not in numbers}
             telling = {**held.telling, operation: {"allocation_uuid": allocation_uuid, "indexes": list(indexes)}}
-            self._store.put(held, buffers=rest, released={**held.released, **numbers}, telling=telling)
+            left = {**held.left, **dict.fromkeys(numbers, allocation_uuid)}
+            self._store.put(held, buffers=rest, released={**held.released, **numbers}, left=left, telling=telling)
 
     def _tell(self, lender: str, incarnation: str) -> None:
         for operation_id, release in self._store.get(lender, incarnation).telling.items():
@@ -243,8 +244,15 @@ def _check_new(held: Held, index: int, key: Key, allocation_uuid: str) -> None:
         raise Conflict(
             f"buffer {index} of lender {held.lender} is held with another key or allocation; give it back first"
         )
-    if key.number <= held.released.get(index, 0):
+    if _was_released(held, index, key, allocation_uuid):
         raise Conflict(f"this key of buffer {index} of lender {held.lender} was given back; export the buffer anew")
+
+
+def _was_released(held: Held, index: int, key: Key, allocation_uuid: str) -> bool:
+    """Return whether a key was given back. That of a lender that sleeps is told again, to another allocation."""
+    newest = held.released.get(index, 0)
+    again = bool(allocation_uuid) and held.left.get(index, allocation_uuid) != allocation_uuid
+    return key.number < newest or (key.number == newest and not again)
 
 
 def _same(known: BorrowedBuffer, key: Key, allocation_uuid: str) -> bool:

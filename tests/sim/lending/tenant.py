@@ -182,7 +182,9 @@ class Tenant:
         try:
             link = self.data_plane.link(held)
             link.read_into(key, 0, found)
-            if any(found) and bytes(found) != mark and not self._was_ours(place, bytes(found)):
+            if any(found) and self._was_ours(place, bytes(found)):
+                self._rack.scheduler.faults["zombie's buffer used again"] += 1
+            elif any(found) and bytes(found) != mark:
                 raise Violation("not_fresh", f"{self._host.name} finds {bytes(found)!r} in {place}, which it borrowed")
             link.write(key, 0, mark)
             self._rack.lent.watch.wrote[mark] = self._host.name
