@@ -246,3 +246,12 @@ def test_both_stores_have_the_same_functions():
         return {name for name, item in vars(module).items() if getattr(item, "__module__", "") == module.__name__}
 
     assert {n for n in functions(sql) if n[0] != "_"} == {n for n in functions(memory) if n[0] != "_"}
+
+
+def test_a_key_that_the_former_release_promised_is_not_told_again(slept):
+    """It counted a generation without the escrow: there is no key that another loan could be told."""
+    uuid, _ = borrow(slept, "h3", 1)
+    mine = slept.buffers.find("h1")[:1]
+    slept.database.write(lambda tx: slept._store.buffers.mark(tx, mine, {"generation": 9}))
+    assert give_back(slept, uuid, "h3") == ["h1"]
+    assert shown(slept)[0][0] == "sanitizing"
