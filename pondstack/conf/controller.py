@@ -132,6 +132,13 @@ OPTIONS: list[cfg.Opt] = [
         max=256,
         help="How many agents (a count of threads) are commanded at the same time.",
     ),
+    cfg.BoolOpt(
+        "ask_active_hosts",
+        default=False,
+        help="Whether hosts that are awake and have room (as [lending] reserve_mib and Placement leave it) are asked "
+        "to lend when a borrow lacks memory. Off: an operator has hosts lend.",
+        mutable=True,
+    ),
     cfg.StrOpt(
         "sealing_keys_file",
         default="",

@@ -4,7 +4,7 @@ The controller, the simulation and the planner call the same functions.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pondstack.domain.errors import BufferShortage
 from pondstack.domain.escrow import NOWHERE, Reach
@@ -62,6 +62,19 @@ def choose(free: Sequence[Buffer], count: int, *, guaranteed: bool) -> tuple[Buf
     for wanted in _PREFERRED:
         taken += _spread([item for item in free if wanted(item)], count - len(taken))
     return tuple(taken)
+
+
+def to_ask(rooms: Mapping[str, int], count: int) -> dict[str, int]:
+    """Return how many buffers hosts that are awake are asked for, by name (AS_get_free_mem): `count`, or all there are.
+
+    `rooms`: how many more each can lend. Spread evenly: each time one of the host that has the most left.
+    """
+    left, asked = dict(rooms), Counter[str]()
+    for _ in range(min(max(count, 0), sum(max(room, 0) for room in rooms.values()))):
+        host = min(left, key=lambda name: (-left[name], name))
+        left[host] -= 1
+        asked[host] += 1
+    return dict(asked)
 
 
 def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[str]) -> tuple[Buffer, ...]:

@@ -92,11 +92,7 @@ class Loans:
         count = buffers_for(request.remote_mib, buffer_mib)
         if request.guaranteed and claimed_mib is not None:
             check_claim(request, claimed_mib, guaranteed_mib(self._store, tx, request.consumer_uuid, request.host))
-        free = [item for item in self._store.buffers.free(tx) if item.size_mib == buffer_mib]
-        # A zombie's agent is silent because it sleeps.
-        asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}
-        down = self._store.buffers.silent(tx, self._down) - asleep
-        usable = buffer_choice.usable(free, request.host, down, self._reach(tx, request.host, sealing_keys))
+        usable = self._usable(tx, request.host, buffer_mib, sealing_keys)
         chosen = buffer_choice.choose(usable, count, guaranteed=request.guaranteed)
         if chosen:
             asked = {name: value for name, value in asdict(request).items() if not name.endswith("_mib")}
@@ -104,6 +100,19 @@ class Loans:
         moves = self._move(tx, chosen, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
         self._disclose(tx, [item for item in chosen if item.escrowed], request.host)
         return {"allocation_uuid": uuid, "buffers": [given(item) for item in chosen], BUFFER_MOVES: moves, MOVES: []}
+
+    def count_usable(self, host: str, buffer_mib: int, sealing_keys: Collection[str] | None = None) -> int:
+        """Return how many free buffers of that size a host may have; `sealing_keys`: see borrow."""
+        return self._transactions.read(lambda tx: len(self._usable(tx, host, buffer_mib, sealing_keys)))
+
+    def _usable(
+        self, tx: Transaction, host: str, buffer_mib: int, sealing_keys: Collection[str] | None
+    ) -> list[Buffer]:
+        free = [item for item in self._store.buffers.free(tx) if item.size_mib == buffer_mib]
+        # A zombie's agent is silent because it sleeps.
+        asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}
+        down = self._store.buffers.silent(tx, self._down) - asleep
+        return buffer_choice.usable(free, host, down, self._reach(tx, host, sealing_keys))
 
     def acknowledge(
         self, operation_id: str, allocation_uuid: str, host: str, opened: Sequence[tuple[str, int]] = ()

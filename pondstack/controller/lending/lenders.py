@@ -71,6 +71,10 @@ class Lenders:
             raise
         return {"allocation_uuid": uuid, "buffers": given, "lenders": keys}
 
+    def count_usable(self, host: str, buffer_mib: int) -> int:
+        """Return how many free buffers of that size a host may have."""
+        return self._ledger.loans.count_usable(host, buffer_mib, self._escrow.sealing_keys)
+
     def give_back(
         self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None
     ) -> None:

@@ -139,4 +139,28 @@ MUTANTS = (
         (f"{_LENDING}/test_escrow.py::test_awake_again_a_lender_ends_all_keys_but_those_of_owners",),
         "the pages of a guest are gone when the lender wakes",
     ),
+    Mutant(
+        "active_hosts_are_asked_again_and_again",
+        "pondstack/controller/lending/active_hosts.py",
+        "plan = buffer_choice.to_ask(rooms, buffers - sum(coming.values()))",
+        "plan = buffer_choice.to_ask(rooms, buffers)",
+        (f"{_LENDING}/test_active_hosts.py::test_what_is_missing_is_asked_for_once",),
+        "each repetition of a borrow has one host more lend for it",
+    ),
+    Mutant(
+        "asked_for_a_part_of_what_is_guaranteed",
+        "pondstack/controller/lending/active_hosts.py",
+        "if all_of_it and total < buffers:",
+        "if all_of_it and total < 0:",
+        (f"{_LENDING}/test_active_hosts.py::test_nobody_is_asked_for_a_part_of_what_is_guaranteed",),
+        "hosts lend for a borrow that can never be given",
+    ),
+    Mutant(
+        "room_that_instances_have",
+        "pondstack/controller/lending/active_hosts.py",
+        "room = min(room, left)",
+        "room = max(room, left)",
+        (f"{_LENDING}/test_active_hosts.py::test_with_placement_the_memory_is_claimed_first",),
+        "hosts wait for memory that instances have",
+    ),
 )
