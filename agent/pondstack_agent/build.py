@@ -15,6 +15,7 @@ from pondstack.rpc.identity.revocations import Revocations
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.borrower.build import build_borrower
 from pondstack_agent.borrower.endpoint import BorrowerEndpoint
+from pondstack_agent.borrower.links import Links
 from pondstack_agent.borrower.pages import Pages
 from pondstack_agent.context import AgentContext
 from pondstack_agent.controller_link import controller_link
@@ -94,6 +95,7 @@ def build_agent(
     data_plane: DataPlane | None = None,
     find_memory: FindMemory = find_memory,
     process_started: ProcessStarted = start_of,
+    links: Links | None = None,
 ) -> Agent:
     """Return an agent over the state folder of the configuration; what a former one left there is found again.
 
@@ -103,7 +105,7 @@ def build_agent(
     `remote` runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available,
     `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores, and the
     data plane). `data_plane`: another one than that of the configuration; `find_memory`
-    finds guests' processes, and `process_started` tells when one began.
+    finds guests' processes, and `process_started` tells when one began. `links`: those of the data plane.
     `revocations`: those of the bus, told of the controller's.
     """
     marks = records(Path(conf.agent.state_dir) / "marks")
@@ -127,7 +129,8 @@ def build_agent(
         lambda: room.reserved_mib + growth_mib(),
         meminfo,
         pages,
-        lambda lent: build_remote(lent, data_plane, find_memory, process_started),
+        links,
+        lambda lent: build_remote(lent, data_plane, find_memory, process_started, links),
     )
     switch = TieringSwitch(tiering, context.pools, context.records("tiering-order"))
     reporter = _reporter(context, pool, tiering, switch, lending, borrower)
@@ -204,6 +207,7 @@ def _lent_memory(
     kept_mib: Callable[[], int],
     meminfo: Room,
     pages: Pages | None,
+    links: Links | None,
     remote: Callable[[AgentContext], tuple[Borrower, RemoteMemory]],
 ) -> tuple[Lending | None, Borrower | None, RemoteMemory | None]:
     """Return the lender side, the borrower side, and who uses what is borrowed; None where there is none."""
@@ -211,5 +215,5 @@ def _lent_memory(
         return None, None, None
     lending = build_lending(context, HostRoom.from_conf(context.conf, kept_mib, meminfo))
     if pages is not None:
-        return lending, build_borrower(context, pages), None
+        return lending, build_borrower(context, pages, links), None
     return lending, *remote(context)

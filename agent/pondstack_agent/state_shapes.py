@@ -172,7 +172,10 @@ _HELD = Fields(
         "buffers": Table(Index(), Fields({"allocation_uuid": _OWNER, "key": _KEY, "leaving": Flag()})),
         "released": Table(Index(), Whole()),
     },
-    {"telling": Table(_ID, Fields({"allocation_uuid": _OWNER, "indexes": Items(Whole(0, 2**31 - 1))}))},
+    {
+        "left": Table(Index(), _OWNER),
+        "telling": Table(_ID, Fields({"allocation_uuid": _OWNER, "indexes": Items(Whole(0, 2**31 - 1))})),
+    },
     rule=_has_its_ticket,
 )
 _BORROW = Fields(

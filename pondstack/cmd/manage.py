@@ -1,4 +1,4 @@
-"""`pondstack-manage --config-file FILE broker|credentials|db|device|model|nova VERB ...`: see `--help` of each."""
+"""`pondstack-manage --config-file FILE NOUN VERB ...`: see `--help` of each."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ backend.init_backend(backend.BackendType.THREADING)
 
 from oslo_config import cfg  # noqa: E402 (threading first)
 
-from pondstack.cmd import broker, credentials, models  # noqa: E402
+from pondstack.cmd import broker, credentials, escrow, models  # noqa: E402
 from pondstack.cmd import nova_link as link  # noqa: E402
 from pondstack.conf import database as database_conf  # noqa: E402
 from pondstack.db.connection import migration  # noqa: E402
@@ -87,6 +87,7 @@ def _add_commands(commands: Any) -> None:
             ("credentials", "who may take part on the message bus"),
             ("db", "the ledger's schema"),
             ("device", "emulated pool devices"),
+            ("escrow", "keys of lent memory that the controllers keep"),
             ("model", "prediction models"),
             ("nova", "the Nova of this environment"),
         )
@@ -115,6 +116,7 @@ def _add_commands(commands: Any) -> None:
     head.set_defaults(function=device_head)
     broker.add_commands(nouns["broker"])
     credentials.add_commands(nouns["credentials"])
+    escrow.add_commands(nouns["escrow"])
     models.add_commands(nouns["model"])
     linked = nouns["nova"].add_parser("link", help="let nova-compute load our drivers; may be repeated")
     linked.set_defaults(function=nova_link)

@@ -132,6 +132,20 @@ OPTIONS: list[cfg.Opt] = [
         max=256,
         help="How many agents (a count of threads) are commanded at the same time.",
     ),
+    cfg.BoolOpt(
+        "ask_active_hosts",
+        default=False,
+        help="Whether hosts that are awake and have room (as [lending] reserve_mib and Placement leave it) are asked "
+        "to lend when a borrow lacks memory. Off: an operator has hosts lend.",
+        mutable=True,
+    ),
+    cfg.StrOpt(
+        "sealing_keys_file",
+        default="",
+        help="File of the keys that seal other hosts' keys of lent memory while a lender sleeps: lines of a name and a "
+        "key, as `pondstack-manage escrow key NAME` prints them. The first one seals, all open. The same on all "
+        "controllers, mode 0600. Read at start. Empty: nobody can use the free memory of a lender that sleeps.",
+    ),
     cfg.FloatOpt(
         "operations_keep_seconds",
         default=7 * 24 * 3600.0,

@@ -2,12 +2,14 @@
 
 import os
 import time
+from pathlib import Path
 from uuid import uuid4
 
 from oslo_config import cfg
 
 from pondstack.clients.nova import Nova
 from pondstack.clients.placement import Placement
+from pondstack.controller.lending.sealing import EscrowSealer
 from pondstack.controller.pool.devices import DeviceSpec, load_device, parse_spec
 from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
@@ -25,6 +27,12 @@ from pondstack.telemetry.versioned import FailedGuests
 def since_boot() -> float:
     """Return seconds by a clock that goes on while this process, or the whole machine, is stopped."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def sealer_of(conf: cfg.ConfigOpts) -> EscrowSealer | None:
+    """Return what seals keys in escrow, None where there are no sealing keys; raises BadRequest."""
+    path: str = conf.controller.sealing_keys_file
+    return EscrowSealer.load(Path(path)) if path else None
 
 
 class ControllerResources:
@@ -58,6 +66,7 @@ class ControllerResources:
         self.history = History(self.database, lambda: int(conf.prediction.keep_history_seconds))
         self.servers = Nova.from_conf(conf) if conf.placement.enabled else None
         self.nova = self.servers if conf.nova.backfill else None
+        self.sealer = sealer_of(conf)
         self.counts = Counts()
         if self.bus.border is not None:
             self.bus.border.refused = self.counts.refused

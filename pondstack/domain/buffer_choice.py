@@ -4,21 +4,25 @@ The controller, the simulation and the planner call the same functions.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from pondstack.domain.errors import BufferShortage
+from pondstack.domain.escrow import NOWHERE, Reach
 from pondstack.domain.lending import Buffer, LenderKind
 from pondstack.domain.states import OWNED, SliceState
 
-_PREFERRED = (LenderKind.ZOMBIE, LenderKind.ACTIVE)
+_PREFERRED: tuple[Callable[[Buffer], bool], ...] = (
+    lambda item: item.kind is LenderKind.ZOMBIE and item.promised_to is not None,
+    lambda item: item.kind is LenderKind.ZOMBIE and item.promised_to is None,
+    lambda item: item.kind is LenderKind.ACTIVE,
+)
 
 
-def usable(free: Iterable[Buffer], borrower: str, down: Collection[str] = ()) -> list[Buffer]:
+def usable(free: Iterable[Buffer], borrower: str, down: Collection[str] = (), reach: Reach = NOWHERE) -> list[Buffer]:
     """Return the buffers that a borrower may have: free ones of other hosts which live and want none of it back.
 
-    What Nova might still place guests on is not admitted, and nobody's.
-
-    Of a zombie only what was promised to it: there is no key of anything else.
+    What Nova might still place guests on is not admitted, and nobody's. Of a zombie what is within its reach, and was
+    not disclosed to another host.
     """
     return [
         item
@@ -28,15 +32,25 @@ def usable(free: Iterable[Buffer], borrower: str, down: Collection[str] = ()) ->
         and item.lender not in down
         and item.admitted
         and not item.leaving
-        and (item.promised_to == borrower or (item.promised_to is None and item.kind is LenderKind.ACTIVE))
+        and (_on_demand(item) if item.kind is LenderKind.ACTIVE else _in_escrow(item, borrower, reach))
     ]
 
 
-def choose(free: Sequence[Buffer], count: int, *, guaranteed: bool) -> tuple[Buffer, ...]:
-    """Return `count` of the free buffers: zombies' before those of active hosts, spread evenly over lenders.
+def _on_demand(item: Buffer) -> bool:
+    """Return whether a lender that is awake can make a key of a buffer now: none of another host's may live."""
+    return item.promised_to is None and not item.escrowed
 
-    Spread, so that the failure of one lender harms a part only. Of a request that is not `guaranteed` as many as there
-    are. Raises BufferShortage, ValueError.
+
+def _in_escrow(item: Buffer, borrower: str, reach: Reach) -> bool:
+    return item.promised_to in (None, borrower) and reach.covers(item)
+
+
+def choose(free: Sequence[Buffer], count: int, *, guaranteed: bool) -> tuple[Buffer, ...]:
+    """Return `count` of the buffers that a host may have: zombies' before those of active hosts.
+
+    First what nobody else can have, as its key was disclosed to the host before. Spread evenly over lenders, so that
+    the failure of one harms a part only. Of a request that is not `guaranteed` as many as there are. Raises
+    BufferShortage, ValueError.
     """
     if count < 1:
         raise ValueError(f"no such request: {count} buffers")
@@ -45,9 +59,22 @@ def choose(free: Sequence[Buffer], count: int, *, guaranteed: bool) -> tuple[Buf
             f"{count} buffers are wanted and {len(free)} are free; have hosts lend more, or wait for a release"
         )
     taken: list[Buffer] = []
-    for kind in _PREFERRED:
-        taken += _spread([item for item in free if item.kind is kind], count - len(taken))
+    for wanted in _PREFERRED:
+        taken += _spread([item for item in free if wanted(item)], count - len(taken))
     return tuple(taken)
+
+
+def to_ask(rooms: Mapping[str, int], count: int) -> dict[str, int]:
+    """Return how many buffers hosts that are awake are asked for, by name (AS_get_free_mem): `count`, or all there are.
+
+    `rooms`: how many more each can lend. Spread evenly: each time one of the host that has the most left.
+    """
+    left, asked = dict(rooms), Counter[str]()
+    for _ in range(min(max(count, 0), sum(max(room, 0) for room in rooms.values()))):
+        host = min(left, key=lambda name: (-left[name], name))
+        left[host] -= 1
+        asked[host] += 1
+    return dict(asked)
 
 
 def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[str]) -> tuple[Buffer, ...]:
@@ -69,18 +96,6 @@ def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[s
         return (1 if owner in unguaranteed else 2, -sizes[owner], owner, item.index)
 
     return tuple(sorted(candidates, key=harm)[: max(count, 0)])
-
-
-def promise(buffers: Sequence[Buffer], borrowers: Sequence[str]) -> dict[int, str]:
-    """Return by index to which host each free buffer of a lender is promised before it sleeps: turn about.
-
-    A sleeping lender makes no keys, so that each buffer has its one borrower beforehand.
-    """
-    others = sorted({host for host in borrowers if all(item.lender != host for item in buffers)})
-    free = sorted(
-        item.index for item in buffers if item.state is SliceState.FREE and item.admitted and not item.leaving
-    )
-    return {index: others[place % len(others)] for place, index in enumerate(free)} if others else {}
 
 
 def _spread(free: Iterable[Buffer], count: int) -> list[Buffer]:

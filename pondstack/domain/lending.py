@@ -75,6 +75,12 @@ class Buffer:
     reason: str = ""
     cause: Cause | None = None
     admitted: bool = True
+    escrowed: bool = False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nobody has it."""
+        return self.state is SliceState.FREE
 
     @property
     def name(self) -> str:
@@ -121,7 +127,7 @@ def check_claim(request: BorrowRequest, claimed_mib: int, held_mib: int) -> None
 
 def withdrawable(item: Buffer) -> bool:
     """Return whether a lender may give a buffer back to its host: nobody has it, nor a key of it."""
-    return item.state is SliceState.FREE and item.leaving and item.promised_to is None
+    return item.is_free and item.leaving and item.promised_to is None and not item.escrowed
 
 
 def given(item: Buffer) -> dict[str, Any]:

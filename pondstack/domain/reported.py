@@ -70,7 +70,8 @@ BORROWED: Shape = Fields(
                 others=True,
             ),
             most=100_000,
-        )
+        ),
+        "links": Items(Row((_ID, _ID)), most=100_000),
     },
     others=True,
 )

@@ -21,6 +21,7 @@ from pondstack.domain.lending import (
     withdrawable,
 )
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
+from pondstack.ledger.escrow import forget_keys
 from pondstack.ledger.hosts import usable_host
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import Transaction
@@ -110,41 +111,6 @@ class Buffers:
 
         return list(self._transactions.journal("admit_buffers", {"host": host}, work)["buffers"])
 
-    def next_generation(self, host: str, incarnation: str, indexes: Iterable[int]) -> dict[int, int]:
-        """Begin a generation of keys of free buffers, for a promise; returns it by index, of those that are free."""
-        wanted = set(indexes)
-
-        def work(tx: Transaction) -> dict[int, int]:
-            mine = [item for item in self._free_of(tx, host, incarnation) if item.index in wanted]
-            self._store.buffers.renew(tx, mine)
-            return {item.index: item.generation + 1 for item in mine}
-
-        return self._transactions.write(work)
-
-    def promise(
-        self,
-        host: str,
-        incarnation: str,
-        promised: Mapping[int, str | None],
-        generations: Mapping[int, int] | None = None,
-    ) -> int:
-        """Note for which host each of these buffers has its only key, None: for nobody; returns how many are noted.
-
-        Of a buffer that somebody has got meanwhile, or whose keys are not of `generations` any more, nothing is noted.
-        """
-
-        def work(tx: Transaction) -> int:
-            by_borrower: dict[str | None, list[Buffer]] = {}
-            for item in self._free_of(tx, host, incarnation):
-                same = generations is None or generations.get(item.index) == item.generation
-                if item.index in promised and same:
-                    by_borrower.setdefault(promised[item.index], []).append(item)
-            for borrower, items in by_borrower.items():
-                self._store.buffers.mark(tx, items, {"promised_to": borrower})
-            return sum(map(len, by_borrower.values()))
-
-        return self._transactions.write(work)
-
     def reclaim(self, operation_id: str, host: str, mib: int) -> list[int]:
         """A lender wants so much back (GS_reclaim): free buffers first; the rest is asked of their borrowers.
 
@@ -184,6 +150,7 @@ class Buffers:
                 if (item.incarnation, item.state) == (incarnation, SliceState.SANITIZING) and item.index in wanted
             ]
             moves = self._move(tx, done, SliceEvent.SANITIZED)
+            forget_keys(self._store, tx, done)
             return {"buffers": [item.index for item in done], BUFFER_MOVES: moves, MOVES: []}
 
         return len(self._transactions.journal("buffers_sanitized", {"host": host}, work)["buffers"])
@@ -214,6 +181,7 @@ class Buffers:
                 if item.incarnation == incarnation and item.index in wanted and waits_for_its_key(item)
             ]
             moves = self._move(tx, done, SliceEvent.AUDIT, SliceEvent.SANITIZED)
+            forget_keys(self._store, tx, done)
             self._store.buffers.drop_empty(tx, {item.allocation_uuid or "" for item in done})
             return {"buffers": [item.index for item in done], BUFFER_MOVES: moves, MOVES: []}
 
@@ -234,6 +202,7 @@ class Buffers:
 
     def _lose(self, tx: Transaction, gone: Sequence[Buffer]) -> int:
         """Forget buffers whose memory is gone, or set them aside for their owners to let go; returns how many."""
+        forget_keys(self._store, tx, gone)
         owned = [item for item in gone if item.state in OWNED]
         aside = [item for item in gone if item.state is SliceState.QUARANTINED and item.allocation_uuid]
         cause = Cause.LENDER_LOST

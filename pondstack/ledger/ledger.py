@@ -6,6 +6,7 @@ from typing import Any
 
 from pondstack.ha.lease import Terms
 from pondstack.ledger.buffers import Buffers
+from pondstack.ledger.escrow import Escrow
 from pondstack.ledger.failures import Failures
 from pondstack.ledger.free_buffers import FreeBuffers
 from pondstack.ledger.holdings import Holdings
@@ -51,6 +52,7 @@ class Ledger:
         self.holdings = Holdings(transactions)
         self.buffers = Buffers(transactions)
         self.loans = Loans(transactions, down_seconds)
+        self.escrow = Escrow(transactions, down_seconds)
         self.lends = Lends(transactions)
         self.mitigations = Mitigations(transactions)
         self.failures = Failures(transactions, self.buffers, down_seconds)

@@ -3,7 +3,7 @@
 The paper's calls are named in brackets; what the lenders of these buffers do is in pondstack.ledger.buffers.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -11,6 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 from pondstack.domain import buffer_choice
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, IllegalTransition, NotFound
+from pondstack.domain.escrow import NOWHERE, Reach, of_host
 from pondstack.domain.lending import (
     IN_USE,
     Buffer,
@@ -46,11 +47,17 @@ class Loans:
         return self._transactions.read(lambda tx: self._store.buffers.borrowers(tx, self._down))
 
     def borrow(
-        self, operation_id: str, request: BorrowRequest, buffer_mib: int, claimed_mib: int | None = None
+        self,
+        operation_id: str,
+        request: BorrowRequest,
+        buffer_mib: int,
+        claimed_mib: int | None = None,
+        sealing_keys: Collection[str] | None = None,
     ) -> dict[str, Any]:
         """Take free buffers of `buffer_mib` for a consumer (GS_alloc_ext when guaranteed, else GS_alloc_swap).
 
         `claimed_mib`: what the consumer claims on the host; what it has guaranteed is never more. None: nobody looked.
+        `sealing_keys`: the names of those that the controller has; what others sealed is not given. None: it has all.
 
         Returns {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
         "generation"}]}; no buffer at all when nothing is guaranteed and nothing is free: then there is no allocation.
@@ -67,7 +74,7 @@ class Loans:
             operation_id,
             "borrow",
             {**asdict(request), "buffer_mib": buffer_mib},
-            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib),
+            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib, sealing_keys),
             repeated,
         )
 
@@ -79,23 +86,33 @@ class Loans:
         request: BorrowRequest,
         buffer_mib: int,
         claimed_mib: int | None,
+        sealing_keys: Collection[str] | None,
     ) -> dict[str, Any]:
         usable_host(self._store, tx, request.host)
         count = buffers_for(request.remote_mib, buffer_mib)
         if request.guaranteed and claimed_mib is not None:
             check_claim(request, claimed_mib, guaranteed_mib(self._store, tx, request.consumer_uuid, request.host))
-        free = [item for item in self._store.buffers.free(tx) if item.size_mib == buffer_mib]
-        # A zombie's agent is silent because it sleeps.
-        asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}
-        down = self._store.buffers.silent(tx, self._down) - asleep
-        chosen = buffer_choice.choose(
-            buffer_choice.usable(free, request.host, down), count, guaranteed=request.guaranteed
-        )
+        usable = self._usable(tx, request.host, buffer_mib, sealing_keys)
+        chosen = buffer_choice.choose(usable, count, guaranteed=request.guaranteed)
         if chosen:
             asked = {name: value for name, value in asdict(request).items() if not name.endswith("_mib")}
             self._store.buffers.add_allocation(tx, uuid, operation_id, asked)
         moves = self._move(tx, chosen, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
+        self._disclose(tx, [item for item in chosen if item.escrowed], request.host)
         return {"allocation_uuid": uuid, "buffers": [given(item) for item in chosen], BUFFER_MOVES: moves, MOVES: []}
+
+    def count_usable(self, host: str, buffer_mib: int, sealing_keys: Collection[str] | None = None) -> int:
+        """Return how many free buffers of that size a host may have; `sealing_keys`: see borrow."""
+        return self._transactions.read(lambda tx: len(self._usable(tx, host, buffer_mib, sealing_keys)))
+
+    def _usable(
+        self, tx: Transaction, host: str, buffer_mib: int, sealing_keys: Collection[str] | None
+    ) -> list[Buffer]:
+        free = [item for item in self._store.buffers.free(tx) if item.size_mib == buffer_mib]
+        # A zombie's agent is silent because it sleeps.
+        asleep = {item.lender for item in free if item.kind is LenderKind.ZOMBIE}
+        down = self._store.buffers.silent(tx, self._down) - asleep
+        return buffer_choice.usable(free, host, down, self._reach(tx, host, sealing_keys))
 
     def acknowledge(
         self, operation_id: str, allocation_uuid: str, host: str, opened: Sequence[tuple[str, int]] = ()
@@ -159,8 +176,9 @@ class Loans:
     ) -> list[str]:
         """The borrower uses buffers no more, all of the allocation's or `only` these (incarnation, index).
 
-        They go to SANITIZING, quarantined ones too; those whose lender lost them are forgotten. Returns the lenders
-        that have to revoke keys. Raises Conflict when the allocation is another host's.
+        They go to SANITIZING, quarantined ones too; those whose lender lost them are forgotten. Those whose key is in
+        escrow stay the borrower's until their lender is awake, and are FREE for it. Returns the lenders that have to
+        revoke keys. Raises Conflict when the allocation is another host's.
         """
 
         def work(tx: Transaction) -> dict[str, Any]:
@@ -172,12 +190,16 @@ class Loans:
             ]
             lost = [item for item in mine if item.cause is Cause.LENDER_LOST]
             kept = [item for item in mine if item not in lost]
+            stay = self._staying(tx, kept, host)
             moves: Moves = []
             for state in sorted({item.state for item in kept}):
-                moves += self._move(tx, [i for i in kept if i.state is state], *LET_GO[state])
+                same = [item for item in kept if item.state is state]
+                moves += self._move(tx, [item for item in same if item not in stay], *LET_GO[state])
+                again = [item for item in same if item in stay]
+                moves += self._move(tx, again, *LET_GO[state], SliceEvent.SANITIZED)
             self._store.buffers.remove(tx, lost)
             self._store.buffers.drop_empty(tx, [allocation_uuid])
-            lenders = sorted({item.lender for item in kept})
+            lenders = sorted({item.lender for item in kept if item not in stay})
             return {"lenders": lenders, "lost": len(lost), BUFFER_MOVES: moves, MOVES: []}
 
         arguments = {"uuid": allocation_uuid, "host": host, "only": None if only is None else [list(i) for i in only]}
@@ -207,6 +229,23 @@ class Loans:
             return {"buffers": [item.index for item in found], BUFFER_MOVES: moves, MOVES: []}
 
         return len(self._transactions.journal("ask_back", {"reason": reason}, work)["buffers"])
+
+    def _reach(self, tx: Transaction, host: str, sealing_keys: Collection[str] | None = None) -> Reach:
+        """Return what a host can use of lenders that sleep."""
+        keys = self._store.escrow.of_borrower(tx, host)
+        good = [key for key in keys if sealing_keys is None or key.sealing_key in sealing_keys]
+        return of_host(good, self._store.buffers.links(tx).get(host, ()))
+
+    def _disclose(self, tx: Transaction, items: Sequence[Buffer], host: str) -> None:
+        """Note that a host gets keys which nobody ends while their lender sleeps: nobody else may get the buffers."""
+        self._store.buffers.mark(tx, items, {"promised_to": host})
+        self._store.escrow.disclose(tx, items, host)
+
+    def _staying(self, tx: Transaction, items: Sequence[Buffer], host: str) -> list[Buffer]:
+        """Return the buffers that stay their borrower's when it gives them back: their lender may sleep."""
+        asleep = [item for item in items if item.kind is LenderKind.ZOMBIE and item.promised_to == host]
+        reach = self._reach(tx, host) if asleep else NOWHERE
+        return [item for item in asleep if reach.has_key(item)]
 
     def _borrows(self, tx: Transaction, uuid: str, host: str) -> bool:
         """Return whether there is such an allocation; raises Conflict when it is another host's."""

@@ -43,6 +43,7 @@ class Removal:
             self._refuse_host(tx, name)
             self._store.buffers.remove_lender(tx, name)
             self._store.lends.remove(tx, name)
+            self._store.escrow.remove_borrower(tx, name)
             for item in self._holdings(tx, host=name):
                 self._store.holdings.remove(tx, item.key)
             self._store.hosts.remove(tx, name)

@@ -9,12 +9,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import oslo_messaging
+
 from pondstack.domain.admission import LentReport
+from pondstack.domain.errors import HostUnusable
+from pondstack.rpc.former import does_not_know
 
 LENDING_VERSION = "1.1"
 """The version of the agent's endpoint that these calls came with; an older agent refuses them."""
 LENT_VERSION = "1.3"
 """The version that get_lent() came with."""
+ESCROW_VERSION = "1.9"
+"""The version that escrow() and connect() came with; where an agent is older, its host takes no part in the escrow."""
 
 
 class AgentLendingAPI(ABC):
@@ -65,6 +71,43 @@ class AgentLendingAPI(ABC):
             borrower=borrower,
             incarnation=incarnation,
             **_plain(generations),
+        )
+
+    def escrow(
+        self,
+        host: str,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        borrower: str,
+        incarnation: str,
+        generations: Mapping[int, int],
+    ) -> dict[str, Any]:
+        """Make keys of free buffers for one of several borrowers, all or none; nobody gets them before their owner.
+
+        Without `indexes` the borrower is let in only. Answers and raises as `export`; InUse: a buffer has an owner's
+        key. HostUnusable: the agent is of a former release.
+        """
+        answer: dict[str, Any] = self._since_escrow(
+            host,
+            "escrow",
+            epoch=epoch,
+            indexes=list(indexes),
+            borrower=borrower,
+            incarnation=incarnation,
+            **_plain(generations),
+        )
+        return answer
+
+    def connect(self, host: str, *, epoch: int, lender: str, incarnation: str, ticket: Mapping[str, Any]) -> bool:
+        """Have a borrower's data plane connect to a lender while that is awake; returns whether it is connected.
+
+        Raises StaleEpoch, BadRequest, Unavailable, and HostUnusable: it has no data plane, or is of a former release.
+        """
+        return bool(
+            self._since_escrow(
+                host, "connect", epoch=epoch, lender=lender, incarnation=incarnation, ticket=dict(ticket)
+            )
         )
 
     def revoke(
@@ -151,6 +194,14 @@ class AgentLendingAPI(ABC):
     def _lent(self, host: str, method: str, **arguments: Any) -> dict[str, Any]:
         answer: dict[str, Any] = self._call(host, method, version=LENDING_VERSION, **arguments)
         return answer
+
+    def _since_escrow(self, host: str, method: str, **arguments: Any) -> Any:
+        try:
+            return self._call(host, method, version=ESCROW_VERSION, **arguments)
+        except oslo_messaging.MessagingException as error:
+            if not does_not_know(error):
+                raise
+            raise HostUnusable(f"the agent of host {host} is of a former release: upgrade it") from error
 
     def _indexes(self, host: str, method: str, **arguments: Any) -> list[int]:
         return [int(index) for index in self._call(host, method, version=LENDING_VERSION, **arguments)]

@@ -139,6 +139,9 @@ class Faults:
         assert self._rack.lent
         self._rack.lent.kill_lender(self._rack.hosts[step.target])
 
+    def _data_plane_crash(self, step: "Step") -> None:
+        self._rack.hosts[step.target].tenant.data_plane.crash()
+
     def _lender_freeze(self, step: "Step") -> None:
         assert self._rack.lent
         self._rack.lent.freeze(self._rack.hosts[step.target], step.values["seconds"])

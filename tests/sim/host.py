@@ -69,7 +69,8 @@ class SimHost:
         more: dict[str, Any] = {}
         if lent is not None:
             conf.lending = lent.conf()
-            more = {"meminfo": lambda: (HOST_BYTES, HOST_BYTES), "growth_mib": lambda: 0, "pages": self.tenant}
+            more = {"meminfo": lambda: (HOST_BYTES, HOST_BYTES), "growth_mib": lambda: 0}
+            more |= {"pages": self.tenant, "links": self.tenant.data_plane}
         driver = SlowHostPool(self, self._records(Path("attachments")))  # type: ignore[arg-type]
         try:
             agent = build_agent(

@@ -46,6 +46,7 @@ def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
         agent_down_seconds=DOWN_SECONDS,
         agent_timeout_seconds=AGENT_CALL_SECONDS,
         agent_calls=8,
+        ask_active_hosts=False,
         free_buffer_slices=buffer_slices,
         free_buffer_max_percent=FREE_BUFFER_MAX_PERCENT,
         free_buffer_window_seconds=30.0,

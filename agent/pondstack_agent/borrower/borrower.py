@@ -12,8 +12,9 @@ from uuid import NAMESPACE_OID, uuid5
 
 from oslo_log import log
 
-from pondstack.domain.errors import BadRequest, Conflict, PondError
+from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, PondError
 from pondstack.rpc.controller_api import ControllerAPI
+from pondstack_agent.borrower.links import Links
 from pondstack_agent.borrower.pages import Pages
 from pondstack_agent.borrower.records import BorrowedBuffer, Held, Store, name_of
 from pondstack_agent.executor import Executor, RecurringWork
@@ -24,7 +25,10 @@ LOG = log.getLogger(__name__)
 
 
 class Borrower:
-    """The borrower side of one agent. `driver`: of its transport, which a lender's ticket has to name."""
+    """The borrower side of one agent. `driver`: of its transport, which a lender's ticket has to name.
+
+    `links`: of the data plane. None: there is none, and this host cannot use the free memory of lenders that sleep.
+    """
 
     def __init__(
         self,
@@ -35,7 +39,9 @@ class Borrower:
         pages: Pages,
         controller: ControllerAPI,
         executor: Executor,
+        links: Links | None = None,
     ) -> None:
+        self._links = links
         self._host, self._driver, self._store, self._pages = host, driver, store, pages
         self._controller, self._executor = controller, executor
         self._locks = NamedLocks()
@@ -68,6 +74,17 @@ class Borrower:
             self._tell_dead(before, given)
             self._pages.arrived(allocation_uuid, held, sorted(given))
         return sorted(given)
+
+    def connect(self, lender: str, incarnation: str, ticket: Mapping[str, Any]) -> bool:
+        """Have the data plane connect to a lender, which is about to sleep; returns whether it is connected.
+
+        Idempotent. Raises BadRequest, Unavailable, HostUnusable where there is no data plane.
+        """
+        self._check_ticket(lender, Ticket.from_dict(ticket))
+        if self._links is None:
+            raise HostUnusable(f"host {self._host} has no data plane that connects to lenders")
+        self._links.connect(lender, incarnation, ticket)
+        return (lender, incarnation) in set(self._links.alive())
 
     def give_back(self, allocation_uuid: str, lender: str, incarnation: str, indexes: Sequence[int]) -> list[int]:
         """Stop using buffers (US_reclaim, Zombieland 4.3), then forget their keys.
@@ -124,7 +141,10 @@ class Borrower:
 
     def report(self) -> dict[str, Any]:
         """Return what is borrowed and of whom; doc/source/admin/lending.md has all of it."""
-        return {"lenders": [_view(held) for held in self._store.all()]}
+        found: dict[str, Any] = {"lenders": [_view(held) for held in self._store.all()]}
+        if self._links is not None:
+            found["links"] = [list(link) for link in sorted(self._links.alive())]
+        return found
 
     def recover(self) -> None:
         """Go on with what a former life of the agent was giving back, in the background."""
@@ -169,7 +189,8 @@ class Borrower:
             operation = str(uuid5(NAMESPACE_OID, f"{held.name} {allocation_uuid} {sorted(numbers.items())}"))
             rest = {index: item for index, item in held.buffers.items() if index not in numbers}
             telling = {**held.telling, operation: {"allocation_uuid": allocation_uuid, "indexes": list(indexes)}}
-            self._store.put(held, buffers=rest, released={**held.released, **numbers}, telling=telling)
+            left = {**held.left, **dict.fromkeys(numbers, allocation_uuid)}
+            self._store.put(held, buffers=rest, released={**held.released, **numbers}, left=left, telling=telling)
 
     def _tell(self, lender: str, incarnation: str) -> None:
         for operation_id, release in self._store.get(lender, incarnation).telling.items():
@@ -223,8 +244,15 @@ def _check_new(held: Held, index: int, key: Key, allocation_uuid: str) -> None:
         raise Conflict(
             f"buffer {index} of lender {held.lender} is held with another key or allocation; give it back first"
         )
-    if key.number <= held.released.get(index, 0):
+    if _was_released(held, index, key, allocation_uuid):
         raise Conflict(f"this key of buffer {index} of lender {held.lender} was given back; export the buffer anew")
+
+
+def _was_released(held: Held, index: int, key: Key, allocation_uuid: str) -> bool:
+    """Return whether a key was given back. That of a lender that sleeps is told again, to another allocation."""
+    newest = held.released.get(index, 0)
+    again = bool(allocation_uuid) and held.left.get(index, allocation_uuid) != allocation_uuid
+    return key.number < newest or (key.number == newest and not again)
 
 
 def _same(known: BorrowedBuffer, key: Key, allocation_uuid: str) -> bool:

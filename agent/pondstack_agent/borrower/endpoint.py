@@ -5,7 +5,7 @@ from typing import Any
 
 import oslo_messaging
 
-from pondstack.rpc.agent_lending_api import LENDING_VERSION
+from pondstack.rpc.agent_lending_api import ESCROW_VERSION
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.rpc_errors import answered, need
@@ -14,7 +14,7 @@ from pondstack_agent.rpc_errors import answered, need
 class BorrowerEndpoint:
     """The controller's commands to a borrower. All raise StaleEpoch, and HostUnusable where none is (None)."""
 
-    target = oslo_messaging.Target(version=LENDING_VERSION)
+    target = oslo_messaging.Target(version=ESCROW_VERSION)
 
     def __init__(
         self,
@@ -38,6 +38,11 @@ class BorrowerEndpoint:
     ) -> list[int]:
         """Have a lender's ticket and keys of its buffers, all or none; returns the buffers."""
         return self._commanded(epoch).prepare(lender, incarnation, ticket, keys, allocation_uuid)
+
+    @answered
+    def connect(self, _context: Any, *, epoch: int, lender: str, incarnation: str, ticket: Mapping[str, Any]) -> bool:
+        """Have the data plane connect to a lender while that is awake; returns whether it is connected."""
+        return self._commanded(epoch).connect(lender, incarnation, ticket)
 
     @answered
     def give_back(

@@ -23,7 +23,8 @@ class BorrowedBuffer:
 class Held:
     """What is borrowed of one incarnation of a lender. `ticket`: as the wire has it, {} once nothing is held.
 
-    `released`: by buffer, the highest key that was given back: a late `prepare` does not bring it again. `telling`: by
+    `released`: by buffer, the highest key that was given back: a late `prepare` does not bring it again. `left`: by
+    buffer, the allocation that gave that key back; of a lender that sleeps another one may get it. `telling`: by
     operation id, what the controller has not heard of: {"allocation_uuid", "indexes"}. `at`: the agent's clock, in
     seconds.
     """
@@ -34,6 +35,7 @@ class Held:
     at: float
     buffers: dict[int, BorrowedBuffer] = field(default_factory=dict)
     released: dict[int, int] = field(default_factory=dict)
+    left: dict[int, str] = field(default_factory=dict)
     telling: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
@@ -103,4 +105,5 @@ def _load(record: Mapping[str, Any]) -> Held:
         for index, item in record["buffers"].items()
     }
     released = {int(index): number for index, number in record["released"].items()}
-    return Held(**{**record, "buffers": buffers, "released": released})
+    left = {int(index): uuid for index, uuid in record.get("left", {}).items()}
+    return Held(**{**record, "buffers": buffers, "released": released, "left": left})

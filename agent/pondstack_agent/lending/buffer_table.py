@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pondstack.domain.errors import Conflict, InUse, NotFound
@@ -17,13 +17,15 @@ LOG = logging.getLogger(__name__)
 
 @dataclass
 class _Entry:
-    """`generation`: of its newest key. `ended`: keys up to this one are dead for good, made or not.
+    """`keys`: those that live, by borrower: one, or several while they are in `escrow`. `generation`: of the newest.
 
-    `failed`: why the device did not end its key when it was revoked.
+    `ended`: keys up to this generation are dead for good, made or not. `failed`: why the device did not end a key when
+    it was revoked.
     """
 
     region: Region
-    key: Key | None = None
+    keys: dict[str, Key] = field(default_factory=dict)
+    escrow: bool = False
     generation: int = 0
     ended: int = 0
     backed: bool = True
@@ -50,25 +52,50 @@ class BufferTable:
     ) -> dict[str, Any]:
         """Give a borrower keys of buffers, all or none: those that live, or new ones.
 
-        `generations`: of these keys, by index; one that was promised to the borrower becomes of it. Answers {"ticket",
-        "keys": {index: key}} as JSON carries it. Raises NotFound, InUse, RegistrationFailed, Conflict when it is late.
+        `generations`: of these keys, by index; one that was in escrow for the borrower becomes of it, and those of
+        others end. Answers {"ticket", "keys": {index: key}} as JSON carries it. Raises NotFound, InUse,
+        RegistrationFailed, Conflict when it is late.
         """
         wanted = {index: self._next_generation(index, borrower, generations) for index in indexes}
+        for entry in (self._entries[index] for index in wanted if self._entries[index].escrow):
+            self._end_others(entry, borrower)
+        self._make(wanted, borrower)
+        return self._answer(indexes, borrower)
+
+    def escrow(self, indexes: Sequence[int], borrower: str, generations: Mapping[int, int]) -> dict[str, Any]:
+        """Make keys of buffers for one of several borrowers, all or none, none of whom has got its key yet.
+
+        Those of one buffer are all of one generation. Answers and raises as `export`; InUse: it is somebody's.
+        """
+        wanted = {index: self._escrow_generation(index, generations) for index in indexes}
+        self._make(wanted, borrower)
+        for index in wanted:
+            self._entries[index].escrow = True
+        return self._answer(indexes, borrower)
+
+    def _make(self, wanted: Mapping[int, int], borrower: str) -> None:
+        """Make the keys that a borrower has not got yet, of these generations, all or none."""
         made: list[_Entry] = []
         try:
             for entry in (self._entries[index] for index in wanted):
-                if entry.key is None:
-                    entry.key = self._lender.export(entry.region, borrower)
+                if borrower not in entry.keys:
+                    entry.keys[borrower] = self._lender.export(entry.region, borrower)
                     entry.backed = True
                     made.append(entry)
         except BaseException:
             for entry in made:
-                self._try_to_end(entry)
+                self._try_to_end(entry, borrower)
             raise
         for index, generation in wanted.items():
             self._entries[index].generation = generation
-        keys = {str(index): self._key(index).to_dict() for index in indexes}
+
+    def _answer(self, indexes: Sequence[int], borrower: str) -> dict[str, Any]:
+        keys = {str(index): self._entries[index].keys[borrower].to_dict() for index in indexes}
         return {"ticket": self._lender.admit(borrower).to_dict(), "keys": keys}
+
+    def keys(self, index: int) -> tuple[Key, ...]:
+        """Return the live keys of a buffer."""
+        return tuple(self._entries[index].keys.values())
 
     def revoke(self, indexes: Sequence[int], generations: Mapping[int, int] | None = None) -> list[int]:
         """End the keys of buffers, and with them their content (US_reclaim, Zombieland 4.3).
@@ -83,14 +110,14 @@ class BufferTable:
                 last = entry.generation if generations is None else generations.get(index, entry.generation)
                 entry.ended = max(entry.ended, last)
                 if entry.generation <= last:
-                    self._try_to_end(entry)
-            if entry is None or entry.key is None:
+                    self._try_to_end(entry, *entry.keys)
+            if entry is None or not entry.keys:
                 dead.append(index)
         return dead
 
     def withdraw(self, indexes: Sequence[int]) -> list[int]:
         """Give the memory of buffers back to the host; all are gone then. Raises InUse, with nothing changed."""
-        if live := [index for index in indexes if index in self._entries and self._entries[index].key is not None]:
+        if live := [index for index in indexes if index in self._entries and self._entries[index].keys]:
             raise InUse(f"the keys of the buffers {live[:20]} live; revoke them first")
         for index in indexes:
             entry = self._entries.get(index)
@@ -100,11 +127,11 @@ class BufferTable:
         return list(indexes)
 
     def buffers(self) -> tuple[Buffer, ...]:
-        """Return all, by their numbers."""
+        """Return all, by their numbers; one whose keys are in escrow names the first of their borrowers."""
         return tuple(
             Buffer(
                 index,
-                entry.key.borrower if entry.key else "",
+                min(entry.keys, default=""),
                 entry.generation,
                 entry.backed,
                 entry.region.locked,
@@ -124,9 +151,9 @@ class BufferTable:
         entry = self._entry(index)
         if entry.failed:
             raise InUse(f"buffer {index} is aside: {entry.failed}")
-        live = entry.generation if entry.key is not None else 0
-        if entry.key is not None and entry.key.borrower != borrower:
-            raise InUse(f"buffer {index} has a live key of borrower {entry.key.borrower}; revoke it first")
+        live = entry.generation if entry.keys else 0
+        if entry.keys and borrower not in entry.keys:
+            raise InUse(f"buffer {index} has a live key of borrower {min(entry.keys)}; revoke it first")
         wanted = (generations or {}).get(index) or live or max(entry.generation, entry.ended) + 1
         if wanted < live or wanted <= entry.ended:
             newest = max(live, entry.ended)
@@ -135,24 +162,41 @@ class BufferTable:
             )
         return wanted
 
-    def _key(self, index: int) -> Key:
-        key = self._entries[index].key
-        assert key is not None
-        return key
+    def _escrow_generation(self, index: int, generations: Mapping[int, int]) -> int:
+        """Return of which generation a key in escrow is; raises as escrow."""
+        entry, wanted = self._entry(index), generations.get(index, 0)
+        if entry.failed:
+            raise InUse(f"buffer {index} is aside: {entry.failed}")
+        if entry.keys and not entry.escrow:
+            raise InUse(f"buffer {index} has a live key of borrower {min(entry.keys)}, who uses it; revoke it first")
+        if wanted <= entry.ended or (entry.keys and wanted != entry.generation):
+            newest = max(entry.generation, entry.ended)
+            raise Conflict(f"keys of generation {wanted} of buffer {index} are asked for late: it has had {newest}")
+        return wanted
 
-    def _try_to_end(self, entry: _Entry) -> None:
-        try:
-            self._end(entry)
-        except RevokeFailed as error:
-            LOG.error("%s", error)
-            entry.failed = error.message
+    def _end_others(self, entry: _Entry, owner: str) -> None:
+        """End the keys of a buffer in escrow that are not its owner's; raises InUse where the device does not."""
+        self._try_to_end(entry, *(entry.keys.keys() - {owner}))
+        if entry.failed:
+            raise InUse(f"a key of another borrower lives: {entry.failed}")
+        entry.escrow = False
 
-    def _end(self, entry: _Entry) -> None:
-        """End an entry's key; raises RevokeFailed, and the key is its still.
+    def _try_to_end(self, entry: _Entry, *borrowers: str) -> None:
+        for borrower in sorted(borrowers):
+            try:
+                self._end(entry, borrower)
+            except RevokeFailed as error:
+                LOG.error("%s", error)
+                entry.failed = error.message
+
+    def _end(self, entry: _Entry, borrower: str) -> None:
+        """End a borrower's key of an entry; raises RevokeFailed, and it is the entry's still.
 
         False from the lender is no success: the key of an entry lives until a revocation of it returned True.
         """
-        if entry.key is not None:
-            if not self._lender.revoke(entry.key):
-                raise RevokeFailed(f"the lender does not know key {entry.key.number} of its own any more; restart it")
-            entry.key, entry.backed, entry.failed = None, False, ""
+        key = entry.keys[borrower]
+        if not self._lender.revoke(key):
+            raise RevokeFailed(f"the lender does not know key {key.number} of its own any more; restart it")
+        del entry.keys[borrower]
+        if not entry.keys:
+            entry.backed, entry.escrow, entry.failed = False, False, ""

@@ -1,12 +1,12 @@
 """The agent's end of its lender's process: what it can be asked."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pondstack.domain.errors import BadRequest
+from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.helper.client import HelperClient, HelperGone, HelperSilent
 from pondstack_agent.lending.model import Holding
@@ -68,11 +68,31 @@ class LenderClient(HelperClient):
         self, incarnation: str, indexes: Sequence[int], borrower: str, generations: Mapping[int, int] | None = None
     ) -> dict[str, Any]:
         """Give a borrower keys; raises NotFound, InUse, Conflict, Unavailable. All or none of each 4096."""
-        found: dict[str, Any] = {"ticket": {}, "keys": {}}
-        for part in _parts(indexes):
-            answer = self._ask_keys("export", generations, incarnation=incarnation, indexes=part, borrower=borrower)
-            found = {"ticket": answer["ticket"], "keys": found["keys"] | answer["keys"]}
-        return found
+        return _joined(
+            self._ask_keys("export", generations, incarnation=incarnation, indexes=part, borrower=borrower)
+            for part in _parts(indexes)
+        )
+
+    def escrow(
+        self, incarnation: str, indexes: Sequence[int], borrower: str, generations: Mapping[int, int]
+    ) -> dict[str, Any]:
+        """Make keys for one of several borrowers, all or none of each 4096; without `indexes` let it in only.
+
+        Raises NotFound, InUse, Conflict, Unavailable.
+        """
+        try:
+            return _joined(
+                self._ask(
+                    "escrow",
+                    incarnation=incarnation,
+                    borrower=borrower,
+                    indexes=part,
+                    generations={str(index): generations[index] for index in part},
+                )
+                for part in list(_parts(indexes)) or [[]]
+            )
+        except BadRequest as error:
+            raise Unavailable(f"the lender's process is of a former release, and keeps no escrow: {error}") from error
 
     def revoke(
         self, incarnation: str, indexes: Sequence[int], generations: Mapping[int, int] | None = None
@@ -111,6 +131,13 @@ class LenderClient(HelperClient):
             return super()._ask(verb, seconds, **arguments)
         finally:
             self._lock.release()
+
+
+def _joined(answers: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {"ticket": {}, "keys": {}}
+    for answer in answers:
+        found = {"ticket": answer["ticket"], "keys": found["keys"] | answer["keys"]}
+    return found
 
 
 def _parts(indexes: Sequence[int]) -> Iterator[list[int]]:

@@ -88,6 +88,12 @@ class Lending:
             raise NotFound("this host lends nothing; lend first")
         return {"incarnation": present, **self._client.export(present, indexes, borrower, generations)}
 
+    def escrow(
+        self, indexes: Sequence[int], borrower: str, incarnation: str, generations: Mapping[int, int]
+    ) -> dict[str, Any]:
+        """Make keys of free buffers for one of several borrowers; answers and raises as `export`."""
+        return {"incarnation": incarnation, **self._client.escrow(incarnation, indexes, borrower, generations)}
+
     def revoke(
         self, indexes: Sequence[int], incarnation: str = "", generations: Mapping[int, int] | None = None
     ) -> list[int]:

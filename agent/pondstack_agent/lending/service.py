@@ -32,6 +32,9 @@ class LenderService:
             "become": self._become,
             "register": lambda: {"index": book.register()},
             "export": lambda indexes, borrower, generations=None: book.export(indexes, borrower, numbered(generations)),
+            "escrow": lambda indexes, borrower, generations: book.escrow(
+                indexes, borrower, numbered(generations) or {}
+            ),
             "revoke": lambda indexes, generations=None: {"indexes": book.revoke(indexes, numbered(generations))},
             "withdraw": lambda indexes: {"indexes": book.withdraw(indexes)},
             "end": self._end,

@@ -6,6 +6,7 @@ from oslo_log import log
 
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.borrower.build import build_borrower
+from pondstack_agent.borrower.links import Links
 from pondstack_agent.borrower.records import Store
 from pondstack_agent.context import AgentContext
 from pondstack_agent.data_plane import preflight
@@ -28,11 +29,12 @@ def build_remote(
     data_plane: DataPlane | None = None,
     find: FindMemory = find_memory,
     started: ProcessStarted = start_of,
+    links: Links | None = None,
 ) -> tuple[Borrower, RemoteMemory]:
     """Return the remote-memory manager, and the borrower side, whose buffers it has used; starts none.
 
     `data_plane`: another one than that of the configuration; `find` finds guests' processes, and `started`
-    tells when one began.
+    tells when one began. `links`: of the data plane to lenders, None: it makes none beforehand.
     """
     own, plane = context.conf.page_store, context.conf.data_plane
     consumers = Consumers(context.records("remote"), context.clock)
@@ -41,7 +43,7 @@ def build_remote(
     limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds)
     extensions = Extensions(consumers, borrowed, data_plane or _data_plane(context), find, limits, started=started)
     owners = Owners(consumers, extensions, stores)
-    borrower = build_borrower(context, owners)
+    borrower = build_borrower(context, owners, links)
     remote = RemoteMemory(
         consumers=consumers,
         owners=owners,

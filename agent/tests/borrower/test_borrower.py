@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pondstack.domain.errors import BadRequest, Conflict, NotFound, PondError, Unavailable
+from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, NotFound, PondError, Unavailable
 from pondstack_rdma.errors import AccessRefused
 
 
@@ -105,6 +105,53 @@ def test_a_late_prepare_does_not_bring_back_what_was_given_back(rack, lent) -> N
     rack["host1"].calls.revoke(epoch=1, indexes=[0])
     rack.borrow_buffers([0])
     rack["host2"].link("host1", lent).write(0, 0, b"x")
+
+
+def test_a_key_of_a_lender_that_sleeps_is_told_again_to_another_allocation(rack, lent) -> None:
+    """It is not dead: nobody could end it meanwhile."""
+    answer = rack["host1"].calls.export(epoch=1, indexes=[0], borrower="host2")
+    give_back(rack["host2"], [0], lent)
+    for allocation in ("allocation1", ""):
+        with pytest.raises(Conflict, match="given back"):
+            rack["host2"].calls.prepare(epoch=1, lender="host1", allocation_uuid=allocation, **answer)
+    assert rack["host2"].calls.prepare(epoch=1, lender="host1", allocation_uuid="allocation2", **answer) == [0]
+    assert rack["host2"].borrower.report()["lenders"][0]["allocations"] == {"allocation1": [1], "allocation2": [0]}
+
+
+class Links:
+    """Of a data plane: `down` is what it cannot connect to."""
+
+    def __init__(self, down: tuple[str, ...] = ()) -> None:
+        self.down, self.found = down, set()
+
+    def connect(self, lender, incarnation, ticket) -> None:
+        assert ticket["borrower"] == "host2"
+        if lender in self.down:
+            raise Unavailable("it sleeps")
+        self.found.add((lender, incarnation))
+
+    def alive(self):
+        return self.found
+
+
+def test_a_data_plane_connects_to_a_lender_before_that_sleeps(rack, lent) -> None:
+    host, ticket = (
+        rack["host2"],
+        rack["host1"].calls.escrow(epoch=1, indexes=[], borrower="host2", incarnation=lent, generations={})["ticket"],
+    )
+    about = {"epoch": 1, "lender": "host1", "incarnation": lent}
+    with pytest.raises(HostUnusable, match="no data plane"):
+        host.calls.connect(ticket=ticket, **about)
+    assert "links" not in host.borrower.report()
+    host.borrower._links = Links()
+    assert host.borrower.report()["links"] == []
+    assert host.calls.connect(ticket=ticket, **about) is True
+    assert host.borrower.report()["links"] == [["host1", lent]]
+    with pytest.raises(BadRequest):
+        host.calls.connect(ticket={**ticket, "borrower": "host3"}, **about)
+    host.borrower._links = Links(down=("host1",))
+    with pytest.raises(Unavailable):
+        host.calls.connect(ticket=ticket, **about)
 
 
 def test_another_lenders_process_is_not_mistaken_for_the_former(rack, lent) -> None:

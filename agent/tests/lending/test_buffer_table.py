@@ -199,3 +199,85 @@ def test_a_promised_key_becomes_its_owners(book: BufferTable, lender: FakeLender
     assert book.revoke([0], {0: 1}) == [], "what ended the promise is late"
     assert len(lender.keys) == 1
     assert book.buffers()[0].generation == 2
+
+
+def escrow(book: BufferTable, borrower: str, generation: int = 1, indexes: tuple[int, ...] = (0, 1, 2)) -> dict:
+    return book.escrow(indexes, borrower, dict.fromkeys(indexes, generation))["keys"]
+
+
+def borrowers(book: BufferTable, index: int = 0) -> list[str]:
+    return sorted(key.borrower for key in book.keys(index))
+
+
+def test_in_escrow_a_buffer_has_a_key_for_each_borrower(book: BufferTable, lender: FakeLender) -> None:
+    first, second = escrow(book, "host2"), escrow(book, "host3")
+    assert escrow(book, "host2") == first
+    assert first["0"]["number"] != second["0"]["number"]
+    assert len(lender.keys) == 6
+    assert book.escrow([], "host4", {}) == {"ticket": lender.admit("host4").to_dict(), "keys": {}}
+    assert (borrowers(book), [buffer.borrower for buffer in book.buffers()]) == (["host2", "host3"], ["host2"] * 3)
+
+
+def test_who_gets_a_buffer_in_escrow_keeps_its_key_and_the_others_end(book: BufferTable) -> None:
+    keys = escrow(book, "host3")
+    escrow(book, "host2")
+    assert book.export([1], "host3", {1: 4})["keys"] == {"1": keys["1"]}
+    assert (borrowers(book, 1), borrowers(book, 0)) == (["host3"], ["host2", "host3"])
+    with pytest.raises(InUse, match="host3, who uses it"):
+        escrow(book, "host2", 5, (1,))
+    assert book.revoke([1], {1: 3}) == [], "what comes late ends no key of the owner's"
+    assert book.revoke([1], {1: 4}) == [1]
+    assert escrow(book, "host2", 5, (1,))
+
+
+def test_a_stranger_gets_no_buffer_in_escrow(book: BufferTable) -> None:
+    escrow(book, "host2")
+    with pytest.raises(InUse):
+        book.export([0], "host3", {0: 2})
+    assert borrowers(book) == ["host2"]
+
+
+def test_all_keys_in_escrow_end_together_and_with_them_the_memory(book: BufferTable) -> None:
+    escrow(book, "host2")
+    escrow(book, "host3")
+    with pytest.raises(InUse, match="live"):
+        book.withdraw([0])
+    assert book.revoke([0, 1], {0: 1, 1: 0}) == [0]
+    assert [buffer.backed for buffer in book.buffers()] == [False, True, True]
+    assert borrowers(book, 1) == ["host2", "host3"]
+    assert book.withdraw([0]) == [0]
+
+
+def test_keys_in_escrow_are_of_one_generation(book: BufferTable) -> None:
+    escrow(book, "host2", 2)
+    for late in (1, 3):
+        with pytest.raises(Conflict, match="asked for late"):
+            escrow(book, "host3", late)
+    book.revoke([0], {0: 5})
+    with pytest.raises(Conflict, match="it has had 5"):
+        escrow(book, "host3", 5, (0,))
+    assert escrow(book, "host3", 6, (0,))
+
+
+def test_no_memory_for_a_key_in_escrow_leaves_those_of_others(book: BufferTable, lender: FakeLender) -> None:
+    escrow(book, "host2")
+    lender.room = 1
+    with pytest.raises(RegistrationFailed):
+        escrow(book, "host3")
+    assert [borrowers(book, index) for index in range(3)] == [["host2"]] * 3
+
+
+def test_a_key_of_another_that_the_device_does_not_end_keeps_the_buffer_aside(
+    book: BufferTable, lender: FakeLender
+) -> None:
+    escrow(book, "host2")
+    keys = escrow(book, "host3")
+    lender.failing = {book.keys(0)[0].number}
+    with pytest.raises(InUse, match="a key of another borrower lives"):
+        book.export([0], "host3", {0: 2})
+    assert book.buffers()[0].failed
+    assert book.revoke([0], {0: 2}) == []
+    lender.failing = set()
+    assert book.revoke([0], {0: 2}) == [0]
+    assert not book.buffers()[0].failed
+    assert keys["0"]["borrower"] == "host3"

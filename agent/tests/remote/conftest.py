@@ -31,6 +31,7 @@ from pondstack_agent.pagestore.client import StoreClient
 from pondstack_agent.records import Records
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_rack.wait import wait_until
+from tests.fixtures.escrow import SEALER
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
 from tests.fixtures.memory.store import MemoryStore
@@ -82,8 +83,8 @@ class Controller:
     def __init__(self, agents: dict[str, Any]) -> None:
         store = MemoryStore()
         self.ledger = MemoryLedger(store, take_over(store))
-        self.lenders = Lenders(self.ledger, Agents(agents), lambda: None)
-        self.settler = BufferSettler(self.ledger, Agents(agents))
+        self.lenders = Lenders(self.ledger, Agents(agents), lambda: None, SEALER)
+        self.settler = BufferSettler(self.ledger, Agents(agents), sealer=SEALER)
         self.away = False
 
     def heartbeat(self, report: Report) -> dict[str, Any]:
@@ -147,6 +148,12 @@ class Agents:
         answer = self._hosts[host].calls.export(**json.loads(json.dumps(arguments)))
         return {**answer, "keys": {str(index): key for index, key in answer["keys"].items()}}
 
+    def escrow(self, host: str, **arguments: Any) -> dict[str, Any]:
+        return self._hosts[host].calls.escrow(**json.loads(json.dumps(arguments)))
+
+    def connect(self, host: str, **arguments: Any) -> bool:
+        return self._hosts[host].calls.connect(**json.loads(json.dumps(arguments)))
+
     def revoke(self, host: str, **arguments: Any) -> list[int]:
         return self._hosts[host].calls.revoke(**json.loads(json.dumps(arguments)))
 
@@ -157,6 +164,20 @@ class Agents:
         return self._hosts[host].calls.give_back(**json.loads(json.dumps(arguments)))
 
 
+class NotedLinks:
+    """Links of a data plane that says so; page stores make links of their own."""
+
+    def __init__(self) -> None:
+        self.found: set[tuple[str, str]] = set()
+
+    def connect(self, lender: str, incarnation: str, ticket: Any) -> None:
+        assert ticket
+        self.found.add((lender, incarnation))
+
+    def alive(self) -> set[tuple[str, str]]:
+        return self.found
+
+
 @dataclass
 class RemoteHost(Host):
     """A host whose page stores are real processes, and whose agent dies when its fuse says so."""
@@ -165,6 +186,7 @@ class RemoteHost(Host):
     data_plane: StandinDataPlane | None = field(default_factory=StandinDataPlane)
     real: tuple[DataPlane, FindMemory, ProcessStarted] | None = None
     """Another data plane, and how its guests are found."""
+    linked: NotedLinks = field(default_factory=NotedLinks)
 
     def restart(self) -> None:
         self.fuse.left = 0
@@ -179,6 +201,7 @@ class RemoteHost(Host):
             growth_mib=lambda: 0,
             records=lambda folder: FusedRecords(folder, self.fuse),
             **self._data_plane(),
+            links=self.linked,
         )
         self.borrower.recover()
         self.remote.recover()
@@ -304,6 +327,14 @@ class Rack:
     def done(self, name: str) -> bool:
         """Whether a host's lends and reclaims have ended."""
         return all(each["state"] == "done" for each in self[name].lending.get_lending()["operations"])
+
+    def sleep(self, name: str, mib: int) -> None:
+        """Have a host lend as one that is to sleep, and all keys of it made for the borrower."""
+        self[name].lend(mib, kind="zombie")
+        assert self.borrower
+        for _ in range(2):
+            self.controller.settler.run()
+            self.borrower.beat()
 
     def free(self) -> bool:
         """Whether nothing is lent to anybody."""

@@ -21,7 +21,8 @@ from pondstack.controller.leader.project_endpoint import ProjectEndpoint
 from pondstack.controller.leader.quality import Quality
 from pondstack.controller.leader.removal_endpoint import RemovalEndpoint
 from pondstack.controller.leader.split_endpoint import SplitEndpoint
-from pondstack.controller.lending.admission import Admission
+from pondstack.controller.lending.active_hosts import ActiveHosts
+from pondstack.controller.lending.admission import Admission, Claims
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.inventory import LendingInventory
@@ -86,6 +87,7 @@ class LeaderParts:
         self._admitter = None if self._admission is None else WakeableWorker("admission", self._admission.run)
         self._notifier = WakeableWorker("notifier", self._failures.run)
         self._host_slices = self._make_host_slices()
+        self._active_hosts = self._make_active_hosts()
         self._publisher = self._make_publisher()
         self.predictions = Predictions(resources, epoch, self._closing.is_set)
 
@@ -136,8 +138,21 @@ class LeaderParts:
             self._lent_inventory,
             stopping=lambda: self._settler.stopping,
             abandoned_seconds=lambda: float(self._conf.controller.assign_timeout_seconds),
+            sealer=self._resources.sealer,
         )
         return WakeableWorker("settler", settler.run)
+
+    def _make_active_hosts(self) -> ActiveHosts:
+        placement = self._resources.placement
+        return ActiveHosts(
+            self.ledger,
+            self._agents,
+            self.reader.rack,
+            self._conf.controller.agent_down_seconds,
+            claims=None if placement is None else Claims(placement, self.ledger.renew),
+            admit=None if self._admitter is None else self._admitter.wake,
+            clock=self._resources.clock,
+        )
 
     def _make_admission(self) -> Admission | None:
         placement = self._resources.placement
@@ -228,11 +243,12 @@ class LeaderParts:
         return LendingEndpoint(
             ledger=self.ledger,
             reader=self.reader,
-            lenders=Lenders(self.ledger, self._agents, self._settler.wake),
+            lenders=Lenders(self.ledger, self._agents, self._settler.wake, self._resources.sealer),
             agents=self._agents,
             gate=self._gate,
             claims=self._remote_claims,
             admit=None if self._admitter is None else self._admitter.wake,
+            active_hosts=lambda: self._active_hosts if self._conf.controller.ask_active_hosts else None,
         )
 
     def _claims(self, view: RackView) -> PoolClaims:

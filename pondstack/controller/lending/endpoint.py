@@ -6,13 +6,14 @@ from typing import Annotated, Any
 import oslo_messaging
 
 from pondstack.controller.gate import Gate, gated
+from pondstack.controller.lending.active_hosts import ActiveHosts
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.lenders import Lenders, call_agent
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain import column_shapes
 from pondstack.domain.admission import LendStage, told
-from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, NotAligned
-from pondstack.domain.lending import Lender, LenderKind
+from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, NotAligned, Unavailable
+from pondstack.domain.lending import Lender, LenderKind, buffers_for
 from pondstack.domain.reported import LENT_BUFFERS
 from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
@@ -27,6 +28,8 @@ class LendingEndpoint:
     `claims` None: Placement is off, and guaranteed loans need no claim.
 
     `admit` wakes whoever admits lent memory (Admission). None: Placement is not used, and nobody else sells it.
+
+    `active_hosts` are asked for what a borrow lacks, where that is configured.
     """
 
     target = oslo_messaging.Target(version=LENDING_VERSION)
@@ -41,8 +44,9 @@ class LendingEndpoint:
         gate: Gate,
         claims: RemoteClaims | None = None,
         admit: Callable[[], object] | None = None,
+        active_hosts: Callable[[], ActiveHosts | None] = lambda: None,
     ) -> None:
-        self.gate = gate
+        self.gate, self._active_hosts = gate, active_hosts
         self._claims, self._admit = claims, admit
         self._ledger, self._reader, self._lenders, self._agents = ledger, reader, lenders, agents
 
@@ -96,12 +100,31 @@ class LendingEndpoint:
         """Give buffers and keys to a borrower (GS_alloc_ext when guaranteed, else GS_alloc_swap).
 
         `request`: the fields of BorrowRequest. A guaranteed one is admitted against the consumer's claim in Placement.
+        What is missing, hosts that are awake are asked for (AS_get_free_mem); a guaranteed one is Unavailable then:
+        to be repeated.
         """
-        wanted = borrow_request(**request)
-        size = next((item.buffer_mib for item in self._reader.lenders() if item.incarnation), 0)
+        wanted, hosts = borrow_request(**request), self._active_hosts()
+        size = self._buffer_mib(hosts is not None)
         if not size:
             raise BufferShortage("no host lends memory; have some lend it: openstack memory host delegate")
-        return self._lenders.borrow(operation_id, wanted, size, self._claimed_mib(wanted))
+        try:
+            given = self._lenders.borrow(operation_id, wanted, size, self._claimed_mib(wanted))
+        except BufferShortage as shortage:
+            missing = buffers_for(wanted.remote_mib, size) - self._lenders.count_usable(wanted.host, size)
+            if hosts is None or not hosts.ask(wanted.host, missing, size, all_of_it=True):
+                raise
+            raise Unavailable(f"{shortage.message}. Hosts that have room are asked to lend: repeat it") from shortage
+        if hosts is not None and (missing := wanted.remote_mib // size - len(given["buffers"])) > 0:
+            hosts.ask(wanted.host, missing, size, all_of_it=False)
+        return given
+
+    def _buffer_mib(self, before_anybody_lends: bool) -> int:
+        """Return the size of a buffer in the rack, 0 when nobody says."""
+        size = next((item.buffer_mib for item in self._reader.lenders() if item.incarnation), 0)
+        if size or not before_anybody_lends:
+            return size
+        reports = self._reader.rack().hosts.values()
+        return next((int(report.lending["buffer_mib"]) for report in reports if report.lending), 0)
 
     def _claimed_mib(self, wanted: BorrowRequest) -> int | None:
         if self._claims is None or not wanted.guaranteed:

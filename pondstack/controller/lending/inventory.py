@@ -1,8 +1,8 @@
 """What Placement should say of lent memory: one provider for all lenders of a rack, shared with its borrowers.
 
 `reserved` is what a guaranteed allocation cannot have: buffers that are not admitted yet, those on their way back,
-those that lenders want back, and those that swap has without a claim. A claim is the admission of a guaranteed
-allocation (Zombieland, section 4.4).
+those that lenders want back, those that swap has without a claim, and of lenders that may sleep those that nobody has a
+key of, or that one host alone can have. A claim is the admission of a guaranteed allocation (Zombieland, section 4.4).
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ from oslo_log import log
 from pondstack.clients.placement import Inventory, Placement
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import PondError
-from pondstack.domain.lending import REMOTE_CLASS, Buffer
+from pondstack.domain.lending import REMOTE_CLASS, Buffer, LenderKind
 from pondstack.domain.states import SliceState
 from pondstack.domain.units import SHARING_TRAIT
 from pondstack.ledger.ledger import Ledger
@@ -45,7 +45,12 @@ def wanted(buffers: Iterable[Buffer], unguaranteed: Iterable[str]) -> Inventory 
 def _reserved(item: Buffer, swap: set[str]) -> bool:
     if item.state in (SliceState.ASSIGNING, SliceState.ONLINE):
         return item.allocation_uuid in swap
-    return item.state is not SliceState.FREE or item.leaving or not item.admitted
+    return not item.is_free or item.leaving or not item.admitted or not _is_for_all(item)
+
+
+def _is_for_all(item: Buffer) -> bool:
+    """Return whether a free buffer is not for one host alone, or for nobody while its lender sleeps."""
+    return item.promised_to is None and item.escrowed == (item.kind is LenderKind.ZOMBIE)
 
 
 class LendingInventory:

@@ -12,11 +12,12 @@ from uuid import uuid4
 import oslo_messaging
 from oslo_log import log
 
+from pondstack.controller.lending.escrow import EscrowKeeper
 from pondstack.controller.lending.inventory import LendingInventory
-from pondstack.domain import buffer_choice
+from pondstack.controller.lending.sealing import EscrowSealer
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import AgentUnavailable, NotLeader, PondError, Unavailable
-from pondstack.domain.lending import Buffer, LenderKind, waits_for_its_key
+from pondstack.domain.lending import IN_USE, Buffer, LenderKind, waits_for_its_key
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
 from pondstack.ledger.ledger import Ledger
@@ -31,10 +32,17 @@ ABANDONED_SECONDS = 90.0
 
 
 class Lenders:
-    """Gives buffers to borrowers. `settle` wakes the settler."""
+    """Gives buffers to borrowers. `settle` wakes the settler; `sealer` opens what is in escrow."""
 
-    def __init__(self, ledger: Ledger, agents: AgentLendingAPI, settle: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        agents: AgentLendingAPI,
+        settle: Callable[[], object],
+        sealer: EscrowSealer | None = None,
+    ) -> None:
         self._ledger, self._agents, self.settle = ledger, agents, settle
+        self._escrow = EscrowKeeper(ledger, agents, sealer, lambda _items: set())
 
     def borrow(
         self, operation_id: str, request: BorrowRequest, buffer_mib: int, claimed_mib: int | None = None
@@ -43,25 +51,29 @@ class Lenders:
 
         `claimed_mib`: see Ledger.borrow.
 
-        Returns what Ledger.borrow does and "lenders": {host: {"incarnation", "ticket", "keys"}}, without those that
-        sleep: those made their keys beforehand. A repetition gets the same, but for what went back since. When a
-        lender makes no keys all goes back; raises AgentUnavailable then, and what Ledger.borrow raises.
+        Returns what Ledger.borrow does and "lenders": {host: {"incarnation", "ticket", "keys"}}. Lenders that may sleep
+        have made their keys beforehand, which are disclosed now. A repetition gets the same, but for what went back
+        since. When there are not all keys all goes back; raises Unavailable then, and what Ledger.borrow raises.
         """
-        effect = self._ledger.loans.borrow(operation_id, request, buffer_mib, claimed_mib)
+        effect = self._ledger.loans.borrow(operation_id, request, buffer_mib, claimed_mib, self._escrow.sealing_keys)
         uuid = effect["allocation_uuid"]
         mine = {(item.incarnation, item.index): item for item in self._ledger.buffers.find() if _held_by(item, uuid)}
         given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]
         wanted: dict[str, list[Buffer]] = {}
-        for item in filter(_awake, (mine[item["incarnation"], item["index"]] for item in given)):
+        for item in (mine[item["incarnation"], item["index"]] for item in given):
             wanted.setdefault(item.lender, []).append(item)
         try:
-            keys = {lender: self._export(buffers, request.host) for lender, buffers in wanted.items()}
+            keys = {lender: self._keys(buffers, request.host) for lender, buffers in wanted.items()}
         except PondError as error:
             # Not given back here: another attempt of this operation may have answered the host at this moment.
             self._ledger.loans.release_unacknowledged(uuid, f"a lender made no keys: {error.message}")
             self.settle()
             raise
         return {"allocation_uuid": uuid, "buffers": given, "lenders": keys}
+
+    def count_usable(self, host: str, buffer_mib: int) -> int:
+        """Return how many free buffers of that size a host may have."""
+        return self._ledger.loans.count_usable(host, buffer_mib, self._escrow.sealing_keys)
 
     def give_back(
         self, operation_id: str, allocation_uuid: str, host: str, only: Sequence[tuple[str, int]] | None = None
@@ -75,6 +87,14 @@ class Lenders:
         free = self._ledger.buffers.reclaim(operation_id, host, mib)
         self.settle()
         return free
+
+    def _keys(self, buffers: Sequence[Buffer], borrower: str) -> dict[str, Any]:
+        """Return the keys of one lender's buffers: made now, or of the escrow."""
+        escrowed = [item for item in buffers if item.escrowed]
+        parts = [self._escrow.disclosed(borrower, escrowed)] if escrowed else []
+        if others := [item for item in buffers if not item.escrowed]:
+            parts.append(self._export(others, borrower))
+        return {**parts[0], "keys": {index: key for part in parts for index, key in part["keys"].items()}}
 
     def _export(self, buffers: Sequence[Buffer], borrower: str) -> dict[str, Any]:
         lender, made = buffers[0].lender, _generations(buffers)
@@ -95,8 +115,8 @@ class Lenders:
 class BufferSettler:
     """Moves buffers on: borrowers give RELEASING ones back, lenders end the keys of SANITIZING and fenced ones.
 
-    Each free buffer of a host that lends as a zombie is promised to one borrower, which gets its key while the host is
-    awake; once the host is awake again, it ends those keys. A borrower that has not acknowledged a buffer after
+    The keys of free buffers of a host that lends as a zombie go to the escrow while the host is awake; once it is awake
+    again, it ends those that nobody uses. A borrower that has not acknowledged a buffer after
     `abandoned_seconds()` must give it back.
     """
 
@@ -107,8 +127,10 @@ class BufferSettler:
         inventory: LendingInventory | None = None,
         stopping: Callable[[], bool] = lambda: False,
         abandoned_seconds: Callable[[], float] = lambda: ABANDONED_SECONDS,
+        sealer: EscrowSealer | None = None,
     ) -> None:
         self._abandoned_seconds = abandoned_seconds
+        self._escrow = EscrowKeeper(ledger, agents, sealer, self._revoke)
         self._ledger, self._agents, self._inventory, self._stopping = ledger, agents, inventory, stopping
 
     def run(self) -> None:
@@ -121,58 +143,53 @@ class BufferSettler:
             self._attempt(dirty, self._sanitize)
         for aside in _groups(items, lambda item: waits_for_its_key(item) and _awake(item)):
             self._attempt(aside, self._free_revoked)
-        for promised in _groups(items, lambda item: _free(item) and _awake(item) and item.promised_to is not None):
-            self._attempt(promised, self._withdraw_promise)
-        for loose in _groups(items, _wants_promise):
-            plan = buffer_choice.promise(loose, self._ledger.loans.borrowers())
-            for borrower in sorted(set(plan.values())):
-                part = [item for item in loose if plan[item.index] == borrower]
-                self._attempt(part, partial(self._promise, borrower))
+        for left in _groups(items, lambda item: _free(item) and _awake(item) and _has_keys(item)):
+            self._attempt(left, self._end_keys)
+        for used in _groups(items, lambda item: item.state in IN_USE and _awake(item) and item.escrowed):
+            self._attempt(used, self._end_others_keys)
+        self._escrow.tidy()
+        for mine in self._escrow.work(items):
+            self._attempt(mine, self._escrow.fill)
         if self._inventory is not None and not self._stopping():
             self._inventory.write()
 
-    def _promise(self, borrower: str, part: Sequence[Buffer]) -> None:
-        lender, incarnation, epoch = part[0].lender, part[0].incarnation, self._ledger.epoch
-        # An earlier round may have made keys, for another borrower, and not have heard of it.
-        self._revoke(part)
-        new = self._ledger.buffers.next_generation(lender, incarnation, [item.index for item in part])
-        about: Any = {"epoch": epoch, "indexes": list(new), "incarnation": incarnation, "generations": new}
-        made = self._agents.export(lender, borrower=borrower, **about)
-        try:
-            self._agents.prepare(
-                borrower,
-                epoch=epoch,
-                lender=lender,
-                ticket=made["ticket"],
-                keys=made["keys"],
-                allocation_uuid="",
-                incarnation=incarnation,
-            )
-        except (PondError, oslo_messaging.MessagingTimeout):
-            # The next round may choose another borrower: no key of this one may live then.
-            self._agents.revoke(lender, **about)
-            raise
-        self._ledger.buffers.promise(lender, incarnation, dict.fromkeys(new, borrower), new)
+    def _end_keys(self, left: Sequence[Buffer]) -> None:
+        """Have a lender that is awake end the keys of free buffers: those in escrow, and those it has disclosed."""
+        gone = left if left[0].escrowed else self._forgotten(left)
+        dead = self._revoke(gone)
+        ended = {index: number for index, number in _generations(gone).items() if index in dead}
+        self._ledger.escrow.end(left[0].lender, left[0].incarnation, ended)
 
-    def _withdraw_promise(self, promised: Sequence[Buffer]) -> None:
-        lender, incarnation = promised[0].lender, promised[0].incarnation
-        indexes = [item.index for item in promised]
+    def _forgotten(self, promised: Sequence[Buffer]) -> list[Buffer]:
+        """Return what a borrower has no keys of any more, of buffers that the former release promised to it."""
         borrower = promised[0].promised_to or ""
         try:
             gone = self._agents.give_back(
                 borrower,
                 epoch=self._ledger.epoch,
                 allocation_uuid="",
-                lender=lender,
-                incarnation=incarnation,
-                indexes=indexes,
+                lender=promised[0].lender,
+                incarnation=promised[0].incarnation,
+                indexes=[item.index for item in promised],
             )
         except (PondError, oslo_messaging.MessagingTimeout):
             if not self._ledger.hosts.is_fenced(borrower):
                 raise
-            gone = indexes  # an operator said that it is dead: its keys end without its word
-        dead = self._revoke([item for item in promised if item.index in gone])
-        self._ledger.buffers.promise(lender, incarnation, dict.fromkeys(dead), _generations(promised))
+            return list(promised)  # an operator said that it is dead: its keys end without its word
+        return [item for item in promised if item.index in gone]
+
+    def _end_others_keys(self, used: Sequence[Buffer]) -> None:
+        """Have a lender that is awake end the keys that were in escrow of buffers which are somebody's by now."""
+        lender, incarnation, generations = used[0].lender, used[0].incarnation, _generations(used)
+        self._agents.export(
+            lender,
+            epoch=self._ledger.epoch,
+            indexes=list(generations),
+            borrower=used[0].host or "",
+            incarnation=incarnation,
+            generations=generations,
+        )
+        self._ledger.escrow.end(lender, incarnation, generations)
 
     def _sanitize(self, dirty: Sequence[Buffer]) -> None:
         self._ledger.buffers.sanitized(dirty[0].lender, dirty[0].incarnation, self._revoke(dirty))
@@ -270,8 +287,8 @@ def _awake(item: Buffer) -> bool:
     return item.kind is not LenderKind.ZOMBIE
 
 
-def _wants_promise(item: Buffer) -> bool:
-    return _free(item) and not _awake(item) and item.admitted and not item.leaving and item.promised_to is None
+def _has_keys(item: Buffer) -> bool:
+    return item.escrowed or item.promised_to is not None
 
 
 def _groups(items: Iterable[Buffer], wanted: Callable[[Buffer], bool]) -> list[list[Buffer]]:
@@ -279,6 +296,7 @@ def _groups(items: Iterable[Buffer], wanted: Callable[[Buffer], bool]) -> list[l
     found: dict[tuple[str, ...], list[Buffer]] = {}
     for item in items:
         if wanted(item):
-            key = (item.lender, item.incarnation, item.host or "", item.allocation_uuid or "", item.promised_to or "")
+            owner = (item.host or "", item.allocation_uuid or "", item.promised_to or "", str(item.escrowed))
+            key = (item.lender, item.incarnation, *owner)
             found.setdefault(key, []).append(item)
     return [found[key] for key in sorted(found)]

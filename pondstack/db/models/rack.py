@@ -174,6 +174,7 @@ class BufferRow(Base):
     reason: Mapped[str] = mapped_column(Text, default="")
     cause: Mapped[str | None] = mapped_column(String(32))
     admitted: Mapped[bool] = mapped_column(Boolean, server_default=false())
+    escrowed: Mapped[bool] = mapped_column(Boolean, server_default=false())
     changed_at: Mapped[float] = mapped_column(Float(53))
     __table_args__ = (
         Index("ix_buffers_lender", "lender", "state"),
@@ -181,6 +182,22 @@ class BufferRow(Base):
         Index("ix_buffers_allocation", "allocation_uuid"),
         Index("ix_buffers_host", "host"),
     )
+
+
+class EscrowedKeyRow(Base):
+    """One borrower's key of a buffer, sealed by the controllers; see pondstack.domain.escrow.
+
+    Without a foreign key: a leader of the former release removes buffers, and knows nothing of these.
+    """
+
+    __tablename__ = "escrowed_keys"
+    incarnation: Mapped[str] = mapped_column(UUID, primary_key=True)
+    index: Mapped[int] = mapped_column("buffer_index", Integer, primary_key=True, autoincrement=False)
+    borrower: Mapped[str] = mapped_column(NAME, primary_key=True)
+    generation: Mapped[int] = mapped_column(BigInteger)
+    sealing_key: Mapped[str] = mapped_column(String(64))
+    sealed: Mapped[str] = mapped_column(Text)
+    __table_args__ = (Index("ix_escrowed_keys_borrower", "borrower"),)
 
 
 class HoldingRow(Base):

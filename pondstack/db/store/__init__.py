@@ -1,6 +1,18 @@
 """The ledger's store in SQL (pondstack.ledger.store): one module of functions for each kind of row."""
 
-from pondstack.db.store import allocations, buffers, holdings, hosts, journal, lends, mitigations, pools, slices, splits
+from pondstack.db.store import (
+    allocations,
+    buffers,
+    escrow,
+    holdings,
+    hosts,
+    journal,
+    lends,
+    mitigations,
+    pools,
+    slices,
+    splits,
+)
 from pondstack.db.store.leadership import check_epoch
 from pondstack.ledger.store import Store
 
@@ -8,6 +20,7 @@ SQL = Store(
     allocations=allocations,
     buffers=buffers,
     check_epoch=check_epoch,
+    escrow=escrow,
     holdings=holdings,
     hosts=hosts,
     journal=journal,

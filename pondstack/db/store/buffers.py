@@ -94,22 +94,21 @@ def silent(session: Session, seconds: float) -> set[str]:
     return set(session.execute(select(HostRow.name).where(late)).scalars())
 
 
+def links(session: Session) -> dict[str, frozenset[tuple[str, str]]]:
+    """Return whom hosts are linked to, as lender and incarnation, of the hosts that say it in their newest reports."""
+    rows = session.execute(select(HostRow.name, HostRow.borrowed).where(HostRow.borrowed.is_not(None)))
+    told = {name: (borrowed or {}).get("links") for name, borrowed in rows}
+    return {name: frozenset((lender, life) for lender, life in each) for name, each in told.items() if each is not None}
+
+
 def mark(session: Session, items: Iterable[Buffer], values: Mapping[str, Any]) -> None:
-    """Set what is no matter of states of buffers."""
+    """Set what is no matter of states of buffers; `generation` too, which its maker of keys counts."""
     for incarnation, indexes in _by_incarnation(items).items():
         session.execute(
             update(table(BufferRow))
             .where(BufferRow.incarnation == incarnation, BufferRow.index.in_(indexes))
             .values(values)
         )
-
-
-def renew(session: Session, items: Iterable[Buffer]) -> None:
-    """Count one generation more: the next keys are none of those that were made before."""
-    rows = table(BufferRow)
-    for incarnation, indexes in _by_incarnation(items).items():
-        mine = (BufferRow.incarnation == incarnation, BufferRow.index.in_(indexes))
-        session.execute(update(rows).where(*mine).values(generation=rows.c.generation + 1))
 
 
 def remove(session: Session, items: Iterable[Buffer]) -> None:
@@ -209,6 +208,7 @@ def to_domain(row: BufferRow, kind: str, size_mib: int) -> Buffer:
         reason=row.reason,
         cause=stored(state, row.cause, None, row.reason).cause,
         admitted=row.admitted,
+        escrowed=row.escrowed,
     )
 
 

@@ -29,6 +29,7 @@ class LentBuilder:
     claimed_on: str = "h2"
     ages: dict[str, float] = field(default_factory=lambda: {"h1": REPORT_AGE, "h2": REPORT_AGE})
     fenced: dict[str, str] = field(default_factory=dict)
+    links: list[list[str]] | None = None
 
     def __post_init__(self) -> None:
         for index in range(4):
@@ -81,7 +82,9 @@ class LentBuilder:
                 fenced=self.fenced.get(name),
                 sequence=SEQUENCE,
                 lending=self.told if name == "h1" else None,
-                borrowed={"lenders": [self.books]} if name == "h2" else None,
+                borrowed={"lenders": [self.books]} | ({} if self.links is None else {"links": self.links})
+                if name == "h2"
+                else None,
             )
 
         claims = Claims({}, {self.claimed_on: dict.fromkeys(self.claims or (), 0)}, self.claims)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from pondstack.domain import buffer_choice
 from pondstack.domain.errors import BufferShortage
+from pondstack.domain.escrow import Reach
 from pondstack.domain.lending import Buffer, LenderKind
 from pondstack.domain.states import SliceState
 
@@ -55,17 +56,31 @@ def test_no_lender_has_more_than_its_part(sizes: list[int], count: int) -> None:
 
 def test_what_a_borrower_cannot_have() -> None:
     items = [
-        *buffers("me", 1, promised_to="me"),
-        *buffers("dead", 1, promised_to="me"),
-        *buffers("leaver", 1, leaving=True, promised_to="me"),
-        *buffers("asleep", 1),
-        *buffers("promised", 1, promised_to="another"),
+        *buffers("me", 1, escrowed=True),
+        *buffers("dead", 1, ACTIVE),
+        *buffers("leaver", 1, leaving=True, escrowed=True),
+        *buffers("without keys", 1),
+        *buffers("disclosed", 1, promised_to="another", escrowed=True),
         owned(buffers("taken", 1)[0]),
         replace(buffers("dirty", 1)[0], state=SliceState.SANITIZING),
-        *buffers("mine", 1, promised_to="me"),
+        *buffers("woken", 1, ACTIVE, escrowed=True),
+        *buffers("woken again", 1, ACTIVE, promised_to="me"),
+        *buffers("of before", 1, escrowed=True, generation=2),
+        *buffers("not linked", 1, escrowed=True),
+        *buffers("mine", 1, promised_to="me", escrowed=True),
+        *buffers("anybody's", 1, escrowed=True),
         *buffers("fine", 1, ACTIVE),
     ]
-    assert lenders(buffer_choice.usable(items, "me", {"dead"})) == ["mine", "fine"]
+    keys = {(item.incarnation, item.index): 0 for item in items}
+    links = {(item.lender, item.incarnation) for item in items if item.lender != "not linked"}
+    reach = Reach(keys, links)
+    assert lenders(buffer_choice.usable(items, "me", {"dead"}, reach)) == ["mine", "anybody's", "fine"]
+    assert lenders(buffer_choice.usable(items, "me", {"dead"})) == ["fine"]
+
+
+def test_what_nobody_else_can_have_comes_first() -> None:
+    items = [*buffers("z1", 2, escrowed=True), *buffers("z2", 1, escrowed=True, promised_to="me")]
+    assert lenders(buffer_choice.choose(items, 2, guaranteed=True)) == ["z2", "z1"]
 
 
 def test_reclaim_takes_first_what_harms_least() -> None:
@@ -78,9 +93,3 @@ def test_reclaim_takes_first_what_harms_least() -> None:
     assert [item.index for item in order] == [5, 0, 1, 3, 4, 2]
     assert buffer_choice.to_reclaim(mine, 2, {"swap"}) == order[:2]
     assert buffer_choice.to_reclaim(mine, 0, set()) == ()
-
-
-def test_before_a_lender_sleeps_each_free_buffer_gets_its_one_borrower() -> None:
-    mine = [*buffers("z1", 3), owned(replace(buffers("z1", 4)[3]))]
-    assert buffer_choice.promise(mine, ["h2", "z1", "h1"]) == {0: "h1", 1: "h2", 2: "h1"}
-    assert buffer_choice.promise(mine, ["z1"]) == {}

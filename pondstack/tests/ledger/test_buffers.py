@@ -9,6 +9,7 @@ from pondstack.domain.causes import Cause
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
+from tests.fixtures.escrow import fill_escrow
 from tests.fixtures.ledgers import report
 
 BUFFER, LIFE = 64, "22222222-2222-4222-8222-222222222222"
@@ -119,29 +120,17 @@ def test_a_part_can_be_given_back(lent):
     assert len(lent.loans.allocations()) == 1
 
 
-def sleep(ledger, host="h1", life=LIFE, count=4, promised=None):
-    """The host is about to sleep, and all are promised to h2 unless told."""
+def sleep(ledger, host="h1", life=LIFE, count=4, borrowers=("h2",)):
+    """The host is about to sleep, and keys of all that is free are in escrow for these, who are linked to it."""
     lend(ledger, host=host, life=life, count=count, kind=LenderKind.ZOMBIE, sequence=2)
-    return ledger.buffers.promise(host, life, dict.fromkeys(range(count), "h2") if promised is None else promised)
-
-
-def test_a_zombie_serves_only_whom_it_was_promised_to(lent):
-    assert sleep(lent, promised={0: "h2", 1: "h3", 2: "h2"}) == 3
-    lent.hosts.heartbeat(report("h3"))
-    assert indexes(lent.loans.borrow("op-2", request(4, guaranteed=False), BUFFER)) == [0, 2]
-    assert [item.promised_to for item in lent.buffers.find("h1")] == ["h2", "h3", "h2", None]
-    lend(lent, kind=LenderKind.ACTIVE, sequence=3)
-    assert indexes(lent.loans.borrow("op-4", request(2, guaranteed=False), BUFFER)) == [3], (
-        "the key of 1 is another's still"
-    )
-    assert lent.buffers.promise("h1", LIFE, dict.fromkeys(range(4))) == 1, "only what nobody has"
-    assert indexes(lent.loans.borrow("op-5", request(1), BUFFER)) == [1]
+    for borrower in borrowers:
+        ledger.hosts.heartbeat(report(borrower, borrowed={"links": [[host, life]]}))
+    return fill_escrow(ledger, host, *borrowers)
 
 
 def test_zombies_are_asked_before_active_hosts(lent):
     life = str(uuid4())
-    sleep(lent, host="h2", life=life, count=2, promised={0: "h3", 1: "h3"})
-    lent.hosts.heartbeat(report("h3"))
+    sleep(lent, host="h2", life=life, count=2, borrowers=("h3",))
     given = lent.loans.borrow("op-1", request(3, host="h3"), BUFFER)["buffers"]
     assert [item["lender"] for item in given] == ["h2", "h2", "h1"]
 
@@ -288,16 +277,6 @@ def test_a_loss_leaves_the_size_of_buffers(lent):
 def test_who_lends_nothing_is_told_how_to(ledger):
     with pytest.raises(errors.NotFound, match="openstack memory host delegate h1"):
         ledger.buffers.reclaim("op-1", "h1", BUFFER)
-
-
-def test_each_promise_has_keys_of_its_own(lent):
-    lend(lent, kind=LenderKind.ZOMBIE, sequence=2)
-    assert lent.buffers.next_generation("h1", LIFE, [0, 1, 9]) == {0: 1, 1: 1}
-    assert lent.buffers.next_generation("h1", LIFE, [1]) == {1: 2}
-    assert lent.buffers.promise("h1", LIFE, dict.fromkeys((0, 1), "h2"), {0: 1, 1: 1}) == 1
-    assert [item.promised_to for item in lent.buffers.find("h1")] == ["h2", None, None, None]
-    assert lent.loans.borrow("op-1", request(1), BUFFER)["buffers"][0]["generation"] == 2
-    assert lent.buffers.next_generation("h1", LIFE, [0]) == {}, "it has an owner"
 
 
 def test_a_former_lender_is_not_shown(lent, reader):

@@ -9,6 +9,7 @@ from pondstack.domain.errors import HostUnusable, NotEmpty, NotFound
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import AssignRequest, BorrowRequest
 from pondstack.ledger.moves import OutOfStep
+from tests.fixtures.escrow import fill_escrow
 from tests.fixtures.ledgers import POOL, report
 
 CONSUMER = "22222222-2222-4222-8222-222222222222"
@@ -93,9 +94,15 @@ def test_a_host_that_lends_or_borrows_stays(ledger, database):
         ledger.removal.remove_host("h1", "op1")
     with pytest.raises(NotEmpty, match=r"1 buffers that it borrows \(1 assigning\)"):
         ledger.removal.remove_host("h2", "op2")
-    free = next(item for item in ledger.buffers.find() if item.host is None)
-    ledger.buffers.promise("h1", LIFE, {free.index: "h3"})
-    ledger.hosts.heartbeat(report("h3"))
+
+
+def test_a_host_that_may_have_a_key_of_a_sleeping_lender_stays(ledger, database):
+    ledger.buffers.delegate(Lender("h1", LIFE, LenderKind.ZOMBIE, 64), 1, {0: 0, 1: 64})
+    ledger.hosts.heartbeat(report("h3", borrowed={"links": [["h1", LIFE]]}))
+    fill_escrow(ledger, "h1", "h3")
+    request = BorrowRequest(consumer_uuid=CONSUMER, host="h3", remote_mib=64, guaranteed=True)
+    uuid = ledger.loans.borrow("op-borrow", request, 64)["allocation_uuid"]
+    ledger.loans.give_back("op-back", uuid, "h3")
     quiet(database, "h3")
     with pytest.raises(NotEmpty, match=r"1 buffers that are promised to it"):
         ledger.removal.remove_host("h3", "op3")

@@ -64,8 +64,8 @@ MUTANTS = (
     Mutant(
         "late_prepare_opens",
         "agent/pondstack_agent/borrower/borrower.py",
-        "if key.number <= held.released.get(index, 0):",
-        "if key.number <= 0:",
+        "return key.number < newest or (key.number == newest and not again)",
+        "return False",
         (f"{_AGENT}/borrower/test_borrower.py::test_a_late_prepare_does_not_bring_back_what_was_given_back",),
         "a key that was given back comes back late: its borrower writes into another's buffer",
     ),
@@ -193,8 +193,8 @@ MUTANTS = (
     Mutant(
         "failed_revoke_is_done",
         "agent/pondstack_agent/lending/buffer_table.py",
-        "if not self._lender.revoke(entry.key):",
-        "if self._lender.revoke(entry.key) is None:",
+        "if not self._lender.revoke(key):",
+        "if self._lender.revoke(key) is None:",
         ("agent/tests/lending/test_buffer_table.py::test_a_lender_that_does_not_know_a_key_has_not_ended_it",),
         "a key that the lender does not know counts as ended",
     ),

@@ -38,8 +38,8 @@ MUTANTS = (
     Mutant(
         "leaving_buffer_is_lent",
         "pondstack/domain/buffer_choice.py",
-        "        and not item.leaving\n        and (item.promised_to == borrower",
-        "        and (item.promised_to == borrower",
+        "        and not item.leaving\n        and (_on_demand(item)",
+        "        and (_on_demand(item)",
         ("pondstack/tests/domain/test_buffer_choice.py",),
         "a buffer that its lender wants back is lent anew",
     ),

@@ -68,14 +68,6 @@ MUTANTS = (
         "a buffer whose memory its host has taken back is lent again",
     ),
     Mutant(
-        "promise_of_a_dead_key",
-        "pondstack/ledger/buffers.py",
-        "same = generations is None or generations.get(item.index) == item.generation",
-        "same = True",
-        ("pondstack/tests/ledger/test_buffers.py::test_each_promise_has_keys_of_its_own[sqlite]",),
-        "a buffer is promised to somebody who cannot open it",
-    ),
-    Mutant(
         "last_word_of_a_fenced_lender",
         "pondstack/ledger/buffers.py",
         'gone = replace(known, incarnation="", sequence=known.sequence + 1)',

@@ -16,7 +16,6 @@ MUTANTS = (
             f"{_CONTROLLER}/lending/test_lenders.py::"
             "test_a_lender_that_cannot_end_a_key_keeps_its_buffer_from_all_others",
             f"{_CONTROLLER}/lending/test_lenders.py::test_what_a_fenced_borrower_can_still_reach_stays_aside",
-            f"{_CONTROLLER}/lending/test_lenders.py::test_a_promise_stands_while_its_key_lives",
         ),
         "a buffer whose key lives is lent to another: two read and write it",
     ),
@@ -27,14 +26,6 @@ MUTANTS = (
         "for index in sorted(indexes)]",
         (f"{_CONTROLLER}/lending/test_lenders.py::test_a_lender_gets_its_memory_back_step_by_step",),
         "buffers that their borrower still uses are taken for given back",
-    ),
-    Mutant(
-        "key_of_a_silent_borrower_lives",
-        "pondstack/controller/lending/lenders.py",
-        "            self._agents.revoke(lender, **about)\n            raise\n",
-        "            raise\n",
-        (f"{_CONTROLLER}/lending/test_lenders.py",),
-        "a key that was made for a borrower that did not answer lives while the buffer is another's",
     ),
     Mutant(
         "a_removed_borrower_counts_as_joined",
@@ -174,14 +165,6 @@ MUTANTS = (
             "::test_what_is_lent_is_refused_to_guests_until_it_is_back",
         ),
         "what a host lends is borrowed before Nova knows of it",
-    ),
-    Mutant(
-        "promised_before_it_is_admitted",
-        "pondstack/controller/lending/lenders.py",
-        "not _awake(item) and item.admitted and not item.leaving",
-        "not _awake(item) and not item.leaving",
-        (f"{_CONTROLLER}/lending/test_lenders.py::test_what_is_not_admitted_is_promised_to_nobody",),
-        "a host that will sleep makes keys of memory on which Nova may place instances",
     ),
     Mutant(
         "taken_back_once",

@@ -11,7 +11,7 @@ from pondstack_agent.helper.client import HelperGone, HelperSilent
 from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.model import Holding
 from pondstack_rdma.base import Link, Transport
-from pondstack_rdma.errors import RevokeFailed, TransportGone, TransportTimeout
+from pondstack_rdma.errors import RevokeFailed, TransportGone
 from pondstack_rdma.keyring import Keyring
 from pondstack_rdma.lending import SoftwareLender
 from pondstack_rdma.model import Characteristics, Key, Operation, Read, Region, Ticket
@@ -167,6 +167,10 @@ class SimClient:
         """Make keys."""
         return self._changed(self._life(incarnation).book.export(indexes, borrower, generations))
 
+    def escrow(self, incarnation: str, indexes: Sequence[int], borrower: str, generations: Any) -> Any:
+        """Make keys for one of several borrowers."""
+        return self._changed(self._life(incarnation).book.escrow(indexes, borrower, generations))
+
     def revoke(self, incarnation: str, indexes: Sequence[int], generations: Any = None) -> list[int]:
         """End keys; without generations it is the host's own doing."""
         life = self._life(incarnation)
@@ -213,7 +217,10 @@ class SimClient:
 
 
 class SimTransport(Transport):
-    """How borrowers of a history reach lenders: one-sided, so that a frozen lender serves what was opened."""
+    """How borrowers of a history reach lenders: one-sided. A key says where its memory is.
+
+    So a frozen lender serves whoever was connected before, keys that are disclosed later too.
+    """
 
     characteristics = Characteristics(DRIVER, True, True, "device", True, False, False, 64, 1 << 20, 1 << 20)
 
@@ -254,10 +261,8 @@ class SimLink(Link):
         raise TransportGone("the lender is gone")
 
     def open(self, key: Key) -> None:
-        """Make a key ready, for which the lender's CPU is needed."""
+        """Make a key ready."""
         life = self.life()
-        if life.frozen and key.number not in self._opened:
-            raise TransportTimeout("the lender is frozen")
         life.lender.access(self._ticket.borrower, key)
         self._opened.add(key.number)
 

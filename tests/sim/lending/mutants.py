@@ -12,13 +12,16 @@ from pondstack.controller.reconcile.holders import Claims
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.controller.reconcile.rules import loans
+from pondstack.domain import buffer_choice
+from pondstack.domain.escrow import Reach
+from pondstack.ledger import escrow as ledger_escrow
 from pondstack.ledger import loans as ledger_loans
 from pondstack.ledger import transactions
 from pondstack.ledger.loans import Loans
 from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_rdma.lending import SoftwareLender
-from tests.fixtures.memory import buffers
+from tests.fixtures.memory import buffers, escrow
 from tests.sim.mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
@@ -183,4 +186,96 @@ def any_report_tells_of_a_loss() -> Iterator[None]:
         mock.patch.object(Observation, "report_after", report_after),
         mock.patch.object(Reconciler, "_confirmed", staticmethod(lambda find, _refresh: find())),
     ):
+        yield
+
+
+@mutant()
+def told_more_than_it_got() -> Iterator[None]:
+    """A borrower is told all its keys of a lender, not those of the buffers that it got."""
+
+    def disclosed(self: Any, borrower: str, incarnation: str, _indexes: Any) -> Any:
+        mine = self.of_lender(incarnation)
+        indexes = [key.index for key in mine if key.borrower == borrower]
+        return self._transactions.read(lambda tx: self._store.escrow.sealed(tx, borrower, incarnation, indexes))
+
+    with mock.patch.object(ledger_escrow.Escrow, "disclosed", disclosed):
+        yield
+
+
+@mutant()
+def anothers_free_buffer_counts_as_in_reach() -> Iterator[None]:
+    """What one host had of a lender that sleeps, and gave back, is given to another one."""
+    plain = buffer_choice._in_escrow
+
+    def in_escrow(item: Any, borrower: str, reach: Any) -> bool:
+        return plain(replace(item, promised_to=None), borrower, reach)
+
+    def disclose(tx: Any, items: Any, _borrower: str) -> None:
+        for item in items:
+            for key in escrow._of(tx, item):
+                escrow.put(tx, [replace(key, generation=item.generation + 1)])
+
+    with (
+        mock.patch.object(buffer_choice, "_in_escrow", in_escrow),
+        mock.patch.object(escrow, "disclose", disclose),
+    ):
+        yield
+
+
+@mutant("data_plane_crash")
+def links_are_not_looked_at() -> Iterator[None]:
+    """A host whose data plane has crashed is given buffers of lenders that sleep."""
+    with mock.patch.object(Reach, "covers", Reach.has_key):
+        yield
+
+
+@mutant()
+def keys_in_escrow_outlive_their_end() -> Iterator[None]:
+    """A key whose lender has ended it stays in escrow, and counts as good once the next ones are being made."""
+    plain = ledger_escrow.Escrow.begin
+
+    def begin(self: Any, host: str, incarnation: str, indexes: Any) -> int:
+        before = self._transactions.read(lambda tx: [key for key in escrow._all(tx) if key.incarnation == incarnation])
+        done = plain(self, host, incarnation, indexes)
+        now = {(item.incarnation, item.index): item.generation for item in self._transactions.read(buffers.free)}
+        kept = [replace(key, generation=now[key.place]) for key in before if key.place in now]
+        self._transactions.write(lambda tx: escrow.put(tx, kept))
+        return done
+
+    with (
+        mock.patch.object(ledger_escrow.Escrow, "begin", begin),
+        mock.patch.object(escrow, "remove", return_value=None),
+    ):
+        yield
+
+
+@mutant()
+def woken_lender_is_taken_to_have_ended_all_keys() -> Iterator[None]:
+    """A lender that is awake again is not told to end the keys in escrow, and those that were disclosed."""
+
+    def end_keys(self: Any, left: Any) -> None:
+        ended = {item.index: item.generation for item in left}
+        self._ledger.escrow.end(left[0].lender, left[0].incarnation, ended)
+
+    with mock.patch.object(BufferSettler, "_end_keys", end_keys):
+        yield
+
+
+@mutant()
+def escrow_is_never_emptied() -> Iterator[None]:
+    """A lender that is awake again keeps all keys, so that nobody gets its buffers."""
+    with mock.patch.object(BufferSettler, "_end_keys", return_value=None):
+        yield
+
+
+@mutant()
+def owners_key_ends_with_those_of_others() -> Iterator[None]:
+    """When a lender wakes, the key of whoever uses a buffer ends together with those in escrow."""
+
+    def end_others(self: Any, used: Any) -> None:
+        self._revoke(used)
+        ended = {item.index: item.generation for item in used}
+        self._ledger.escrow.end(used[0].lender, used[0].incarnation, ended)
+
+    with mock.patch.object(BufferSettler, "_end_others_keys", end_others):
         yield

@@ -35,6 +35,9 @@ By the stream's name the seeds that regressions and issues name (3371, 3563, 901
 PARTLY_SHARE = 0.4
 CLAIMS_SHARE = 0.4
 """So many histories have claims, of which the same holds."""
+CRASH = "data_plane_crash"
+ESCROW_SHARE = 0.6
+"""So many histories have hosts that sleep while others borrow, and data planes that crash; of these, too."""
 BACK_SECONDS = 1.0
 """A claim that comes back does so within half of [controller] unclaimed_grace_seconds."""
 
@@ -49,7 +52,7 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     if not only:
         faults = _with_half_answers(seed, hosts, faults)
     history = History(seed, controllers, hosts, {"pool0": 3}, 0, True, operations, faults, lending=True)
-    return _with_claims(history)
+    return _with_escrow(_with_claims(history), only)
 
 
 def _operations(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...]) -> list[Step]:
@@ -115,6 +118,29 @@ def _with_claims(history: History) -> History:
     return replace(history, operations=next(steps), faults=next(steps), claims=True)
 
 
+def _with_escrow(history: History, only: tuple[str, ...]) -> History:
+    """Return the history, in some with hosts that sleep for longer, borrowers meanwhile, and crashes of data planes."""
+    rng, hosts = Random(f"others borrow of who sleeps {history.seed}"), history.hosts
+    if rng.random() >= ESCROW_SHARE:
+        return history
+    operations, faults = list(history.operations), list(history.faults)
+    for _ in range(rng.randint(1, 2)):
+        sleeper, at, seconds = rng.choice(hosts), rng.uniform(4.0, SECONDS / 2), rng.uniform(6.0, 12.0)
+        operations.append(Step(at, "sleep", sleeper, {"seconds": seconds}))
+        for _ in range(rng.randint(2, 5)):
+            host = rng.choice([name for name in hosts if name != sleeper])
+            values = {"buffers": rng.randint(1, 3), "guaranteed": rng.random() < 0.3, "forgets": rng.random() < 0.1}
+            operations.append(Step(at + rng.uniform(3.0, 3.0 + seconds), "borrow", host, values))
+            if rng.random() < 0.6:
+                later = at + rng.uniform(4.0, 4.0 + seconds)
+                operations.append(Step(later, "give_back", host, {"which": rng.randrange(4)}))
+        if not only or CRASH in only:
+            for _ in range(rng.randint(0, 2)):
+                faults.append(Step(at + rng.uniform(2.0, 3.0 + seconds), CRASH, rng.choice(hosts)))
+    steps = (tuple(sorted(all_, key=lambda step: step.at)) for all_ in (operations, faults))
+    return replace(history, operations=next(steps), faults=next(steps))
+
+
 def _revoke_partly(rng: Random, at: float, hosts: tuple[str, ...]) -> Step:
     """Return a fault: a lender ends only some of the keys that it is told to end, for so many seconds."""
     return Step(at, REVOKE_PARTLY, rng.choice(hosts), {"seconds": rng.uniform(2.0, 12.0)})
@@ -127,7 +153,7 @@ def _faults(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...], o
         kind = rng.choice(only) if only else rng.choices(tuple(KINDS), tuple(KINDS.values()))[0]
         if kind == REVOKE_PARTLY:
             steps.append(_revoke_partly(rng, at, hosts))
-        elif kind == "lender_death":
+        elif kind in ("lender_death", CRASH):
             steps.append(Step(at, kind, rng.choice(hosts)))
         elif kind == "lender_freeze":
             steps.append(Step(at, kind, rng.choice(hosts), {"seconds": rng.uniform(0.5, 6.0)}))

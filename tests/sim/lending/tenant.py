@@ -11,10 +11,10 @@ from pondstack.domain.errors import Conflict, PondError
 from pondstack.domain.requests import BorrowRequest
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.borrower.records import Held
-from pondstack_rdma.model import Ticket
 
 from ..invariants import Violation
-from .lender import MARK_BYTES, SimLink, SimTransport
+from .data_plane import SimDataPlane
+from .lender import MARK_BYTES
 from .plan import BUFFER_MIB
 from .watch import Place
 
@@ -48,12 +48,15 @@ class Loan:
 
 
 class Tenant:
-    """Implements pondstack_agent.borrower.pages.Pages. `agent`: of the host's present life."""
+    """Implements pondstack_agent.borrower.pages.Pages. `agent`: of the host's present life.
+
+    `data_plane`: what reaches the buffers; it outlives the agent.
+    """
 
     def __init__(self, host: "SimHost") -> None:
         self._host, self._rack = host, host.rack
         self.loans: list[Loan] = []
-        self._links: dict[str, SimLink] = {}
+        self.data_plane = SimDataPlane(host)
         self.agent: Agent | None = None
 
     @property
@@ -170,25 +173,32 @@ class Tenant:
 
     def _use(self, loan: Loan, place: Place) -> None:
         """Look whether a buffer is fresh, and write into it."""
+        assert self._rack.lent
         held, found = self._borrower._store.get(place.lender, place.incarnation), bytearray(MARK_BYTES)
         mark = loan.uuid[:MARK_BYTES].encode()
         key = held.keys.get(place.index)
         if key is None:
             return
         try:
-            link = self._link(held)
+            link = self.data_plane.link(held)
             link.read_into(key, 0, found)
-            if any(found) and bytes(found) != mark:
+            if any(found) and self._was_ours(place, bytes(found)):
+                self._rack.scheduler.faults["zombie's buffer used again"] += 1
+            elif any(found) and bytes(found) != mark:
                 raise Violation("not_fresh", f"{self._host.name} finds {bytes(found)!r} in {place}, which it borrowed")
             link.write(key, 0, mark)
+            self._rack.lent.watch.wrote[mark] = self._host.name
+            if link.life().frozen:
+                self._rack.scheduler.faults["zombie served"] += 1
         except PondError as error:
             self._rack.scheduler.note(f"{place} is served from the mirror: {error}")
 
-    def _link(self, held: Held) -> SimLink:
-        """Return a page store's link to a lender, which is connected once and outlives the agent; raises as connect."""
-        if held.name not in self._links:
-            self._links[held.name] = SimTransport(self._host).connect(Ticket.from_dict(held.ticket), 1.0)
-        return self._links[held.name]
+    def _was_ours(self, place: Place, mark: bytes) -> bool:
+        """Return whether this host wrote it there, in a loan of before: nobody else can have that buffer meanwhile."""
+        assert self._rack.lent
+        item = self._rack.lent.watch.buffers.get(place)
+        mine = self._rack.lent.watch.wrote.get(mark) == self._host.name
+        return mine and item is not None and item.promised_to == self._host.name
 
     def give_back(self, controller: "SimControllerAPI", loan: Loan) -> None:
         """Want a loan no more; what is not done is tried again by `tidy`."""
@@ -252,7 +262,7 @@ class Tenant:
 
     def died(self) -> None:
         """The host lost power, and its guests with it."""
-        self._links.clear()
+        self.data_plane.crash()
         assert self._rack.lent
         for place, (host, _) in list(self._rack.lent.watch.users.items()):
             if host == self._host.name:

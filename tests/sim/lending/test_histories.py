@@ -19,6 +19,8 @@ def test_no_history_violates_anything(first: int) -> None:
     assert acknowledged > CHUNK
     assert len(faults) > len(KINDS) / 2
     assert faults["zombie slept"]
+    assert faults["zombie served"]
+    assert faults["data plane crashed"]
     assert faults["keys ended in part"]
 
 

@@ -1,8 +1,9 @@
 """What must hold of lent memory after every step of a history. Nothing in here is told to the code under test."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from pondstack.domain.escrow import EscrowedKey
 from pondstack.domain.lending import Buffer
 from pondstack.domain.states import OWNED, SliceState
 from pondstack_rdma.model import Key
@@ -23,13 +24,19 @@ class Place(NamedTuple):
 
 
 class LendWatch:
-    """Sees each change of ledger, keys and memory. `users`: acknowledged loans that are in use, by place."""
+    """Sees each change of ledger, keys and memory. `users`: acknowledged loans that are in use, by place.
+
+    `wrote`: which host wrote a mark.
+    """
 
     def __init__(self, world: "LendingWorld") -> None:
         self._world = world
         self.buffers: Mapping[Place, Buffer] = {}
         self.users: dict[Place, tuple[str, str]] = {}
+        self.wrote: dict[bytes, str] = {}
         self._used_keys: set[tuple[str, int]] = set()
+        self._disclosed: dict[tuple[str, int], EscrowedKey] = {}
+        self._taken: set[tuple[str, int]] = set()
 
     def ledger_changed(self, buffers: list[Buffer]) -> None:
         """The ledger's buffers are these now."""
@@ -56,8 +63,8 @@ class LendWatch:
         for life in self._world.lives():
             for entry in life.book.buffers():
                 item = self.buffers.get(Place(life.host.name, life.incarnation, entry.index))
-                if item is not None and entry.borrower:
-                    self._check_key(life, item, entry.borrower)
+                for key in life.book.keys(entry.index) if item is not None else ():
+                    self._check_key(life, item, key)
 
     def _check_user(self, place: Place, user: tuple[str, str]) -> None:
         item = self.buffers.get(place)
@@ -65,21 +72,55 @@ class LendWatch:
             found = "not in the ledger" if item is None else f"{item.state}, of {item.host}"
             raise Violation("loan_handed_on", f"{user[0]} uses buffer {place.index} of {place.lender}: it is {found}")
 
-    def _check_key(self, life: "Life", item: Buffer, borrower: str) -> None:
-        key = life.incarnation, life.book._key(item.index).number
+    def _check_key(self, life: "Life", item: Buffer, key: Key) -> None:
+        name, borrower = (life.incarnation, key.number), key.borrower
+        if life.book._entries[item.index].escrow and name not in self._disclosed:
+            return  # nobody has it
         owner = item.host if item.state in OWNED else None
         if owner == borrower:
-            self._used_keys.add(key)
+            self._used_keys.add(name)
         elif item.state is SliceState.ONLINE:
             raise Violation("key_of_another", f"{item.name} is {owner}'s, and {borrower} has a live key")
-        elif key in self._used_keys and item.state in (SliceState.FREE, SliceState.ASSIGNING):
+        elif name in self._used_keys and item.state in (SliceState.FREE, SliceState.ASSIGNING):
+            if item.promised_to == borrower and owner is None:
+                return  # it stays this borrower's until its lender is awake
             raise Violation(
                 "key_outlived", f"{item.name} is {item.state}, and its former user {borrower} has a live key"
             )
 
+    def disclosed(self, key: EscrowedKey, number: int) -> None:
+        """The controller tells a borrower its key: no other host may have a live one, and it is not dead."""
+        life = next((life for life in self._world.lives() if life.incarnation == key.incarnation), None)
+        if life is None or key.index not in {entry.index for entry in life.book.buffers()}:
+            return
+        name, live = (key.incarnation, number), {item.number for item in life.book.keys(key.index)}
+        for (incarnation, other), told in self._disclosed.items():
+            if (incarnation, told.index) == key.place and told.borrower != key.borrower and other in live:
+                raise Violation("disclosed_to_two", f"{key} is told, and {told.borrower} has a live key of it")
+        item = self.buffers.get(Place(life.host.name, *key.place))
+        mine = item is not None and item.escrowed and (item.host, item.generation) == (key.borrower, key.generation)
+        if mine and number not in live and name not in self._taken:
+            raise Violation("dead_key_disclosed", f"{key} is told, and it is dead")
+        self._disclosed[name] = key
+
+    def assigned(self, before: Mapping[Place, Buffer], links: Mapping[str, Collection[tuple[str, str]]]) -> None:
+        """The ledger has changed: what is given out of a zombie's is in reach of who gets it, by its last report."""
+        for place, item in self.buffers.items():
+            was = before.get(place)
+            new = was is None or (was.state, was.generation) != (item.state, item.generation)
+            if (
+                new
+                and item.state is SliceState.ASSIGNING
+                and item.escrowed
+                and place[:2] not in links.get(item.host or "", ())
+            ):
+                raise Violation("unreachable_given", f"{item.name} is given to {item.host}, which is not linked to it")
+
     def key_ends(self, life: "Life", key: Key, index: int) -> None:
         """A lender is about to end a key, not by its own need for memory unless `by_host`."""
         item = self.buffers.get(Place(life.host.name, life.incarnation, index))
+        if life.by_host:
+            self._taken.add((life.incarnation, key.number))
         if item is None or life.by_host or item.state is not SliceState.ONLINE or item.host != key.borrower:
             return
         raise Violation("live_key_ended", f"a command ended the key of {key.borrower}, which has {item.name}")

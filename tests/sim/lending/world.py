@@ -1,10 +1,13 @@
 """Lent memory of a history: what joins lenders, borrowers and operators with the rack."""
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from pondstack.controller.lending.sealing import KEY_BYTES, EscrowSealer
+from pondstack.domain.escrow import EscrowedKey
 from pondstack.domain.lending import LenderKind, waits_for_its_key
 from pondstack.domain.states import SliceState
 from pondstack_agent.build import Agent
@@ -26,11 +29,25 @@ if TYPE_CHECKING:
     from ..rack import Rack
 
 RECLAIM_SECONDS = 6.0
-PROMISE_SECONDS = 2.5
-"""So long a host that wants to sleep waits for its buffers' borrowers."""
+ESCROW_SECONDS = 2.5
+"""So long a host that wants to sleep waits for its keys to be in escrow."""
 WAKE_SECONDS = 40.0
 """So long an operator tries to have a host lend as one that is awake: longer than any reclaim waits."""
 HOST_BYTES = 64 * 1024**3
+
+
+class WatchedSealer(EscrowSealer):
+    """Shows the watch what the controllers disclose."""
+
+    def __init__(self, keys: Mapping[str, bytes], watch: LendWatch) -> None:
+        super().__init__(keys)
+        self._watch = watch
+
+    def open(self, key: EscrowedKey) -> dict[str, Any]:
+        """Return the content of a key."""
+        content = super().open(key)
+        self._watch.disclosed(key, content["key"]["number"])
+        return content
 
 
 class NoFolder(PurePosixPath):
@@ -70,7 +87,13 @@ class LendingWorld:
         """Show the watch what a commit did to buffers."""
         tables = transaction.tables
         if transaction.touched(tables.buffers) or transaction.touched(tables.lenders):
+            before = self.watch.buffers
             self.watch.ledger_changed(memory_buffers.everything(transaction))
+            self.watch.assigned(before, memory_buffers.links(transaction))
+
+    def sealer(self) -> "WatchedSealer":
+        """Return what a controller seals keys in escrow with: all have the same key."""
+        return WatchedSealer({"2026": bytes(KEY_BYTES)}, self.watch)
 
     # How the code under test is joined with it
 
@@ -178,7 +201,7 @@ class LendingWorld:
         scheduler = self._rack.scheduler
         lent = len(host.life.book.buffers()) if host.life else 2
         self._lend(controller, host, lent, LenderKind.ZOMBIE)
-        scheduler.sleep(PROMISE_SECONDS)
+        scheduler.sleep(ESCROW_SECONDS)
         if host.life is None or host.life.kind is not LenderKind.ZOMBIE or host.process is None:
             return
         self.freeze(host, seconds)
@@ -292,6 +315,8 @@ class LendingWorld:
             ends = item.state is SliceState.SANITIZING or waits_for_its_key(item)
             if ends and item.kind is LenderKind.ZOMBIE and not self._draining:
                 continue  # no key of it ends until its lender is awake
+            if (item.escrowed or item.promised_to) and item.kind is LenderKind.ACTIVE:
+                found.append(f"buffer {place.index} of {place.lender}, which is awake, has keys in escrow")
             if item.state not in (SliceState.FREE, SliceState.ONLINE):
                 found.append(f"buffer {place.index} of {place.lender} is {item.state} ({item.reason})")
             elif item.state is SliceState.ONLINE and place not in self.watch.users:

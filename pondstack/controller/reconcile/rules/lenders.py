@@ -4,6 +4,7 @@ A lender that does not answer its agent, that is about to lend or to take memory
 last word, says nothing here.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,6 +12,7 @@ from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.observation import Observation
 from pondstack.domain.causes import Cause
+from pondstack.domain.escrow import Link, unreachable
 from pondstack.domain.lending import Buffer, Lender, LenderKind
 from pondstack.domain.lent_memory import contradictions
 from pondstack.domain.states import OWNED, SliceState
@@ -69,6 +71,8 @@ def _keys(observation: Observation, name: str, told: Mapping[str, Any]) -> Itera
 def _key(item: Buffer, borrower: str, generation: int) -> Iterable[Finding]:
     """One buffer whose lender says that `borrower` ("": nobody) has a key of that generation."""
     owner = item.host if item.state in OWNED else None
+    if item.escrowed and borrower:
+        return  # keys for several borrowers live; the settler has them end
     if item.state is SliceState.FREE and borrower and not _may_be_promised(item, borrower):
         detail = f"{borrower} has a key of it, and the ledger says free"
         action = _end_key(item, generation, item.generation)
@@ -107,5 +111,27 @@ def buffer_rules(observation: Observation) -> Iterable[Finding]:
         elif item.cause is Cause.HOST_FENCED:
             detail = f"{item.host} is fenced, and {item.lender} has not said yet that its keys are dead"
             yield Finding("fence_unconfirmed", Severity.WARNING, item.name, detail)
+    yield from _unreachable(observation)
     for broken in contradictions(lent):
         yield Finding(f"ledger_{broken.code}", Severity.CRITICAL, broken.subject, broken.detail)
+
+
+def _unreachable(observation: Observation) -> Iterable[Finding]:
+    """Buffers that nobody can use before their lender is awake, by lender and the host that alone can have them.
+
+    Waking it is somebody else's decision: this is what tells that it is of use.
+    """
+    links = {name: _links(report.borrowed) for name, report in observation.rack.hosts.items() if report.borrowed}
+    known = {name: found for name, found in links.items() if found is not None and observation.host_up(name)}
+    items = [aged.item for aged in observation.rack.lent.buffers if unreachable(aged.item, known)]
+    for (lender, host), count in sorted(Counter((item.lender, item.promised_to) for item in items).items()):
+        detail = (
+            f"{host} has lost its link to {lender}, which sleeps: nobody can use {count} buffers before it is awake"
+        )
+        yield Finding("lender_unreachable", Severity.WARNING, f"lender {lender}", detail, host=lender)
+
+
+def _links(borrowed: Mapping[str, Any]) -> set[Link] | None:
+    """Return whom a host is linked to, None: an agent of the former release does not say it."""
+    found = borrowed.get("links")
+    return None if found is None else {(lender, incarnation) for lender, incarnation in found}

@@ -20,6 +20,7 @@ from pondstack.domain.errors import Conflict, InUse, NotFound, PondError
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
+from tests.fixtures.escrow import SEALER
 from tests.fixtures.ledgers import report
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
@@ -31,17 +32,27 @@ FAULTS = ("before", "after", "late", "some")
 
 @dataclass
 class Entry:
-    """A buffer in the book of a lender: who has its live key, of which generation; those up to `ended` are dead."""
+    """A buffer in the book of a lender: who has live keys, of which generation; those up to `ended` are dead.
 
-    borrower: str = ""
+    `escrow`: nobody has got one of them but by the controller's word. `told`: to whom it said one.
+    """
+
+    borrowers: set[str] = field(default_factory=set)
     generation: int = 0
     ended: int = 0
+    escrow: bool = False
+    told: set[str] = field(default_factory=set)
+
+    @property
+    def known(self) -> set[str]:
+        """Who has a live key, and knows it."""
+        return self.borrowers & self.told if self.escrow else self.borrowers
 
     def end(self, generation: int) -> None:
         """End the keys up to this one."""
         self.ended = max(self.ended, generation)
         if self.generation <= generation:
-            self.borrower = ""
+            self.borrowers, self.told, self.escrow = set(), set(), False
 
 
 @dataclass
@@ -55,6 +66,7 @@ class Host:
     failed: set[int] = field(default_factory=set)
     buffers: dict[int, "Entry"] = field(default_factory=dict)
     opened: set[tuple[str, str, int]] = field(default_factory=set)
+    links: set[tuple[str, str]] = field(default_factory=set)
 
 
 class Agents:
@@ -72,13 +84,39 @@ class Agents:
             if found.life != incarnation or any(index not in found.buffers for index in indexes):
                 raise NotFound("no such buffer")
             mine = {index: found.buffers[index] for index in indexes}
-            if any(item.borrower not in ("", borrower) for item in mine.values()):
+            if any(item.borrowers and borrower not in item.borrowers for item in mine.values()):
                 raise InUse("another borrower's key lives")
             if any(generations[index] <= item.ended for index, item in mine.items()):
                 raise Conflict("late")
             for index, item in mine.items():
-                item.borrower, item.generation = borrower, generations[index]
+                item.borrowers, item.generation, item.escrow = {borrower}, generations[index], False
             return {"incarnation": incarnation, "ticket": {}, "keys": {index: {} for index in indexes}}
+
+        return self._call(host, work)
+
+    def escrow(self, host, *, indexes, borrower, incarnation, generations, **_said):
+        def work(found: Host):
+            if found.life != incarnation or any(index not in found.buffers for index in indexes):
+                raise NotFound("no such buffer")
+            mine = {index: found.buffers[index] for index in indexes}
+            if any(item.borrowers and not item.escrow for item in mine.values()):
+                raise InUse("somebody's key lives")
+            for index, item in mine.items():
+                if generations[index] <= item.ended or (item.borrowers and item.generation != generations[index]):
+                    raise Conflict("late")
+            for index, item in mine.items():
+                item.borrowers |= {borrower}
+                item.generation, item.escrow = generations[index], True
+            return {"incarnation": incarnation, "ticket": {}, "keys": {str(index): {} for index in indexes}}
+
+        return self._call(host, work)
+
+    def connect(self, host, *, lender, incarnation, **_said):
+        def work(found: Host):
+            if self.hosts[lender].life != incarnation:
+                return False
+            found.links.add((lender, incarnation))
+            return True
 
         return self._call(host, work)
 
@@ -92,20 +130,13 @@ class Agents:
                 return list(indexes)
             for index, item in mine.items():
                 item.end(generations[index])
-            return [index for index in indexes if index not in mine or not mine[index].borrower]
+            return [index for index in indexes if index not in mine or not mine[index].borrowers]
 
         return self._call(host, work)
 
     def get_lending(self, host):
         def work(found: Host):
             return {"incarnation": found.life, "failed": {str(index): "EIO" for index in found.failed}}
-
-        return self._call(host, work)
-
-    def prepare(self, host, *, lender, keys, incarnation, **_said):
-        def work(found: Host):
-            found.opened |= {(lender, incarnation, index) for index in keys}
-            return sorted(keys)
 
         return self._call(host, work)
 
@@ -147,17 +178,22 @@ class LentMemory(RuleBasedStateMachine):
         self.ledger = MemoryLedger(store, take_over(store))
         self.hosts = {name: Host() for name in HOSTS}
         self.agents = Agents(self.hosts)
-        self.lenders = Lenders(self.ledger, self.agents, lambda: None)
-        self.settler = BufferSettler(self.ledger, self.agents)
-        self.number = 0
+        self.lenders = Lenders(self.ledger, self.agents, lambda: None, SEALER)
+        self.settler = BufferSettler(self.ledger, self.agents, sealer=SEALER)
+        self.number = self.reports = 0
         self.live: dict[tuple[str, str, int, int], str] = {}
         self.reclaims: dict[str, str] = {}
         for name in HOSTS:
-            self.ledger.hosts.heartbeat(report(name, pools=[], borrowed={}))
+            self.say(name)
 
     def operation(self) -> str:
         self.number += 1
         return str(UUID(int=self.number))
+
+    def say(self, name: str) -> None:
+        self.reports += 1
+        borrowed = {"links": [list(link) for link in sorted(self.hosts[name].links)]}
+        self.ledger.hosts.heartbeat(report(name, self.reports, pools=[], borrowed=borrowed))
 
     def tell(self, name: str) -> None:
         host = self.hosts[name]
@@ -204,6 +240,9 @@ class LentMemory(RuleBasedStateMachine):
         except PondError:
             return
         for lender, keys in given["lenders"].items():
+            for index in keys["keys"]:
+                if self.hosts[lender].life == keys["incarnation"] and int(index) in self.hosts[lender].buffers:
+                    self.hosts[lender].buffers[int(index)].told.add(name)
             self.hosts[name].opened |= {(lender, keys["incarnation"], index) for index in keys["keys"]}
         if given["buffers"] and acknowledges:
             self.ledger.loans.acknowledge(operation, given["allocation_uuid"], name)
@@ -233,6 +272,13 @@ class LentMemory(RuleBasedStateMachine):
     def settle(self) -> None:
         self.settler.run()
 
+    @rule(name=st.sampled_from(HOSTS), crashes=st.booleans())
+    def report_links(self, name: str, crashes: bool) -> None:
+        """A host's report; its data plane may have crashed before."""
+        if crashes:
+            self.hosts[name].links.clear()
+        self.say(name)
+
     @invariant()
     def nobody_has_a_key_of_what_is_anothers(self) -> None:
         if not hasattr(self, "ledger"):
@@ -242,9 +288,11 @@ class LentMemory(RuleBasedStateMachine):
             if host.life != item.incarnation:
                 assert item.cause is Cause.LENDER_LOST
                 continue
-            key = host.buffers[item.index].borrower
+            known = host.buffers[item.index].known
             if item.state in (SliceState.ASSIGNING, SliceState.ONLINE):
-                assert key in ("", item.host), (item, key)
+                assert known <= {item.host}, (item, known)
+            if item.escrowed and item.state is SliceState.FREE:
+                assert known <= {item.promised_to}, (item, known)
             assert item.host != item.lender
 
     @invariant()
@@ -257,7 +305,7 @@ class LentMemory(RuleBasedStateMachine):
             host = self.hosts[item.lender]
             if item.state is SliceState.ONLINE and host.life == item.incarnation:
                 at = (item.lender, item.incarnation, item.index, item.generation)
-                self.live[at] = host.buffers[item.index].borrower
+                self.live[at] = item.host if item.host in host.buffers[item.index].borrowers else ""
                 assert before.get(at, "") in ("", self.live[at]), (item, before[at])
 
     @invariant()
@@ -284,7 +332,7 @@ class LentMemory(RuleBasedStateMachine):
         assert self.ledger.loans.allocations() == []
         left = self.ledger.buffers.find()
         assert {item.state for item in left} <= {SliceState.FREE}
-        assert not any(item.promised_to for item in left)
+        assert not any(item.promised_to or item.escrowed for item in left)
         for name in HOSTS:
             self.everything_can_be_had_by(name)
 
@@ -302,7 +350,7 @@ class LentMemory(RuleBasedStateMachine):
             raise AssertionError("a key that nobody knows keeps a buffer from others")
         wanted = {at for at in self.there() if at[0] != name}
         assert {(item["lender"], item["index"]) for item in given["buffers"]} == wanted
-        assert {self.hosts[lender].buffers[index].borrower for lender, index in wanted} <= {name}
+        assert all(self.hosts[lender].buffers[index].borrowers <= {name} for lender, index in wanted)
         self.lenders.give_back(self.operation(), given["allocation_uuid"], name)
         self.settler.run()
 

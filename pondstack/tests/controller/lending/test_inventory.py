@@ -1,11 +1,14 @@
 """Lent memory in a real Placement: one provider, what can be claimed of it, and whom it is shared with."""
 
+from dataclasses import replace
+
 import pytest
 
 from pondstack.clients.placement import Inventory
-from pondstack.controller.lending.inventory import AGGREGATE, PROVIDER, LendingInventory
-from pondstack.domain.lending import REMOTE_CLASS, Lender, LenderKind
+from pondstack.controller.lending.inventory import AGGREGATE, PROVIDER, LendingInventory, wanted
+from pondstack.domain.lending import REMOTE_CLASS, Buffer, Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
+from pondstack.domain.states import SliceState
 from pondstack.tests.controller.conftest import register_host
 from tests.fixtures.ledgers import report
 from tests.fixtures.memory.lease import take_over
@@ -57,6 +60,21 @@ def test_what_can_be_claimed_and_by_whom(ledger, placement) -> None:
     inventory.write()
     assert placement.inventory(PROVIDER, REMOTE_CLASS).reserved == 1
     assert [shared(placement, host) for host in ("h1", "h2", "h3")] == [True, False, False]
+
+
+def test_what_of_sleeping_lenders_is_not_for_all_is_reserved() -> None:
+    def record(*items: Buffer) -> int:
+        found = wanted([Buffer("h1", LIFE, 9), *items], ())
+        assert found is not None
+        return found.reserved // SIZE
+
+    asleep = Buffer("h1", LIFE, 0, kind=LenderKind.ZOMBIE)
+    assert record(asleep) == 1, "nobody has a key of it"
+    assert record(replace(asleep, escrowed=True)) == 0
+    assert record(replace(asleep, escrowed=True, promised_to="h2")) == 1, "h2 alone can have it"
+    used = {"state": SliceState.ONLINE, "host": "h2", "allocation_uuid": "loan"}
+    assert record(replace(asleep, escrowed=True, promised_to="h2", **used)) == 0, "a claim counts it"
+    assert record(Buffer("h1", LIFE, 0, escrowed=True)) == 1, "awake, and its keys have not ended"
 
 
 def test_a_host_that_nova_removed_is_joined_again_when_it_is_back(ledger, placement) -> None:

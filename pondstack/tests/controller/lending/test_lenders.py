@@ -76,7 +76,7 @@ class Agents:
             raise self.refuse[host]
 
 
-class Rack:
+class LentRack:
     """Hosts h1 and h2 lend four buffers each; h3 borrows."""
 
     def __init__(self):
@@ -109,7 +109,7 @@ class Rack:
 
 @pytest.fixture
 def rack():
-    return Rack()
+    return LentRack()
 
 
 def test_a_borrower_gets_keys_of_each_lender_and_the_same_again(rack):
@@ -276,61 +276,6 @@ def test_what_a_fenced_host_lent_is_lost(rack):
     assert [item.uuid for item in rack.ledger.loans.allocations()] == [given["allocation_uuid"]]
 
 
-def test_what_is_not_admitted_is_promised_to_nobody(rack):
-    lender = Lender("h1", rack.lives["h1"], LenderKind.ZOMBIE, SIZE)
-    rack.ledger.buffers.delegate(lender, 1, {index: index * SIZE for index in range(5)}, admitted=False)
-    rack.settler.run()
-    assert [item.promised_to is None for item in rack.ledger.buffers.find("h1")] == [False] * 4 + [True]
-
-
-def test_before_it_sleeps_each_buffer_of_a_zombie_gets_its_borrower(rack):
-    rack.lend("h1", kind=LenderKind.ZOMBIE)
-    rack.settler.run()
-    assert [item.promised_to for item in rack.ledger.buffers.find("h1")] == ["h2", "h3", "h2", "h3"]
-    assert rack.agents.prepared == {("h1", 0): "h2", ("h1", 1): "h3", ("h1", 2): "h2", ("h1", 3): "h3"}
-    rack.agents.refuse = {"h1": AssertionError("it sleeps")}
-    given = rack.borrow(2)
-    assert [(item["lender"], item["index"]) for item in given["buffers"]] == [("h1", 1), ("h1", 3)]
-    assert given["lenders"] == {}
-    rack.lenders.give_back("op-2", given["allocation_uuid"], "h3")
-    rack.settler.run()
-    assert [str(item.state) for item in rack.ledger.buffers.find("h1")] == ["free", "sanitizing"] * 2
-
-
-def test_awake_again_a_lender_makes_promised_keys_dead(rack):
-    rack.lend("h1", kind=LenderKind.ZOMBIE)
-    rack.settler.run()
-    rack.lend("h1")
-    rack.agents.keep = {("h1", 0)}
-    rack.settler.run()
-    assert [item.promised_to for item in rack.ledger.buffers.find("h1")] == ["h2", None, None, None]
-    assert list(rack.agents.keys) == [("h1", 0)]
-    rack.agents.keep = set()
-    rack.settler.run()
-    assert {item.promised_to for item in rack.ledger.buffers.find("h1")} == {None}
-    assert rack.agents.keys == {}
-
-
-def test_a_promise_stands_while_its_key_lives(rack):
-    rack.lend("h1", kind=LenderKind.ZOMBIE)
-    rack.settler.run()
-    rack.lend("h1")
-    rack.agents.in_use = {("h1", 1)}
-    rack.settler.run()
-    assert [item.promised_to for item in rack.ledger.buffers.find("h1")] == [None, "h3", None, None]
-    rack.agents.in_use = set()
-    rack.settler.run()
-    assert {item.promised_to for item in rack.ledger.buffers.find("h1")} == {None}
-
-
-def test_a_borrower_that_is_away_gets_no_promise_and_keeps_nobody_else_waiting(rack):
-    rack.lend("h1", kind=LenderKind.ZOMBIE)
-    rack.agents.down = {"h2"}
-    rack.settler.run()
-    assert [item.promised_to for item in rack.ledger.buffers.find("h1")] == [None, "h3", None, "h3"]
-    assert set(rack.agents.keys.values()) == {"h3"}
-
-
 def test_a_loan_that_is_never_acknowledged_comes_back(rack):
     """Its borrower died, or its controller did before the answer."""
     rack.borrow(8)
@@ -365,27 +310,3 @@ def test_what_ends_keys_says_of_which_owner(rack):
         rack.lenders.give_back(str(uuid4()), given["allocation_uuid"], "h3")
         rack.settler.run()
     assert rack.agents.ended == [dict.fromkeys(range(4), 1)] * 2 + [dict.fromkeys(range(4), 2)] * 2
-
-
-def test_each_try_of_a_promise_has_keys_of_its_own(rack):
-    rack.lend("h1", range(1), LenderKind.ZOMBIE)
-    rack.agents.down = {"h2"}
-    rack.settler.run()
-    assert rack.agents.ended == [{0: 0}, {0: 1}], "what was there before, and what was not opened"
-    rack.agents.down = set()
-    rack.settler.run()
-    assert (rack.agents.ended[2:], rack.ledger.buffers.find("h1")[0].generation) == ([{0: 1}], 2)
-
-
-def test_a_fenced_borrower_is_not_asked_for_what_it_was_promised(rack):
-    """It is dead by an operator's word, and could never be removed; a silent one may still use its keys."""
-    rack.lend("h1", kind=LenderKind.ZOMBIE)
-    rack.settler.run()
-    rack.lend("h1", kind=LenderKind.ACTIVE)
-    rack.agents.down.add("h3")
-    rack.settler.run()
-    assert "h3" in {item.promised_to for item in rack.ledger.buffers.find("h1")}
-    rack.ledger.failures.fence_host("h3", "it burned", force=True)
-    rack.settler.run()
-    assert "h3" not in {item.promised_to for item in rack.ledger.buffers.find("h1")}
-    assert "h3" not in rack.agents.keys.values()

@@ -232,7 +232,8 @@ def test_a_lender_that_lost_its_memory_without_a_word_loses_its_loans(lent):
 
 
 def test_keys_that_nobody_may_have_are_ended(lent):
-    lent.ledger.buffers.next_generation("h1", LIFE, [3])
+    ledger, free = lent.ledger, lent.ledger.buffers.find("h1")[3:]
+    ledger.database.write(lambda tx: ledger._store.buffers.mark(tx, free, {"generation": 1}))
     lent.report([0, 3, "", 0], [3, 1, "h2", 1])
     lent.placed.beat()
     assert lent.placed.reconcile() == ["key_left"]

@@ -161,6 +161,49 @@ def test_a_report_that_may_be_older_than_a_change_tells_nothing_of_keys():
     assert set(found(built, settle_seconds=0.5)) == {"key_left"}
 
 
+# Escrow
+
+
+def asleep(**values):
+    """Return a world in which h1 may sleep; all its keys were in escrow, and 2 is free for h2 alone."""
+    built = LentBuilder(lender=replace(LentBuilder().lender, kind=LenderKind.ZOMBIE))
+    for index, owner in enumerate(("h2", "h2", "h2", None)):
+        built.put(index, kind=LenderKind.ZOMBIE, escrowed=True, promised_to=owner)
+    built.told["kind"] = "zombie"
+    built.links = values.get("links")
+    return built
+
+
+def test_keys_in_escrow_are_nobodys():
+    """A lender names the first of their borrowers."""
+    built = asleep()
+    built.told["buffers"] = [[0, 4, "h0", 1]]
+    assert found(built) == {}
+    for index in range(4):
+        built.put(index, kind=LenderKind.ACTIVE)
+    built.lender, built.told["kind"] = LentBuilder().lender, "active"
+    assert found(built) == {}, "the settler has them end"
+
+
+def test_an_owner_without_a_key_is_noticed_while_others_have_theirs():
+    built = asleep()
+    built.told["buffers"] = [[0, 1, "", 1], [1, 3, "h2", 1]]
+    assert found(built)["key_missing"].action.only == ((LIFE, 0),)
+
+
+def test_what_a_crash_of_a_data_plane_made_useless_is_told():
+    built = asleep(links=[])
+    finding = found(built)["lender_unreachable"]
+    assert (finding.subject, finding.host, finding.action) == ("lender h1", "h1", None)
+    assert finding.detail.startswith("h2 has lost its link to h1, which sleeps: nobody can use 3 buffers")
+    assert "lender_unreachable" in found(asleep(links=[["h1", "life-0"]]))
+
+
+@pytest.mark.parametrize("links", [[["h1", LIFE]], None], ids=["linked", "a former agent"])
+def test_what_is_linked_is_reached(links):
+    assert "lender_unreachable" not in found(asleep(links=links))
+
+
 # What waits, and what contradicts itself
 
 

@@ -1,0 +1,124 @@
+"""Asks hosts that are awake and have room to lend (AS_get_free_mem of Zombieland, section 4.4), when a borrow lacks it.
+
+A host is asked once for what is missing; while that is on its way nobody else is asked for the same.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+from uuid import uuid4
+
+import oslo_messaging
+from oslo_log import log
+
+from pondstack.controller.lending.admission import Claims
+from pondstack.domain import buffer_choice
+from pondstack.domain.admission import Lend, LendStage
+from pondstack.domain.errors import NotLeader, PondError
+from pondstack.domain.lending import LenderKind
+from pondstack.domain.rack import HostReport, RackView
+from pondstack.ledger.ledger import Ledger
+from pondstack.rpc.agent_lending_api import AgentLendingAPI
+
+LOG = log.getLogger(__name__)
+
+PATIENCE_SECONDS = 60.0
+"""So long what a host was asked for counts as on its way; nova-compute reserves it in Placement in its next round."""
+
+
+class ActiveHosts:
+    """The hosts that are awake. `claims`: what Nova has claimed of them, None: nobody else sells their memory.
+
+    `admit` wakes who claims the memory and has it lent, None: the hosts are told at once. Thread-safe enough: two
+    borrows at a time may ask for both of what is missing.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        agents: AgentLendingAPI,
+        view: Callable[[], RackView],
+        down_seconds: float,
+        *,
+        claims: Claims | None = None,
+        admit: Callable[[], object] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._ledger, self._agents, self._view, self._down = ledger, agents, view, down_seconds
+        self._claims, self._admit, self._clock = claims, admit, clock
+        self._asked: dict[str, tuple[int, float]] = {}
+
+    def ask(self, borrower: str, buffers: int, buffer_mib: int, *, all_of_it: bool) -> int:
+        """Have hosts lend so many buffers more; returns how many are on their way, with those asked for before.
+
+        With `all_of_it` nobody is asked when all hosts together have too little room. Raises NotLeader, Unavailable.
+        """
+        items, lends = self._ledger.buffers.find(), {lend.host: lend for lend in self._ledger.lends.find()}
+        lent: Counter[str] = Counter()
+        for item in items:
+            lent[item.lender] += item.size_mib
+        coming = self._coming(lent, buffer_mib)
+        self._end_those_that_wait(lends)
+        others = {borrower, *lends, *coming, *(item.lender for item in items if item.kind is LenderKind.ZOMBIE)}
+        rooms = {
+            name: self._room(report, buffer_mib)
+            for name, report in sorted(self._view().hosts.items())
+            if name not in others and self._may_lend(report, buffer_mib)
+        }
+        plan = buffer_choice.to_ask(rooms, buffers - sum(coming.values()))
+        total = sum(coming.values()) + sum(plan.values())
+        if all_of_it and total < buffers:
+            return 0
+        for host, count in plan.items():
+            total -= 0 if self._lend(host, lent[host] + count * buffer_mib) else count
+        return total
+
+    def _coming(self, lent: Mapping[str, int], buffer_mib: int) -> dict[str, int]:
+        """Return the buffers that hosts were asked for and do not lend yet."""
+        now = self._clock()
+        self._asked = {host: each for host, each in self._asked.items() if now - each[1] < PATIENCE_SECONDS}
+        left = {host: (mib - lent.get(host, 0)) // buffer_mib for host, (mib, _) in self._asked.items()}
+        return {host: count for host, count in left.items() if count > 0}
+
+    def _end_those_that_wait(self, lends: Mapping[str, Lend]) -> None:
+        """End what was asked of a host whose memory instances have got meanwhile: nobody waits for it."""
+        for host, lend in lends.items():
+            if host in self._asked and lend.stage is LendStage.WAITING and lend.reason:
+                self._ledger.lends.end(lend, 0, lend.reason)
+                del self._asked[host]
+
+    def _may_lend(self, report: HostReport, buffer_mib: int) -> bool:
+        told = report.lending
+        if told is None or not report.enabled or report.fenced is not None or report.age_seconds > self._down:
+            return False
+        busy = any(each["state"] != "done" for each in told.get("operations", ()))
+        borrows = any(held.get("allocations") for held in (report.borrowed or {}).get("lenders", ()))
+        return bool(told.get("answers", True)) and not busy and not borrows and told["buffer_mib"] == buffer_mib
+
+    def _room(self, report: HostReport, buffer_mib: int) -> int:
+        """Return how many buffers more a host can lend, by its own word and by Placement's."""
+        room: int = (report.lending or {}).get("lendable_mib") or 0
+        if room and self._claims is not None:
+            memory = self._claims.memory(report.name)
+            left = 0 if memory is None else int((memory.capacity_mib - memory.used_mib) / memory.ratio)
+            room = min(room, left)
+        return max(room, 0) // buffer_mib
+
+    def _lend(self, host: str, mib: int) -> bool:
+        operation_id = str(uuid4())
+        LOG.info("Host %s is asked to lend %d MiB in all: a borrow lacks memory", host, mib)
+        try:
+            if self._admit is None:
+                about: dict[str, Any] = {"operation_id": operation_id, "mib": mib, "kind": str(LenderKind.ACTIVE)}
+                self._agents.lend(host, epoch=self._ledger.epoch, **about)
+            else:
+                self._ledger.lends.begin(operation_id, host, mib, LenderKind.ACTIVE)
+                self._admit()
+        except NotLeader:
+            raise
+        except (PondError, oslo_messaging.MessagingTimeout) as error:
+            LOG.warning("Host %s does not lend: %s", host, error)
+            return False
+        self._asked[host] = (mib, self._clock())
+        return True
