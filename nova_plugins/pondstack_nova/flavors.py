@@ -22,6 +22,10 @@ REMOTE_KEY = f"resources{REMOTE_SUFFIX}:{REMOTE_CLASS}"
 MIRROR_KEY = f"resources:{MIRROR_CLASS}"
 GROUP_POLICY_KEY = "group_policy"
 
+REMOTE_STAYS = (
+    "a server with remote memory cannot be migrated live: its pages are with lenders that serve this host only; "
+    "migrate it cold"
+)
 NUMA = "pond: specs lay out the guest's NUMA nodes themselves; legal with them: no hw:numa_*, no pinning, no page size"
 _CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"hw:numa_(nodes|cpus\..+|mem\..+)"), NUMA),

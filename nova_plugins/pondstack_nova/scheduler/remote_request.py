@@ -10,11 +10,6 @@ from pondstack.domain.remote_share import most_pool_percent, shares
 from pondstack.domain.sizing import PondSpecs
 from pondstack_nova import flavors, migrations, pins
 
-STAYS = (
-    "a server with remote memory cannot be migrated live: its pages are with lenders that serve this host only; "
-    "migrate it cold"
-)
-
 
 def check(ctxt: Any, spec: Any, specs: PondSpecs) -> None:
     """Raise RequestFilterFailed when a request cannot have its remote memory: something pins it, or it moves live."""
@@ -26,7 +21,7 @@ def check(ctxt: Any, spec: Any, specs: PondSpecs) -> None:
         raise exception.RequestFilterFailed(error.message) from error
     move = migrations.find(ctxt, spec)
     if move is not None and move.running_local_mib is not None:
-        raise exception.RequestFilterFailed(STAYS)
+        raise exception.RequestFilterFailed(flavors.REMOTE_STAYS)
 
 
 def leave_local(specs: PondSpecs, memory_mib: int) -> PondSpecs:
