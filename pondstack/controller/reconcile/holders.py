@@ -52,8 +52,12 @@ class Claims:
         """
         local_mib, here = item.guest_mib - (0 if mitigated else item.pool_mib), self.hosts.get(item.host, {})
         for consumer, mib in self.pools.get(item.pool_uuid, {}).items():
-            if mib == item.pool_mib and here.get(consumer) == local_mib:
+            if mib == item.pool_mib and consumer in here and here[consumer] + self._remote_mib(consumer) == local_mib:
                 yield consumer
+
+    def _remote_mib(self, consumer: str) -> int:
+        """Return what is remote of the memory that is no pool memory."""
+        return (self.remote or {}).get(consumer, 0)
 
 
 def holders(
