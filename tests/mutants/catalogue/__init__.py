@@ -21,6 +21,7 @@ from tests.mutants.catalogue import (
     privilege,
     qos,
     rdma,
+    remote_guests,
     untrusted,
 )
 
@@ -41,5 +42,6 @@ MUTANTS = (
     *data_plane.MUTANTS,
     *identity.MUTANTS,
     *privilege.MUTANTS,
+    *remote_guests.MUTANTS,
     *untrusted.MUTANTS,
 )
