@@ -8,7 +8,7 @@ FLAVORS: dict[str, tuple[int, int, dict[str, str]]] = {
     "pond.fixed.small": (1, 1280, {"pond:policy": "fixed", "pond:pool_mb": "1024"}),
     "pond.fixed.large": (1, 2304, {"pond:policy": "fixed", "pond:pool_mb": "2048"}),
     "pond.auto.medium": (2, 8192, {"pond:policy": "auto"}),
-    "pond.remote.small": (1, 256, {"pond:remote_mb": "128"}),
+    "pond.remote.small": (1, 256, {"pond:remote_mb": "192"}),
     "pond.local.small": (1, 1280, {"pond:policy": "local"}),
 }
 """Name: vCPUs, RAM in MiB, extra specs."""
