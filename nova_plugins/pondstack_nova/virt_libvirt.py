@@ -16,12 +16,13 @@ from oslo_log import log as logging
 from pondstack.domain.errors import PondError
 from pondstack.rpc.wire import Attachment
 from pondstack_nova import pins, stats
-from pondstack_nova.compute import host_nodes, libvirt_checks, remote_node, seclabels, stored_domains, znuma
+from pondstack_nova.compute import host_nodes, libvirt_checks, seclabels, stored_domains, znuma
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle
-from pondstack_nova.compute.remote_guests import RemoteGuests
-from pondstack_nova.compute.remote_life import check_move, remote_mib_of
-from pondstack_nova.compute.remote_memory import RemoteMemoryUnavailable
+from pondstack_nova.compute.remote import node as remote_node
+from pondstack_nova.compute.remote.guests import RemoteGuests
+from pondstack_nova.compute.remote.life import check_move, remote_mib_of
+from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)

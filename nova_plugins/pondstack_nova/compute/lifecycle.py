@@ -12,7 +12,7 @@
 | post_live_migration | released at the source |
 | rollback_live_migration_at_destination | released at the destination |
 
-Remote memory is borrowed where pool memory is attached, and given back where that is released (remote_life.py); a guest
+Remote memory is borrowed where pool memory is attached, and given back where that is released (remote/life.py); a guest
 with remote memory does not move live.
 
 Whether a guest has pool memory, holdings.py says: by what Placement holds for it, never by its flavor.
@@ -39,7 +39,7 @@ from pondstack_nova.compute import claims, lent_inventory, lent_memory
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.claims import PoolClaim
 from pondstack_nova.compute.holdings import Claim
-from pondstack_nova.compute.remote_life import RemoteMemoryLife, check_move
+from pondstack_nova.compute.remote.life import RemoteMemoryLife, check_move
 
 LOG = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from pondstack.domain.admission import LENT_CLASS, LentReport
 from pondstack.domain.errors import HostUnusable, Unavailable
 from pondstack_nova.compute.lent_inventory import Unknown, reserve
 from pondstack_nova.compute.lent_memory import AGAIN_SECONDS, LentMemoryReader
-from pondstack_nova.compute.mirror_room import MirrorRoomReader
+from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
 from tests.fixtures.fake_agents import FakeAgents
 
 from .virt_rig import Driver, NovaDriver

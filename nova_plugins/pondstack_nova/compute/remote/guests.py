@@ -13,9 +13,9 @@ from oslo_log import log as logging
 from oslo_service import loopingcall
 
 from pondstack_nova import pins
-from pondstack_nova.compute import remote_node
-from pondstack_nova.compute.remote_life import remote_mib_of
-from pondstack_nova.compute.remote_memory import RemoteMemoryUnavailable
+from pondstack_nova.compute.remote import node as remote_node
+from pondstack_nova.compute.remote.life import remote_mib_of
+from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)

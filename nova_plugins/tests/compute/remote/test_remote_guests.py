@@ -12,8 +12,8 @@ from nova.compute import power_state
 from nova.virt.libvirt import config as vconfig
 
 from pondstack.conf import compute as conf
-from pondstack_nova.compute.remote_guests import RemoteGuests
-from pondstack_nova.compute.remote_memory import RemoteMemoryUnavailable
+from pondstack_nova.compute.remote.guests import RemoteGuests
+from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
 CONF = nova.conf.CONF
 REMOTE, PLAIN = {"pond:remote_mb": "1024"}, {"pond:policy": "local"}

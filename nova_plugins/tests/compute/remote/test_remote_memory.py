@@ -7,10 +7,11 @@ import pytest
 from nova import exception
 from nova.compute import task_states
 
+from nova_plugins.tests.compute.virt_rig import POOL, VM, Driver, Rack, guest, h1, h2, rack, spawn
 from pondstack.domain.errors import BufferShortage, Conflict, HostUnusable, Unavailable, Unclaimed
-from pondstack_nova.compute.remote_memory import RemoteMemoryUnavailable
+from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
-from .virt_rig import POOL, VM, Driver, Rack, guest, h1, h2, rack, spawn  # noqa: F401
+__all__ = ["h1", "h2", "rack"]
 
 REMOTE = {"pond:remote_mb": "1024"}
 BOTH = {"pond:policy": "fixed", "pond:pool_mb": "1024", "pond:remote_mb": "1024"}
@@ -26,7 +27,7 @@ def claim(*hosts: str, local: int = 3072) -> dict[str, Any]:
 
 
 @pytest.fixture
-def with_remote(rack: Rack) -> Rack:  # noqa: F811
+def with_remote(rack: Rack) -> Rack:
     """Have Placement hold remote memory for the guest on the first host."""
     rack.claims[VM] = claim("h1")
     return rack
@@ -39,7 +40,7 @@ def make(driver: Driver, specs: dict[str, str] | None = None, **more: Any) -> An
     return instance
 
 
-def test_it_is_there_before_the_guest_and_goes_after_it(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_it_is_there_before_the_guest_and_goes_after_it(with_remote: Rack, h1: Driver) -> None:
     agents = with_remote.agents
     instance = make(h1)
     assert agents.borrowed == {("h1", VM): 1024}
@@ -49,7 +50,7 @@ def test_it_is_there_before_the_guest_and_goes_after_it(with_remote: Rack, h1: D
     assert h1.seen == [("spawn", 0), ("destroy", 0)]
 
 
-def test_beside_pool_memory(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_beside_pool_memory(with_remote: Rack, h1: Driver) -> None:
     with_remote.claims[VM] = claim("h1", local=2048)
     instance = make(h1, BOTH)
     assert with_remote.agents.hosts_of(VM) == {"h1": 1024}
@@ -60,7 +61,7 @@ def test_beside_pool_memory(with_remote: Rack, h1: Driver) -> None:  # noqa: F81
     assert not with_remote.agents.borrowed
 
 
-def test_a_reboot_and_a_rebuild_keep_it(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_a_reboot_and_a_rebuild_keep_it(with_remote: Rack, h1: Driver) -> None:
     agents, instance = with_remote.agents, make(h1)
     h1.reboot(instance)
     instance.task_state = task_states.REBUILDING
@@ -72,7 +73,7 @@ def test_a_reboot_and_a_rebuild_keep_it(with_remote: Rack, h1: Driver) -> None: 
     assert [call for call in agents.log if "_" in call] == ["get_remote h1", "alloc_ext h1", *["get_remote h1"] * 2]
 
 
-def test_a_guest_that_lost_it_gets_it_anew(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_a_guest_that_lost_it_gets_it_anew(with_remote: Rack, h1: Driver) -> None:
     """What the controller asked back, as unclaimed, is borrowed at the next start."""
     instance = make(h1)
     with_remote.agents.borrowed.clear()
@@ -80,7 +81,7 @@ def test_a_guest_that_lost_it_gets_it_anew(with_remote: Rack, h1: Driver) -> Non
     assert with_remote.agents.borrowed == {("h1", VM): 1024}
 
 
-def test_another_amount_replaces_it(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_another_amount_replaces_it(with_remote: Rack, h1: Driver) -> None:
     """A resize on the same host; what goes back may still be on its way."""
     agents = with_remote.agents
     agents.borrowed["h1", VM] = 512
@@ -97,7 +98,7 @@ def test_another_amount_replaces_it(with_remote: Rack, h1: Driver) -> None:  # n
         (HostUnusable("no data plane"), "the host cannot use it (pondstack.host_unusable)"),
     ],
 )
-def test_what_cannot_be_borrowed_fails_the_build(with_remote: Rack, h1: Driver, error: Exception, told: str) -> None:  # noqa: F811
+def test_what_cannot_be_borrowed_fails_the_build(with_remote: Rack, h1: Driver, error: Exception, told: str) -> None:
     """Nova tries another host; pool memory goes back, and the tenant reads nothing of hosts."""
     with_remote.claims[VM] = claim("h1", local=2048)
     with_remote.agents.faults["alloc_ext"] = [error]
@@ -109,14 +110,14 @@ def test_what_cannot_be_borrowed_fails_the_build(with_remote: Rack, h1: Driver, 
     assert h1.seen == []
 
 
-def test_a_build_that_fails_gives_it_back(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_a_build_that_fails_gives_it_back(with_remote: Rack, h1: Driver) -> None:
     h1.breaks.add("spawn")
     with pytest.raises(exception.InternalError):
         make(h1)
     assert not with_remote.agents.borrowed
 
 
-def test_a_start_that_fails_keeps_it(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_a_start_that_fails_keeps_it(with_remote: Rack, h1: Driver) -> None:
     """It was there before; the guest stays claimed here."""
     instance = make(h1)
     h1.breaks.add("made anew")
@@ -125,13 +126,13 @@ def test_a_start_that_fails_keeps_it(with_remote: Rack, h1: Driver) -> None:  # 
     assert with_remote.agents.borrowed == {("h1", VM): 1024}
 
 
-def test_an_agent_whose_controller_is_away_is_asked_again(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_an_agent_whose_controller_is_away_is_asked_again(with_remote: Rack, h1: Driver) -> None:
     with_remote.agents.faults["alloc_ext"] = [Unavailable("no controller")] * 3
     make(h1)
     assert with_remote.agents.borrowed == {("h1", VM): 1024}
 
 
-def test_the_end_of_a_guest_does_not_wait_for_a_silent_agent(with_remote: Rack, h1: Driver) -> None:  # noqa: F811
+def test_the_end_of_a_guest_does_not_wait_for_a_silent_agent(with_remote: Rack, h1: Driver) -> None:
     """And asks again while the data plane has not noticed yet that its process ended."""
     instance = make(h1)
     with_remote.agents.faults["release_remote"] = [Conflict("its process is served")] * 2
@@ -143,7 +144,7 @@ def test_the_end_of_a_guest_does_not_wait_for_a_silent_agent(with_remote: Rack, 
     assert with_remote.agents.borrowed == {("h1", VM): 1024}, "the reconciler has it back"
 
 
-def test_a_cold_move_gives_it_back_at_the_source(with_remote: Rack, h1: Driver, h2: Driver) -> None:  # noqa: F811
+def test_a_cold_move_gives_it_back_at_the_source(with_remote: Rack, h1: Driver, h2: Driver) -> None:
     agents, instance = with_remote.agents, make(h1)
     h1.migrate_disk_and_power_off("context", instance)
     assert not agents.borrowed
@@ -155,7 +156,7 @@ def test_a_cold_move_gives_it_back_at_the_source(with_remote: Rack, h1: Driver, 
     assert agents.borrowed == {("h1", VM): 1024}
 
 
-def test_it_does_not_move_live(with_remote: Rack, h1: Driver, h2: Driver) -> None:  # noqa: F811
+def test_it_does_not_move_live(with_remote: Rack, h1: Driver, h2: Driver) -> None:
     """Before anything is asked or changed."""
     instance = make(h1)
     log = list(with_remote.agents.log)
@@ -168,7 +169,7 @@ def test_it_does_not_move_live(with_remote: Rack, h1: Driver, h2: Driver) -> Non
     assert with_remote.agents.log == log
 
 
-def test_others_ask_no_agent_for_it(rack: Rack, h1: Driver) -> None:  # noqa: F811
+def test_others_ask_no_agent_for_it(rack: Rack, h1: Driver) -> None:
     instance = guest()
     spawn(h1, instance)
     h1.reboot(instance)

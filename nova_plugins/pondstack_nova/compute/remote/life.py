@@ -14,10 +14,10 @@ from pondstack.domain.errors import BadSpec
 from pondstack.domain.remote_share import Shares, shares
 from pondstack.domain.sizing import parse_specs
 from pondstack_nova import flavors
-from pondstack_nova.compute import mirror_inventory
 from pondstack_nova.compute.holdings import PoolMemoryHoldings
-from pondstack_nova.compute.mirror_room import MirrorRoomReader
-from pondstack_nova.compute.remote_memory import RemoteMemory, RemoteMemoryUnavailable
+from pondstack_nova.compute.remote import mirror_inventory
+from pondstack_nova.compute.remote.memory import RemoteMemory, RemoteMemoryUnavailable
+from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
 
 LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,8 @@ from nova.virt.libvirt import config as vconfig
 from pondstack.domain.errors import BadRequest, Conflict
 from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Attachment, Backing
-from pondstack_nova.compute import remote_node, znuma
+from pondstack_nova.compute import znuma
+from pondstack_nova.compute.remote import node as remote_node
 
 QEMU = "/usr/bin/pondstack-qemu"
 

@@ -7,13 +7,12 @@ import oslo_messaging
 import pytest
 from nova.compute import provider_tree
 
+from nova_plugins.tests.compute.virt_rig import Driver
 from pondstack.domain.errors import HostUnusable, Unavailable
 from pondstack_nova.compute.lent_memory import AGAIN_SECONDS, LentMemoryReader
-from pondstack_nova.compute.mirror_inventory import offer
-from pondstack_nova.compute.mirror_room import MirrorRoomReader
+from pondstack_nova.compute.remote.mirror_inventory import offer
+from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
 from tests.fixtures.fake_agents import FakeAgents
-
-from .virt_rig import Driver
 
 CLASS = "CUSTOM_POND_MIRROR_MB"
 MEMORY: dict[str, Any] = {"MEMORY_MB": {"total": 8192}}
