@@ -96,4 +96,12 @@ MUTANTS = [
         ("pondstack/tests/controller/mitigation/test_claims.py::test_what_is_remote_stays_remote",),
         "a mitigated guest claims local memory for what is remote",
     ),
+    Mutant(
+        "loan_of_a_moving_guest_is_unclaimed",
+        "pondstack/controller/reconcile/observation.py",
+        "return moves and claims.moves_remote(item.host, mib, borrowers)",
+        "return False",
+        ("pondstack/tests/controller/reconcile/rules/test_loans.py::test_a_migration_holds_the_claim_at_the_source",),
+        "a guest that runs while its move begins loses its buffers",
+    ),
 ]
