@@ -165,7 +165,8 @@ def test_a_server_with_remote_memory(remote: RemoteGuest) -> None:
         assert refusal.status_code in (400, 409)  # noqa: PT017 - whether it is told at once is Nova's matter
     remote.becomes("ACTIVE")
     assert remote.host == host
-    remote.verifies()
+    told = beat(remote.admin, remote.server, 1)
+    assert beat(remote.admin, remote.server, told["count"] + 2)["errors"] == 0, "it runs on"
 
     agent_host, server = remote.host, remote.server
     remote.admin.compute.delete_server(server)
