@@ -2,19 +2,30 @@
 
 Guests with pool memory have their NUMA layout made by pondstack's virt driver; whatever makes Nova lay out NUMA nodes
 itself (hw:numa_*, pinning, page sizes) contradicts that. `pond:policy=local` has no pool memory: it fits all.
+Remote memory is fetched and evicted behind the guest's back, so nothing may pin, lock or encrypt it.
 """
 
 import re
 from collections.abc import Mapping
 
 from pondstack.domain.errors import BadSpec
-from pondstack.domain.sizing import LEGAL, Policy, PondSpecs, parse_specs
+from pondstack.domain.lending import REMOTE_CLASS
+from pondstack.domain.remote_share import MAX_REMOTE_PERCENT, MIRROR_CLASS, Shares, check_percent, shares
+from pondstack.domain.sizing import LEGAL, PondSpecs, parse_specs
 from pondstack.domain.units import RESOURCE_CLASS
 
 GROUP_SUFFIX = "_POND"
 POOL_KEY = f"resources{GROUP_SUFFIX}:{RESOURCE_CLASS}"
 LOCAL_KEY = "resources:MEMORY_MB"
+REMOTE_SUFFIX = "_POND_REMOTE"
+REMOTE_KEY = f"resources{REMOTE_SUFFIX}:{REMOTE_CLASS}"
+MIRROR_KEY = f"resources:{MIRROR_CLASS}"
+GROUP_POLICY_KEY = "group_policy"
 
+REMOTE_STAYS = (
+    "a server with remote memory cannot be migrated live: its pages are with lenders that serve this host only; "
+    "migrate it cold"
+)
 NUMA = "pond: specs lay out the guest's NUMA nodes themselves; legal with them: no hw:numa_*, no pinning, no page size"
 _CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"hw:numa_(nodes|cpus\..+|mem\..+)"), NUMA),
@@ -22,37 +33,55 @@ _CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"hw:(mem_encryption|pmem)"), "pool memory can be neither encrypted guest memory nor beside hw:pmem"),
     (re.compile(r"resources\w*:(MEMORY_MB|CUSTOM_POND_\w+)"), "the split sets these resources; give pond: specs only"),
 )
+_REMOTE_CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"hw:locked_memory"), "remote memory cannot be locked into local memory"),
+)
 _PINNED = {"hw:cpu_policy": {"dedicated", "mixed"}}
-_OFF = {"hw:cpu_realtime": {"no", "false"}, "hw:mem_encryption": {"false", "no", "0"}}
+_NO = {"false", "no", "0", "off"}
+_OFF = {"hw:cpu_realtime": {"no", "false"}, "hw:mem_encryption": {"false", "no", "0"}, "hw:locked_memory": _NO}
 
 
-def check(extra_specs: Mapping[str, str], memory_mib: int | None = None) -> PondSpecs | None:
+def check(
+    extra_specs: Mapping[str, str], memory_mib: int | None = None, max_remote_percent: int = MAX_REMOTE_PERCENT
+) -> PondSpecs | None:
     """Return the parsed `pond:` specs of a flavor, None when there are none.
 
     Raises BadSpec: unknown, malformed, contradicting each other or another spec, or (with `memory_mib`, the flavor's
-    RAM) leaving no local memory. The text shows the legal form.
+    RAM) leaving no local memory, or more than `max_remote_percent` of it remote. The text shows the legal form.
     """
     specs = parse_specs(extra_specs)
-    if specs is None:
-        return None
-    if specs.policy is Policy.LOCAL:
+    if specs is None or specs.all_local:
         return specs
     for key, value in sorted(extra_specs.items()):
-        reason = _contradiction(key, str(value))
+        reason = _contradiction(key, str(value), remote=specs.remote_mib > 0)
         if reason:
-            raise BadSpec(f"{key}={value} contradicts pond:policy={specs.policy}: {reason}; or set pond:policy=local")
-    if memory_mib is not None and specs.pool_mib >= memory_mib:
+            raise BadSpec(f"{key}={value} contradicts {_asked(specs)}: {reason}; {_way_out(specs)}")
+    if memory_mib is None:
+        return specs
+    if specs.pool_mib >= memory_mib:
         raise BadSpec(
             f"pond:pool_mb={specs.pool_mib} leaves no local memory in a flavor of {memory_mib} MiB; "
             f"it must be {LEGAL['pool_mb']}"
         )
+    shares(memory_mib, specs.pool_mib, specs.remote_mib)
+    check_percent(memory_mib, specs.remote_mib, max_remote_percent)
     return specs
 
 
 def check_numa(specs: PondSpecs | None, topology: object) -> None:
-    """Raise BadSpec when Nova lays out NUMA nodes (from flavor or image) for a guest that may get pool memory."""
-    if specs is not None and specs.policy is not Policy.LOCAL and topology is not None:
-        raise BadSpec(f"flavor or image asks for a NUMA topology or pinned CPUs: {NUMA}; or set pond:policy=local")
+    """Raise BadSpec when Nova lays out NUMA nodes (of flavor or image) for a guest with pool or remote memory."""
+    if specs is not None and not specs.all_local and topology is not None:
+        raise BadSpec(f"flavor or image asks for a NUMA topology or pinned CPUs: {NUMA}; {_way_out(specs)}")
+
+
+def sized(found: Shares) -> dict[str, str]:
+    """Return the extra specs by which Nova asks Placement for a guest with these shares."""
+    keys = {LOCAL_KEY: str(found.local_mib)}
+    if found.pool_mib:
+        keys[POOL_KEY] = str(found.pool_mib)
+    if found.remote_mib:
+        keys |= {REMOTE_KEY: str(found.remote_mib), MIRROR_KEY: str(found.node_mib)}
+    return keys
 
 
 def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:
@@ -63,9 +92,18 @@ def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:
     return None if topology is None else "flavor or image asks for a NUMA topology or pinned CPUs"
 
 
-def _contradiction(key: str, value: str) -> str | None:
+def _asked(specs: PondSpecs) -> str:
+    return f"pond:remote_mb={specs.remote_mib}" if specs.remote_mib else f"pond:policy={specs.policy}"
+
+
+def _way_out(specs: PondSpecs) -> str:
+    return "or take pond:remote_mb away" if specs.remote_mib else "or set pond:policy=local"
+
+
+def _contradiction(key: str, value: str, *, remote: bool = False) -> str | None:
     if value.lower() in _OFF.get(key, ()):
         return None
     if value.lower() in _PINNED.get(key, ()):
         return NUMA
-    return next((reason for pattern, reason in _CONTRADICTIONS if pattern.fullmatch(key)), None)
+    known = (*_CONTRADICTIONS, *(_REMOTE_CONTRADICTIONS if remote else ()))
+    return next((reason for pattern, reason in known if pattern.fullmatch(key)), None)

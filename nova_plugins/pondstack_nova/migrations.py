@@ -15,6 +15,7 @@ from nova.compute import task_states
 from nova.scheduler.client import report
 from oslo_log import log as logging
 
+from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.sizing import NAMESPACE
 from pondstack.domain.units import RESOURCE_CLASS
 
@@ -23,7 +24,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A move. `running_local_mib`: local memory of a guest that goes on running, None for one that starts anew.
+    """A move. `running_local_mib`: what a guest that goes on running has beside pool memory, None: it starts anew.
 
     `resized`: it gets another flavor, so that the split which it has says nothing. `holder`: who holds the claim of a
     guest that starts anew, as far as it has one.
@@ -68,9 +69,11 @@ def is_resized(old: Any, new: Any) -> bool:
 
 
 def local_mib(allocations: Mapping[str, Any]) -> int | None:
-    """Return the MEMORY_MB among a consumer's allocations; None when there is none."""
-    amounts = [held["resources"]["MEMORY_MB"] for held in allocations.values() if "MEMORY_MB" in held["resources"]]
-    return int(sum(amounts)) if amounts else None
+    """Return a consumer's claim beside pool memory: its hosts' memory and remote memory; None when there is none."""
+    held = [item["resources"] for item in allocations.values()]
+    own = [resources["MEMORY_MB"] for resources in held if "MEMORY_MB" in resources]
+    remote = sum(resources.get(REMOTE_CLASS, 0) for resources in held)
+    return int(sum(own) + remote) if own else None
 
 
 def _key(flavor: Any) -> tuple[int, int, dict[str, str]]:

@@ -1,8 +1,9 @@
-"""What pins or encrypts a guest's memory, so that none of it may be pool memory. Pure.
+"""What pins or encrypts a guest's memory, so that none of it may be pool memory or remote memory. Pure.
 
 VFIO pins all of a guest's pages for as long as the device is there. The kernel moves pages that are pinned for long out
 of memory that can go offline first, so the "pool memory" would end in local memory which nobody claimed, or the guest
-would not start. Encrypted guest memory cannot be moved at all.
+would not start. Encrypted guest memory cannot be moved at all. A page of remote memory may leave while a device that
+pinned it still writes to it.
 """
 
 import re
@@ -16,6 +17,7 @@ from pondstack.domain.errors import BadSpec
 from pondstack.domain.sizing import Policy, PondSpecs
 
 LEGAL = "legal: a server without it, pond:policy=local, or pond:policy=auto, which is all local then"
+REMOTE_LEGAL = "legal: a server without it, or a flavor without pond:remote_mb"
 
 _FLAVOR: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"pci_passthrough:alias"), "a PCI device"),
@@ -36,10 +38,14 @@ def of_flavor(extra_specs: Mapping[str, str]) -> str | None:
 
 
 def of_image(image: Any) -> str | None:
-    """Return what of an image (Nova's ImageMeta) encrypts memory; None when nothing does."""
+    """Return what of an image (Nova's ImageMeta) encrypts or locks memory; None when nothing does."""
     properties = image.properties if image is not None and "properties" in image else None
-    if properties is not None and properties.get("hw_mem_encryption"):
+    if properties is None:
+        return None
+    if properties.get("hw_mem_encryption"):
         return "encrypted memory (image property hw_mem_encryption)"
+    if properties.get("hw_locked_memory"):
+        return "locked memory (image property hw_locked_memory)"
     return None
 
 
@@ -50,7 +56,12 @@ def of_request(spec: Any) -> str | None:
 
 
 def check(specs: PondSpecs | None, pin: str | None) -> None:
-    """Raise BadSpec when a guest that must have pool memory has something that pins or encrypts it."""
+    """Raise BadSpec when a guest that must have pool or remote memory has something that pins or encrypts it."""
+    if specs is not None and specs.remote_mib and pin is not None:
+        raise BadSpec(
+            f"pond:remote_mb={specs.remote_mib} contradicts {pin}: no device may pin remote memory, "
+            f"and it can be neither locked nor encrypted; {REMOTE_LEGAL}"
+        )
     if specs is not None and specs.policy is Policy.FIXED and pin is not None:
         raise BadSpec(f"pond:policy=fixed contradicts {pin}: pool memory can be neither pinned nor encrypted; {LEGAL}")
 

@@ -1,8 +1,8 @@
-"""Quota of pool memory by unified limits (`class:CUSTOM_POND_MEMORY_MB`): what is counted, and where.
+"""Quota by unified limits (`class:CUSTOM_POND_MEMORY_MB`, `class:CUSTOM_POND_REMOTE_MB`): what is counted, and where.
 
 nova-api counts what a flavor names before anything is placed. A fixed share is counted there as what it becomes in
-Placement: pool memory, and so much less of MEMORY_MB. An automatic share is decided in nova-scheduler, and asked about
-there. Usage is Placement's in both, so what a server really holds is what counts.
+Placement: pool memory, and so much less of MEMORY_MB; so is remote memory. An automatic share is decided in
+nova-scheduler, and asked about there. Usage is Placement's in both, so what a server really holds is what counts.
 """
 
 from typing import Any
@@ -15,10 +15,12 @@ from openstack import exceptions as sdk_exceptions
 from oslo_limit import exception as limit_exceptions
 
 from pondstack.domain.errors import BadSpec
-from pondstack.domain.sizing import Policy, parse_specs
+from pondstack.domain.lending import REMOTE_CLASS
+from pondstack.domain.sizing import parse_specs
 from pondstack.domain.units import RESOURCE_CLASS
 
 POOL = f"class:{RESOURCE_CLASS}"
+REMOTE = f"class:{REMOTE_CLASS}"
 LOCAL = "class:MEMORY_MB"
 
 _NO_ANSWER = (
@@ -44,17 +46,18 @@ def counting() -> str:
 
 
 def count(original: Any, asked: Any, *args: Any, **kwargs: Any) -> dict[str, int]:
-    """Return what Nova counts for a request (a RequestSpec, before Nova 34 a Flavor), a fixed pool share as such."""
+    """Return what Nova counts for a request (RequestSpec, before Nova 34 Flavor), each fixed share as such."""
     deltas: dict[str, int] = original(asked, *args, **kwargs)
     flavor = asked if isinstance(asked, objects.Flavor) else asked.flavor
     try:
         specs = parse_specs((flavor.extra_specs if "extra_specs" in flavor else None) or {})
     except BadSpec:
         return deltas  # the request is refused for its specs, with their legal form
-    if specs is None or specs.policy is not Policy.FIXED:
+    if specs is None:
         return deltas
-    pool_mib = specs.pool_mib * deltas["servers"]
-    return deltas | {LOCAL: deltas.get(LOCAL, 0) - pool_mib, POOL: pool_mib}
+    shares = {POOL: specs.pool_mib, REMOTE: specs.remote_mib}
+    counted = {name: mib * deltas["servers"] for name, mib in shares.items() if mib}
+    return deltas | counted | ({LOCAL: deltas.get(LOCAL, 0) - sum(counted.values())} if counted else {})
 
 
 def check(ctxt: Any, project_id: str, pool_mib: int) -> None:

@@ -3,24 +3,28 @@
 Single values are checked by Nova itself from compute microversion 2.86. What no single-key validator can see
 (contradictions between keys), and what older microversions let in, is refused by two wrapped calls: when a flavor's
 extra specs are saved, and when a server is created, resized or rebuilt with a flavor. All answers are 400 with the
-legal form. Names of remote memory (pond:remote_*) are reserved: unknown, so refused, until that memory exists. A third
-wrapped call counts fixed pool shares against the project's quota.
+legal form. A third wrapped call counts fixed pool shares and remote memory against the project's quota.
 """
 
 import functools
 from typing import Any
 
+import nova.conf
 from nova import exception
 from nova.api.validation.extra_specs import base
 from nova.limit import placement as limits
 from nova.objects import flavor as flavor_object
 from nova.virt import hardware
 
+from pondstack.conf import scheduler as conf
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.sizing import LEGAL, NAMESPACE, Policy, parse_specs
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack_nova import flavors, pins, quota
 from pondstack_nova.api import hooks
+
+CONF = nova.conf.CONF
+conf.register_opts(CONF)
 
 _MARK = "_pondstack_wrapped"
 
@@ -49,7 +53,7 @@ def register() -> list[base.ExtraSpecValidator]:
     anything = {"name": "key", "pattern": ".*"}
     unknown = PondValidator(
         name=f"{NAMESPACE}{{key}}",
-        description="Any other key of the namespace is refused; names of remote memory are reserved.",
+        description="Any other key of the namespace is refused.",
         value={"type": str, "description": "none"},
         parameters=[anything],
     )
@@ -81,7 +85,8 @@ def _save_extra_specs(original: Any, flavor: Any, to_add: Any = None, to_delete:
     before = flavor._orig_extra_specs
     if any(before.get(key) != value for key, value in (to_add or {}).items()):
         try:
-            specs = flavors.check(to_add, flavor.memory_mb if "memory_mb" in flavor else None)
+            memory_mib = flavor.memory_mb if "memory_mb" in flavor else None
+            specs = flavors.check(to_add, memory_mib, CONF.pondstack.max_remote_percent)
             pins.check(specs, pins.of_flavor(to_add))
         except BadSpec as error:
             raise exception.ValidationError(detail=error.message) from error
@@ -92,7 +97,7 @@ def _numa_get_constraints(original: Any, flavor: Any, image_meta: Any) -> Any:
     topology = original(flavor, image_meta)
     try:
         extra_specs = flavor.extra_specs if "extra_specs" in flavor else {}
-        specs = flavors.check(extra_specs, flavor.memory_mb)
+        specs = flavors.check(extra_specs, flavor.memory_mb, CONF.pondstack.max_remote_percent)
         flavors.check_numa(specs, topology)
         pins.check(specs, pins.of_flavor(extra_specs) or pins.of_image(image_meta))
     except BadSpec as error:

@@ -19,12 +19,16 @@ from pondstack_nova import pins, stats
 from pondstack_nova.compute import host_nodes, libvirt_checks, seclabels, stored_domains, znuma
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle
+from pondstack_nova.compute.remote import node as remote_node
+from pondstack_nova.compute.remote.guests import RemoteGuests
+from pondstack_nova.compute.remote.life import check_move, remote_mib_of
+from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
 
 
-class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
+class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver):
     """See PoolMemoryLifecycle for the guest's life; here is what only libvirt has: XML, host memory, moves."""
 
     def init_host(self, host: str) -> None:
@@ -42,19 +46,27 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
             # Elsewhere a guest is as Nova makes it; one that runs before the first slice is there, the agent binds.
             znuma.bind_local(guest, nodes.local if nodes.pool else ())
         else:
+            self._pond_put_on_pool(guest, instance, attachment)
+        if remote_mib_of(instance):
             try:
-                znuma.apply(
-                    guest,
-                    attachment,
-                    instance.flavor.memory_mb,
-                    CONF.pondstack.emulator,
-                    host_nodes.read().local if _on_host_nodes(attachment) else (),
-                )
+                remote_node.apply(guest, instance.flavor.memory_mb, CONF.pondstack.emulator)
             except PondError as error:
-                raise PoolMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
-            if any(backing.kind == znuma.FILE for backing in attachment.backings):
-                seclabels.run_as_root(guest, seclabels.models(self._host.get_connection().getCapabilities()))
+                raise RemoteMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
         return guest
+
+    def _pond_put_on_pool(self, guest: Any, instance: Any, attachment: Attachment) -> None:
+        try:
+            znuma.apply(
+                guest,
+                attachment,
+                instance.flavor.memory_mb,
+                CONF.pondstack.emulator,
+                host_nodes.read().local if _on_host_nodes(attachment) else (),
+            )
+        except PondError as error:
+            raise PoolMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
+        if any(backing.kind == znuma.FILE for backing in attachment.backings):
+            seclabels.run_as_root(guest, seclabels.models(self._host.get_connection().getCapabilities()))
 
     def _pond_had_pool_memory(self, instance: Any) -> bool | None:
         try:
@@ -96,12 +108,14 @@ class PondLibvirtDriver(PoolMemoryLifecycle, driver.LibvirtDriver):
         if pinning and self._pond_holds(instance):
             LOG.error("A port of type %s would pin pool memory; %s", vif["vnic_type"], pins.LEGAL, instance=instance)
             raise exception.InterfaceAttachFailed(instance_uuid=instance.uuid)
+        self._pond_refuse_port(instance, vif)
         return super().attach_interface(context, instance, image_meta, vif)
 
     # Live migration, at the source.
 
     def check_can_live_migrate_source(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
         """Refuse to move a guest whose nodes are not what its agent holds; raises MigrationPreCheckError."""
+        check_move(instance)
         self._pond_check_running_guest(instance)
         return super().check_can_live_migrate_source(context, instance, *args, **kwargs)
 

@@ -1,5 +1,7 @@
 """What `pond:` specs may stand beside."""
 
+import re
+
 import pytest
 
 from pondstack.domain.errors import BadSpec
@@ -36,6 +38,8 @@ def test_contradictions(key: str, value: str) -> None:
     assert "pond:policy=local" in refusal.value.message
     flavors.check({"pond:policy": "local", key: value}, 4096)
     assert flavors.check({key: value}, 4096) is None
+    with pytest.raises(BadSpec, match=f"^{re.escape(key)}=.* contradicts pond:remote_mb=1024: .*pond:remote_mb away"):
+        flavors.check({"pond:remote_mb": "1024", key: value}, 4096)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +67,30 @@ def test_no_local_memory_left() -> None:
     assert flavors.check(FIXED) is not None
 
 
+def test_remote_memory_is_not_locked() -> None:
+    """Pool memory alone leaves that to Nova, which wants page sizes for it."""
+    with pytest.raises(BadSpec, match="hw:locked_memory=true contradicts pond:remote_mb=1024"):
+        flavors.check({"pond:remote_mb": "1024", "hw:locked_memory": "true"}, 4096)
+    for specs in ({"pond:remote_mb": "1024", "hw:locked_memory": "no"}, FIXED | {"hw:locked_memory": "true"}):
+        flavors.check(specs, 4096)
+
+
+def test_remote_memory_leaves_local_memory() -> None:
+    """At most half of the flavor by default, and beside the pool share something is left."""
+    flavors.check({"pond:remote_mb": "2048"}, 4096)
+    with pytest.raises(BadSpec, match="2048 MiB at most"):
+        flavors.check({"pond:remote_mb": "2112"}, 4096)
+    flavors.check({"pond:remote_mb": "2112"}, 4096, 60)
+    with pytest.raises(BadSpec, match="beside 1024 MiB of pool memory leaves 0 MiB"):
+        flavors.check(FIXED | {"pond:remote_mb": "1024"}, 2048)
+
+
 def test_topology_of_image_or_flavor() -> None:
     """A topology that Nova made contradicts pool memory, not policy=local."""
     with pytest.raises(BadSpec, match="NUMA topology"):
         flavors.check_numa(flavors.check(FIXED), object())
     flavors.check_numa(flavors.check(FIXED), None)
+    with pytest.raises(BadSpec, match="take pond:remote_mb away"):
+        flavors.check_numa(flavors.check({"pond:remote_mb": "1024"}), object())
     flavors.check_numa(flavors.check({"pond:policy": Policy.LOCAL}), object())
     flavors.check_numa(None, object())

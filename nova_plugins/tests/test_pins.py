@@ -13,6 +13,8 @@ from pondstack_nova.scheduler import request_filter, split_decision, used_splits
 
 FIXED = {"pond__policy": "fixed", "pond__pool_mb": "1024"}
 
+UUID = "00000000-0000-0000-0000-000000000001"
+
 
 def device(**values) -> objects.InstancePCIRequests:
     return objects.InstancePCIRequests(requests=[objects.InstancePCIRequest(count=1, spec=[], **values)])
@@ -47,6 +49,7 @@ def test_what_of_a_flavor_pins_nothing(key: str, value: str) -> None:
 def test_of_an_image() -> None:
     assert "hw_mem_encryption" in str(pins.of_image(image(hw_mem_encryption=True)))
     assert pins.of_image(image(hw_mem_encryption=False)) is None
+    assert "hw_locked_memory" in str(pins.of_image(image(hw_locked_memory=True)))
     assert pins.of_image(image()) is None
     assert pins.of_image(None) is None
 
@@ -97,13 +100,15 @@ def test_the_api_refuses_a_fixed_share(extra: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("vnic_type", ["direct", "vdpa", "virtio-forwarder", "normal"])
-@pytest.mark.parametrize("held", [None, object()], ids=["local", "pool"])
+@pytest.mark.parametrize("held", [None, object(), "remote"], ids=["local", "pool", "remote"])
 def test_a_port_that_pins_memory_is_not_attached(monkeypatch, vnic_type: str, held: object) -> None:
     plugged = []
     monkeypatch.setattr(driver.LibvirtDriver, "attach_interface", lambda *arguments: plugged.append(arguments))
     ours = object.__new__(virt_libvirt.PondLibvirtDriver)
-    monkeypatch.setattr(ours, "_pond_holds", lambda _instance: held is not None, raising=False)
-    instance = objects.Instance(uuid="00000000-0000-0000-0000-000000000001")
+    remote = held == "remote"
+    monkeypatch.setattr(ours, "_pond_holds", lambda _instance: held is not None and not remote, raising=False)
+    flavor = objects.Flavor(memory_mb=4096, extra_specs={"pond:remote_mb": "1024"} if remote else {})
+    instance = objects.Instance(uuid=UUID, flavor=flavor)
     if held is not None and vnic_type != "normal":
         with pytest.raises(exception.InterfaceAttachFailed):
             ours.attach_interface(None, instance, None, {"vnic_type": vnic_type})
@@ -111,6 +116,27 @@ def test_a_port_that_pins_memory_is_not_attached(monkeypatch, vnic_type: str, he
     else:
         ours.attach_interface(None, instance, None, {"vnic_type": vnic_type})
         assert len(plugged) == 1
+
+
+def test_a_port_of_vhost_user_reaches_remote_memory_behind_the_page_tables(monkeypatch) -> None:
+    """Its type is the host's matter, so the API cannot see it."""
+    monkeypatch.setattr(driver.LibvirtDriver, "attach_interface", lambda *_: "plugged")
+    ours = object.__new__(virt_libvirt.PondLibvirtDriver)
+    monkeypatch.setattr(ours, "_pond_holds", lambda _instance: False, raising=False)
+    vif = {"vnic_type": "normal", "type": "vhostuser"}
+    for specs in ({"pond:remote_mb": "1024"}, {}):
+        instance = objects.Instance(uuid=UUID, flavor=objects.Flavor(memory_mb=4096, extra_specs=specs))
+        if not specs:
+            assert ours.attach_interface(None, instance, None, vif) == "plugged"
+            continue
+        with pytest.raises(exception.InterfaceAttachFailed):
+            ours.attach_interface(None, instance, None, vif)
+
+
+def test_remote_memory_is_refused_beside_any_pin() -> None:
+    with pytest.raises(BadSpec, match=r"pond:remote_mb=64 contradicts a device: no device may pin remote memory"):
+        pins.check(PondSpecs(remote_mib=64), "a device")
+    pins.check(PondSpecs(remote_mib=64), None)
 
 
 def test_only_a_fixed_share_is_refused() -> None:

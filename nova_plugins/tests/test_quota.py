@@ -36,6 +36,14 @@ def test_a_fixed_share_is_counted_as_pool_memory(count: int) -> None:
     }
 
 
+def test_remote_memory_is_counted_as_such() -> None:
+    """Alone, and beside a fixed share: all of it is the flavor's RAM."""
+    alone = deltas(2, pond__remote_mb="512")
+    assert (alone[quota.LOCAL], alone[quota.REMOTE], quota.POOL in alone) == (7168, 1024, False)
+    both = deltas(2, pond__policy="fixed", pond__pool_mb="1024", pond__remote_mb="512")
+    assert (both[quota.LOCAL], both[quota.REMOTE], both[quota.POOL]) == (5120, 1024, 2048)
+
+
 @pytest.mark.parametrize(
     "specs",
     [

@@ -23,6 +23,7 @@ def test_nova_has_loaded_them() -> None:
         ("pond:pool_mb", "3072"),
         ("pond:max_pool_percent", "0"),
         ("pond:pdm", "100"),
+        ("pond:remote_mb", "64"),
     ],
 )
 def test_legal(name: str, value: str) -> None:
@@ -40,7 +41,8 @@ def test_legal(name: str, value: str) -> None:
         ("pond:pool_mb", "0", LEGAL["pool_mb"]),
         ("pond:max_pool_percent", "1.5", LEGAL["max_pool_percent"]),
         ("pond:pdm", "101", LEGAL["pdm"]),
-        ("pond:remote_mb", "1024", "legal: pond:policy, pond:pool_mb, pond:max_pool_percent, pond:pdm"),
+        ("pond:remote_mb", "63", LEGAL["remote_mb"]),
+        ("pond:swap_mb", "1024", "legal: pond:policy, pond:pool_mb, pond:max_pool_percent, pond:pdm, pond:remote_mb"),
         ("pond:", "1", "legal: pond:policy"),
     ],
 )

@@ -2,6 +2,8 @@
 
 from oslo_config import cfg
 
+from pondstack.domain.remote_share import MAX_REMOTE_PERCENT
+
 GROUP = "pondstack"
 
 OPTS = [
@@ -24,6 +26,16 @@ OPTS = [
             "pond:default_policy in the metadata of the host aggregates that the request is bound to (its availability "
             "zone's), then this option. Servers that cannot have pool memory (NUMA topology, pinned CPUs, huge pages, "
             "passed-through devices, encryption) are all local, and none is refused for it."
+        ),
+    ),
+    cfg.IntOpt(
+        "max_remote_percent",
+        default=MAX_REMOTE_PERCENT,
+        min=1,
+        max=90,
+        help=(
+            "How much of a flavor's RAM pond:remote_mb may be, in percent. A guest whose working set does not fit into "
+            "the rest waits for other hosts again and again. The same in nova.conf of nova-api and nova-scheduler."
         ),
     ),
     cfg.IntOpt(

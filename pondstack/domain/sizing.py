@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from pondstack.domain.errors import BadSpec, NotAligned
+from pondstack.domain.lending import DEFAULT_BUFFER_MIB
+from pondstack.domain.remote_share import REMOTE_LEGAL
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 
 NAMESPACE = "pond:"
@@ -80,12 +82,21 @@ class Policy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PondSpecs:
-    """The parsed `pond:` extra specs of a flavor. `pdm` is the tolerated slowdown in percent (Pond section 4.4)."""
+    """The parsed `pond:` extra specs of a flavor. `pdm` is the tolerated slowdown in percent (Pond section 4.4).
+
+    `remote_mib`: of its memory, beside any pool share, what is borrowed from other hosts (Zombieland section 4.5).
+    """
 
     policy: Policy = Policy.LOCAL
     pool_mib: int = 0
     max_pool_percent: int = 100
     pdm_percent: int = 5
+    remote_mib: int = 0
+
+    @property
+    def all_local(self) -> bool:
+        """Whether a guest has nothing but its host's own memory, guaranteed."""
+        return self.policy is Policy.LOCAL and not self.remote_mib
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +120,9 @@ class Features:
 @dataclass(frozen=True, slots=True)
 class Split:
     """A decision: `local_mib + pool_mib` is all of the VM's memory. `confidence` is 0 to 1; 1 for a rule.
+
+    What the flavor has as remote memory is part of `local_mib` here: it is a part of the same node of the guest
+    (pondstack.domain.remote_share).
 
     `model_version`: of the model that decided, "" where none did; `inputs`: what it decided from, as JSON types.
     """
@@ -140,6 +154,7 @@ LEGAL = {
     "pool_mb": f"a positive multiple of {DEFAULT_SLICE_MIB} (MiB), less than the flavor's RAM; with policy fixed only",
     "max_pool_percent": "an integer from 0 to 100; with policy auto only",
     "pdm": "an integer from 1 to 100 (percent of slowdown that is tolerated); with policy auto only",
+    "remote_mb": REMOTE_LEGAL,
 }
 
 
@@ -154,27 +169,42 @@ def parse_specs(extra_specs: Mapping[str, str]) -> PondSpecs | None:
     for key in mine:
         if key not in LEGAL:
             raise BadSpec(f"pond:{key} is unknown; legal: {', '.join('pond:' + name for name in LEGAL)}")
-    if "policy" not in mine:
-        raise BadSpec(f"pond:policy is missing beside pond:{min(mine)}; it must be {LEGAL['policy']}")
-    try:
-        policy = Policy(mine["policy"])
-    except ValueError:
-        raise BadSpec(f"pond:policy={mine['policy']!r} is wrong; it must be {LEGAL['policy']}") from None
+    policy = _policy(mine)
     _refuse_contradictions(policy, mine)
     pool_mib = _integer(mine, "pool_mb", 0, low=1)
     if pool_mib % DEFAULT_SLICE_MIB:
         raise BadSpec(f"pond:pool_mb={pool_mib} is wrong; it must be {LEGAL['pool_mb']}")
+    remote_mib = _integer(mine, "remote_mb", 0, low=1)
+    if remote_mib % DEFAULT_BUFFER_MIB:
+        raise BadSpec(f"pond:remote_mb={remote_mib} is wrong; it must be {REMOTE_LEGAL}")
     return PondSpecs(
         policy=policy,
         pool_mib=pool_mib,
         max_pool_percent=_integer(mine, "max_pool_percent", 100, low=0, high=100),
         pdm_percent=_integer(mine, "pdm", 5, low=1, high=100),
+        remote_mib=remote_mib,
     )
 
 
+def _policy(mine: Mapping[str, str]) -> Policy:
+    """Return who decides the pool share. With remote memory alone nobody does: it has none."""
+    if set(mine) == {"remote_mb"}:
+        return Policy.LOCAL
+    if "policy" not in mine:
+        raise BadSpec(f"pond:policy is missing beside pond:{min(mine)}; it must be {LEGAL['policy']}")
+    try:
+        return Policy(mine["policy"])
+    except ValueError:
+        raise BadSpec(f"pond:policy={mine['policy']!r} is wrong; it must be {LEGAL['policy']}") from None
+
+
 def _refuse_contradictions(policy: Policy, mine: Mapping[str, str]) -> None:
-    allowed = {Policy.FIXED: {"pool_mb"}, Policy.AUTO: {"max_pool_percent", "pdm"}, Policy.LOCAL: set()}[policy]
-    for key in sorted(set(mine) - {"policy"} - allowed):
+    allowed: dict[Policy, set[str]] = {
+        Policy.FIXED: {"pool_mb", "remote_mb"},
+        Policy.AUTO: {"max_pool_percent", "pdm", "remote_mb"},
+        Policy.LOCAL: set() if "policy" in mine else {"remote_mb"},
+    }
+    for key in sorted(set(mine) - {"policy"} - allowed[policy]):
         raise BadSpec(f"pond:{key} contradicts pond:policy={policy}; pond:{key} must be {LEGAL[key]}")
     if policy is Policy.FIXED and "pool_mb" not in mine:
         raise BadSpec(f"pond:policy=fixed needs pond:pool_mb, {LEGAL['pool_mb']}")

@@ -50,7 +50,10 @@ def features_from_wire(data: Mapping[str, Any]) -> Features:
 
 def flavor_key(features: Features) -> str:
     """Return what changes when an instance gets another flavor: its size and its specs."""
-    text = json.dumps([features.memory_mib, features.vcpus, asdict(features.specs)], sort_keys=True)
+    specs = asdict(features.specs)
+    if not features.specs.remote_mib:
+        del specs["remote_mib"]  # what was remembered before there was remote memory keeps its key
+    text = json.dumps([features.memory_mib, features.vcpus, specs], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 

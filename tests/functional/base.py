@@ -109,9 +109,6 @@ class NovaWithPondstack(PatientHelpers):
 
     def make_pool(self, name: str, slices: int, hosts: tuple[str, ...]) -> str:
         """Make a pool's provider in Placement, as the controller does, and show it in the snapshot."""
-        pool, aggregate = str(uuid.uuid4()), str(uuid.uuid4())
-        self._put_resource_class()
-        self._call("post", "/resource_providers", {"name": name, "uuid": pool}, "1.20")
         inventory = {
             "total": slices * DEFAULT_SLICE_MIB,
             "reserved": self.buffer_slices * DEFAULT_SLICE_MIB,
@@ -120,20 +117,28 @@ class NovaWithPondstack(PatientHelpers):
             "max_unit": slices * DEFAULT_SLICE_MIB,
             "allocation_ratio": 1.0,
         }
-        url = f"/resource_providers/{pool}"
-        self._call(
-            "put",
-            f"{url}/inventories",
-            {"resource_provider_generation": 0, "inventories": {RESOURCE_CLASS: inventory}},
-            INVENTORY_VERSION,
-        )
-        self._call("put", f"{url}/traits", {"resource_provider_generation": 1, "traits": [SHARING_TRAIT]}, "1.6")
-        for provider in (pool, *(self._get_provider_uuid_by_name(host) for host in hosts)):
-            self._add_aggregate(provider, aggregate)
+        pool = self.make_shared(name, RESOURCE_CLASS, inventory, hosts)
         self.controller.pools.append(
             PoolView(pool, name, "up", DEFAULT_SLICE_MIB, slices, slices, slices, self.buffer_slices, hosts)
         )
         return pool
+
+    def make_shared(self, name: str, resource_class: str, inventory: dict[str, Any], hosts: tuple[str, ...]) -> str:
+        """Make a provider in Placement that hosts share; returns its UUID."""
+        shared, aggregate = str(uuid.uuid4()), str(uuid.uuid4())
+        self.placement.put(f"/resource_classes/{resource_class}", None, version="1.7")
+        self._call("post", "/resource_providers", {"name": name, "uuid": shared}, "1.20")
+        url = f"/resource_providers/{shared}"
+        self._call(
+            "put",
+            f"{url}/inventories",
+            {"resource_provider_generation": 0, "inventories": {resource_class: inventory}},
+            INVENTORY_VERSION,
+        )
+        self._call("put", f"{url}/traits", {"resource_provider_generation": 1, "traits": [SHARING_TRAIT]}, "1.6")
+        for provider in (shared, *(self._get_provider_uuid_by_name(host) for host in hosts)):
+            self._add_aggregate(provider, aggregate)
+        return shared
 
     def flavor(self, memory_mib: int = 4096, **specs: str) -> str:
         """Make a flavor; keywords are `pond:` specs. Returns its id."""
@@ -155,7 +160,7 @@ class NovaWithPondstack(PatientHelpers):
             names[provider]: {
                 resource: amount
                 for resource, amount in allocation["resources"].items()
-                if resource in ("MEMORY_MB", RESOURCE_CLASS)
+                if resource == "MEMORY_MB" or resource.startswith("CUSTOM_POND_")
             }
             for provider, allocation in allocations.items()
         }
@@ -172,9 +177,6 @@ class NovaWithPondstack(PatientHelpers):
         """Clear as Nova's base does, all but the attribute that pytest sets for the running method."""
         for key in [key for key in vars(self) if not key.startswith("_") and key != self._testMethodName]:
             delattr(self, key)
-
-    def _put_resource_class(self) -> None:
-        self.placement.put(f"/resource_classes/{RESOURCE_CLASS}", None, version="1.7")
 
     def _add_aggregate(self, provider: str, aggregate: str) -> None:
         url = f"/resource_providers/{provider}"

@@ -189,7 +189,7 @@ class NovaWithLibvirt(NovaWithAgents):
 
         def dump(domain: Any, flags: int) -> str:
             document, given = etree.fromstring(real_dump(domain, flags)), etree.fromstring(domain.given_xml)
-            for tag in ("cpu", "numatune", "seclabel"):
+            for tag in ("cpu", "memoryBacking", "numatune", "seclabel"):
                 for element in document.findall(tag):
                     document.remove(element)
                 document.extend(given.findall(tag))

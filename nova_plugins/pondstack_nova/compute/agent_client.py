@@ -25,6 +25,7 @@ from oslo_log import log as logging
 
 from pondstack.conf import compute as conf
 from pondstack.domain.errors import (
+    BufferShortage,
     DeviceFailed,
     HostUnusable,
     InUse,
@@ -36,6 +37,7 @@ from pondstack.domain.errors import (
     Refused,
     SlicesReturning,
     Unavailable,
+    Unclaimed,
 )
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import transport as rpc
@@ -70,7 +72,9 @@ _FOR_TENANTS: tuple[tuple[type[Exception], str], ...] = (
     (PoolFragmented, "no free pool memory of the shape that this move needs"),
     (PoolShortage, "there is too little free pool memory"),
     (SlicesReturning, "pool memory that is on its way back did not come in time"),
-    (HostUnusable, "the host cannot use the pool"),
+    (BufferShortage, "there is too little lent memory"),
+    (Unclaimed, "it is not claimed in Placement"),
+    (HostUnusable, "the host cannot use it"),
     (InUse, "pool memory is still in use"),
     (DeviceFailed, "the pool device failed"),
     (Unavailable, "the memory service does not answer"),
@@ -82,6 +86,8 @@ _NEXT_STEP: tuple[tuple[type[Exception], str], ...] = (
     (Bus, "start pondstack-agent there, and look at its log and at RabbitMQ"),
     (PoolFragmented, "wait until slices come back, or migrate the guest cold"),
     (PoolShortage, "look at `openstack memory pool show`; slices may still be on their way back"),
+    (BufferShortage, "look at `openstack memory lender list`; have more hosts lend: `openstack memory host delegate`"),
+    (Unclaimed, "schedule it again, without forcing a host"),
     (HostUnusable, "look at `openstack memory host show`"),
     (PermissionHeld, "run `openstack memory audit`"),
     (DeviceFailed, "look at the pool device and at `openstack memory pool show`"),
@@ -119,13 +125,15 @@ def explain(error: Exception) -> str:
     return f"{text}. Next: {step}"
 
 
-def unavailable(error: Exception, where: str, waited: str = "") -> PoolMemoryUnavailable:
+def unavailable(
+    error: Exception, where: str, waited: str = "", kind: type[PoolMemoryUnavailable] = PoolMemoryUnavailable
+) -> PoolMemoryUnavailable:
     """Return the error for Nova, which shows its text to the owner of the instance; the whole story is logged."""
     details = f"{where}: {explain(error)}{waited}"
-    LOG.warning("Pool memory is not available: %s", details)
+    LOG.warning(kind.msg_fmt, {"reason": details})
     told = next((text for kind, text in _FOR_TENANTS if isinstance(error, kind)), "it could not be attached")
     code = f" ({error.code})" if isinstance(error, PondError) else ""
-    return PoolMemoryUnavailable(reason=f"{told}{code}{waited}", details=details)
+    return kind(reason=f"{told}{code}{waited}", details=details)
 
 
 def make_api(timeout_seconds: int | None = None) -> AgentAPI:
@@ -168,10 +176,10 @@ class PoolAttachments:
         `patient`: the guest is started again, and waits for an agent that may be about to start.
         """
         try:
-            return self._insist(host, lambda api: api.get_attachment(host, consumer_uuid=consumer_uuid), patient)
+            return self.insist(host, lambda api: api.get_attachment(host, consumer_uuid=consumer_uuid), patient)
         except (PondError, Bus) as error:
             where = f"host {host}, consumer {consumer_uuid}"
-            raise unavailable(error, where, self._waited(error, patient)) from error
+            raise unavailable(error, where, self.waited(error, patient)) from error
 
     def hear_of_revocations(self, own_host: str) -> None:
         """Have this host's agent say whose answers are not to be believed any more, before another host is asked.
@@ -179,11 +187,11 @@ class PoolAttachments:
         Without an answer, as of an agent of the former release, it is what was known before. An agent that was silent
         again and again is not asked: guests without pool memory move to hosts that have none.
         """
-        breaker = self._breaker(own_host)
+        breaker = self.breaker(own_host)
         if not breaker.admit():
             return
         try:
-            REVOCATIONS.learn(self._client().get_revoked(own_host))
+            REVOCATIONS.learn(self.client().get_revoked(own_host))
         except (PondError, Bus) as error:
             LOG.debug("pondstack-agent on %s does not say who is shut out: %s", own_host, explain(error))
             if isinstance(error, Bus) and not isinstance(error, oslo_messaging.RemoteError):
@@ -213,11 +221,11 @@ class PoolAttachments:
             return None
 
     def _look(self, host: str, consumer_uuid: str) -> Attachment | None:
-        breaker = self._breaker(host)
+        breaker = self.breaker(host)
         if not breaker.admit():
             return None
         try:
-            found = self._client().get_attachment(host, consumer_uuid=consumer_uuid)
+            found = self.client().get_attachment(host, consumer_uuid=consumer_uuid)
         except (PondError, Bus) as error:
             LOG.debug("Whether %s holds pool memory on %s is not known: %s", consumer_uuid, host, explain(error))
             if isinstance(error, PondError):
@@ -250,7 +258,7 @@ class PoolAttachments:
 
     def _attach_once(self, request: AssignRequest, patient: bool) -> Attachment:
         operation_id = str(uuid.uuid4())
-        return self._insist(request.host, lambda api: api.attach(operation_id, request), patient)
+        return self.insist(request.host, lambda api: api.attach(operation_id, request), patient)
 
     def release(self, host: str, consumer_uuid: str) -> bool:
         """Give back what a guest that is gone holds on a host; True when the agent did it or had nothing.
@@ -258,24 +266,16 @@ class PoolAttachments:
         Never raises: the end of a guest does not wait for us. What fails is logged; the reconciler gets it later. An
         agent that was silent again and again is not asked: every guest ends here, whether it held something or not.
         """
-        breaker = self._breaker(host)
+        breaker = self.breaker(host)
         if not breaker.admit():
             LOG.info(
                 "pondstack-agent on %s is silent: it was not asked to release pool memory of %s", host, consumer_uuid
             )
             return False
         operation_id = str(uuid.uuid4())
-        give_up_at = self._clock() + IN_USE_SECONDS
-        retry = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(InUse),
-            stop=lambda _state: self._clock() >= give_up_at,
-            wait=tenacity.wait_fixed(0.5),
-            sleep=self._sleep,
-            reraise=True,
-        )
         try:
-            released = retry(
-                lambda: self._client().detach(host, operation_id=operation_id, consumer_uuid=consumer_uuid)
+            released = self.while_it_raises(
+                InUse, lambda: self.client().detach(host, operation_id=operation_id, consumer_uuid=consumer_uuid)
             )
         except (PondError, Bus) as error:
             if isinstance(error, Bus):
@@ -298,9 +298,22 @@ class PoolAttachments:
         if not isinstance(error, Bus):  # a silent agent stays silent; Nova's own cleanup and the reconciler ask again
             self.release(host, consumer_uuid)
         where = f"host {host}, pool {pool_uuid}, consumer {consumer_uuid}, {claim.pool_mib} MiB not attached"
-        return unavailable(error, where, self._waited(error, patient))
+        return unavailable(error, where, self.waited(error, patient))
 
-    def _insist(self, host: str, call: Callable[[AgentAPI], Answer], patient: bool) -> Answer:
+    def while_it_raises(self, kind: type[PondError], call: Callable[[], Answer]) -> Answer:
+        """Return what a call answers, repeated for IN_USE_SECONDS while it raises this error: a guest just ends."""
+        give_up_at = self._clock() + IN_USE_SECONDS
+        retry = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(kind),
+            stop=lambda _state: self._clock() >= give_up_at,
+            wait=tenacity.wait_fixed(0.5),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        return retry(call)
+
+    def insist(self, host: str, call: Callable[[AgentAPI], Answer], patient: bool) -> Answer:
+        """Return what an agent answers, asked again as this module says; raises PondError, MessagingException."""
         budget = RetryBudget(self._clock, self._patient_until if patient else 0.0)
         retry = tenacity.Retrying(
             retry=tenacity.retry_if_exception(worth_another_try),
@@ -310,8 +323,8 @@ class PoolAttachments:
             before_sleep=self._teller(host) if patient else None,
             reraise=True,
         )
-        answer = retry(lambda: call(self._client()))
-        self._breaker(host).succeeded()
+        answer = retry(lambda: call(self.client()))
+        self.breaker(host).succeeded()
         return answer
 
     def _teller(self, host: str) -> Callable[[tenacity.RetryCallState], None]:
@@ -329,18 +342,20 @@ class PoolAttachments:
 
         return tell
 
-    def _waited(self, error: Exception, patient: bool) -> str:
+    def waited(self, error: Exception, patient: bool) -> str:
         """Return, for the text of a failure, that a guest waited in vain since nova-compute started."""
         seconds = CONF.pondstack.agent_start_timeout_seconds
         if not patient or not seconds or not worth_another_try(error) or self._clock() < self._patient_until:
             return ""
         return f"; given up {seconds} s after the start of nova-compute: hard reboot the server once that works"
 
-    def _breaker(self, host: str) -> Breaker:
+    def breaker(self, host: str) -> Breaker:
+        """Return what knows whether an agent was silent again and again."""
         with self._lock:
             return self._breakers.setdefault(host, Breaker(self._clock, lambda: SILENT_SECONDS))
 
-    def _client(self) -> AgentAPI:
+    def client(self) -> AgentAPI:
+        """Return the client of the agents."""
         with self._lock:
             if self._api is None:
                 self._api = self._make_api()

@@ -4,7 +4,8 @@ Nothing else says whether a guest has pool memory: an operator may pool guests o
 with such specs may be all local.
 
 The pool's share is not read off the pool's own allocation: a sharing provider is kept once while an evacuated instance
-holds two hosts, so only the host's own MEMORY_MB says how the guest is split *here*.
+holds two hosts, so only the host's own MEMORY_MB says how the guest is split *here*. What it has as remote memory is
+the same on each host, so that can be read off the allocation of the lenders' provider.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pondstack.domain.errors import Conflict
+from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.model import Extent
 from pondstack.domain.units import RESOURCE_CLASS
 
@@ -47,14 +49,16 @@ def claim_of(
             f"resource provider allocation show`"
         )
     local_mib = int(resources[provider_uuid]["MEMORY_MB"])
-    pool_mib = memory_mib - local_mib
+    remote_mib = sum(int(has.get(REMOTE_CLASS, 0)) for has in resources.values())
+    pool_mib = memory_mib - local_mib - remote_mib
     if pool_mib == 0 or (pool_mib < 0 and not held):
         return None
     pools = sorted((uuid for uuid, mib in held.items() if mib >= pool_mib), key=lambda uuid: (held[uuid], uuid))
     if pool_mib < 0 or not pools:
         raise Conflict(
-            f"the guest has {memory_mib} MiB, but Placement holds {local_mib} MiB of this host and "
-            f"{sum(held.values())} MiB of pool memory for it; schedule it again, without forcing a host"
+            f"the guest has {memory_mib} MiB, but Placement holds {local_mib} MiB of this host, {remote_mib} MiB "
+            f"of remote memory and {sum(held.values())} MiB of pool memory for it; schedule it again, without forcing "
+            f"a host"
         )
     return PoolClaim(pools=tuple(pools), pool_mib=pool_mib)
 

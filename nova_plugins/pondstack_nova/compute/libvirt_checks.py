@@ -61,6 +61,26 @@ def guest_xml() -> None:
     expect(dict(plain.find("./memory").attrib) == {"mode": "strict", "nodeset": "0-1"}, "it is not bound")
 
 
+def every_start_makes_a_guest() -> None:
+    """A guest's process starts in _create_guest, paused if wanted, but for a soft reboot that works."""
+    checks.uses(Driver._create_guest, "launch")
+    checks.uses(Driver._create_guest_with_network, "_create_guest", "resume")
+    for start in (Driver.spawn, Driver._hard_reboot, Driver.resume, Driver.rescue, Driver.finish_migration):
+        checks.uses(start, "_create_guest_with_network" if start is not Driver.rescue else "_create_guest")
+    checks.uses(Driver.unrescue, "_create_guest")
+    checks.uses(Driver._soft_reboot, "launch")
+    this = Mock(_soft_reboot=Mock(return_value=False))
+    Driver.reboot(this, "context", "instance", [], "SOFT")
+    expect(this._hard_reboot.called, "a soft reboot that fails does not become a hard one")
+
+
+def volumes_have_a_cache_mode() -> None:
+    """attach_volume and swap_volume take the disk from _get_volume_config, which sets its cache mode."""
+    checks.uses(Driver.attach_volume, "_get_volume_config")
+    checks.uses(Driver.swap_volume, "_get_volume_config")
+    checks.uses(Driver._get_volume_config, "_set_cache_mode")
+
+
 def numa_info_without_pins() -> None:
     """dst_numa_info without emulator_pins leaves the migrating guest's XML alone."""
     document = etree.fromstring("<domain><numatune><memnode cellid='1' nodeset='2'/></numatune></domain>")
@@ -94,6 +114,11 @@ LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
     "_live_migration_operation": ("context", "instance", "dest", "block_migration", "migrate_data", "guest"),
     "_get_host_numa_topology": (),
     "resume": ("context", "instance"),
+    "_create_guest": ("context", "xml", "instance", "power_on", "pause", "post_xml_callback"),
+    "_soft_reboot": ("instance",),
+    "attach_volume": ("context", "connection_info", "instance"),
+    "swap_volume": ("context", "old_connection_info", "new_connection_info", "instance"),
+    "_get_volume_config": (),
     "unrescue": ("context", "instance"),
 }
 
@@ -102,6 +127,8 @@ CHECKS: list[Check] = [
     ("nova.virt.libvirt.driver.LibvirtDriver.power_off", destroy_and_release),
     ("nova.virt.libvirt.driver.LibvirtDriver._get_guest_xml", guest_xml),
     ("nova.virt.libvirt.driver.LibvirtDriver.resume", what_is_stored),
+    ("nova.virt.libvirt.driver.LibvirtDriver._create_guest", every_start_makes_a_guest),
+    ("nova.virt.libvirt.driver.LibvirtDriver._get_volume_config", volumes_have_a_cache_mode),
     ("nova.virt.libvirt.migration._update_numa_xml", numa_info_without_pins),
     ("nova.virt.libvirt.driver.LibvirtDriver._live_migration_operation", migrate_takes_the_xml),
 ]

@@ -1,4 +1,4 @@
-"""What pool memory adds to the life of a guest, for any virt driver: a mixin before Nova's driver class.
+"""What pool and remote memory add to the life of a guest, for any virt driver: a mixin before Nova's driver class.
 
 | Nova does | pool memory |
 |---|---|
@@ -11,6 +11,9 @@
 | pre_live_migration | attached at the destination in the shape of the source; nothing where all is claimed as local |
 | post_live_migration | released at the source |
 | rollback_live_migration_at_destination | released at the destination |
+
+Remote memory is borrowed where pool memory is attached, and given back where that is released (remote/life.py); a guest
+with remote memory does not move live.
 
 Whether a guest has pool memory, holdings.py says: by what Placement holds for it, never by its flavor.
 While nova-compute starts, perhaps because its host does, guests that are started again wait for the agent.
@@ -35,16 +38,17 @@ from pondstack_nova import flavors, stats
 from pondstack_nova.compute import claims, lent_inventory, lent_memory
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.claims import PoolClaim
-from pondstack_nova.compute.holdings import Claim, PoolMemoryHoldings
+from pondstack_nova.compute.holdings import Claim
+from pondstack_nova.compute.remote.life import RemoteMemoryLife, check_move
 
 LOG = logging.getLogger(__name__)
 
 
-class PoolMemoryLifecycle(PoolMemoryHoldings):
+class PoolMemoryLifecycle(RemoteMemoryLife):
     """Mixin; the class after it in the MRO is a nova.virt.driver.ComputeDriver. Thread-safe, like Nova by instance."""
 
     def __init__(self, virtapi: Any, read_only: bool = False) -> None:
-        super().__init__(virtapi, read_only)  # type: ignore[call-arg]
+        super().__init__(virtapi, read_only)
         self.lent_memory = lent_memory.LentMemoryReader()
         self._pond_lock = threading.Lock()
         self._pond_rebooting: set[str] = set()
@@ -131,6 +135,7 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
         """Release at the source of a cold migration or resize once the guest is off and its disk is away."""
         result = super().migrate_disk_and_power_off(context, instance, *args, **kwargs)  # type: ignore[misc]
         self._pond_release(instance)
+        self._pond_give_back(instance)
         return result
 
     def rebuild(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
@@ -149,17 +154,19 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
         result = super().destroy(context, instance, *args, **kwargs)  # type: ignore[misc]
         if not kept:
             self._pond_release(instance)
+            self._pond_give_back(instance)
         return result
 
     # The host's memory.
 
     def update_provider_tree(self, provider_tree: Any, nodename: str, allocations: Any = None) -> None:
-        """Keep what the host lends to other hosts out of MEMORY_MB."""
+        """Keep what the host lends to other hosts out of MEMORY_MB; offer its room for mirrors."""
         before = provider_tree.data(nodename).inventory
         super().update_provider_tree(provider_tree, nodename, allocations=allocations)  # type: ignore[misc]
         lent = self.lent_memory.read(nodename)
         inventory = provider_tree.data(nodename).inventory
         provider_tree.update_inventory(nodename, lent_inventory.reserve(inventory, before, lent))
+        self._pond_offer_mirrors(provider_tree, nodename, before)
 
     def get_available_resource(self, nodename: str) -> Any:
         """Tell the scheduler that guests of any flavor may have pool memory here."""
@@ -222,7 +229,7 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
         *,
         made_here: bool = False,
     ) -> Iterator[None]:
-        """Have the pool memory there while a guest is made; what was attached for it is released when that fails.
+        """Have pool and remote memory there while a guest is made; what is new of it goes back when that fails.
 
         `made_here`: it did not run here with another claim, so that one without a claim is no question to the agent.
         """
@@ -234,12 +241,16 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
         attachment, is_new = None, False
         if claim is not None or not made_here:
             attachment, is_new = self._pond_ensure(instance, claim, again=not allocations, sure=migration is not None)
-        self._pond_building[uuid] = attachment
+        borrowed = False
         try:
+            borrowed = self._pond_borrow(instance, patient=not allocations)
+            self._pond_building[uuid] = attachment
             yield
         except Exception:
             if is_new:
                 self._pond_release(instance)
+            if borrowed:
+                self._pond_give_back(instance)
             raise
         finally:
             self._pond_building.pop(uuid, None)
@@ -305,6 +316,7 @@ class PoolMemoryLifecycle(PoolMemoryHoldings):
         self, context: Any, instance: Any, allocs: Mapping[str, Any] | None
     ) -> tuple[PoolClaim | None, Attachment | None]:
         """Return the claim here and what the guest holds at its source, which fit; raises MigrationPreCheckError."""
+        check_move(instance)
         try:
             claim = self._pond_claim_for_move(context, instance, allocs)
             self.pool_memory.hear_of_revocations(self._pond_node()[1])

@@ -14,9 +14,11 @@ from nova.scheduler.weights import ram
 from oslo_limit import exception as limit_exceptions
 from oslo_limit import limit as oslo_limit
 
+from pondstack.domain.lending import REMOTE_CLASS
+from pondstack.domain.remote_share import MIRROR_CLASS, Shares
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack_nova import self_check
-from pondstack_nova.flavors import GROUP_SUFFIX, LOCAL_KEY, POOL_KEY
+from pondstack_nova.flavors import GROUP_POLICY_KEY, GROUP_SUFFIX, REMOTE_SUFFIX, sized
 from pondstack_nova.self_check import Check, expect, swapped
 
 UUID = "00000000-0000-0000-0000-000000000001"
@@ -70,12 +72,13 @@ def suffixed_groups() -> None:
     flavor = objects.Flavor(
         name="self-check", vcpus=1, memory_mb=4096, root_gb=0, ephemeral_gb=0, swap=0, extra_specs={}
     )
-    flavor.extra_specs = {LOCAL_KEY: "3072", POOL_KEY: "1024"}
+    flavor.extra_specs = {GROUP_POLICY_KEY: "none"} | sized(Shares(2048, 1024, 1024))
     spec = objects.RequestSpec(flavor=flavor, image=None, is_bfv=True, requested_resources=[])
-    groups = utils.ResourceRequest.from_request_spec(spec)._rg_by_id
-    own, ours = groups[None].resources, groups[GROUP_SUFFIX].resources
-    expect(own == {"VCPU": 1, "MEMORY_MB": 3072}, f"the un-suffixed group is {own}")
-    expect(ours == {RESOURCE_CLASS: 1024}, f"the suffixed group is {ours}")
+    request = utils.ResourceRequest.from_request_spec(spec)
+    own, *suffixed = (request._rg_by_id[name].resources for name in (None, GROUP_SUFFIX, REMOTE_SUFFIX))
+    expect(own == {"VCPU": 1, "MEMORY_MB": 2048, MIRROR_CLASS: 3072}, f"the un-suffixed group is {own}")
+    expect(suffixed == [{RESOURCE_CLASS: 1024}, {REMOTE_CLASS: 1024}], f"the suffixed groups are {suffixed}")
+    expect(request.group_policy == "none", f"the policy of groups is {request.group_policy}")
 
 
 def filter_all_signature() -> None:

@@ -1,4 +1,4 @@
-"""Sizes the Placement request of a VM: MEMORY_MB = local, a suffixed group = pool.
+"""Sizes the Placement request of a VM: MEMORY_MB = local, a suffixed group = pool, another one = remote memory.
 
 By the `pond:` specs of its flavor, or for a plain flavor by the default policy (defaults.py). Appended to Nova's
 request filters when PondFilter's module loads. It edits the in-memory copy of the flavor only, which neither the
@@ -21,7 +21,7 @@ from pondstack.domain.project_settings import ProjectSettings
 from pondstack.domain.sizing import NAMESPACE, PRESENT, Fallback, Features, Policy, PondSpecs, Split
 from pondstack_nova import flavors, migrations, pins, quota
 from pondstack_nova.counters import SPLIT_FALLBACKS
-from pondstack_nova.scheduler import defaults, groups, retry, snapshot, split_decision, used_splits
+from pondstack_nova.scheduler import defaults, groups, remote_request, retry, snapshot, split_decision, used_splits
 
 CONF = nova.conf.CONF
 LOG = logging.getLogger(__name__)
@@ -36,24 +36,23 @@ def pond_split(ctxt: Any, spec: Any) -> bool:
     used_splits.put_on(spec, None)
     plain = not any(key.startswith(NAMESPACE) for key in original)
     defaults.mark(spec, plain=plain)
-    if split_decision.corrected(spec.instance_uuid):
-        LOG.debug("Instance %s is placed all local: a mitigation takes its pool memory away", spec.instance_uuid)
+    specs = None if plain else _specs(spec, original)
+    remote_mib = specs.remote_mib if specs is not None else 0
+    if specs is not None:
+        remote_request.check(ctxt, spec, specs)
+    split = _split_of(ctxt, spec, specs, original)
+    pool_mib = split.pool_mib if split is not None else 0
+    if not pool_mib and not remote_mib:
         return False
-    split = (_split_by_default if plain else _split_by_specs)(ctxt, spec, original)
-    if split is None or split.pool_mib == 0:
-        return False
-    spec.flavor.extra_specs = original | {
-        flavors.LOCAL_KEY: str(split.local_mib),
-        flavors.POOL_KEY: str(split.pool_mib),
-    }
+    spec.flavor.extra_specs = remote_request.size(spec.flavor.memory_mb, pool_mib, remote_mib, original)
     spec._pondstack_unsized = original
     LOG.debug(
-        "Instance %s: %d MiB local, %d MiB pool (%s: %s)",
+        "Instance %s: %s MiB local, %d MiB pool, %d MiB remote (%s)",
         spec.instance_uuid,
-        split.local_mib,
-        split.pool_mib,
-        split.source,
-        split.reason,
+        spec.flavor.extra_specs[flavors.LOCAL_KEY],
+        pool_mib,
+        remote_mib,
+        f"{split.source}: {split.reason}" if split is not None else "the flavor leaves no choice",
     )
     return True
 
@@ -80,18 +79,33 @@ def _unsized(spec: Any) -> dict[str, str]:
     return dict(original)
 
 
-def _split_by_specs(ctxt: Any, spec: Any, extra_specs: dict[str, str]) -> Split | None:
-    """Return the split of a flavor with `pond:` specs; None where they guarantee that it is all local."""
+def _specs(spec: Any, extra_specs: dict[str, str]) -> PondSpecs | None:
+    """Return the `pond:` specs of a request's flavor; raises RequestFilterFailed."""
     try:
-        specs = flavors.check(extra_specs, spec.flavor.memory_mb)
+        specs = flavors.check(extra_specs, spec.flavor.memory_mb, CONF.pondstack.max_remote_percent)
         flavors.check_numa(specs, spec.numa_topology if "numa_topology" in spec else None)
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error
-    if specs is None or specs.policy is Policy.LOCAL:
+    return specs
+
+
+def _split_of(ctxt: Any, spec: Any, specs: PondSpecs | None, extra_specs: dict[str, str]) -> Split | None:
+    """Return the split between pool and the rest; None where it is not asked for one."""
+    if split_decision.corrected(spec.instance_uuid):
+        LOG.debug("Instance %s gets no pool memory: a mitigation takes it away", spec.instance_uuid)
+        return None
+    if specs is None:
+        return _split_by_default(ctxt, spec, extra_specs)
+    return _split_by_specs(ctxt, spec, specs)
+
+
+def _split_by_specs(ctxt: Any, spec: Any, specs: PondSpecs) -> Split | None:
+    """Return the split of a flavor with `pond:` specs; None where they guarantee that none of it is pool memory."""
+    if specs.policy is Policy.LOCAL:
         return None
     if specs.policy is Policy.AUTO:
         settings = defaults.settings_of(spec, first_view_seconds=CONF.pondstack.first_view_seconds)
-        specs = _capped(specs, settings)
+        specs = remote_request.leave_local(_capped(specs, settings), spec.flavor.memory_mb)
     return _split(ctxt, spec, specs)
 
 

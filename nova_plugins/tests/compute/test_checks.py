@@ -64,6 +64,8 @@ ONLY_LIBVIRT: list[tuple[str, Change]] = [
     (f"{LIBVIRT}._get_guest_xml", (driver.LibvirtDriver, "_get_guest_xml", nothing)),
     (f"{LIBVIRT}._get_guest_xml", (vconfig.LibvirtConfigGuest, "_format_devices", nothing)),
     (f"{LIBVIRT}.resume", (libvirt_guest.Guest, "save_memory_state", nothing)),
+    (f"{LIBVIRT}._create_guest", (driver.LibvirtDriver, "_create_guest_with_network", nothing)),
+    (f"{LIBVIRT}._get_volume_config", (driver.LibvirtDriver, "_get_volume_config", nothing)),
     ("nova.virt.libvirt.migration._update_numa_xml", (migration, "_update_numa_xml", _pins_all)),
     (
         f"{LIBVIRT}._live_migration_operation",
@@ -126,7 +128,7 @@ def test_every_override_is_checked() -> None:
     """What our classes override of Nova's is in the lists of hooks."""
     ours = {
         name
-        for cls in (virt_libvirt.PondLibvirtDriver, *virt_libvirt.PondLibvirtDriver.__mro__[1:2])
+        for cls in (virt_libvirt.PondLibvirtDriver, *virt_libvirt.PondLibvirtDriver.__mro__[1:4])
         for name, value in vars(cls).items()
         if callable(value) and hasattr(driver.LibvirtDriver, name) and name not in ("__init__", "init_host")
     }

@@ -38,6 +38,16 @@ def test_of_two_pools_the_one_that_fits_exactly_comes_first_and_a_small_one_not_
     assert claim_of(_held(host=2048, pool=1024, pool2=2048), HOST, 4096) == PoolClaim((POOL2,), 2048)
 
 
+def test_remote_memory_is_no_pool_memory() -> None:
+    """Which host it is for does not matter: it is as much on each."""
+    lent = {"lenders-rp": {"resources": {"CUSTOM_POND_REMOTE_MB": 1024}}}
+    assert claim_of(_held(host=3072) | lent, HOST, 4096) is None
+    assert claim_of(_held(host=2048, pool=1024) | lent, HOST, 4096) == PoolClaim((POOL,), 1024)
+    assert claim_of(_held(host=2048, other=2048, pool=1024) | lent, HOST, 4096) == PoolClaim((POOL,), 1024)
+    with pytest.raises(Conflict, match="1024 MiB of remote memory and 0 MiB of pool memory"):
+        claim_of(_held(host=2048) | lent, HOST, 4096)
+
+
 @pytest.mark.parametrize(
     ("held", "text"),
     [

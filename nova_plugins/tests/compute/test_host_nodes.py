@@ -143,7 +143,7 @@ def _config_of(pond: Any, *, numatune: Any = None, attachment: Any = None) -> An
     config.numatune = numatune
     pond._pond_attachment = lambda _instance: attachment
     with patch.object(driver.LibvirtDriver, "_get_guest_config", lambda _self, _instance: config):
-        return pond._get_guest_config(SimpleNamespace(uuid="guest"))
+        return pond._get_guest_config(SimpleNamespace(uuid="guest", flavor=SimpleNamespace(extra_specs={})))
 
 
 def test_guests_without_pool_memory_are_bound_where_there_are_pool_nodes(pond: Any) -> None:

@@ -11,6 +11,7 @@ from pondstack.domain.admission import LENT_CLASS, LentReport
 from pondstack.domain.errors import HostUnusable, Unavailable
 from pondstack_nova.compute.lent_inventory import Unknown, reserve
 from pondstack_nova.compute.lent_memory import AGAIN_SECONDS, LentMemoryReader
+from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
 from tests.fixtures.fake_agents import FakeAgents
 
 from .virt_rig import Driver, NovaDriver
@@ -69,6 +70,7 @@ def test_the_driver_reserves_it_in_each_round() -> None:
     tree.new_root("h1", "11111111-2222-3333-4444-555555555555")
     driver = Driver(SimpleNamespace())
     driver.lent_memory = LentMemoryReader(lambda: agents)  # type: ignore[arg-type, return-value]
+    driver.mirror_room = MirrorRoomReader(lambda: agents)  # type: ignore[arg-type, return-value]
     agents.lent["h1"] = LENT
     for _ in range(2):
         driver.update_provider_tree(tree, "h1")

@@ -33,6 +33,15 @@ class Claims:
         """Return what a consumer claims of lent memory from a host, in MiB; 0 when it claims nothing on that host."""
         return (self.remote or {}).get(consumer_uuid, 0) if consumer_uuid in self.hosts.get(host, {}) else 0
 
+    def moves_remote(self, host: str, mib: int, borrowers: Container[str]) -> bool:
+        """Whether somebody who has borrowed nothing claims exactly so much lent memory from a host: a migration.
+
+        While Nova moves an instance that has borrowed it, the claim at the source is the migration's.
+        """
+        here = self.hosts.get(host, {})
+        claimed = (self.remote or {}).items()
+        return any(held == mib and consumer in here and consumer not in borrowers for consumer, held in claimed)
+
     def elsewhere(self, item: Allocation) -> bool:
         """Whether an allocation's consumer claims pool memory, but not of this host: it is being moved, or was."""
         here = item.purpose is not Purpose.GUEST or item.consumer_uuid in self.hosts.get(item.host, {})
@@ -52,8 +61,12 @@ class Claims:
         """
         local_mib, here = item.guest_mib - (0 if mitigated else item.pool_mib), self.hosts.get(item.host, {})
         for consumer, mib in self.pools.get(item.pool_uuid, {}).items():
-            if mib == item.pool_mib and here.get(consumer) == local_mib:
+            if mib == item.pool_mib and consumer in here and here[consumer] + self._remote_mib(consumer) == local_mib:
                 yield consumer
+
+    def _remote_mib(self, consumer: str) -> int:
+        """Return what is remote of the memory that is no pool memory."""
+        return (self.remote or {}).get(consumer, 0)
 
 
 def holders(

@@ -7,6 +7,7 @@ from typing import Any
 
 from pondstack.controller.reconcile.holders import Claims, holders
 from pondstack.devices.base import Permission
+from pondstack.domain.lending import RemoteAllocation
 from pondstack.domain.lent_memory import AgedBuffer
 from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.rack import AgedSlice, HostReport, RackView
@@ -101,10 +102,17 @@ class Observation:
         claims = self.claims
         if claims is None or claims.remote is None:
             return dict.fromkeys(self.rack.lent.loans, True)
-        return {
-            uuid: not aged.item.guaranteed or claims.claimed_remote_mib(aged.item.host, aged.item.consumer_uuid) > 0
-            for uuid, aged in self.rack.lent.loans.items()
-        }
+        loans = self.rack.lent.loans
+        borrowers = {aged.item.consumer_uuid for aged in loans.values()}
+
+        def is_claimed(uuid: str, item: RemoteAllocation) -> bool:
+            if not item.guaranteed or claims.claimed_remote_mib(item.host, item.consumer_uuid) > 0:
+                return True
+            mib = sum(aged.item.size_mib for aged in self.buffers_of.get(uuid, ()))
+            moves = item.consumer_uuid in (claims.remote or {})
+            return moves and claims.moves_remote(item.host, mib, borrowers)
+
+        return {uuid: is_claimed(uuid, aged.item) for uuid, aged in loans.items()}
 
     @cached_property
     def buffer_at(self) -> Mapping[tuple[str, str, int], AgedBuffer]:

@@ -31,6 +31,7 @@ class Builder:
     attached: dict[str, list[dict]] = field(default_factory=lambda: {"h1": [], "h2": []})
     permissions: dict[int, Permission] = field(default_factory=dict)
     claims: dict[str, tuple[str, int]] = field(default_factory=dict)
+    remote: dict[str, int] | None = None
     local_mib: int = IDLE.guest_mib - IDLE.pool_mib
     placement: bool = True
     pool_state: PoolState = PoolState.UP
@@ -109,7 +110,7 @@ class Builder:
             for name in {aged.item.host for aged in self.allocations.values()}  # Placement is asked for no others
         }
         pools = {POOL: {consumer: mib for consumer, (_, mib) in self.claims.items()}}
-        claims = Claims(pools, consumers) if self.placement else None
+        claims = Claims(pools, consumers, self.remote) if self.placement else None
         failing = {} if self.failing_seconds is None else {POOL: self.failing_seconds}
         tables = {} if self.failing_seconds is not None else {POOL: self.permissions}
         return Observation(view, claims, tables, Limits(**limits), failing=failing)

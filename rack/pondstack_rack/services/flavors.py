@@ -1,4 +1,4 @@
-"""The rack's flavors: zNUMA with a fixed and an automatic split, guaranteed local, and plain Nova."""
+"""The rack's flavors: zNUMA with a fixed and an automatic split, remote memory, guaranteed local, and plain Nova."""
 
 from typing import Any
 
@@ -8,6 +8,7 @@ FLAVORS: dict[str, tuple[int, int, dict[str, str]]] = {
     "pond.fixed.small": (1, 1280, {"pond:policy": "fixed", "pond:pool_mb": "1024"}),
     "pond.fixed.large": (1, 2304, {"pond:policy": "fixed", "pond:pool_mb": "2048"}),
     "pond.auto.medium": (2, 8192, {"pond:policy": "auto"}),
+    "pond.remote.small": (1, 256, {"pond:remote_mb": "192"}),
     "pond.local.small": (1, 1280, {"pond:policy": "local"}),
 }
 """Name: vCPUs, RAM in MiB, extra specs."""

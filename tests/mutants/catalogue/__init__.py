@@ -22,6 +22,7 @@ from tests.mutants.catalogue import (
     privilege,
     qos,
     rdma,
+    remote_guests,
     untrusted,
 )
 
@@ -43,5 +44,6 @@ MUTANTS = (
     *data_plane.MUTANTS,
     *identity.MUTANTS,
     *privilege.MUTANTS,
+    *remote_guests.MUTANTS,
     *untrusted.MUTANTS,
 )

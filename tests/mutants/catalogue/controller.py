@@ -269,8 +269,8 @@ MUTANTS = (
     Mutant(
         "swap_counts_as_unclaimed",
         "pondstack/controller/reconcile/observation.py",
-        "uuid: not aged.item.guaranteed or claims",
-        "uuid: claims",
+        "if not item.guaranteed or claims",
+        "if claims",
         (f"{_RULES}/test_loans.py::test_swap_needs_no_claim",),
         "swap devices lose what they borrowed after the grace: they have no claim",
     ),
@@ -319,8 +319,8 @@ MUTANTS = (
     Mutant(
         "any_claim_counts_as_a_migrations",
         "pondstack/controller/reconcile/holders.py",
-        "            if mib == item.pool_mib and here.get(consumer) == local_mib:",
-        "            if consumer in here:",
+        "if mib == item.pool_mib and consumer in here and here[consumer] + self._remote_mib(consumer) == local_mib:",
+        "if consumer in here:",
         (f"{_CONTROLLER}/reconcile/rules/test_rules.py",),
         "slices of a guest that has moved stay with its former host while anybody there starts",
     ),

@@ -107,8 +107,8 @@ MUTANTS = (
     Mutant(
         "retry_is_another_operation",
         "nova_plugins/pondstack_nova/compute/agent_client.py",
-        "return self._insist(request.host, lambda api: api.attach(operation_id, request), patient)",
-        "return self._insist(request.host, lambda api: api.attach(str(uuid.uuid4()), request), patient)",
+        "return self.insist(request.host, lambda api: api.attach(operation_id, request), patient)",
+        "return self.insist(request.host, lambda api: api.attach(str(uuid.uuid4()), request), patient)",
         ("nova_plugins/tests/compute/test_agent_client.py::test_a_lost_answer_is_asked_for_again_by_the_same_id",),
         "each retry of an attach takes slices again",
     ),

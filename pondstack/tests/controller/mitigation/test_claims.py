@@ -15,6 +15,17 @@ def test_local_memory_comes_first_and_the_pool_share_goes_last() -> None:
     assert claims.with_local(both, 2048) == SPLIT
 
 
+def test_what_is_remote_stays_remote() -> None:
+    """Local memory covers the rest, and the mirror has room for what becomes the guest's first node."""
+    lent = {"lenders": {"CUSTOM_POND_REMOTE_MB": 1024}}
+    split = {"host": {"MEMORY_MB": 1024, "CUSTOM_POND_MIRROR_MB": 2048}, "pool": SPLIT["pool"]} | lent
+    both = claims.with_local(split, 4096)
+    assert both == split | {"host": {"MEMORY_MB": 3072, "CUSTOM_POND_MIRROR_MB": 4096}}
+    assert (claims.covers_all(split, 4096), claims.covers_all(both, 4096)) == (False, True)
+    assert claims.without_pool(both, 4096) == {"host": both["host"]} | lent
+    assert claims.with_local(both, 2048) == split, "as it was"
+
+
 def test_it_covers_all() -> None:
     assert not claims.covers_all(SPLIT, 4096)
     assert claims.covers_all(claims.with_local(SPLIT, 4096), 4096)

@@ -1,9 +1,12 @@
 """What borrowers report, and what Placement claims, against the ledger's loans, rule by rule."""
 
+from dataclasses import replace
+
 import pytest
 
 from pondstack.controller.reconcile import actions
 from pondstack.controller.reconcile.findings import Severity
+from pondstack.controller.reconcile.holders import Claims
 from pondstack.controller.reconcile.rules.rules import decide
 from pondstack.domain.causes import Cause
 from pondstack.domain.lending import LenderKind
@@ -58,6 +61,20 @@ def test_a_claim_on_another_host_is_none():
     built = LentBuilder(claimed_on="h1")
     assert built.observation().loan_claimed == {LOAN: False}
     assert LentBuilder().observation().loan_claimed == {LOAN: True}
+
+
+def test_a_migration_holds_the_claim_at_the_source():
+    """The instance itself claims at the destination; it keeps what it borrowed until it is off at the source."""
+    built = LentBuilder(claims={VM: 2 * SIZE, "migration": 2 * SIZE}, claimed_on="h1")
+    assert built.observation().loan_claimed == {LOAN: False}, "that is a claim on another host"
+    held = {"h1": {VM: 0}, "h2": {"migration": 0}}
+    for remote, claimed in (
+        ({VM: 2 * SIZE, "migration": 2 * SIZE}, True),
+        ({VM: 2 * SIZE, "migration": SIZE}, False),
+        ({"migration": 2 * SIZE}, False),  # the instance is gone
+    ):
+        observation = replace(built.observation(), claims=Claims({}, held, remote))
+        assert observation.loan_claimed == {LOAN: claimed}
 
 
 def test_nothing_is_unclaimed_while_placement_does_not_say():

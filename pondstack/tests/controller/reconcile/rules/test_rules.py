@@ -110,6 +110,13 @@ def test_an_instance_that_is_gone_has_no_migration():
     assert "unclaimed" in found(built)
 
 
+@pytest.mark.parametrize(("remote", "like"), [({"migration": 512}, True), ({"migration": 256}, False), ({}, False)])
+def test_what_is_remote_of_a_moving_guest_is_none_of_its_pool_memory(remote, like):
+    """Its claim at the source has so much less of that host."""
+    built = moving(local_mib=2048 - 512, remote=remote)
+    assert built.observation().holders == ({"a1": "migration"} if like else {})
+
+
 def test_two_like_instances_may_move_from_one_host():
     built = moving().allocate(replace(IDLE, uuid="a2", consumer_uuid="vm2", extents=(Extent(4, 2),)), unclaimed=OVERDUE)
     built.claims |= {"vm2": ("h2", 2048), "other": ("h1", 2048)}

@@ -1,0 +1,94 @@
+"""What remote memory adds to the life of a guest, for any virt driver; PoolMemoryLifecycle calls it.
+
+A guest has it by its flavor alone (pond:remote_mb): it is guaranteed, and nothing decides otherwise. It is borrowed
+before the guest is made, and given back when the guest leaves its host. What serves it to the guest's process ends with
+that, so each start has it served anew, before the guest runs.
+"""
+
+from typing import Any
+
+from nova import exception
+from oslo_log import log as logging
+
+from pondstack.domain.errors import BadSpec
+from pondstack.domain.remote_share import Shares, shares
+from pondstack.domain.sizing import parse_specs
+from pondstack_nova import flavors
+from pondstack_nova.compute.holdings import PoolMemoryHoldings
+from pondstack_nova.compute.remote import mirror_inventory
+from pondstack_nova.compute.remote.memory import RemoteMemory, RemoteMemoryUnavailable
+from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
+
+LOG = logging.getLogger(__name__)
+
+
+class RemoteMemoryLife(PoolMemoryHoldings):
+    """Base of PoolMemoryLifecycle: what a guest borrows."""
+
+    def __init__(self, virtapi: Any, read_only: bool = False) -> None:
+        super().__init__(virtapi, read_only)
+        self.remote_memory = RemoteMemory(lambda: self.pool_memory)
+        self.mirror_room = MirrorRoomReader()
+
+    def _pond_no_remote(self) -> str | None:
+        """Return why no guest of this host can have remote memory, None where they can; a driver may know more."""
+        return None
+
+    def _pond_borrow(self, instance: Any, *, patient: bool) -> bool:
+        """Borrow what the guest's flavor says; True when that is new. Raises RemoteMemoryUnavailable."""
+        remote_mib = remote_mib_of(instance)
+        if not remote_mib:
+            return False
+        return self.remote_memory.borrow(
+            self._pond_node()[1],
+            instance.uuid,
+            remote_mib,
+            project_id=instance.project_id or "",
+            user_id=instance.user_id or "",
+            patient=patient,
+        )
+
+    def _pond_extend(self, instance: Any) -> None:
+        """Have the guest's process served, which is there and does not run yet; raises RemoteMemoryUnavailable."""
+        found = self._pond_shares(instance)
+        self.remote_memory.extend(
+            self._pond_node()[1], instance.uuid, memory_mib=found.node_mib, local_mib=found.local_mib
+        )
+
+    def _pond_give_back(self, instance: Any) -> None:
+        """Give back what a guest that has left this host borrowed."""
+        if remote_mib_of(instance):
+            self.remote_memory.give_back(self._pond_node()[1], instance.uuid)
+
+    def _pond_shares(self, instance: Any) -> Shares:
+        attachment = self._pond_attachment(instance)
+        try:
+            pool_mib = attachment.pool_mib if attachment is not None else 0
+            return shares(instance.flavor.memory_mb, pool_mib, remote_mib_of(instance))
+        except BadSpec as error:
+            raise RemoteMemoryUnavailable(reason=error.message) from error
+
+    def _pond_offer_mirrors(self, provider_tree: Any, nodename: str, before: Any) -> None:
+        """Tell Placement how much of guests with remote memory this host has mirrors for."""
+        obstacle = self._pond_no_remote()
+        room_mib = 0 if obstacle else self.mirror_room.read(nodename)
+        if obstacle:
+            LOG.debug("No guest with remote memory is placed on %s: %s", nodename, obstacle)
+        inventory = provider_tree.data(nodename).inventory
+        provider_tree.update_inventory(nodename, mirror_inventory.offer(inventory, before, room_mib))
+
+
+def remote_mib_of(instance: Any) -> int:
+    """Return the remote memory of a guest in MiB, 0 for none."""
+    try:
+        specs = parse_specs(instance.flavor.extra_specs or {})
+    except BadSpec as error:
+        LOG.debug("Its flavor's pond: specs are wrong: %s", error.message, instance=instance)
+        return 0
+    return specs.remote_mib if specs is not None else 0
+
+
+def check_move(instance: Any) -> None:
+    """Raise MigrationPreCheckError when a guest cannot be migrated live for its remote memory."""
+    if remote_mib_of(instance):
+        raise exception.MigrationPreCheckError(reason=flavors.REMOTE_STAYS)

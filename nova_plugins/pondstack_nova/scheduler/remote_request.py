@@ -1,0 +1,41 @@
+"""What a request for a flavor with pond:remote_mb adds to the split of pool memory: its third share, or a refusal."""
+
+from dataclasses import replace
+from typing import Any
+
+from nova import exception
+
+from pondstack.domain.errors import BadSpec
+from pondstack.domain.remote_share import most_pool_percent, shares
+from pondstack.domain.sizing import PondSpecs
+from pondstack_nova import flavors, migrations, pins
+
+
+def check(ctxt: Any, spec: Any, specs: PondSpecs) -> None:
+    """Raise RequestFilterFailed when a request cannot have its remote memory: something pins it, or it moves live."""
+    if not specs.remote_mib:
+        return
+    try:
+        pins.check(specs, pins.of_request(spec))
+    except BadSpec as error:
+        raise exception.RequestFilterFailed(error.message) from error
+    move = migrations.find(ctxt, spec)
+    if move is not None and move.running_local_mib is not None:
+        raise exception.RequestFilterFailed(flavors.REMOTE_STAYS)
+
+
+def leave_local(specs: PondSpecs, memory_mib: int) -> PondSpecs:
+    """Return the specs with no more pool memory than leaves some local memory beside the remote share."""
+    most = most_pool_percent(memory_mib, specs.remote_mib, specs.max_pool_percent)
+    return specs if most == specs.max_pool_percent else replace(specs, max_pool_percent=most)
+
+
+def size(memory_mib: int, pool_mib: int, remote_mib: int, original: dict[str, str]) -> dict[str, str]:
+    """Return a flavor's extra specs with what Nova is to ask Placement for; raises RequestFilterFailed."""
+    try:
+        found = shares(memory_mib, pool_mib, remote_mib)
+    except BadSpec as error:
+        raise exception.RequestFilterFailed(error.message) from error
+    # Placement wants to hear how several suffixed groups relate: they come from providers of different kinds.
+    related = {flavors.GROUP_POLICY_KEY: "none"} if pool_mib and remote_mib else {}
+    return related | original | flavors.sized(found)

@@ -1,0 +1,82 @@
+"""The third share of a guest's memory."""
+
+import pytest
+
+from pondstack.domain.errors import BadSpec
+from pondstack.domain.remote_share import LEAST_LOCAL_MIB, Shares, check_percent, most_pool_percent, shares
+from pondstack.domain.sizing import Policy, PondSpecs, parse_specs
+
+
+def test_three_shares_are_all_of_a_guest() -> None:
+    """The first node has what is local and what is remote; its mirror has as much."""
+    found = shares(4096, 1024, 2048)
+    assert found == Shares(local_mib=1024, pool_mib=1024, remote_mib=2048)
+    assert found.node_mib == 3072
+    assert shares(4096, 0, 0) == Shares(4096, 0, 0)
+
+
+@pytest.mark.parametrize(("pool_mib", "fits"), [(1024 - LEAST_LOCAL_MIB, True), (1025 - LEAST_LOCAL_MIB, False)])
+def test_some_local_memory_is_left(pool_mib: int, fits: bool) -> None:
+    """To the MiB; what is short is in the text, with the legal form."""
+    if fits:
+        assert shares(2048, pool_mib, 1024).local_mib == LEAST_LOCAL_MIB
+        return
+    with pytest.raises(BadSpec, match=f"beside {pool_mib} MiB of pool memory leaves 63 MiB") as refusal:
+        shares(2048, pool_mib, 1024)
+    assert "a positive multiple of 64" in refusal.value.message
+
+
+def test_without_remote_memory_the_pool_may_have_all_but_one_mib() -> None:
+    """That rule is the pool's (pondstack.domain.sizing)."""
+    assert shares(2048, 2047, 0).local_mib == 1
+
+
+@pytest.mark.parametrize(("remote_mib", "percent", "fits"), [(2048, 50, True), (2112, 50, False), (2112, 90, True)])
+def test_no_more_than_the_operator_allows(remote_mib: int, percent: int, fits: bool) -> None:
+    """Exactly that much is allowed; a refusal says how much it is."""
+    if fits:
+        check_percent(4096, remote_mib, percent)
+        return
+    with pytest.raises(BadSpec, match=r"more than 50 % of a flavor of 4096 MiB, 2048 MiB at most"):
+        check_percent(4096, remote_mib, percent)
+
+
+def test_what_an_automatic_pool_share_may_be_at_most() -> None:
+    """So that local memory is left; without remote memory as the flavor says."""
+    assert most_pool_percent(4096, 0, 100) == 100
+    assert most_pool_percent(4096, 2048, 30) == 30
+    most = most_pool_percent(4096, 2048, 100)
+    assert most == 48
+    assert shares(4096, 4096 * most // 100, 2048).local_mib >= LEAST_LOCAL_MIB
+    assert most_pool_percent(64, 64, 100) == 0
+
+
+def test_specs_of_remote_memory() -> None:
+    """Alone, or beside a pool share; it is not all local then."""
+    alone = parse_specs({"pond:remote_mb": "512"})
+    assert alone == PondSpecs(policy=Policy.LOCAL, remote_mib=512)
+    assert not alone.all_local
+    assert parse_specs({"pond:policy": "auto", "pond:remote_mb": "64"}) == PondSpecs(Policy.AUTO, remote_mib=64)
+    both = parse_specs({"pond:policy": "fixed", "pond:pool_mb": "1024", "pond:remote_mb": "512"})
+    assert (both.pool_mib, both.remote_mib) == (1024, 512)
+    assert PondSpecs(Policy.LOCAL).all_local
+
+
+@pytest.mark.parametrize("value", ["0", "-64", "63", "96", "1e3", "٦٤", ""])
+def test_malformed(value: str) -> None:
+    """Buffers are whole."""
+    with pytest.raises(BadSpec, match=r"pond:remote_mb=.* is wrong; it must be a positive multiple of 64"):
+        parse_specs({"pond:remote_mb": value})
+
+
+@pytest.mark.parametrize(
+    ("specs", "text"),
+    [
+        ({"policy": "local"}, "contradicts pond:policy=local"),
+        ({"pool_mb": "1024"}, "pond:policy is missing"),
+    ],
+)
+def test_contradictions(specs: dict[str, str], text: str) -> None:
+    """policy=local guarantees local memory, and a pool share needs its policy."""
+    with pytest.raises(BadSpec, match=text):
+        parse_specs({"pond:remote_mb": "64"} | {f"pond:{key}": value for key, value in specs.items()})
