@@ -7,6 +7,7 @@ written before. Swap has no event of its own, so `access` compares: what the tou
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from bench.extension.micro import SWAPS, MicroBench, Turn, Work
 from bench.extension.penalties import table
@@ -36,7 +37,7 @@ class FaultBench:
         work = Work(self.mib, _ENDLESS, "touch", self.floor.seconds, self.floor.seed + number)
         if way in SWAPS:
             return self.micro.swapped(work, self.mib // SHARE, way)
-        settings = {"policy": "fifo", "read_ahead_pages": 0, "sealed": way == "sealed"}
+        settings: dict[str, Any] = {"policy": "fifo", "read_ahead_pages": 0, "sealed": way == "sealed"}
         return self.micro.extension(work, self.mib // SHARE, **settings)
 
     def measure(self, rounds: int) -> dict[str, list[Turn]]:

@@ -5,7 +5,7 @@ import ctypes
 import json
 import math
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,33 @@ from rdma.tests.data_plane.processes import DEADLINE_SECONDS, end_with_parent
 MEMORY = "memory-backend-memfd"
 MARK = "FIGURE "
 _THP_DISABLE = 41  # PR_SET_THP_DISABLE
-_BOOT_SECONDS = 300.0
 _ANSWER_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Of one workload in one guest. math.inf: it was not done within the limit."""
+    """Of one workload in one guest. math.inf: it was not done within the limit. Pages are those of its swap disk."""
 
     seconds: float
     pages_in: int
     pages_out: int
+    faults: int = 0
+    """Under the pager, since the workload before ended: its memory was filled in that time, too."""
+
+    mirror_reads: int = 0
 
 
-def figures(lines: Iterable[str]) -> dict[str, Figure]:
+Count = Callable[[], tuple[int, int]]
+"""Of a data plane so far: faults, and pages read from the mirror."""
+
+
+def figures(lines: Iterable[str], count: Count = lambda: (0, 0)) -> dict[str, Figure]:
     """Read a console up to the guest's end; a workload that ended for want of memory took for ever.
 
     CannotMeasure when the guest says that something else failed, or says nothing to the end.
     """
     found: dict[str, Figure] = {}
+    before = (0, 0)
     tail: list[str] = []
     for line in lines:
         tail = [*tail[-30:], line.rstrip()]
@@ -51,7 +59,10 @@ def figures(lines: Iterable[str]) -> dict[str, Figure]:
         if "name" in told:
             seconds = told.get("seconds")
             lasted = math.inf if seconds is None else float(seconds)
-            found[told["name"]] = Figure(lasted, int(told.get("pswpin", 0)), int(told.get("pswpout", 0)))
+            now = count()
+            swapped = int(told.get("pswpin", 0)), int(told.get("pswpout", 0))
+            found[told["name"]] = Figure(lasted, *swapped, now[0] - before[0], now[1] - before[1])
+            before = now
     raise CannotMeasure("the guest ended before its work:\n" + "\n".join(tail))
 
 
@@ -79,7 +90,7 @@ class Machine:
     def command(self, monitor: Path) -> list[str]:
         """The command line; its guest waits for `cont`."""
         words = [str(self.work_mib), f"{self.limit_seconds:g}", *self.workloads]
-        quiet = "console=ttyS0 quiet panic=-1 mitigations=off audit=0 transparent_hugepage=never rdinit=/init"
+        quiet = "console=ttyS0 quiet panic=-1 mitigations=off audit=0 no_timer_check transparent_hugepage=never"
         disk = f"if=none,id=root,format=raw,readonly=on,file={self.image.disk}"
         swap = ("-drive", f"if=none,id=swap,{self.swap}", "-device", "virtio-blk-pci,drive=swap") if self.swap else ()
         return [
@@ -89,7 +100,7 @@ class Machine:
             *("-machine", "q35,memory-backend=ram-node0", "-qmp", f"unix:{monitor},server=on,wait=off"),
             *("-kernel", str(self.image.kernel), "-initrd", str(self.image.initramfs), "-serial", "stdio"),
             *("-drive", disk, "-device", "virtio-blk-pci,drive=root", *swap),
-            *("-append", f"{quiet} -- {' '.join(words)}"),
+            *("-append", f"{quiet} rdinit=/init -- {' '.join(words)}"),
             *self.options,
         ]
 
@@ -132,12 +143,12 @@ class Guest:
             assert self.process.stdout
             raise CannotMeasure(f"QEMU does not start: {self.process.stdout.read()}")
 
-    def work(self) -> dict[str, Figure]:
-        """Let it boot and work; what it told."""
+    def work(self, count: Count = lambda: (0, 0)) -> dict[str, Figure]:
+        """Let it boot and work; what it told, and what was counted meanwhile."""
         with Monitor(str(self._monitor), _ANSWER_SECONDS) as monitor:
             monitor.execute("cont")
         assert self.process.stdout
-        return figures(self.process.stdout)
+        return figures(self.process.stdout, count)
 
     def kill(self) -> None:
         """End it; idempotent."""

@@ -21,7 +21,9 @@ class MemoryGroup:
         self._old = (VERSION_1 / "memory.limit_in_bytes").exists() or (VERSION_1 / "cgroup.procs").exists()
         root = VERSION_1 if self._old else VERSION_2
         if not self._old and "memory" not in _words(root / "cgroup.subtree_control"):
-            raise CannotMeasure(f"no memory cgroups below {root}: mount them, or enable +memory in cgroup.subtree_control")
+            raise CannotMeasure(
+                f"no memory cgroups below {root}: mount them, or enable +memory in cgroup.subtree_control"
+            )
         self._path = root / f"pondstack-bench-{os.getpid()}-{name}"
 
     def __enter__(self) -> Self:

@@ -4,28 +4,21 @@ import contextlib
 import json
 import math
 import subprocess
-import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from bench.extension import swap_areas
 from bench.extension.memory_group import MemoryGroup
-from pondstack_rack.wait import wait_until
-from pondstack_rdma.data_plane import PROGRAM
-from pondstack_rdma.sealing import PAGE_BYTES
+from bench.extension.tiers import Tiers, served
 from rdma.tests.data_plane import builds
-from rdma.tests.data_plane.lenders import LEASE_BYTES, Lender
-from rdma.tests.data_plane.processes import DEADLINE_SECONDS, GUEST, DataPlane, end_with_parent
+from rdma.tests.data_plane.processes import end_with_parent
 
 SOURCES = [Path(__file__).with_name("guest") / "microbenchmark.c", builds.NATIVE / "pager" / "latency.c"]
-SHARED_MEMORY = Path("/dev/shm")
 ALL_LOCAL, EXTENSION = "all local", "RAM extension"
 SWAPS = {"zram": "zram swap", "memory": "swap on a tmpfs", "disk": "swap file on disk"}
-"""What stands for what: zram is local memory, compressed; a loop device on a tmpfs is remote memory without a network."""
-
-_MIB = 2**20
+"""zram is local memory, compressed; a loop device on a tmpfs stands for remote memory, without a network."""
 
 
 @dataclass(frozen=True)
@@ -111,23 +104,11 @@ class Micro:
         self.process.communicate()
 
 
-@dataclass(frozen=True)
-class Tiers:
-    """Where the pages are that are not local: so many MiB with a lender, all in a mirror in a folder.
-
-    `cache_mib`: what the data plane may use of the page cache, so that the mirror is read from its disk; 0: no limit.
-    """
-
-    mirror: Path = SHARED_MEMORY
-    lent_mib: int = 0
-    cache_mib: int = 0
-
-
 class MicroBench:
     """Turns of the micro benchmark; `disk`: a folder of the disk with the swap file."""
 
     def __init__(self, folder: Path, disk: Path) -> None:
-        self._folder, self._disk, self._number = folder, disk, 0
+        self._folder, self._disk = folder, disk
         self._program = builds.build(folder / "microbenchmark", SOURCES, ("-O2",), libraries=())
 
     def local(self, work: Work) -> Turn:
@@ -141,44 +122,15 @@ class MicroBench:
 
     def extension(self, work: Work, local_mib: int, tiers: Tiers | None = None, **settings: Any) -> Turn:
         """Measure under the pager, with its settings. It fills its array in local memory, as under swap."""
-        tiers = tiers or Tiers()
-        with self._plane(tiers) as (plane, mirror, lenders):
+        with served(self._folder, tiers or Tiers()) as extension:
             micro = Micro(self._program, work)
             try:
                 micro.await_full()
-                plane.attach(micro, mirror, work.mib, **settings)
-                for lender in lenders:
-                    lender.lend(plane, tiers.lent_mib * _MIB // LEASE_BYTES)
-                plane.ask(verb="limit", guest=GUEST, limit_mib=local_mib)
-                fits = local_mib * _MIB // PAGE_BYTES
-                assert wait_until(lambda: bool(plane.view()["resident_pages"] <= fits), DEADLINE_SECONDS, 0.02)
-                before = plane.view()
-                return _counted(micro.run(), before, plane.view())
+                extension.attach(micro, work.mib, local_mib, **settings)
+                before = extension.plane.view()
+                return _counted(micro.run(), before, extension.plane.view())
             finally:
                 micro.kill()
-
-    @contextlib.contextmanager
-    def _plane(self, tiers: Tiers) -> Iterator[tuple[DataPlane, Path, list[Lender]]]:
-        with (
-            tempfile.TemporaryDirectory(prefix="turn-", dir=self._folder) as here,
-            tempfile.TemporaryDirectory(prefix="bench-mirror-", dir=tiers.mirror) as mirrors,
-            contextlib.ExitStack() as stack,
-        ):
-            plane = DataPlane(PROGRAM, Path(here, "plane"))
-            stack.callback(lambda: plane.kill() if plane.runs else None)
-            plane.start()
-            plane.await_ready()
-            if tiers.cache_mib:
-                # Entered after the plane's own exit was noted, so left before it: the plane ends first by hand.
-                group = stack.enter_context(MemoryGroup("plane"))
-                stack.callback(lambda: plane.kill() if plane.runs else None)
-                assert plane.process
-                group.take(plane.process.pid)
-                group.limit(tiers.cache_mib)
-            lenders = [Lender(Path(here), "lender1")] if tiers.lent_mib else []
-            for lender in lenders:
-                stack.callback(lender.close)
-            yield plane, Path(mirrors, "mirror"), lenders
 
     def swapped(self, work: Work, local_mib: int, area: str) -> Turn:
         """Measure in a cgroup of so much memory, with one of SWAPS on."""

@@ -70,7 +70,9 @@ def beats(name: str, ours: Mapping[str, Penalty], theirs: Mapping[str, Penalty],
         raise ValueError(f"{name}: nothing was measured of both")
     lost = [place for place in places if _exceeds(ours[place].median, theirs[place].median, tie_percent)]
     why = f"at {len(places) - len(lost)} of {len(places)} places"
-    details = "; ".join(f"{place}: {_percent(ours[place].median)} against {_percent(theirs[place].median)}" for place in lost)
+    details = "; ".join(
+        f"{place}: {_percent(ours[place].median)} against {_percent(theirs[place].median)}" for place in lost
+    )
     return Verdict(name, not lost, f"{why}, not at {details}" if lost else why)
 
 
@@ -99,4 +101,6 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         raise ValueError("rows of a table have as many cells as its head")
     widths = [max(3, *(len(line[at]) for line in lines)) for at in range(len(head))]
     lines.insert(1, ["-" * width for width in widths])
-    return "\n".join(f"| {' | '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} |" for line in lines)
+    return "\n".join(
+        f"| {' | '.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))} |" for line in lines
+    )

@@ -86,7 +86,7 @@ def swap_file(folder: Path, mib: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def memory_file(folder: Path, mib: int) -> Iterator[None]:
-    """A loop device on a tmpfs of its own, which is never swapped itself: a swap disk of memory, without any network."""
+    """A loop device on a tmpfs of its own, which is never swapped itself: a swap disk of memory, without a network."""
     place = folder / "memory"
     place.mkdir()
     try:

@@ -6,6 +6,7 @@ meanwhile. A workload that is not done within the limit has no seconds; whoever 
 
 import json
 import math
+import os
 import subprocess
 import sys
 import threading
@@ -73,6 +74,8 @@ def valkey(mib: int, limit: float) -> None:
     load = ["valkey-benchmark", "-s", SOCKET, "-r", keys, "-d", str(VALUE_BYTES), "-q"]
     try:
         while not Path(SOCKET).exists():
+            if server.poll() is not None:
+                raise RuntimeError("valkey-server ended")
             time.sleep(0.05)
         subprocess.run([*load, "-t", "set", "-n", keys, "-P", "64"], stdout=subprocess.DEVNULL, check=True)
         timed = [*load, "-t", "get", "-n", str(mib * 150), "-P", "8", "-c", "8"]
@@ -109,7 +112,7 @@ def sqlite(mib: int, limit: float) -> None:
         f"INSERT INTO account SELECT i, 0, zeroblob({ROW_BYTES}) FROM c"
     )
     change = (
-        f"{numbers.format(mib * 100)} "
+        f"{numbers.format(mib * 40)} "
         f"UPDATE account SET balance = balance + 1 WHERE id IN (SELECT i * 104729 % {rows} FROM c)"
     )
     timer = threading.Timer(limit, database.kill)  # its answer does not come then
@@ -123,7 +126,7 @@ def sqlite(mib: int, limit: float) -> None:
 def analytics(mib: int, limit: float) -> None:
     """Query: the sum of products of columns, pair by pair."""
     count = mib * 2**20 // 8 // COLUMNS
-    block = array("d", (value / 7 for value in range(8192)))
+    block = array("q", (value % 251 for value in range(8192)))
     columns = [block * (count // len(block)) for _ in range(COLUMNS)]
 
     def work(left: float) -> None:
@@ -143,6 +146,7 @@ WORKLOADS = {"micro": micro, "valkey": valkey, "sqlite": sqlite, "analytics": an
 def main() -> None:
     """Run what was asked for; each in a process of its own, so that its memory goes with it."""
     mib, limit, *names = sys.argv[1:]
+    os.environ["LC_ALL"] = "C"
     if len(names) == 1:
         WORKLOADS[names[0]](int(mib), float(limit))
         return
