@@ -83,7 +83,9 @@ def policies(run: Run) -> list[Verdict]:
 
 def micro(run: Run) -> list[Verdict]:
     """Measure and print the micro benchmark as a process."""
-    print("A process of this machine, in no guest. Remote memory is a tmpfs, without a network. RAM extension seals pages")
+    print(
+        "A process of this machine, in no guest. Remote memory is a tmpfs, without a network. RAM extension seals pages"
+    )
     print("and serves them from a process; swap on a tmpfs is the kernel's own, on a loop device, and seals nothing.")
     found = micro_tables.measure_ways(run.micro, run.work, run.chosen.shares, run.chosen.rounds)
     print(micro_tables.way_rows(found))
@@ -188,12 +190,17 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
 
 @contextlib.contextmanager
 def _ended_politely() -> Iterator[None]:
-    """Have a request to end undo what the run made, as ctrl-C does."""
+    """Have a request to end, such as ctrl-C, undo what the run made; one is enough, more are not heard."""
 
     def end(number: int, _frame: object) -> None:
+        for other in before:
+            signal.signal(other, signal.SIG_IGN)
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    # SIGINT, too: a shell has its background processes ignore it.
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number in before:
+        signal.signal(number, end)
     try:
         yield
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench.extension.swap_areas import CannotMeasure
+from bench.extension.swap_areas import CannotMeasure, uninterrupted
 from pondstack_rack.wait import wait_until
 
 VERSION_1, VERSION_2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
@@ -34,10 +34,11 @@ class MemoryGroup:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Remove it once its processes have ended; who is left in it goes to the group above."""
-        wait_until(lambda: not self._members(), _END_SECONDS, 0.01)
-        for pid in self._members():
-            (self._path.parent / "cgroup.procs").write_text(pid)
-        self._path.rmdir()
+        with uninterrupted():
+            wait_until(lambda: not self._members(), _END_SECONDS, 0.01)
+            for pid in self._members():
+                (self._path.parent / "cgroup.procs").write_text(pid)
+            self._path.rmdir()
 
     def _members(self) -> list[str]:
         return _words(self._path / "cgroup.procs")

@@ -4,6 +4,7 @@ There is one at a time, and none beside somebody else's: what the kernel swaps w
 """
 
 import contextlib
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,16 @@ _BLOCK = _MIB
 
 class CannotMeasure(RuntimeError):
     """The machine lacks something, or has something that spoils the figures; the text says what to do."""
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Undo something in this block, to its end: a signal is heard after it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def areas(text: str) -> list[str]:
@@ -44,8 +55,9 @@ def _on(device: str) -> Iterator[None]:
         _run("/sbin/swapon", device)
         yield
     finally:
-        if device in areas(SWAPS.read_text()):
-            _run("/sbin/swapoff", device)
+        with uninterrupted():
+            if device in areas(SWAPS.read_text()):
+                _run("/sbin/swapoff", device)
 
 
 @contextlib.contextmanager
@@ -60,7 +72,8 @@ def zram(mib: int) -> Iterator[None]:
         with _on("/dev/zram0"):
             yield
     finally:
-        (ZRAM / "reset").write_text("1")
+        with uninterrupted():
+            (ZRAM / "reset").write_text("1")
 
 
 @contextlib.contextmanager
@@ -98,8 +111,10 @@ def memory_file(folder: Path, mib: int) -> Iterator[None]:
                     with _on(device):
                         yield
                 finally:
-                    _run("/sbin/losetup", "--detach", device)
+                    with uninterrupted():
+                        _run("/sbin/losetup", "--detach", device)
         finally:
-            _run("umount", str(place))
+            with uninterrupted():
+                _run("umount", str(place))
     finally:
         place.rmdir()
