@@ -1,6 +1,8 @@
 """A memory cgroup for the processes of a turn, of version 1 or 2; it is removed again."""
 
+import contextlib
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -33,11 +35,13 @@ class MemoryGroup:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Remove it once its processes have ended; who is left in it goes to the group above."""
+        """End the processes that are left in it, such as one whose start was interrupted, and remove it."""
         with uninterrupted():
-            wait_until(lambda: not self._members(), _END_SECONDS, 0.01)
             for pid in self._members():
-                (self._path.parent / "cgroup.procs").write_text(pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            if not wait_until(lambda: not self._members(), _END_SECONDS, 0.01):
+                raise CannotMeasure(f"processes in {self._path} do not end: remove it when they have")
             self._path.rmdir()
 
     def _members(self) -> list[str]:
