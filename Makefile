@@ -146,9 +146,9 @@ bench-pager: setup ## Fault service of pondstack-data-plane against the least th
 bench-replacement: setup ## Replacement policies on Zombieland's micro benchmark, by the share of local memory (ROUNDS, SEED)
 	@$(PYTHON) -W ignore -m bench.replacement $(call option,rounds,ROUNDS) $(call option,seed,SEED)
 
-bench-extension: hardware ## RAM extension against zram, file and NBD swap: faults, policies, Zombieland's tables, overcommit with the SSD (PARTS, ROUNDS, SHARES, WAYS, WORKLOADS, DISK, SEED)
+bench-extension: hardware ## RAM extension against zram, file and NBD swap: faults, policies, Zombieland's tables, overcommit with the SSD (PARTS, ROUNDS, SHARES, WAYS, WORKLOADS, DISK, PLOTS, SEED)
 	@$(PYTHON) -W ignore -m bench.extension $(call option,parts,PARTS) $(call option,rounds,ROUNDS) $(call option,shares,SHARES) \
-		$(call option,ways,WAYS) $(call option,workloads,WORKLOADS) $(call option,disk,DISK) $(call option,seed,SEED)
+		$(call option,ways,WAYS) $(call option,workloads,WORKLOADS) $(call option,disk,DISK) $(call option,plots,PLOTS) $(call option,seed,SEED)
 
 bench-ml: setup ## The untouched-memory model on a folder of traces against static shares and last week's percentile: OP and UM, intervals, plots; settings chosen and judged by nested folds of VMs, forward in time (DATA; SAMPLES, PLOTS, DRAWS, SEED)
 	@nice -n 19 $(PYTHON) -W ignore -m bench.ml.latency $(call option,samples,SAMPLES) $(call option,plots,PLOTS)

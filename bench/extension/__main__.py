@@ -23,12 +23,14 @@ from bench.extension.guest_tables import GuestBench
 from bench.extension.image import Image
 from bench.extension.micro import MicroBench, Work
 from bench.extension.penalties import Verdict
+from bench.extension.plots import Plots, Series, refuse_without_library
 from bench.extension.swap_areas import CannotMeasure, refuse_others
 from bench.extension.tiers import SHARED_MEMORY
 from bench.pager import Bench
 from rdma.tests.data_plane import builds
 
 WORKLOADS = ("micro", "valkey", "sqlite", "analytics")
+SHARE = "local memory, percent"
 PASSES = 40
 """Over the array of the micro benchmark: all-local turns last some tenths of a second."""
 
@@ -54,6 +56,11 @@ class Run:
             Work(found.micro_mib, found.passes, pattern, found.limit_seconds, found.seed)
             for pattern in micro_tables.PATTERNS
         ]
+
+    def plot(self, name: str, title: str, axis: str, lines: Series) -> None:
+        """Draw a table, if plots are wanted."""
+        if self.chosen.plots:
+            print(f"plot: {Plots(self.chosen.plots).write(name, title, axis, lines)}")
 
     def guests(self) -> GuestBench:
         """The guests of the tables; builds what they are made of."""
@@ -89,6 +96,9 @@ def micro(run: Run) -> list[Verdict]:
     print("and serves them from a process; swap on a tmpfs is the kernel's own, on a loop device, and seals nothing.")
     found = micro_tables.measure_ways(run.micro, run.work, run.chosen.shares, run.chosen.rounds)
     print(micro_tables.way_rows(found))
+    for pattern in micro_tables.PATTERNS:
+        lines = micro_tables.way_series(found, pattern)
+        run.plot(f"micro-{pattern}", f"micro benchmark, {pattern}, as a process", SHARE, lines)
     for verdict in micro_tables.way_verdicts(found):
         print(f"  for comparison, {verdict}")
     return []
@@ -108,6 +118,9 @@ def applications(run: Run) -> list[Verdict]:
     for workload in chosen.workloads:
         print(f"\n{workload}: penalty over all local, which took {guest_tables.local_seconds(found, workload)} s")
         print(guest_tables.rows(found, workload))
+        run.plot(
+            f"table-2-{workload}", f"{workload} (guests are emulated)", SHARE, guest_tables.series(found, workload)
+        )
     return guest_tables.verdicts(found, chosen.workloads)
 
 
@@ -120,10 +133,11 @@ def ssd(run: Run) -> list[Verdict]:
     print(f"but for {overcommit.CACHE_MIB} MiB. `micro` is a process of this machine, the others work in guests (TCG).")
     names = [f"micro, {pattern}" for pattern in micro_tables.PATTERNS]
     turn = overcommit.micro_turn(run.micro, run.work, run.disk)
-    print(overcommit.rows(overcommit.measure(chosen.ratios, chosen.rounds, names, turn)))
+    turns = overcommit.measure(chosen.ratios, chosen.rounds, names, turn)
     if chosen.workloads:
-        bench = run.guests()
-        print(overcommit.rows(overcommit.measure(chosen.ratios, chosen.rounds, chosen.workloads, bench.overcommitted)))
+        turns |= overcommit.measure(chosen.ratios, chosen.rounds, chosen.workloads, run.guests().overcommitted)
+    print(overcommit.rows(turns))
+    run.plot("overcommit", "slowdown over R = 1 (guests are emulated)", "overcommit ratio R", overcommit.series(turns))
     return []
 
 
@@ -182,6 +196,7 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     add("--passes", type=_within(int, 1, 10**6), default=PASSES, help="of the micro benchmark over its array")
     add("--limit-seconds", type=_within(float, 1, 86400), default=120.0, help="after which a turn counts as endless")
     add("--disk", type=Path, default=Path("/var/tmp"), help="a folder of a disk, for swap files and mirrors")
+    add("--plots", type=Path, help="a folder to write plots to, as SVG (needs matplotlib, extra bench)")
     add("--seed", type=_within(int, 0, 2**31), default=1, help="of the accesses (default 1)")
     chosen = parser.parse_args(words)
     chosen.ratios = sorted({overcommit.LEAST_RATIO, *chosen.ratios})
@@ -214,6 +229,8 @@ def main(words: Sequence[str] | None = None) -> int:
     verdicts: list[Verdict] = []
     try:
         refuse_others()
+        if chosen.plots:
+            refuse_without_library()
         with (
             _ended_politely(),
             tempfile.TemporaryDirectory(prefix="bench-extension-", dir=SHARED_MEMORY) as made,

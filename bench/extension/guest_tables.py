@@ -139,6 +139,14 @@ def rows(found: Turns, workload: str) -> str:
     return table(("local memory", *ways), lines)
 
 
+def series(found: Turns, workload: str) -> dict[str, dict[float, Penalty]]:
+    """Return one workload's penalties for a plot."""
+    lines: dict[str, dict[float, Penalty]] = {}
+    for (way, share), penalty in penalties(found, workload).items():
+        lines.setdefault(way, {})[share] = penalty
+    return lines
+
+
 def verdicts(found: Turns, workloads: Sequence[str]) -> list[Verdict]:
     """Judge RAM extension against both explicit swaps, at all shares of all workloads."""
     judged = {workload: penalties(found, workload) for workload in workloads}

@@ -85,14 +85,22 @@ def _turn(bench: MicroBench, work: Work, share: int, way: str) -> Turn:
     return bench.extension(work, local_mib) if way == EXTENSION else bench.swapped(work, local_mib, way)
 
 
+def _penalty(found: Turns, cell: Cell) -> Penalty:
+    base = [turn.seconds for turn in found[cell[0], 100, ALL_LOCAL]]
+    return Penalty.of([turn.seconds for turn in found[cell]], base)
+
+
 def way_penalties(found: Turns, way: str) -> dict[str, Penalty]:
     """Return the penalties of one way over all-local turns, by pattern and share."""
+    return {f"{cell[0]} {cell[1]} %": _penalty(found, cell) for cell in found if cell[2] == way}
+
+
+def way_series(found: Turns, pattern: str) -> dict[str, dict[float, Penalty]]:
+    """Return the penalties of one pattern for a plot."""
+    names = {EXTENSION: EXTENSION} | SWAPS
     return {
-        f"{pattern} {share} %": Penalty.of(
-            [turn.seconds for turn in turns], [turn.seconds for turn in found[pattern, 100, ALL_LOCAL]]
-        )
-        for (pattern, share, its_way), turns in found.items()
-        if its_way == way
+        name: {cell[1]: _penalty(found, cell) for cell in found if cell[0] == pattern and cell[2] == way}
+        for way, name in names.items()
     }
 
 

@@ -75,12 +75,25 @@ def micro_turn(bench: MicroBench, work: Sequence[Work], disk: Path) -> Callable[
     return turn
 
 
+def series(found: Turns) -> dict[str, dict[float, Penalty]]:
+    """Return the slowdowns for a plot."""
+    lines: dict[str, dict[float, Penalty]] = {}
+    for name, ratio in found:
+        lines.setdefault(name, {})[ratio] = _slowdown(found, name, ratio)
+    return lines
+
+
+def _slowdown(found: Turns, name: str, ratio: float) -> Penalty:
+    base = [each.seconds for each in found[name, LEAST_RATIO]]
+    return Penalty.of([each.seconds for each in found[name, ratio]], base)
+
+
 def rows(found: Turns) -> str:
     """Return the table: slowdown over R = 1, faults, and pages that the SSD gave."""
     lines = []
     for name, ratio in found:
         turns, base = found[name, ratio], found[name, LEAST_RATIO]
-        slower = Penalty.of([each.seconds for each in turns], [each.seconds for each in base])
+        slower = _slowdown(found, name, ratio)
         faults = statistics.median(each.faults for each in turns)
         usual = statistics.median(each.faults for each in base)
         more = f"{faults / usual:.2f}" if usual else ""

@@ -11,6 +11,7 @@ from bench.extension.micro import Turn
 from bench.extension.overcommit import Split
 from bench.extension.overcommit import rows as overcommit_rows
 from bench.extension.penalties import ENDLESS, Penalty, beats, fewer, table
+from bench.extension.plots import columns
 from bench.extension.swap_areas import CannotMeasure, areas
 
 
@@ -123,6 +124,11 @@ def test_table_2_has_a_row_for_each_share_and_a_column_for_each_way() -> None:
     assert rows(found, "micro").splitlines()[0].split("|")[1:-1][0].strip() == "local memory"
     assert [cell.strip() for cell in rows(found, "micro").splitlines()[2].split("|")[1:3]] == ["50 %", "10.0 %"]
     assert [verdict.held for verdict in verdicts(found, ["micro"])] == [True, False]
+
+
+def test_a_plot_shows_what_ended_in_all_rounds() -> None:
+    places = {80.0: penalty(1.0, 2.0, 4.0), 50.0: penalty(10.0), 20.0: penalty(math.inf, 5.0, 5.0)}
+    assert columns(places) == ([50.0, 80.0], [10.0, 2.0], [0.0, 1.0], [0.0, 2.0])
 
 
 @pytest.mark.parametrize(
