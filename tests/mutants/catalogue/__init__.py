@@ -7,6 +7,7 @@ Slices.release (they change together), and a RELEASING record that is settled (o
 from tests.mutants.catalogue import (
     agent,
     api,
+    bench_extension,
     controller,
     corrections,
     data_plane,
@@ -42,4 +43,5 @@ MUTANTS = (
     *identity.MUTANTS,
     *privilege.MUTANTS,
     *untrusted.MUTANTS,
+    *bench_extension.MUTANTS,
 )
