@@ -76,7 +76,9 @@ def faults(run: Run) -> list[Verdict]:
         run.folder, builds.standin_guest(run.folder), builds.floor(run.folder), run.chosen.seconds, run.chosen.seed
     )
     print("Remote memory is a tmpfs, without a network; zram compresses pages that hardly repeat.")
-    print(fault_service.rows(fault_service.FaultBench(run.micro, floor).measure(run.chosen.rounds)))
+    print(
+        fault_service.rows(fault_service.FaultBench(run.micro, floor, run.chosen.micro_mib).measure(run.chosen.rounds))
+    )
     return []
 
 
