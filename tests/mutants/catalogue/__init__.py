@@ -7,6 +7,7 @@ Slices.release (they change together), and a RELEASING record that is settled (o
 from tests.mutants.catalogue import (
     agent,
     api,
+    bench_extension,
     controller,
     corrections,
     data_plane,
@@ -46,4 +47,5 @@ MUTANTS = (
     *privilege.MUTANTS,
     *remote_guests.MUTANTS,
     *untrusted.MUTANTS,
+    *bench_extension.MUTANTS,
 )
