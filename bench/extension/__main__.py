@@ -10,15 +10,13 @@ Exits 0 only when the targets of the parts that it was asked for hold.
 """
 
 import argparse
-import contextlib
-import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.extension import accessed_bit, fault_service, guest_tables, micro_tables, overcommit
+from bench.extension import accessed_bit, fault_service, guest_tables, interruption, micro_tables, overcommit
 from bench.extension.guest_tables import GuestBench
 from bench.extension.image import Image
 from bench.extension.micro import MicroBench, Work
@@ -211,26 +209,6 @@ def arguments_of(words: Sequence[str] | None) -> argparse.Namespace:
     return chosen
 
 
-@contextlib.contextmanager
-def _ended_politely() -> Iterator[None]:
-    """Have a request to end, such as ctrl-C, undo what the run made; one is enough, more are not heard."""
-
-    def end(number: int, _frame: object) -> None:
-        for other in before:
-            signal.signal(other, signal.SIG_IGN)
-        raise SystemExit(128 + number)
-
-    # SIGINT, too: a shell has its background processes ignore it.
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    for number in before:
-        signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def main(words: Sequence[str] | None = None) -> int:
     """Measure what the command line says; 0 when all targets hold, 1 when one does not, 2 when nothing can be told."""
     chosen = arguments_of(words)
@@ -240,7 +218,7 @@ def main(words: Sequence[str] | None = None) -> int:
         if chosen.plots:
             refuse_without_library()
         with (
-            _ended_politely(),
+            interruption.heard(),
             tempfile.TemporaryDirectory(prefix="bench-extension-", dir=SHARED_MEMORY) as made,
             tempfile.TemporaryDirectory(prefix="bench-extension-", dir=chosen.disk) as disk,
         ):

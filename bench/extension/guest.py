@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from bench.extension import interruption
 from bench.extension.image import Image
 from bench.extension.swap_areas import CannotMeasure
 from pondstack.devices.qmp import Monitor
@@ -115,6 +116,7 @@ class Guest:
     """A QEMU whose guest has not begun yet."""
 
     def __init__(self, machine: Machine, folder: Path) -> None:
+        interruption.check()
         self._monitor = folder / "monitor"
         self.process = subprocess.Popen(
             machine.command(self._monitor),

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from bench.extension.swap_areas import CannotMeasure, uninterrupted
+from bench.extension.interruption import deferred
+from bench.extension.swap_areas import CannotMeasure
 from pondstack_rack.wait import wait_until
 
 VERSION_1, VERSION_2 = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
@@ -36,7 +37,7 @@ class MemoryGroup:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """End the processes that are left in it, such as one whose start was interrupted, and remove it."""
-        with uninterrupted():
+        with deferred():
             for pid in self._members():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)

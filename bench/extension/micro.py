@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from bench.extension import swap_areas
+from bench.extension import interruption, swap_areas
 from bench.extension.memory_group import MemoryGroup
 from bench.extension.tiers import Tiers, served
 from rdma.tests.data_plane import builds
@@ -65,6 +65,7 @@ class Micro:
             if group:
                 group.joins()
 
+        interruption.check()
         self._work = work
         self.process = subprocess.Popen(
             [str(program), *work.words],

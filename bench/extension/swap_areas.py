@@ -4,10 +4,12 @@ There is one at a time, and none beside somebody else's: what the kernel swaps w
 """
 
 import contextlib
-import signal
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+
+from bench.extension.interruption import deferred
 
 SWAPS = Path("/proc/swaps")
 ZRAM = Path("/sys/block/zram0")
@@ -17,16 +19,6 @@ _BLOCK = _MIB
 
 class CannotMeasure(RuntimeError):
     """The machine lacks something, or has something that spoils the figures; the text says what to do."""
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Undo something in this block, to its end: a signal is heard after it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def areas(text: str) -> list[str]:
@@ -51,13 +43,15 @@ def _run(*words: str) -> str:
 def _on(device: str) -> Iterator[None]:
     refuse_others()
     _run("/sbin/mkswap", device)
-    try:
-        _run("/sbin/swapon", device)
-        yield
-    finally:
-        with uninterrupted():
-            if device in areas(SWAPS.read_text()):
-                _run("/sbin/swapoff", device)
+    with Path(device).open("rb") as held:
+        try:
+            _run("/sbin/swapon", device)
+            yield
+        finally:
+            with deferred():
+                now = os.readlink(f"/proc/self/fd/{held.fileno()}")  # a file may have been moved
+                if now in areas(SWAPS.read_text()):
+                    _run("/sbin/swapoff", now)
 
 
 @contextlib.contextmanager
@@ -72,7 +66,7 @@ def zram(mib: int) -> Iterator[None]:
         with _on("/dev/zram0"):
             yield
     finally:
-        with uninterrupted():
+        with deferred():
             (ZRAM / "reset").write_text("1")
 
 
@@ -111,10 +105,10 @@ def memory_file(folder: Path, mib: int) -> Iterator[None]:
                     with _on(device):
                         yield
                 finally:
-                    with uninterrupted():
+                    with deferred():
                         _run("/sbin/losetup", "--detach", device)
         finally:
-            with uninterrupted():
+            with deferred():
                 _run("umount", str(place))
     finally:
         place.rmdir()
