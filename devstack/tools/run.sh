@@ -106,6 +106,7 @@ local_conf() {
     fi
     [ "$VIRT_DRIVER" = libvirt ] || echo NUMBER_FAKE_NOVA_COMPUTE=2
     # The tests' image has a kernel of its own: no disk format, so the host that a guest moves to would refuse to fetch it.
+    # shellcheck disable=SC2016 # DevStack expands it
     [ "$MOVES" = False ] || printf '%s\n' '[[post-config|$NOVA_CONF]]' '[workarounds]' 'disable_deep_image_inspection = True'
 }
 
