@@ -82,9 +82,9 @@ def test_the_calls_cross_the_bus(lending_conf, device) -> None:
             api.give_back("host1", epoch=1, **allocation)
             eventually(lambda: list(fake.released_buffers.values()) == [{"host": "host1", **allocation}])
             assert api.revoke("host1", epoch=1, indexes=[0], incarnation=incarnation) == [0]
-            # A key that died with what was given back.
+            # A key that was given back, and comes again late.
             with pytest.raises(Conflict):
-                api.prepare("host1", epoch=1, lender="host1", allocation_uuid="allocation2", **answer)
+                api.prepare("host1", epoch=1, lender="host1", allocation_uuid="allocation1", **answer)
             api.reclaim("host1", epoch=1, operation_id="op2", mib=2, seconds=0.0)
             eventually(lambda: api.get_lending("host1")["operations"][-1]["state"] == "done")
             assert api.get_lending("host1")["incarnation"] == ""
