@@ -72,7 +72,7 @@ def test_nobody_else_gets_in(served: DataPlane) -> None:
     (served.folder / "control.sock").chmod(0o666)
     with pytest.raises(PermissionError):
         ask_as(OTHER, served, verb="view")
-    assert ask_as(USER, served, verb="view") == {"guests": []}
+    assert ask_as(USER, served, verb="view") == {"guests": [], "blocks": []}
 
 
 def test_a_client_attaches_guests_only(
