@@ -198,8 +198,8 @@ def _guest(options: Options, folder: Path, program: Path) -> StandinGuest | Qemu
 
 
 def _limit_mib(options: Options) -> int:
-    """Return the most that may be local: of a real guest, whose kernel is local as well, a quarter."""
-    return options.ram_mib // 4 if options.guest == "qemu" else options.limit_mib
+    """Return the most that may be local: of a real guest less than it verifies, or it fits, and nothing leaves."""
+    return options.mib * 3 // 4 if options.guest == "qemu" else options.limit_mib
 
 
 def run(options: Options, folder: Path, programs: tuple[Path, Path]) -> Result:
