@@ -10,7 +10,8 @@ from nova.compute import provider_tree
 from pondstack.domain.admission import LENT_CLASS, LentReport
 from pondstack.domain.errors import HostUnusable, Unavailable
 from pondstack_nova.compute.lent_inventory import Unknown, reserve
-from pondstack_nova.compute.lent_memory import AGAIN_SECONDS, LentMemoryReader
+from pondstack_nova.compute.lent_memory import LentMemoryReader
+from pondstack_nova.compute.own_agent import AGAIN_SECONDS
 from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
 from tests.fixtures.fake_agents import FakeAgents
 

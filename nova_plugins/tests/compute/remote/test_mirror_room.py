@@ -9,7 +9,8 @@ from nova.compute import provider_tree
 
 from nova_plugins.tests.compute.virt_rig import Driver
 from pondstack.domain.errors import HostUnusable, Unavailable
-from pondstack_nova.compute.lent_memory import AGAIN_SECONDS, LentMemoryReader
+from pondstack_nova.compute.lent_memory import LentMemoryReader
+from pondstack_nova.compute.own_agent import AGAIN_SECONDS
 from pondstack_nova.compute.remote.mirror_inventory import offer
 from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
 from tests.fixtures.fake_agents import FakeAgents
