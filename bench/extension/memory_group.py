@@ -3,10 +3,8 @@
 import contextlib
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from bench.extension.interruption import deferred
 from bench.extension.swap_areas import CannotMeasure
@@ -29,21 +27,22 @@ class MemoryGroup:
             )
         self._path = root / f"pondstack-bench-{os.getpid()}-{name}"
 
-    def __enter__(self) -> Self:
+    def make(self) -> None:
+        """Make it; one of version 1 swaps as eagerly as it can."""
         self._path.mkdir()
         if self._old:
             self._write("memory.swappiness", 100)
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """End the processes that are left in it, such as one whose start was interrupted, and remove it."""
+    def remove(self) -> None:
+        """Remove it, if it is there, with the processes left in it, such as one whose start was interrupted."""
         with deferred():
             for pid in self._members():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
             if not wait_until(lambda: not self._members(), _END_SECONDS, 0.01):
                 raise CannotMeasure(f"processes in {self._path} do not end: remove it when they have")
-            self._path.rmdir()
+            with contextlib.suppress(FileNotFoundError):
+                self._path.rmdir()
 
     def _members(self) -> list[str]:
         return _words(self._path / "cgroup.procs")
@@ -64,6 +63,17 @@ class MemoryGroup:
 
     def _write(self, name: str, value: int) -> None:
         (self._path / name).write_text(str(value))
+
+
+@contextlib.contextmanager
+def memory_group(name: str) -> Iterator[MemoryGroup]:
+    """Have a group in the block. A signal at any moment, also while it is made, leaves none."""
+    group = MemoryGroup(name)
+    try:
+        group.make()
+        yield group
+    finally:
+        group.remove()
 
 
 def _words(path: Path) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.extension import interruption, swap_areas
-from bench.extension.memory_group import MemoryGroup
+from bench.extension.memory_group import MemoryGroup, memory_group
 from bench.extension.tiers import Tiers, served
 from rdma.tests.data_plane import builds
 from rdma.tests.data_plane.processes import end_with_parent
@@ -135,7 +135,7 @@ class MicroBench:
 
     def swapped(self, work: Work, local_mib: int, area: str) -> Turn:
         """Measure in a cgroup of so much memory, with one of SWAPS on."""
-        with swap_area(area, self._disk, 2 * work.mib), MemoryGroup("micro") as group:
+        with swap_area(area, self._disk, 2 * work.mib), memory_group("micro") as group:
             micro = Micro(self._program, work, group)
             try:
                 group.limit(local_mib)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.extension.memory_group import MemoryGroup
+from bench.extension.memory_group import memory_group
 from pondstack_rack.wait import wait_until
 from pondstack_rdma.data_plane import PROGRAM
 from pondstack_rdma.sealing import PAGE_BYTES
@@ -56,7 +56,7 @@ def served(folder: Path, tiers: Tiers) -> Iterator[Extension]:
     with contextlib.ExitStack() as stack:
         here = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="turn-", dir=folder)))
         mirrors = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-mirror-", dir=tiers.mirror)))
-        group = stack.enter_context(MemoryGroup("plane")) if tiers.cache_mib else None
+        group = stack.enter_context(memory_group("plane")) if tiers.cache_mib else None
         plane = DataPlane(PROGRAM, here / "plane")
         stack.callback(lambda: plane.kill() if plane.runs else None)
         plane.start()
