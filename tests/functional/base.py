@@ -8,6 +8,7 @@ from typing import Any
 
 import fixtures
 import nova.conf
+from nova.tests.functional import fixtures as placement_fixtures
 
 from pondstack.domain.units import DEFAULT_SLICE_MIB, RESOURCE_CLASS, SHARING_TRAIT
 from pondstack.rpc.wire import PoolView
@@ -20,7 +21,7 @@ INVENTORY_VERSION = "1.15"
 
 
 class OpenDatabases(fixtures.Fixture):
-    """Keeps one connection to each of Nova's SQLite files open.
+    """Keeps one connection to each of Nova's SQLite files open, and to Placement's.
 
     Nova opens one per transaction. With the last one SQLite removes the write-ahead log, and whoever opens the file
     at that moment gets "database is locked" at once, whatever the time-out.
@@ -38,7 +39,8 @@ class OpenDatabases(fixtures.Fixture):
             self.addCleanup(connection.close)
             return url, path
 
-        self.useFixture(fixtures.MockPatchObject(nova_fixtures, "_use_file_backed_sqlite_with_wal", make_and_hold))
+        for user in (nova_fixtures, placement_fixtures):  # Placement's fixture has the name for itself
+            self.useFixture(fixtures.MockPatchObject(user, "_use_file_backed_sqlite_with_wal", make_and_hold))
 
 
 class NovaWithPondstack(PatientHelpers):

@@ -42,8 +42,24 @@ class PatientHelpers(integrated_helpers.ProviderUsageBaseTestCase):
         look = functools.partial(super()._wait_until_deleted, server)
         self._patiently(look, unless=lambda: not broken and self._in_error(server))
 
-    def _wait_for_instance_action_event(self, *args: Any, **kwargs: Any) -> Any:
-        return self._patiently(functools.partial(super()._wait_for_instance_action_event, *args, **kwargs))
+    def _wait_for_instance_action_event(
+        self, server: dict[str, Any], action: str, event: str, event_result: str
+    ) -> Any:
+        look = functools.partial(super()._wait_for_instance_action_event, server, action, event, event_result)
+        try:
+            return self._patiently(look, unless=lambda: self._ended_badly(server, action, event, event_result) != "")
+        except AssertionError as missing:
+            raise AssertionError(self._ended_badly(server, action, event, event_result) or str(missing)) from missing
+
+    def _ended_badly(self, server: dict[str, Any], action: str, event: str, event_result: str) -> str:
+        """Return the traceback of the newest such action's event that ended in another way, or nothing."""
+        newest = next((item for item in self.api.get_instance_actions(server["id"]) if item["action"] == action), None)
+        if newest is None:
+            return ""
+        for found in self.api.get_instance_action_details(server["id"], newest["request_id"])["events"]:
+            if found["event"] == event and (found["result"] or event_result).lower() != event_result.lower():
+                return f"{event} of {action}: {found['result']}: {found.get('traceback', '')}"
+        return ""
 
     def _wait_for_assert(self, assert_func: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
         return self._patiently(functools.partial(super()._wait_for_assert, assert_func, *args, **kwargs))
