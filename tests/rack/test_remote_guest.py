@@ -172,6 +172,6 @@ def test_a_server_with_remote_memory(remote: RemoteGuest) -> None:
     remote.admin.compute.delete_server(server)
     remote.admin.compute.wait_for_delete(remote.admin.compute.get_server(server), wait=int(SECONDS))
     assert wait_until(lambda: set(remote.buffers()) == {"free"}, SECONDS), remote.buffers()
-    assert remote.agents.get_remote(agent_host, consumer_uuid=server) is None
+    assert wait_until(lambda: remote.agents.get_remote(agent_host, consumer_uuid=server) is None, SECONDS)
     assert [remote.cloud.claimed_mib(server, name) for name in (REMOTE_CLASS, MIRROR_CLASS)] == [0, 0]
     remote.server = ""
