@@ -9,7 +9,6 @@ from pondstack.domain.sizing import corrected_split
 from pondstack.domain.units import RESOURCE_CLASS
 from pondstack_nova.scheduler import split_view
 from tests.functional.drivers import NovaWithLibvirt
-from tests.functional.mitigations import MEMORY_MIB, POOL_MIB, NovaWithMitigations
 
 IMAGE = "a2459075-d96c-40d5-893e-577ff92e721c"
 
@@ -124,41 +123,3 @@ class TestCorrectedGuest(NovaWithLibvirt):
         self.comes_back(host)
         assert self.connection(host).lookupByUUIDString(server["id"]).isActive()
         self.is_plain(server)
-
-
-class TestMitigatedServer(NovaWithMitigations):
-    """What the controller has mitigated, with its ledger: scheduler, Placement and audit say that it is local."""
-
-    def test_wherever_it_is_placed_anew(self) -> None:
-        """A rebuild, cold migrations, resizes to flavors that fix pool memory, shelving, restarts, an evacuation."""
-        server = self.boot_split()
-        self.mitigate(server, method="copy")
-        self.ended(server, "done")
-        self.is_local(server)
-        self._rebuild_server(server, IMAGE)
-        self.is_local(server)
-        server = self._migrate_server(server)
-        self._revert_resize(server)
-        self.is_local(server)
-        server = self._resize_server(server, self.flavor(2 * MEMORY_MIB, policy="fixed", pool_mb=str(POOL_MIB)))
-        self._confirm_resize(server)
-        self.is_local(server, 2 * MEMORY_MIB)
-        server = self._resize_server(server, self.flavor(2 * MEMORY_MIB, policy="auto"))
-        self._confirm_resize(server)
-        self.is_local(server, 2 * MEMORY_MIB)
-        self._shelve_server(server)
-        server = self._unshelve_server(server)
-        self.is_local(server, 2 * MEMORY_MIB)
-        source = self.host_of(server)
-        self.computes[source] = self.restart_compute_service(self.computes[source], keep_hypervisor_state=False)
-        assert self.driver(source).list_instance_uuids() == [server["id"]]
-        self._stop_server(server)
-        self._start_server(server)
-        self.is_local(server, 2 * MEMORY_MIB)
-        self.computes[source].stop()
-        self.api.put_service_force_down(self.computes[source].service_ref.uuid, True)
-        server = self._evacuate_server(server)
-        assert self.host_of(server) != source
-        self.restart_compute_service(self.computes[source])
-        self.is_local(server, 2 * MEMORY_MIB)
-        assert self.corrected(server)

@@ -9,7 +9,7 @@ from pondstack.devices import pool_uuid
 from pondstack.devices.emulated import EmulatedDevice
 from pondstack.domain.model import Extent, indexes_of
 from pondstack.rpc.wire import Grant
-from pondstack_rack.wait import Deadline
+from pondstack_rack.wait import POLL_SECONDS, Deadline
 
 from . import inner_guest
 from .channel import DEADLINE_SECONDS
@@ -53,12 +53,12 @@ class Bed:
             self.device.revoke([index], tag=grant.allocation_uuid, epoch=1)
             self.device.sanitize(index, epoch=1)
 
-    def until(self, what: Callable[[], Any]) -> Any:
+    def until(self, what: Callable[[], Any], poll_seconds: float = POLL_SECONDS) -> Any:
         """Wait until something is so."""
         deadline = Deadline(DEADLINE_SECONDS)
         while not (found := what()):
             assert not deadline.over
-            deadline.pause()
+            deadline.pause(poll_seconds)
         return found
 
     def ended(self, consumer: str) -> Any:

@@ -1,4 +1,4 @@
-"""Guests on CXL memory, moved to local memory while they verify what is in it."""
+"""Guests on CXL memory, moved to local memory while they verify what is in it; and what libvirt keeps of them."""
 
 import time
 from collections.abc import Iterator
@@ -11,13 +11,14 @@ from . import inner_guest
 from .conftest import Hardware
 from .cxl_rack import PYTHON
 from .figures import Figures
+from .libvirt_domain import Domain, libvirt
 from .mitigation_bed import GUEST, Bed, mitigation_bed
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(900)]
 
 STEPS = ("record", "some moved", "cgroup", "mitigated", "release")
 """Where the agent is killed; "some moved" is a chunk half-way."""
-TIMES: dict[str, float] = {}
+POOLED, LOCAL = {"0": ("strict", "0"), "1": ("preferred", "1")}, {"0": ("strict", "0"), "1": ("strict", "0")}
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +156,62 @@ def test_pages_of_a_guest_that_stays_come_back(bed: Bed, figures: Figures) -> No
     bed.until(lambda: agent.attached() == {})
     for grant in (first, second, stays):
         bed.take_back(grant)
+
+
+@pytest.fixture(scope="module")
+def libvirt_bed(bed: Bed) -> Iterator[Bed]:
+    """The same host with a libvirt."""
+    with libvirt(bed):
+        yield bed
+
+
+def test_corrected_then_suspended_and_resumed(libvirt_bed: Bed, figures: Figures) -> None:
+    bed, agent = libvirt_bed, libvirt_bed.agent
+    domain = Domain(bed, "2b3f44a4-55a1-4c33-8d5f-1d2a7f3c0002", 0)
+    pages, bound = agent.pages(domain.name, domain.node)
+    assert bound
+    assert pages >= 64 << 8
+    agent.begin_held("m1", domain.name)
+    done = bed.ended(domain.name)
+    assert (done.state, done.held, done.reason) == ("mitigated", True, "")
+    assert domain.grant.allocation_uuid in agent.attached()
+    assert domain.bindings("dumpxml", "--inactive") == POOLED
+    assert agent.rewrite(domain.name).changed
+    assert domain.bindings("dumpxml", "--inactive") == LOCAL
+    assert not agent.rewrite(domain.name).changed
+    agent.release(domain.name)
+    bed.until(lambda: domain.grant.allocation_uuid in agent.released())
+    bed.take_back(domain.grant)
+    domain.check_local()
+    domain.looks(2)
+
+    domain.virsh("managedsave", domain.name)
+    assert domain.bindings("managedsave-dumpxml") == POOLED, "that of the running guest, as it was started"
+    done = agent.rewrite(domain.name)
+    assert (done.state, done.managed_save, done.changed) == ("rewritten", True, True)
+    assert domain.bindings("managedsave-dumpxml") == LOCAL
+    domain.virsh("start", domain.name)
+    domain.looks(2)
+    domain.check_local()
+    assert domain.bindings("dumpxml") == LOCAL
+    figures.add("guest of libvirt, corrected, suspended, resumed: words verified", domain.words(), "words", "0 wrong")
+    domain.virsh("destroy", domain.name)
+
+
+def test_suspended_then_corrected_and_resumed(libvirt_bed: Bed, figures: Figures) -> None:
+    bed, agent = libvirt_bed, libvirt_bed.agent
+    domain = Domain(bed, "2b3f44a4-55a1-4c33-8d5f-1d2a7f3c0003", 1)
+    domain.virsh("managedsave", domain.name)
+    done = agent.begin_held("m1", domain.name)
+    assert (done.state, done.pages_total) == ("mitigated", 0)
+    done = agent.rewrite(domain.name)
+    assert (done.state, done.managed_save, done.changed) == ("rewritten", True, True)
+    agent.release(domain.name)
+    bed.until(lambda: domain.grant.allocation_uuid in agent.released())
+    bed.take_back(domain.grant)
+    domain.virsh("start", domain.name)
+    domain.looks(2)
+    domain.check_local()
+    assert domain.bindings("dumpxml") == domain.bindings("dumpxml", "--inactive") == LOCAL
+    figures.add("guest of libvirt, suspended, corrected, resumed: words verified", domain.words(), "words", "0 wrong")
+    domain.virsh("destroy", domain.name)
