@@ -18,5 +18,5 @@ def beat(connection: Any, server: str, count: int) -> dict[str, Any]:
         found = [item for item in image.console_lines(text, "beat") if item["count"] >= count]
         return bool(found)
 
-    assert wait_until(beaten, GUEST_SECONDS, 1.0), f"no beat {count} on the console of {server}"
+    assert wait_until(beaten, GUEST_SECONDS, 0.5), f"no beat {count} on the console of {server}"
     return found[-1]

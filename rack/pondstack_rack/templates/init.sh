@@ -43,5 +43,6 @@ while true; do
     pool_kib=$(sed -n 's/.*Shmem: *\([0-9]*\) kB/\1/p' $nodes/node$last/meminfo)
     echo "POND {\"kind\": \"beat\", \"count\": $count, \"checked\": $checked, \"errors\": $errors, \"pool_node\": $last, \"pool_buffer_kib\": $pool_kib}"
     count=$((count + 1))
-    sleep 2
+    # Who waits for beats does so early: tests and demonstrations. Later on it leaves the machine to others.
+    [ $count -lt 300 ] && sleep 0.5 || sleep 2
 done
