@@ -8,6 +8,7 @@ import pytest
 from pondstack.domain import errors
 from tests.functional.mitigations import MEMORY_MIB, POOL_MIB, NovaWithMitigations, PlayedCopies
 
+pytestmark = pytest.mark.timeout(1200)
 IMAGE = "a2459075-d96c-40d5-893e-577ff92e721c"
 
 
