@@ -105,7 +105,8 @@ def build_agent(
     `remote` runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available,
     `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores, and the
     data plane). `data_plane`: another one than that of the configuration; `find_memory`
-    finds guests' processes, and `process_started` tells when one began. `links`: those of the data plane.
+    finds guests' processes, and `process_started` tells when one began. `links`: other ones than those of
+    the data plane.
     `revocations`: those of the bus, told of the controller's.
     """
     marks = records(Path(conf.agent.state_dir) / "marks")

@@ -153,7 +153,10 @@ _OPERATION = Fields(
     {"online_at": Whole()},
     rule=_of_its_kind,
 )
-_KEY = Fields({"number": Whole(), "borrower": _ID, "size_bytes": Whole(1, 2**50), "token": Hex()})
+_KEY = Fields(
+    {"number": Whole(), "borrower": _ID, "size_bytes": Whole(1, 2**50), "token": Hex()},
+    {"location": Table(Text(64), Whole())},
+)
 _TICKET = Fields({}, {"driver": Name(), "address": Text(1024), "borrower": _ID, "secret": Hex()})
 
 

@@ -61,6 +61,13 @@ class Lender(_Closing, ABC):
         RegistrationFailed.
         """
 
+    def locate(self, key: Key) -> Key:
+        """Return a live key with the location of its region: whoever is connected needs no answer of this host.
+
+        While it lives the location holds. The key as it is where the driver has none. Raises as an access does.
+        """
+        return key
+
     @abstractmethod
     def revoke(self, key: Key) -> bool:
         """End a key; False when it did not live. Other keys are not disturbed (US_reclaim, Zombieland 4.3).

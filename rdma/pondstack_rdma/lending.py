@@ -5,8 +5,9 @@ import logging
 import socket
 import threading
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Generic, Protocol, TypeVar
 
 from pondstack.domain.errors import BadRequest, InUse, NotFound
@@ -113,6 +114,11 @@ class SoftwareLender(Lender, Generic[M]):
                 raise
             return key
 
+    def locate(self, key: Key) -> Key:
+        """Return a live key with the location of its region; raises AccessRefused."""
+        with self._lock:
+            return replace(key, location=self._location(key, self._check(key.borrower, key)))
+
     def revoke(self, key: Key) -> bool:
         """End a key, and with the last one of its region the memory; raises RevokeFailed."""
         with self._lock:
@@ -198,6 +204,11 @@ class SoftwareLender(Lender, Generic[M]):
                     self._drop(number)
             self._regions.clear()
         self._server.close()
+
+    def _location(self, key: Key, memory: M) -> Mapping[str, int]:
+        """Return where the region of a live key is, as the driver's borrowers in rdma/native/links read it."""
+        del key, memory
+        return {}
 
     def _key_made(self, key: Key) -> None:
         """Let a new key in; raises RegistrationFailed."""

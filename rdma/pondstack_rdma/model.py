@@ -1,5 +1,6 @@
 """What lenders and borrowers hand each other: characteristics, tickets, keys, operations. No I/O."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
@@ -59,26 +60,34 @@ class Ticket:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One borrower's right to one region of `size_bytes`. `number` is never used again by the same lender."""
+    """One borrower's right to one region of `size_bytes`. `number` is never used again by the same lender.
+
+    `location`: where the region is, in the terms of the driver, so that a lender need not be asked, which may sleep;
+    None: ask it. It is no part of the right.
+    """
 
     number: int
     borrower: str
     size_bytes: int
     token: bytes = field(repr=False)
+    location: Mapping[str, int] | None = field(default=None, repr=False, compare=False)
 
     def __hash__(self) -> int:
         return hash(self.number)  # for speed: an access looks its key up
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON can carry it."""
-        return asdict(self) | {"token": self.token.hex()}
+        found = asdict(self) | {"token": self.token.hex()}
+        if self.location is None:
+            del found["location"]
+        return found
 
     @classmethod
     def from_dict(cls, data: Any) -> Self:
         """Undo to_dict; raises BadRequest."""
         try:
             number, size = (_number(data, name) for name in ("number", "size_bytes"))
-            return cls(number, _text(data, "borrower"), size, bytes.fromhex(data["token"]))
+            return cls(number, _text(data, "borrower"), size, bytes.fromhex(data["token"]), _location(data))
         except (KeyError, TypeError, ValueError) as error:
             raise BadRequest("this is no key of a lender; export the region again") from error
 
@@ -122,6 +131,11 @@ def buffer_of(operation: Operation) -> memoryview:
     if isinstance(operation, Read) and view.readonly:
         raise BadRequest("the buffer of a read must be writable; pass a bytearray or a view of one")
     return view
+
+
+def _location(data: Any) -> Mapping[str, int] | None:
+    found = data.get("location")
+    return None if found is None else {str(name): _number(found, name) for name in dict(found)}
 
 
 def _text(data: Any, name: str) -> str:

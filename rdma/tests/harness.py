@@ -116,10 +116,12 @@ class LenderProcess:
         print(json.dumps({"verb": verb, **arguments}), file=self.process.stdin, flush=True)
         return json.loads(self.process.stdout.readline())
 
-    def lend(self, borrower: str, size_bytes: int = SIZE) -> tuple[Ticket, Key]:
-        """Register a region and export it to a borrower."""
+    def lend(self, borrower: str, size_bytes: int = SIZE, located: bool = False) -> tuple[Ticket, Key]:
+        """Register a region and export it to a borrower; `located`: by a key that says where it is."""
         region = self.ask("register", size_bytes=size_bytes)
         key = Key.from_dict(self.ask("export", region=region, borrower=borrower))
+        if located:
+            key = Key.from_dict(self.ask("locate", number=key.number))
         return Ticket.from_dict(self.ask("admit", borrower=borrower)), key
 
     @contextmanager

@@ -40,6 +40,8 @@ def answer(lender: Lender, regions: list[Region], keys: list[Key], verb: str, **
         case "export":
             keys.append(lender.export(regions[arguments["region"]], arguments["borrower"]))
             return keys[-1].to_dict()
+        case "locate":
+            return next(lender.locate(key) for key in keys if key.number == arguments["number"]).to_dict()
         case "revoke":
             return lender.revoke(keys[arguments["number"]])
         case "load":

@@ -61,10 +61,15 @@ def await_store(paged: Any, name: str, more: int) -> dict[str, Any]:
     return found
 
 
+def start(hosts: Sequence[EmulatedHost]) -> Any:
+    """Start a guest, all of it local, and its data plane."""
+    programs = {"data_plane": f"{PROGRAMS}/data_plane", "standin_guest": f"{PROGRAMS}/standin_guest"}
+    return hosts[1].remote("tests.hardware.guest.rdma_pager:Paged", **programs, mib=MIB, seed=SEED)
+
+
 def begin(hosts: Sequence[EmulatedHost], lending: Any) -> Any:
     """Start a guest, all of it local, whose data plane is connected to the lender."""
-    programs = {"data_plane": f"{PROGRAMS}/data_plane", "standin_guest": f"{PROGRAMS}/standin_guest"}
-    paged = hosts[1].remote("tests.hardware.guest.rdma_pager:Paged", **programs, mib=MIB, seed=SEED)
+    paged = start(hosts)
     lent = [lending.lend("borrower", LEASE_BYTES) for _ in range(LEASES)]
     paged.lease(lent[0][0], [key for _, key in lent], DEADLINE_MS)
     assert paged.view()["store"]["lender_writes"] == 0
@@ -78,11 +83,15 @@ def lending(hosts: Sequence[EmulatedHost]) -> Any:
 
 
 def test_pages_come_from_a_lender_without_cpus(hosts: Sequence[EmulatedHost], lending: Any, figures: Figures) -> None:
-    """It was frozen, and its CPUs but one were taken off, before the first page was evicted."""
-    paged = begin(hosts, lending)
+    """It was frozen, and its CPUs but one were taken off, before the first byte was borrowed."""
+    paged = start(hosts)
+    lent = [lending.lend("borrower", LEASE_BYTES) for _ in range(LEASES)]
+    keys = [lending.locate(key) for _, key in lent]
+    paged.connect(lent[0][0], DEADLINE_MS)
     with frozen(hosts[0], lending._process.pid):
         hosts[0].run(["sh", "-ec", CPUS.format(0)]).check()
         assert hosts[0].get("/sys/devices/system/cpu/online") == b"0\n"
+        paged.disclose(keys)
         paged.limit(LOCAL_MIB)
         view = await_store(paged, "lender_reads", PAGES)
         hosts[0].run(["sh", "-ec", CPUS.format(1)]).check()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pondstack.domain.errors import Conflict, Unavailable
-from pondstack_agent.data_plane.views import GuestView, guests_of
+from pondstack_agent.data_plane.views import GuestView, guests_of, links_of
 from pondstack_agent.helper.unix_socket import connect
 
 SOCKET = "control.sock"
@@ -42,10 +42,20 @@ class DataPlane(Protocol):
         """Change what may be resident."""
 
     def lease(self, guest: str, lender: str, ticket: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]) -> GuestView:
-        """Use keys of a lender; those in use already are no error. Stops at the first that the lender refuses."""
+        """Use keys of a lender; those in use already are no error. Stops at the first that the lender refuses.
+
+        Keys with a location go over the link that the data plane keeps to the lender, which is asked for nothing; other
+        ones, and all while there is none, over one of the guest's own, by the ticket.
+        """
 
     def leave(self, guest: str, lender: str, numbers: Sequence[int]) -> GuestView:
         """Stop using keys, in the background: the view does not have them once nothing uses them."""
+
+    def connect(self, lender: str, ticket: Mapping[str, Any]) -> None:
+        """Keep a link to a lender, for whatever guest is to use it; one that is there is no error."""
+
+    def links(self) -> list[str]:
+        """Return the lenders to which links are kept that are not lost."""
 
     def detach(self, guest: str) -> GuestView:
         """Bring all pages home, in the background: the guest is in no view once that is done."""
@@ -79,6 +89,18 @@ class ControlClient:
     def leave(self, guest: str, lender: str, numbers: Sequence[int]) -> GuestView:
         """Stop using keys."""
         return self._guest(verb="leave", guest=guest, lender=lender, numbers=list(numbers))
+
+    def connect(self, lender: str, ticket: Mapping[str, Any]) -> None:
+        """Keep a link to a lender."""
+        self._ask({"verb": "connect", "lender": lender, "ticket": dict(ticket)})
+
+    def links(self) -> list[str]:
+        """Return the lenders to which links are kept."""
+        answer = self._ask({"verb": "view"})
+        try:
+            return links_of(answer)
+        except ValueError as error:
+            raise self._strange(error) from error
 
     def detach(self, guest: str) -> GuestView:
         """Bring all pages home."""

@@ -53,7 +53,8 @@ _GUEST = Fields(
     },
     others=True,
 )
-_ALL = Fields({"guests": Items(Anything())}, others=True)
+_LINK = Fields({"lender": Text(255, 1), "state": OneOf(("connected", "lost"))}, others=True)
+_ALL = Fields({"guests": Items(Anything())}, {"links": Items(_LINK)}, others=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,15 @@ class GuestView:
             counters=found.get("counters"),
             store=found.get("store"),
         )
+
+
+def links_of(answer: Any) -> list[str]:
+    """Return the lenders in an answer to which there is a link that is not lost; raises ValueError for what is none.
+
+    A data plane of a former release tells of none.
+    """
+    _ALL.check(answer)
+    return [link["lender"] for link in answer.get("links", ()) if link["state"] == "connected"]
 
 
 def guests_of(answer: Any) -> list[Any]:

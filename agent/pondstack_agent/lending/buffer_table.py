@@ -1,7 +1,7 @@
 """The book of a lender's process: buffers, their regions and keys, over any transport. One thread calls it."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,13 +65,14 @@ class BufferTable:
     def escrow(self, indexes: Sequence[int], borrower: str, generations: Mapping[int, int]) -> dict[str, Any]:
         """Make keys of buffers for one of several borrowers, all or none, none of whom has got its key yet.
 
-        Those of one buffer are all of one generation. Answers and raises as `export`; InUse: it is somebody's.
+        Those of one buffer are all of one generation. The keys say where their region is, since whoever gets one may
+        find this host asleep. Answers and raises as `export`; InUse: it is somebody's.
         """
         wanted = {index: self._escrow_generation(index, generations) for index in indexes}
         self._make(wanted, borrower)
         for index in wanted:
             self._entries[index].escrow = True
-        return self._answer(indexes, borrower)
+        return self._answer(indexes, borrower, self._lender.locate)
 
     def _make(self, wanted: Mapping[int, int], borrower: str) -> None:
         """Make the keys that a borrower has not got yet, of these generations, all or none."""
@@ -89,8 +90,10 @@ class BufferTable:
         for index, generation in wanted.items():
             self._entries[index].generation = generation
 
-    def _answer(self, indexes: Sequence[int], borrower: str) -> dict[str, Any]:
-        keys = {str(index): self._entries[index].keys[borrower].to_dict() for index in indexes}
+    def _answer(
+        self, indexes: Sequence[int], borrower: str, told: Callable[[Key], Key] = lambda key: key
+    ) -> dict[str, Any]:
+        keys = {str(index): told(self._entries[index].keys[borrower]).to_dict() for index in indexes}
         return {"ticket": self._lender.admit(borrower).to_dict(), "keys": keys}
 
     def keys(self, index: int) -> tuple[Key, ...]:

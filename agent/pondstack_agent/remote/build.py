@@ -12,6 +12,7 @@ from pondstack_agent.context import AgentContext
 from pondstack_agent.data_plane import preflight
 from pondstack_agent.data_plane.client import ControlClient, DataPlane
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, find_memory, start_of
+from pondstack_agent.data_plane.links import DataPlaneLinks
 from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.extensions import ExtensionLimits, Extensions
@@ -34,14 +35,16 @@ def build_remote(
     """Return the remote-memory manager, and the borrower side, whose buffers it has used; starts none.
 
     `data_plane`: another one than that of the configuration; `find` finds guests' processes, and `started`
-    tells when one began. `links`: of the data plane to lenders, None: it makes none beforehand.
+    tells when one began. `links`: other ones than those of the data plane to lenders.
     """
     own, plane = context.conf.page_store, context.conf.data_plane
     consumers = Consumers(context.records("remote"), context.clock)
     borrowed = Borrowed(Store(context.records("borrowing"), context.clock))
     stores = PageStores(_template(context), consumers, borrowed)
+    data_plane = data_plane or _data_plane(context)
+    links = links or (DataPlaneLinks(data_plane) if data_plane else None)
     limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds)
-    extensions = Extensions(consumers, borrowed, data_plane or _data_plane(context), find, limits, started=started)
+    extensions = Extensions(consumers, borrowed, data_plane, find, limits, started=started)
     owners = Owners(consumers, extensions, stores)
     borrower = build_borrower(context, owners, links)
     remote = RemoteMemory(

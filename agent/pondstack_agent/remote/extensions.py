@@ -259,19 +259,32 @@ class Extensions:
         return mine
 
     def _compare(self, mine: Consumer) -> dict[str, list[int]]:
-        """Tell of leases that the data plane lacks, and of those that it has too many; returns what it lost."""
+        """Tell of leases that the data plane lacks, and of those that it has too many; returns what it lost.
+
+        Also what it cannot have again: pages on it are in the mirror, and are to be placed anew.
+        """
         plane, guest = self._plane(), mine.consumer_uuid
         with self._telling.holding(guest):
             holds = {held.name: (held, indexes) for held, indexes in self._borrowed.of(mine)}
             found = self._difference(mine, holds)
             for lender, numbers in found.strange.items():
                 plane.leave(guest, lender, numbers)
+            lost = dict(found.lost)
             for lender, indexes in found.missing.items():
+                held = holds[lender][0]
                 try:
-                    self._lease(mine, holds[lender][0], indexes)
+                    self._lease(mine, held, indexes)
                 except DataPlaneRefused as error:
                     LOG.info("Lender %s gives guest %s nothing now: %s", lender, guest, error)
-        return found.lost
+                    if gone := self._out_of_reach(held, indexes):
+                        lost[lender] = sorted({*lost.get(lender, ()), *gone})
+        return lost
+
+    def _out_of_reach(self, held: Held, indexes: Sequence[int]) -> list[int]:
+        """Return the buffers of a lender that sleeps, to which a data plane that ended had the only link."""
+        if held.name in self._plane().links():
+            return []
+        return [index for index in indexes if held.buffers[index].key.location is not None]
 
     def _difference(self, mine: Consumer, holds: dict[str, tuple[Held, list[int]]]) -> Difference:
         seen = self._plane().view(mine.consumer_uuid)

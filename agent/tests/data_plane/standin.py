@@ -28,6 +28,9 @@ class StandinDataPlane:
     leaves: bool = True
     """Whether pages come home, and leave lenders, by the next look."""
     told: list[str] = field(default_factory=list)
+    linked: set[str] = field(default_factory=set)
+    asleep: set[str] = field(default_factory=set)
+    """Lenders that answer nothing."""
 
     # The host around it
 
@@ -52,6 +55,7 @@ class StandinDataPlane:
     def kill(self) -> None:
         """As kill -9 and a start: its links are gone."""
         self.served = {name: replace(found, leases=()) for name, found in self.served.items()}
+        self.linked.clear()
 
     # As the data plane
 
@@ -84,6 +88,8 @@ class StandinDataPlane:
             found = self._known(guest)
             if any((lease.lender, lease.number) == (lender, key["number"]) for lease in found.leases):
                 continue
+            if lender in self.asleep and not (lender in self.linked and "location" in key):
+                raise DataPlaneRefused(f"lender {lender} does not answer")
             if (lender, key["number"]) in self.dead_keys:
                 raise DataPlaneRefused(f"lender {lender} refuses: this lender has ended the key")
             lease = LeaseView(lender, key["number"], LeaseState.ACTIVE)
@@ -98,6 +104,17 @@ class StandinDataPlane:
             for lease in found.leases
         ]
         return self._change(guest, leases=tuple(leases))
+
+    def connect(self, lender: str, ticket: Mapping[str, Any]) -> None:
+        self._look("connect")
+        if lender in self.asleep and lender not in self.linked:
+            raise DataPlaneRefused(f"lender {lender} does not answer")
+        assert ticket
+        self.linked.add(lender)
+
+    def links(self) -> list[str]:
+        self._look("view")
+        return sorted(self.linked)
 
     def detach(self, guest: str) -> GuestView:
         self._look("detach")

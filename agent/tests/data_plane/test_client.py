@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from pondstack.domain.errors import Unavailable
 from pondstack_agent.data_plane.client import ControlClient, DataPlaneGone, DataPlaneRefused, DataPlaneSilent
+from pondstack_agent.data_plane.links import DataPlaneLinks
 from pondstack_agent.data_plane.views import GuestState, GuestView, LeaseState, LeaseView
 
 GUEST = "6f1c2d1e-0000-4000-8000-000000000001"
@@ -93,6 +95,34 @@ def test_all_guests(tmp_path: Path) -> None:
     assert [each.guest for each in found] == [GUEST, "other"]
 
 
+def test_links(tmp_path: Path) -> None:
+    view = {
+        "guests": [],
+        "links": [{"lender": "host1@a", "state": "connected"}, {"lender": "host2@b", "state": "lost"}],
+    }
+    client = ControlClient(tmp_path / "plane", 30.0)
+    with answering(tmp_path / "plane", lines({"result": view})) as heard:
+        links = DataPlaneLinks(client)
+        links.connect("host1", "a", {"driver": "shm"})
+        assert links.alive() == [("host1", "a")]
+    assert json.loads(heard[0]) == {"verb": "connect", "lender": "host1@a", "ticket": {"driver": "shm"}}
+    assert links.alive() == []
+    with pytest.raises(Unavailable):
+        links.connect("host1", "a", {})
+
+
+def test_a_former_data_plane_keeps_no_links(tmp_path: Path) -> None:
+    links = DataPlaneLinks(ControlClient(tmp_path / "plane", 30.0))
+    refused = {"error": {"text": "verb: one of attach, limit is needed"}}
+    with (
+        answering(tmp_path / "plane", lines(refused)),
+        pytest.raises(Unavailable, match="does not connect to lender host1: verb"),
+    ):
+        links.connect("host1", "a", {})
+    with answering(tmp_path / "other", lines({"result": {"guests": []}})):
+        assert DataPlaneLinks(ControlClient(tmp_path / "other", 30.0)).alive() == []
+
+
 def test_a_guest_that_is_not_attached(tmp_path: Path) -> None:
     with answering(tmp_path / "plane", lines({"error": {"text": f"guest {GUEST} is not attached"}})):
         assert ControlClient(tmp_path / "plane", 30.0).view(GUEST) is None
@@ -137,10 +167,11 @@ def test_it_does_not_answer(tmp_path: Path) -> None:
         b'{"result": {}, "error": {}}\n',
         b'{"result": {"guests": 3}}\n',
         b'{"result": {"guests": [{"guest": "x"}]}}\n',
+        b'{"result": {"guests": [], "links": [{"lender": "x", "state": "asleep"}]}}\n',
         json.dumps({"result": {"guests": [VIEW | {"state": "asleep"}]}}).encode() + b"\n",
         json.dumps({"result": {"guests": [VIEW | {"evicted_pages": -1}]}}).encode() + b"\n",
     ],
-    ids=range(10),
+    ids=range(11),
 )
 def test_another_program(tmp_path: Path, answer: bytes) -> None:
     with (

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,7 @@ from pondstack_agent.data_plane.client import ControlClient, DataPlane, DataPlan
 from pondstack_agent.data_plane.guest_memory import MEMFD, start_of
 from pondstack_agent.data_plane.views import GuestState, GuestView, LeaseState
 from pondstack_rack.wait import wait_until
-from rdma.tests.data_plane.builds import data_plane, standin_guest
-from rdma.tests.data_plane.lenders import LEASE_BYTES, Lender
+from rdma.tests.data_plane.lenders import Lender
 from rdma.tests.data_plane.processes import DEADLINE_SECONDS, MEMORY, StandinGuest
 from rdma.tests.data_plane.processes import DataPlane as PlaneProcess
 
@@ -41,8 +41,12 @@ class Bed(ABC):
         return found
 
     @abstractmethod
-    def keys(self, count: int) -> list[dict[str, Any]]:
-        """Have keys of the lender."""
+    def keys(self, count: int, located: bool = False) -> list[dict[str, Any]]:
+        """Have keys of the lender; `located`: that say where their regions are."""
+
+    @abstractmethod
+    def asleep(self) -> AbstractContextManager[None]:
+        """Have the lender be frozen for a block."""
 
     @abstractmethod
     def ticket(self) -> dict[str, Any]:
@@ -77,8 +81,15 @@ class PlayedBed(Bed):
         self.plane.boot(GUEST, MIB)
         self.memory, self.pid, self.mirror = MEMFD, 4711, "/mirrors/a"
 
-    def keys(self, count: int) -> list[dict[str, Any]]:
-        return [{"number": number} for number in range(1, count + 1)]
+    def keys(self, count: int, located: bool = False) -> list[dict[str, Any]]:
+        where = {"location": {"fd": 3}} if located else {}
+        return [{"number": number, **where} for number in range(1, count + 1)]
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        self.plane.asleep.add(LENDER)
+        yield
+        self.plane.asleep.clear()
 
     def ticket(self) -> dict[str, Any]:
         return {"driver": "shm"}
@@ -112,11 +123,12 @@ class RealBed(Bed):
         self.lender = Lender(folder, "lender1")
         self.memory, self.pid, self.mirror = MEMORY, self.guest.pid, str(folder / "mirror")
 
-    def keys(self, count: int) -> list[dict[str, Any]]:
-        for _ in range(count):
-            self.lender.ticket, key = self.lender.process.lend("host1", LEASE_BYTES)
-            self.lender.keys.append(key)
+    def keys(self, count: int, located: bool = False) -> list[dict[str, Any]]:
+        self.lender.make(count, located)
         return [key.to_dict() for key in self.lender.keys]
+
+    def asleep(self) -> AbstractContextManager[None]:
+        return self.lender.process.frozen()
 
     def ticket(self) -> dict[str, Any]:
         return self.lender.ticket.to_dict()
@@ -139,13 +151,6 @@ class RealBed(Bed):
         self.guest.kill()
         self.lender.close()
         self.process.stop()
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The data plane with sanitizers, and the stand-in guest."""
-    folder = tmp_path_factory.mktemp("programs")
-    return data_plane(folder), standin_guest(folder)
 
 
 @pytest.fixture(params=["stand-in", "real"])
@@ -204,6 +209,27 @@ def test_a_key_that_is_refused_stops_the_rest(bed: Bed) -> None:
     with pytest.raises(Conflict, match="refuses"):
         bed.plane.lease(GUEST, LENDER, bed.ticket(), [first, bed.dead(second), third])
     assert numbers(bed.seen()).keys() == {first["number"]}
+
+
+def test_a_link_that_is_kept_reaches_a_lender_that_sleeps(bed: Bed) -> None:
+    """It is made before, and cannot be made again."""
+    keys = bed.keys(2, located=True)
+    for _ in range(2):
+        bed.plane.connect(LENDER, bed.ticket())
+    assert bed.plane.links() == [LENDER]
+    bed.attach()
+    with bed.asleep():
+        bed.plane.connect(LENDER, bed.ticket())
+        found = bed.plane.lease(GUEST, LENDER, bed.ticket(), keys)
+        assert numbers(found) == {key["number"]: LeaseState.ACTIVE for key in keys}
+        bed.kill()
+        assert bed.plane.links() == []
+        with pytest.raises(DataPlaneRefused):
+            bed.plane.lease(GUEST, LENDER, bed.ticket(), keys)
+        with pytest.raises(DataPlaneRefused):
+            bed.plane.connect(LENDER, bed.ticket())
+    bed.plane.lease(GUEST, LENDER, bed.ticket(), keys)
+    assert set(numbers(bed.seen()).values()) == {LeaseState.ACTIVE}
 
 
 def test_a_killed_data_plane_has_its_guests_and_no_lease(bed: Bed) -> None:

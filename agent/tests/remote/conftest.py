@@ -186,7 +186,8 @@ class RemoteHost(Host):
     data_plane: StandinDataPlane | None = field(default_factory=StandinDataPlane)
     real: tuple[DataPlane, FindMemory, ProcessStarted] | None = None
     """Another data plane, and how its guests are found."""
-    linked: NotedLinks = field(default_factory=NotedLinks)
+    linked: NotedLinks | None = field(default_factory=NotedLinks)
+    """None: those of its data plane."""
 
     def restart(self) -> None:
         self.fuse.left = 0

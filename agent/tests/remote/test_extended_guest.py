@@ -8,7 +8,6 @@ import pytest
 from pondstack_agent.data_plane.client import ControlClient
 from pondstack_agent.data_plane.guest_memory import find_memory, start_of
 from pondstack_rack.wait import Deadline, wait_until
-from rdma.tests.data_plane.builds import SANITIZERS, data_plane
 from rdma.tests.data_plane.processes import DataPlane
 from rdma.tests.data_plane.qemu_guest import QemuGuest, initramfs
 
@@ -22,9 +21,9 @@ REMOTE_MIB = RAM_MIB - LOCAL_MIB
 
 
 @pytest.fixture
-def plane(rack: Rack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataPlane]:
+def plane(rack: Rack, programs: tuple[Path, Path]) -> Iterator[DataPlane]:
     """The host's data plane; its mirrors are as large as the guest."""
-    made = DataPlane(data_plane(tmp_path_factory.mktemp("program"), SANITIZERS), rack.root / "plane")
+    made = DataPlane(programs[0], rack.root / "plane")
     made.large_files = True
     made.start()
     made.await_ready()

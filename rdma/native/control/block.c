@@ -166,13 +166,12 @@ int block_set_size(struct block *block, uint32_t mib, struct problem *problem)
     return 0;
 }
 
-int block_lease(struct block *block, const char *name, json_t *ticket, json_t *keys, uint32_t deadline_ms,
-                struct problem *problem)
+int block_lease(struct block *block, const struct lease_request *request, struct problem *problem)
 {
     if (!block->serves) {
         return problem_set(problem, "block %s is not served", block->settings.block);
     }
-    return lenders_lease(&block->lenders, &block->store.leases, name, ticket, keys, deadline_ms, problem);
+    return lenders_lease(&block->lenders, &block->store.leases, request, problem);
 }
 
 bool block_leave(struct block *block, const char *name, uint64_t number)
@@ -187,6 +186,7 @@ bool block_leave(struct block *block, const char *name, uint64_t number)
 void block_tidy(struct block *block)
 {
     if (block->serves) {
+        lenders_look(block->lenders);
         lenders_release(&block->lenders, &block->store.leases, false);
     }
 }

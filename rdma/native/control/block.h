@@ -58,8 +58,7 @@ int block_set_room(struct block *block, uint32_t mib, struct problem *problem);
 int block_set_size(struct block *block, uint32_t mib, struct problem *problem);
 
 /* As guest_lease, guest_leave and guest_tidy. */
-int block_lease(struct block *block, const char *lender, json_t *ticket, json_t *keys, uint32_t deadline_ms,
-                struct problem *problem);
+int block_lease(struct block *block, const struct lease_request *request, struct problem *problem);
 bool block_leave(struct block *block, const char *lender, uint64_t number);
 void block_tidy(struct block *block);
 

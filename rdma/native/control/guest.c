@@ -237,13 +237,12 @@ void guest_set_limit(struct guest *guest, uint32_t limit_mib)
     }
 }
 
-int guest_lease(struct guest *guest, const char *name, json_t *ticket, json_t *keys, uint32_t deadline_ms,
-                struct problem *problem)
+int guest_lease(struct guest *guest, const struct lease_request *request, struct problem *problem)
 {
     if (!guest->serves || guest->settings.detaching) {
         return problem_set(problem, "guest %s is not served, or detaches", guest->settings.guest);
     }
-    return lenders_lease(&guest->lenders, &guest->store.leases, name, ticket, keys, deadline_ms, problem);
+    return lenders_lease(&guest->lenders, &guest->store.leases, request, problem);
 }
 
 bool guest_leave(struct guest *guest, const char *name, uint64_t number)
@@ -258,6 +257,7 @@ bool guest_leave(struct guest *guest, const char *name, uint64_t number)
 void guest_tidy(struct guest *guest)
 {
     if (guest->serves) {
+        lenders_look(guest->lenders);
         lenders_release(&guest->lenders, &guest->store.leases, false);
     }
 }

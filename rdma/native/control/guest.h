@@ -45,15 +45,14 @@ int guest_attach(struct guest *guest);
 /* Change its limit at once. */
 void guest_set_limit(struct guest *guest, uint32_t limit_mib);
 
-/* Use keys of a lender for its pages; those that are in use already are no error. The deadline is of accesses, for a
- * lender to which it is not connected yet. */
-int guest_lease(struct guest *guest, const char *lender, json_t *ticket, json_t *keys, uint32_t deadline_ms,
-                struct problem *problem);
+/* Use keys of a lender for its pages; those that are in use already are no error. */
+int guest_lease(struct guest *guest, const struct lease_request *request, struct problem *problem);
 
 /* Stop using the key with a number, in the background: `guest_tidy` lets go of it. False: it is not in use. */
 bool guest_leave(struct guest *guest, const char *lender, uint64_t number);
 
-/* Let go of keys that its pager does not use any more, and of lenders without keys. */
+/* Have no page wait for a lender whose link is lost; let go of keys that its pager does not use any more, and of lenders
+ * without keys. */
 void guest_tidy(struct guest *guest);
 
 /* Bring its pages home, in the background. */

@@ -202,6 +202,7 @@ void guests_look(struct guests *guests)
         }
     }
     blocks_look(&guests->blocks);
+    kept_links_look(&guests->links); /* last: a lost one that nobody uses any more goes at once */
 }
 
 void guests_end(struct guests *guests)
@@ -211,4 +212,5 @@ void guests_end(struct guests *guests)
         drop(guests, guests->list[0]);
     }
     blocks_end(&guests->blocks);
+    kept_links_end(&guests->links);
 }

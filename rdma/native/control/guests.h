@@ -1,9 +1,10 @@
-/* The guests of this process, the block devices beside them, and their records. For the control thread only. */
+/* The guests of this process, the block devices and the links to lenders beside them, and their records. For the control thread only. */
 #ifndef PONDSTACK_CONTROL_GUESTS_H
 #define PONDSTACK_CONTROL_GUESTS_H
 
 #include "blocks.h"
 #include "guest.h"
+#include "kept_links.h"
 
 #include <sys/types.h>
 
@@ -21,6 +22,7 @@ struct guests {
     uint32_t count;
     struct guest *list[MOST_GUESTS];
     struct blocks blocks;
+    struct kept_links links;
 };
 
 /* Go on with all that have a record. */

@@ -5,22 +5,24 @@
 
 #include <stdlib.h>
 
-struct lender *lender_connect(const char *name, json_t *ticket, uint32_t deadline_ms, struct problem *problem)
+bool key_is_located(const json_t *key)
+{
+    return json_is_object(json_object_get(key, "location"));
+}
+
+struct lender *lender_make(struct link *link, struct problem *problem)
 {
     struct lender *lender = calloc(1, sizeof *lender);
     if (lender == NULL) {
         problem_set(problem, "no memory for a lender");
+        link_end(link);
         return NULL;
     }
-    lender->link = link_connect(name, ticket, deadline_ms, problem);
-    if (lender->link == NULL) {
-        free(lender);
-        return NULL;
-    }
+    lender->link = link;
     return lender;
 }
 
-static struct window *find(const struct lender *lender, uint64_t number)
+struct window *lender_window(const struct lender *lender, uint64_t number)
 {
     struct window *window = lender->windows;
     while (window != NULL && window->number != number) {
@@ -58,9 +60,10 @@ int lender_lease(struct lender *lender, json_t *json, struct leases *leases, str
     if (unpack(json, &key, problem) != 0) {
         return -1;
     }
-    if (find(lender, key.number) != NULL) {
+    if (lender_window(lender, key.number) != NULL) {
         return 0; /* told once more */
     }
+    key.location = lender->link->kept ? json_object_get(json, "location") : NULL;
     struct window *window = calloc(1, sizeof *window);
     if (window == NULL) {
         return problem_set(problem, "no memory for a key");
@@ -85,11 +88,20 @@ int lender_lease(struct lender *lender, json_t *json, struct leases *leases, str
 
 bool lender_leave(struct lender *lender, uint64_t number)
 {
-    struct window *window = find(lender, number);
+    struct window *window = lender_window(lender, number);
     if (window != NULL && atomic_load(&window->lease->state) != LEASE_LEFT) {
         atomic_store(&window->lease->state, LEASE_LEAVING);
     }
     return window != NULL;
+}
+
+void lender_look(struct lender *lender)
+{
+    if (!link_lives(lender->link)) {
+        for (struct window *window = lender->windows; window != NULL; window = window->next) {
+            lease_lose(window->lease);
+        }
+    }
 }
 
 void lender_release(struct lender *lender, struct leases *leases, bool all)

@@ -1,4 +1,5 @@
-/* A lender of one guest: a link to it, and a window for each key. For the control thread only. */
+/* A lender of one guest: a link to it, its own or the process's, and a window for each key. For the control thread only.
+ */
 #ifndef PONDSTACK_CONTROL_LENDER_H
 #define PONDSTACK_CONTROL_LENDER_H
 
@@ -19,19 +20,38 @@ struct lender {
     struct window *windows;
 };
 
-/* Show a ticket; NULL and a problem when the lender refuses it, or does not answer by the deadline. */
-struct lender *lender_connect(const char *name, json_t *ticket, uint32_t deadline_ms, struct problem *problem);
+/* What is to be leased of a lender. `kept`: the process's link to it, which keys that say where their region is go over;
+ * NULL: there is none. `ticket`: for a link of the guest's own, over which all other keys are shown; NULL: there is to be
+ * none. The deadline is of accesses over that one. */
+struct lease_request {
+    const char *lender;
+    struct link *kept;
+    json_t *ticket, *keys;
+    uint32_t deadline_ms;
+};
 
-/* Show a key, and use its region for a guest's pages. */
+/* Whether a key says where its region is. */
+bool key_is_located(const json_t *key);
+
+/* Take a link, NULL: there is no memory; the link is let go of then. */
+struct lender *lender_make(struct link *link, struct problem *problem);
+
+/* The window of a key; NULL: there is none. */
+struct window *lender_window(const struct lender *lender, uint64_t number);
+
+/* Show a key, and use its region for a guest's pages; one that is used already is no error. */
 int lender_lease(struct lender *lender, json_t *key, struct leases *leases, struct problem *problem);
 
 /* Have the lease with a key's number be left. False: there is none. */
 bool lender_leave(struct lender *lender, uint64_t number);
 
+/* Have no lease wait for a link that is lost. */
+void lender_look(struct lender *lender);
+
 /* Release what is left by now; when `all`, everything: only while no pager runs. */
 void lender_release(struct lender *lender, struct leases *leases, bool all);
 
-/* Hang up, with no window left, and free it. */
+/* Let go of the link, with no window left, and free it. */
 void lender_end(struct lender *lender);
 
 #endif

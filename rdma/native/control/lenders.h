@@ -4,13 +4,16 @@
 
 #include "lender.h"
 
-/* Use keys of a lender for a consumer's pages, with a deadline of each access; those that are in use already are no
- * error. */
-int lenders_lease(struct lender **list, struct leases *leases, const char *name, json_t *ticket, json_t *keys,
-                  uint32_t deadline_ms, struct problem *problem);
+/* Use keys of a lender for a consumer's pages; those that are in use already are no error. It stops at the first one that
+ * cannot be used. */
+int lenders_lease(struct lender **list, struct leases *leases, const struct lease_request *request,
+                  struct problem *problem);
 
 /* Have the lease with a key's number be left. False: there is none. */
 bool lenders_leave(struct lender *list, const char *name, uint64_t number);
+
+/* Have no lease wait for a link that is lost. */
+void lenders_look(struct lender *list);
 
 /* Let go of what is left by now, and of lenders without a window; when `all`, of everything: only while nobody uses the
  * leases. */

@@ -99,7 +99,56 @@ static json_t *do_view(struct guests *guests, json_t *request, struct problem *p
     for (uint32_t at = 0; at < guests->blocks.count; at++) {
         json_array_append_new(blocks, block_to_json(guests->blocks.list[at]));
     }
-    return json_pack("{s:o, s:o}", "guests", list, "blocks", blocks);
+    return json_pack("{s:o, s:o, s:o}", "guests", list, "blocks", blocks, "links", kept_links_to_json(&guests->links));
+}
+
+static int check_lender(const char *name, struct problem *problem)
+{
+    size_t size = strlen(name);
+    return size > 0 && size < LENDER_NAME_BYTES
+               ? 0
+               : problem_set(problem, "lender: a name of 1 to %d bytes is needed", LENDER_NAME_BYTES - 1);
+}
+
+static int check_deadline(int deadline_ms, struct problem *problem)
+{
+    return deadline_ms >= LEAST_DEADLINE_MS && deadline_ms <= MOST_DEADLINE_MS
+               ? 0
+               : problem_set(problem, "deadline_ms: %d to %d, not %d", LEAST_DEADLINE_MS, MOST_DEADLINE_MS, deadline_ms);
+}
+
+static json_t *links_view(const struct guests *guests)
+{
+    return json_pack("{s:o}", "links", kept_links_to_json(&guests->links));
+}
+
+static json_t *do_connect(struct guests *guests, json_t *request, struct problem *problem)
+{
+    const char *lender;
+    json_t *ticket;
+    int deadline_ms = DEADLINE_MS;
+    json_error_t error;
+    if (json_unpack_ex(request, &error, JSON_STRICT, "{s:s, s:o, s?:i}", "lender", &lender, "ticket", &ticket,
+                       "deadline_ms", &deadline_ms) != 0) {
+        problem_set(problem, "%s", error.text);
+        return NULL;
+    }
+    if (check_lender(lender, problem) != 0 || check_deadline(deadline_ms, problem) != 0 ||
+        kept_links_connect(&guests->links, lender, ticket, (uint32_t)deadline_ms, problem) != 0) {
+        return NULL;
+    }
+    return links_view(guests);
+}
+
+static json_t *do_disconnect(struct guests *guests, json_t *request, struct problem *problem)
+{
+    const char *lender;
+    json_error_t error;
+    if (json_unpack_ex(request, &error, JSON_STRICT, "{s:s}", "lender", &lender) != 0) {
+        problem_set(problem, "%s", error.text);
+        return NULL;
+    }
+    return kept_links_disconnect(&guests->links, lender, problem) == 0 ? links_view(guests) : NULL;
 }
 
 /* What a request about a lender has in it; ticket and deadline only where they are asked for. */
@@ -131,17 +180,16 @@ static int named_lender(struct guests *guests, json_t *request, struct lender_re
     const char *kind = json_object_get(request, "block") != NULL ? "block" : "guest", *name;
     json_error_t error;
     *found = (struct lender_request){.deadline_ms = DEADLINE_MS};
-    int bad = leases ? json_unpack_ex(request, &error, JSON_STRICT, "{s:s, s:s, s:o, s:o, s?:i}", kind, &name, "lender",
+    int bad = leases ? json_unpack_ex(request, &error, JSON_STRICT, "{s:s, s:s, s:o, s?:o, s?:i}", kind, &name, "lender",
                                       &found->lender, "keys", &found->list, "ticket", &found->ticket, "deadline_ms",
                                       &found->deadline_ms)
                      : json_unpack_ex(request, &error, JSON_STRICT, "{s:s, s:s, s:o}", kind, &name, "lender",
                                       &found->lender, "numbers", &found->list);
-    if (bad || !json_is_array(found->list) || strlen(found->lender) >= LENDER_NAME_BYTES) {
-        return problem_set(problem, "%s", bad ? error.text : "a list, and a name of up to 127 bytes, are needed");
+    if (bad || !json_is_array(found->list)) {
+        return problem_set(problem, "%s", bad ? error.text : "a list of keys, or of their numbers, is needed");
     }
-    if (found->deadline_ms < LEAST_DEADLINE_MS || found->deadline_ms > MOST_DEADLINE_MS) {
-        return problem_set(problem, "deadline_ms: %d to %d, not %d", LEAST_DEADLINE_MS, MOST_DEADLINE_MS,
-                           found->deadline_ms);
+    if (check_lender(found->lender, problem) != 0 || check_deadline(found->deadline_ms, problem) != 0) {
+        return -1;
     }
     return find_borrower(guests, kind, name, found, problem);
 }
@@ -157,10 +205,13 @@ static json_t *do_lease(struct guests *guests, json_t *request, struct problem *
     if (named_lender(guests, request, &found, true, problem) != 0) {
         return NULL;
     }
-    uint32_t deadline_ms = (uint32_t)found.deadline_ms;
-    int failed = found.block != NULL
-                     ? block_lease(found.block, found.lender, found.ticket, found.list, deadline_ms, problem)
-                     : guest_lease(found.guest, found.lender, found.ticket, found.list, deadline_ms, problem);
+    struct lease_request wanted = {.lender = found.lender,
+                                   .kept = kept_links_find(&guests->links, found.lender),
+                                   .ticket = found.ticket,
+                                   .keys = found.list,
+                                   .deadline_ms = (uint32_t)found.deadline_ms};
+    int failed = found.block != NULL ? block_lease(found.block, &wanted, problem)
+                                     : guest_lease(found.guest, &wanted, problem);
     return failed ? NULL : borrower_to_json(&found);
 }
 
@@ -221,14 +272,16 @@ static const struct verb {
     json_t *(*carry_out)(struct guests *guests, json_t *request, struct problem *problem);
 } verbs[] = {{"attach", do_attach}, {"limit", do_limit},   {"lease", do_lease},
              {"leave", do_leave},   {"detach", do_detach}, {"view", do_view},
-             {"export", do_export}, {"resize", do_resize}, {"unexport", do_unexport}};
+             {"export", do_export}, {"resize", do_resize}, {"unexport", do_unexport},
+             {"connect", do_connect}, {"disconnect", do_disconnect}};
 
 static json_t *carry_out(struct guests *guests, json_t *request, struct problem *problem)
 {
     json_t *verb = json_incref(json_object_get(request, "verb"));
     const char *name = verb == NULL ? NULL : json_string_value(verb);
     json_t *result = NULL;
-    problem_set(problem, "verb: one of attach, limit, lease, leave, detach, view, export, resize, unexport is needed");
+    problem_set(problem, "verb: one of attach, limit, lease, leave, detach, view, export, resize, unexport, "
+                         "connect, disconnect is needed");
     for (size_t at = 0; name != NULL && at < sizeof verbs / sizeof *verbs; at++) {
         if (strcmp(verbs[at].name, name) == 0) {
             json_object_del(request, "verb");

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "link.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct link *link_connect(const char *name, json_t *ticket, uint32_t deadline_ms
         return NULL;
     }
     link->type = type;
+    link->uses = 1;
     link->deadline_ms = deadline_ms;
     link->answer_ms = deadline_ms > DEADLINE_MS ? deadline_ms : DEADLINE_MS;
     snprintf(link->name, sizeof link->name, "%s", name);
@@ -53,8 +55,29 @@ struct tier *link_open(struct link *link, const struct key *key, struct problem 
     return link->type->open(link, key, problem);
 }
 
+bool link_lives(struct link *link)
+{
+    link->lost = link->lost || !link->type->lives(link);
+    return !link->lost;
+}
+
+struct link *link_share(struct link *link)
+{
+    link->uses++;
+    return link;
+}
+
 void link_end(struct link *link)
 {
-    link->type->end(link);
-    free(link);
+    link->uses--;
+    if (link->uses == 0) {
+        link->type->end(link);
+        free(link);
+    }
+}
+
+bool link_hung_up(int fd)
+{
+    struct pollfd one = {.fd = fd, .events = POLLRDHUP};
+    return poll(&one, 1, 0) > 0;
 }

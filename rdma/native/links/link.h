@@ -1,5 +1,6 @@
-/* A link of one guest to a lender: what a ticket opens, and a tier for each key of it. One interface, one driver a file;
- * the counterparts of pondstack_rdma's links. For the control thread; the tiers are for the pager's thread.
+/* A link to a lender: what a ticket opens, and a tier for each key of it. One interface, one driver a file; the
+ * counterparts of pondstack_rdma's links. For the control thread; the tiers are for the threads that move pages. Tiers of
+ * one link may be of several of them: where they share a connection, one access has it at a time.
  *
  * All tiers of a link end together where its driver has one connection for them: no page of a lender that does not
  * answer waits for it a second time.
@@ -11,6 +12,7 @@
 #include "../store/tier.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 enum { LENDER_NAME_BYTES = 128, LEAST_DEADLINE_MS = 10, MOST_DEADLINE_MS = 60000, DEADLINE_MS = 2000 };
 
@@ -24,6 +26,7 @@ struct ticket {
 struct key {
     json_t *json;
     uint64_t number, slots;
+    json_t *location; /* where its region is, as the driver's lender says it: nothing is asked of that; NULL: ask it */
 };
 
 struct link {
@@ -31,6 +34,9 @@ struct link {
     char name[LENDER_NAME_BYTES];
     uint32_t deadline_ms; /* so long an access may take */
     uint32_t answer_ms;   /* so long the lender's process may take for an answer; nobody waits for a page meanwhile */
+    uint32_t uses;        /* who has it: with the last one it ends */
+    bool kept;            /* of the whole process, rather than of one guest */
+    bool lost;            /* as link_lives found it */
 };
 
 struct link_type {
@@ -39,22 +45,33 @@ struct link_type {
     /* Connect, and show the ticket. -1 and a problem when the lender refuses it, or does not answer in time; then `end`
      * is called, too. */
     int (*connect)(struct link *link, const struct ticket *ticket, struct problem *problem);
-    /* Show a key. Returns a tier of its region, allocated, which ends by `close` and `free` before its link does; NULL
-     * and a problem. */
+    /* Show a key, or take its location. Returns a tier of its region, allocated, which ends by `close` and `free` before
+     * its link does; NULL and a problem. */
     struct tier *(*open)(struct link *link, const struct key *key, struct problem *problem);
+    /* Whether accesses can succeed, by what this side knows: a lender that is silent, or sleeps, lives. At once. */
+    bool (*lives)(struct link *link);
     /* Hang up, and release all but the struct. */
     void (*end)(struct link *link);
 };
 
 extern const struct link_type shm_link, tcp_link, verbs_link;
 
-/* Connect to a lender by the driver that its ticket names. NULL and a problem. */
+/* Connect to a lender by the driver that its ticket names; the caller has it. NULL and a problem. */
 struct link *link_connect(const char *name, json_t *ticket, uint32_t deadline_ms, struct problem *problem);
 
 /* Show a key. NULL and a problem. */
 struct tier *link_open(struct link *link, const struct key *key, struct problem *problem);
 
-/* Hang up, with no tier left, and free it. */
+/* Whether its lender can be reached over it; one that is lost stays so. */
+bool link_lives(struct link *link);
+
+/* Have a link that somebody else has, too. */
+struct link *link_share(struct link *link);
+
+/* Let go of a link, with none of one's tiers left. With the last one who has it, it hangs up, and is freed. */
 void link_end(struct link *link);
+
+/* Whether the other side of a socket has hung up; for drivers. */
+bool link_hung_up(int fd);
 
 #endif

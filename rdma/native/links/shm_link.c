@@ -5,6 +5,8 @@
 #include "shm_tier.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +22,7 @@ enum { MESSAGE_BYTES = 4096, CONTROL_BYTES = 65536, CONTROL_WORDS = CONTROL_BYTE
 struct shm {
     struct link link;
     int socket;
+    pid_t lender; /* its process */
     int asked;   /* the number of the last question */
     void *words; /* which keys live */
 };
@@ -103,6 +106,13 @@ static int dial(const char *path, const struct link *link, struct problem *probl
     return fd;
 }
 
+static pid_t process_behind(int socket)
+{
+    struct ucred peer;
+    socklen_t size = sizeof peer;
+    return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
 static int shm_connect(struct link *link, const struct ticket *ticket, struct problem *problem)
 {
     struct shm *shm = (struct shm *)link;
@@ -116,6 +126,7 @@ static int shm_connect(struct link *link, const struct ticket *ticket, struct pr
     shm->words = mmap(NULL, CONTROL_BYTES, PROT_READ, MAP_SHARED, fd, 0);
     close(fd);
     json_decref(answer);
+    shm->lender = process_behind(shm->socket);
     return shm->words != MAP_FAILED
                ? 0
                : problem_set(problem, "the keys of lender %s cannot be mapped: %s", link->name, strerror(errno));
@@ -143,26 +154,71 @@ static struct tier *use(struct shm *shm, int fd, const struct key *key, json_int
     return &made->tier;
 }
 
-static struct tier *shm_open_key(struct link *link, const struct key *key, struct problem *problem)
+/* Whether a descriptor is of a region that a lender lends: as pondstack_rdma/shm/memory.py names it. */
+static bool is_lent(int fd)
 {
-    struct shm *shm = (struct shm *)link;
-    json_int_t slot = -1;
+    static const char LENT[] = "/memfd:pondstack-lent";
+    char path[64], found[sizeof LENT];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    return readlink(path, found, sizeof found) >= (ssize_t)sizeof LENT - 1 && memcmp(found, LENT, sizeof LENT - 1) == 0;
+}
+
+/* Open what a lender has open, and is not asked for: it may be frozen. The number is reused when the key has ended, which
+ * its word tells afterwards. */
+static int open_lent(const struct shm *shm, const struct key *key, json_int_t *slot)
+{
+    json_int_t number;
+    char path[64];
+    if (shm->lender <= 0 || json_unpack(key->location, "{s:I, s:I}", "fd", &number, "slot", slot) != 0) {
+        return -1;
+    }
+    snprintf(path, sizeof path, "/proc/%d/fd/%lld", (int)shm->lender, (long long)number);
+    int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool lives = fd >= 0 && *slot >= 0 && *slot < CONTROL_WORDS && is_lent(fd) &&
+                 atomic_load((const _Atomic uint64_t *)shm->words + *slot) == key->number;
+    if (fd >= 0 && !lives) {
+        close(fd);
+    }
+    return lives ? fd : -1;
+}
+
+/* Have the lender pass it over. */
+static int ask_for(struct shm *shm, const struct key *key, json_int_t *slot, struct problem *problem)
+{
     int fd;
     json_t *question = json_pack("{s:i, s:O}", "id", ++shm->asked, "key", key->json);
     json_t *answer = ask(shm, question, json_object_get(question, "id"), &fd, problem);
     json_decref(question);
     if (answer == NULL) {
+        return -1;
+    }
+    (void)json_unpack(answer, "{s:I}", "slot", slot);
+    json_decref(answer);
+    return fd;
+}
+
+static struct tier *shm_open_key(struct link *link, const struct key *key, struct problem *problem)
+{
+    struct shm *shm = (struct shm *)link;
+    json_int_t slot = -1;
+    int fd = key->location != NULL ? open_lent(shm, key, &slot) : ask_for(shm, key, &slot, problem);
+    if (fd < 0 && key->location == NULL) {
         return NULL;
     }
-    (void)json_unpack(answer, "{s:I}", "slot", &slot);
-    json_decref(answer);
-    struct tier *made = use(shm, fd, key, slot);
-    close(fd);
+    struct tier *made = fd < 0 ? NULL : use(shm, fd, key, slot);
+    if (fd >= 0) {
+        close(fd);
+    }
     if (made == NULL) {
         problem_set(problem, "key %llu of lender %s opens nothing that can be used", (unsigned long long)key->number,
                     link->name);
     }
     return made;
+}
+
+static bool shm_lives(struct link *link)
+{
+    return !link_hung_up(((struct shm *)link)->socket);
 }
 
 static void shm_end(struct link *link)
@@ -177,4 +233,5 @@ static void shm_end(struct link *link)
 }
 
 const struct link_type shm_link = {
-    .driver = "shm", .bytes = sizeof(struct shm), .connect = shm_connect, .open = shm_open_key, .end = shm_end};
+    .driver = "shm", .bytes = sizeof(struct shm), .connect = shm_connect, .open = shm_open_key, .lives = shm_lives,
+    .end = shm_end};

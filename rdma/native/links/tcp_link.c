@@ -1,5 +1,5 @@
-/* A lender over TCP: one connection by which the control thread shows keys, and one by which the pager's thread moves
- * pages, so that neither takes a lock. */
+/* A lender over TCP: one connection by which the control thread shows keys, and one by which pages are moved, so that
+ * nobody who waits for a page waits for an answer about a key. */
 #define _GNU_SOURCE
 #include "address.h"
 #include "link.h"
@@ -42,6 +42,7 @@ static int tcp_connect(struct link *link, const struct ticket *ticket, struct pr
 {
     struct tcp_link *tcp = (struct tcp_link *)link;
     uint64_t ends_ns = wire_deadline(link->answer_ms);
+    pthread_mutex_init(&tcp->mover.turn, NULL);
     tcp->keys = (struct channel){.fd = dial(link, ticket, ends_ns, problem), .lender = link->name};
     tcp->mover.fd = tcp->keys.fd < 0 ? -1 : dial(link, ticket, ends_ns, problem);
     tcp->mover.deadline_ms = link->deadline_ms;
@@ -65,7 +66,7 @@ static struct tier *tcp_open(struct link *link, const struct key *key, struct pr
     struct tcp_tier *made = NULL;
     if (text == NULL || strlen(text) >= TCP_KEY_BYTES) {
         problem_set(problem, "key: less than %d bytes of JSON are needed", TCP_KEY_BYTES);
-    } else if (is_served(tcp, key, problem)) {
+    } else if (key->location != NULL || is_served(tcp, key, problem)) {
         made = malloc(sizeof *made);
         if (made != NULL) {
             tcp_tier_begin(made, &tcp->mover, key->slots, text);
@@ -73,6 +74,12 @@ static struct tier *tcp_open(struct link *link, const struct key *key, struct pr
     }
     free(text);
     return made == NULL ? NULL : &made->tier;
+}
+
+static bool tcp_lives(struct link *link)
+{
+    struct tcp_link *tcp = (struct tcp_link *)link;
+    return !tcp->mover.ended && !link_hung_up(tcp->mover.fd);
 }
 
 static void tcp_end(struct link *link)
@@ -84,7 +91,9 @@ static void tcp_end(struct link *link)
     if (tcp->mover.fd >= 0) {
         close(tcp->mover.fd);
     }
+    pthread_mutex_destroy(&tcp->mover.turn);
 }
 
 const struct link_type tcp_link = {
-    .driver = "tcp", .bytes = sizeof(struct tcp_link), .connect = tcp_connect, .open = tcp_open, .end = tcp_end};
+    .driver = "tcp", .bytes = sizeof(struct tcp_link), .connect = tcp_connect, .open = tcp_open, .lives = tcp_lives,
+    .end = tcp_end};

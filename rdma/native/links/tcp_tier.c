@@ -70,10 +70,28 @@ static int receive(struct tcp_mover *mover, uint32_t count, void *into, uint32_t
     return all_done(answer, header, count) && body == bytes ? 0 : EACCES;
 }
 
-static int carry_out(struct tcp_tier *tcp, const struct part *parts, uint32_t count, void *into, const void *from)
+/* Have one message go out and one come back, while nobody else uses the connection. */
+static int exchange(struct tcp_tier *tcp, const struct part *parts, uint32_t count, uint32_t bytes, void *into,
+                    const void *from)
 {
     struct tcp_mover *mover = tcp->mover;
     unsigned char lengths[LENGTHS_BYTES];
+    if (mover->ended) {
+        return ECONNRESET;
+    }
+    uint64_t ends_ns = wire_deadline(mover->deadline_ms);
+    uint32_t header = describe(tcp, parts, count, from != NULL);
+    lengths_pack(lengths, header, from != NULL ? bytes : 0);
+    int error = wire_send(mover->fd, lengths, sizeof lengths, ends_ns);
+    error = error != 0 ? error : wire_send(mover->fd, mover->header, header, ends_ns);
+    error = error != 0 || from == NULL ? error : wire_send(mover->fd, from, bytes, ends_ns);
+    error = error != 0 ? error : receive(mover, count, into, from != NULL ? 0 : bytes, ends_ns);
+    mover->ended = error != 0 && error != EACCES; /* a late answer would be taken for the next one */
+    return error;
+}
+
+static int carry_out(struct tcp_tier *tcp, const struct part *parts, uint32_t count, void *into, const void *from)
+{
     uint32_t pages = 0;
     for (uint32_t each = 0; each < count; each++) {
         if (parts[each].slot >= tcp->slots || parts[each].count > tcp->slots - parts[each].slot) {
@@ -81,17 +99,12 @@ static int carry_out(struct tcp_tier *tcp, const struct part *parts, uint32_t co
         }
         pages += parts[each].count;
     }
-    if (mover->ended || pages > TIER_MOST_SLOTS) {
-        return mover->ended ? ECONNRESET : EINVAL;
+    if (pages > TIER_MOST_SLOTS) {
+        return EINVAL;
     }
-    uint64_t ends_ns = wire_deadline(mover->deadline_ms);
-    uint32_t bytes = pages * PAGE_BYTES, header = describe(tcp, parts, count, from != NULL);
-    lengths_pack(lengths, header, from != NULL ? bytes : 0);
-    int error = wire_send(mover->fd, lengths, sizeof lengths, ends_ns);
-    error = error != 0 ? error : wire_send(mover->fd, mover->header, header, ends_ns);
-    error = error != 0 || from == NULL ? error : wire_send(mover->fd, from, bytes, ends_ns);
-    error = error != 0 ? error : receive(mover, count, into, from != NULL ? 0 : bytes, ends_ns);
-    mover->ended = error != 0 && error != EACCES; /* a late answer would be taken for the next one */
+    pthread_mutex_lock(&tcp->mover->turn);
+    int error = exchange(tcp, parts, count, pages * PAGE_BYTES, into, from);
+    pthread_mutex_unlock(&tcp->mover->turn);
     return error;
 }
 

@@ -8,15 +8,17 @@
 
 #include "../store/tier.h"
 
-#include <stdbool.h>
+#include <pthread.h>
+#include <stdatomic.h>
 
 enum { TCP_KEY_BYTES = 512, TCP_HEADER_BYTES = TIER_MOST_SLOTS * (TCP_KEY_BYTES + 128) };
 
-/* One connection, of which the pager's thread has all to itself. */
+/* One connection, of which one access at a time has all to itself. */
 struct tcp_mover {
     int fd;
     uint32_t deadline_ms;
-    bool ended;
+    pthread_mutex_t turn; /* held for an access */
+    atomic_bool ended;
     char header[TCP_HEADER_BYTES];
 };
 

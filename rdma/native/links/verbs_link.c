@@ -1,5 +1,5 @@
-/* A lender over RDMA: librdmacm connects a queue pair, whose accesses the pager's thread makes; a TCP connection to the
- * lender's process turns keys into addresses and rkeys, which no access uses. The counterpart of
+/* A lender over RDMA: librdmacm connects a queue pair, by which pages are moved; a TCP connection to the lender's process
+ * turns keys that do not say where their region is into addresses and rkeys. No access uses it. The counterpart of
  * pondstack_rdma/verbs/link.py. */
 #define _GNU_SOURCE
 #include "../store/sealer.h"
@@ -12,6 +12,7 @@
 #include "wire.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,7 @@ static int verbs_connect(struct link *link, const struct ticket *ticket, struct 
     uint32_t peer = 0;
     verbs->keys = (struct channel){.fd = -1, .lender = link->name};
     verbs->mover.deadline_ms = link->deadline_ms;
+    pthread_mutex_init(&verbs->mover.turn, NULL);
     snprintf(verbs->address, sizeof verbs->address, "%s", ticket->address);
     verbs->cm = (struct cm_connection){
         .lender = link->name, .address = verbs->address, .ends_ns = wire_deadline(link->answer_ms)};
@@ -141,21 +143,29 @@ static struct tier *verbs_open(struct link *link, const struct key *key, struct 
 {
     struct verbs_link *verbs = (struct verbs_link *)link;
     json_int_t address, rkey;
-    json_t *answer =
-        channel_ask(&verbs->keys, json_pack("{s:O}", "key", key->json), wire_deadline(link->answer_ms), problem);
-    if (answer == NULL) {
+    json_t *found = key->location != NULL ? json_incref(key->location)
+                                          : channel_ask(&verbs->keys, json_pack("{s:O}", "key", key->json),
+                                                        wire_deadline(link->answer_ms), problem);
+    if (found == NULL) {
         return NULL;
     }
-    bool good = json_unpack(answer, "{s:I, s:I}", "address", &address, "rkey", &rkey) == 0;
-    json_decref(answer);
+    bool good = json_unpack(found, "{s:I, s:I}", "address", &address, "rkey", &rkey) == 0;
+    json_decref(found);
     struct verbs_tier *made = good ? malloc(sizeof *made) : NULL;
     if (made == NULL) {
-        problem_set(problem, "lender %s answers to key %llu what is no region", link->name,
+        problem_set(problem, "lender %s says of key %llu what is no region", link->name,
                     (unsigned long long)key->number);
         return NULL;
     }
     verbs_tier_begin(made, &verbs->mover, key->slots, (uint64_t)address, (uint32_t)rkey);
     return &made->tier;
+}
+
+static bool verbs_lives(struct link *link)
+{
+    struct verbs_link *verbs = (struct verbs_link *)link;
+    struct pollfd events = {.fd = verbs->cm.channel->fd, .events = POLLIN}; /* the end of the lender is one */
+    return !verbs->mover.ended && poll(&events, 1, 0) == 0 && !link_hung_up(verbs->keys.fd);
 }
 
 static void verbs_end(struct link *link)
@@ -170,10 +180,12 @@ static void verbs_end(struct link *link)
     if (verbs->keys.fd >= 0) {
         close(verbs->keys.fd);
     }
+    pthread_mutex_destroy(&verbs->mover.turn);
 }
 
 const struct link_type verbs_link = {.driver = "verbs",
                                      .bytes = sizeof(struct verbs_link),
                                      .connect = verbs_connect,
                                      .open = verbs_open,
+                                     .lives = verbs_lives,
                                      .end = verbs_end};

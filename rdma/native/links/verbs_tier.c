@@ -24,10 +24,12 @@ static int error_of(int status)
 static int carry_out(struct verbs_mover *mover, uint32_t count)
 {
     unsigned done;
-    if (mover->conn.ended) {
+    if (mover->ended) {
         return ECONNRESET;
     }
-    return error_of(rc_conn_carry_out(&mover->conn, mover->transfers, count, mover->deadline_ms / 1e3, &done));
+    int error = error_of(rc_conn_carry_out(&mover->conn, mover->transfers, count, mover->deadline_ms / 1e3, &done));
+    mover->ended = error != 0;
+    return error;
 }
 
 /* Describe one transfer; EINVAL: it is not within the region. */
@@ -48,18 +50,24 @@ static int describe(struct verbs_tier *verbs, uint32_t each, uint64_t slot, uint
 static int adjacent(struct tier *tier, uint64_t slot, uint32_t count, const char *local, bool is_read)
 {
     struct verbs_tier *verbs = (struct verbs_tier *)tier;
+    pthread_mutex_lock(&verbs->mover->turn);
     int error = describe(verbs, 0, slot, count, local, is_read);
-    return error != 0 ? error : carry_out(verbs->mover, 1);
+    error = error != 0 ? error : carry_out(verbs->mover, 1);
+    pthread_mutex_unlock(&verbs->mover->turn);
+    return error;
 }
 
 static int scattered(struct tier *tier, const uint32_t *slots, uint32_t count, const char *local, bool is_read)
 {
     struct verbs_tier *verbs = (struct verbs_tier *)tier;
     int error = count > TIER_MOST_SLOTS ? EINVAL : 0;
+    pthread_mutex_lock(&verbs->mover->turn);
     for (uint32_t each = 0; each < count && error == 0; each++) {
         error = describe(verbs, each, slots[each], 1, local + (size_t)each * PAGE_BYTES, is_read);
     }
-    return error != 0 || count == 0 ? error : carry_out(verbs->mover, count);
+    error = error != 0 || count == 0 ? error : carry_out(verbs->mover, count);
+    pthread_mutex_unlock(&verbs->mover->turn);
+    return error;
 }
 
 static int verbs_read(struct tier *tier, uint64_t slot, uint32_t count, void *into)

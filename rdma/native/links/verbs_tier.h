@@ -11,11 +11,16 @@
 #include "../store/tier.h"
 #include "rc_conn.h"
 
-/* One connection, of which the pager's thread has all to itself once it is connected. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* One connection, of which one access at a time has all to itself. */
 struct verbs_mover {
     RcConn conn;
     Transfer transfers[TIER_MOST_SLOTS];
     uint32_t deadline_ms;
+    pthread_mutex_t turn; /* held for an access */
+    atomic_bool ended;
 };
 
 struct verbs_tier {

@@ -70,7 +70,7 @@ static enum lease_state state_of(const struct lease *lease)
 }
 
 /* A lender that failed once is not asked again: each of its pages would wait. */
-static void lose(struct lease *lease)
+void lease_lose(struct lease *lease)
 {
     int active = LEASE_ACTIVE;
     atomic_compare_exchange_strong(&lease->state, &active, LEASE_LOST);
@@ -104,7 +104,7 @@ static uint32_t fill(struct leases *leases, uint32_t at, struct lease *lease, ui
         slots[each] = lease->free[room - 1 - each];
     }
     if (tier_scatter(lease->tier, slots, count, from) != 0) {
-        lose(lease);
+        lease_lose(lease);
         return 0;
     }
     atomic_fetch_sub(&lease->free_count, count);
@@ -148,7 +148,7 @@ uint32_t leases_read(struct leases *leases, uint64_t first, uint32_t count, void
         same++;
     }
     if (tier_gather(lease->tier, slots, same, into) != 0) {
-        lose(lease);
+        lease_lose(lease);
         return 0;
     }
     return same;

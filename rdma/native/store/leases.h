@@ -44,6 +44,9 @@ void leases_end(struct leases *leases);
 struct lease *lease_make(struct tier *tier, uint32_t slots);
 bool leases_add(struct leases *leases, struct lease *lease);
 
+/* Ask the lender of an active lease for nothing any more: the mirror has its pages. Of any thread. */
+void lease_lose(struct lease *lease);
+
 /* Of the control thread: free a lease, once its state is LEASE_LEFT (the pager's thread has taken it out of the list
  * and does not look at it any more), or when no pager runs. */
 void leases_remove(struct leases *leases, struct lease *lease);

@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,10 @@ class ShmLender(SoftwareLender[SharedMemory]):
 
     def _allocate(self, size_bytes: int) -> SharedMemory:
         return SharedMemory(size_bytes)
+
+    def _location(self, key: Key, memory: SharedMemory) -> Mapping[str, int]:
+        # A descriptor of this process: whoever may open it by /proc needs no answer.
+        return {"fd": memory.fd, "slot": self._pages[key.borrower].slot(key.number)}
 
     def _key_made(self, key: Key) -> None:
         self._page(key.borrower).add(key.number)

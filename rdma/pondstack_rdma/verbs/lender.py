@@ -10,6 +10,7 @@ from that borrower's connections only, within that region only, and not after it
 import logging
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,9 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
 
     def _allocate(self, size_bytes: int) -> PinnedMemory:
         return PinnedMemory(size_bytes)
+
+    def _location(self, key: Key, memory: PinnedMemory) -> Mapping[str, int]:
+        return {"address": memory.address, "rkey": self._mrs[key.number].rkey}
 
     def _key_made(self, key: Key) -> None:
         memory = self._check(key.borrower, key)
@@ -189,16 +193,12 @@ class VerbsLender(SoftwareLender[PinnedMemory]):
             key = Key.from_dict(header.get("key"))
             with self._lock:
                 memory = self._check(borrower, key)
-                return _location(self._mrs[key.number], memory)
+                return dict(self._location(key, memory))
         except PondError as error:
             return {"error": wire_errors.to_wire(error)}
 
     def _answer(self, link: socket.socket, answer: dict[str, Any]) -> None:
         messages.send(link, answer, b"", time.monotonic() + _ANSWER_SECONDS)
-
-
-def _location(mr: Any, memory: PinnedMemory) -> dict[str, int]:
-    return {"address": memory.address, "rkey": mr.rkey}
 
 
 def _listen(address: str) -> socket.socket:

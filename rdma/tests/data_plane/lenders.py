@@ -21,7 +21,7 @@ class Lender:
     def __init__(
         self, folder: Path, name: str, driver: str = "shm", deadline_ms: int = DEADLINE_MS, **borrower: str
     ) -> None:
-        (folder / name).mkdir()
+        (folder / name).mkdir(parents=True)
         self._borrower = borrower or {"guest": GUEST}
         self.name, self.deadline_ms = name, deadline_ms
         self.process = LenderProcess(driver, folder / name)
@@ -29,13 +29,26 @@ class Lender:
         self.ticket: Ticket
         self.keys: list[Key] = []
 
+    def make(self, count: int = 1, located: bool = False) -> None:
+        """Make so many keys more; `located`: that say where their regions are."""
+        for _ in range(count):
+            self.ticket, key = self.process.lend("host1", LEASE_BYTES, located)
+            self.keys.append(key)
+
     def lend(self, plane: DataPlane, count: int = 1) -> None:
         """Lend so many leases more, and have the data plane use them."""
-        for _ in range(count):
-            self.ticket, key = self.process.lend("host1", LEASE_BYTES)
-            self.keys.append(key)
+        self.make(count)
         shown = {"ticket": self.ticket.to_dict(), "keys": [key.to_dict() for key in self.keys]}
         plane.ask(verb="lease", **self._borrower, lender=self.name, deadline_ms=self.deadline_ms, **shown)
+
+    def connect(self, plane: DataPlane) -> None:
+        """Have the data plane keep a link to it."""
+        plane.ask(verb="connect", lender=self.name, ticket=self.ticket.to_dict(), deadline_ms=self.deadline_ms)
+
+    def disclose(self, plane: DataPlane, *numbers: int, **borrower: str) -> None:
+        """Have the data plane use keys over that link: all, or those with these places in the list of keys."""
+        keys = [self.keys[number].to_dict() for number in numbers or range(len(self.keys))]
+        plane.ask(verb="lease", **(borrower or self._borrower), lender=self.name, keys=keys)
 
     def used(self, plane: DataPlane) -> int:
         """Count the pages that are with it."""

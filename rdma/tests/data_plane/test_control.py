@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pondstack_rdma.shm import ShmTransport
 from tests.fixtures.seeds import seed
 
 from .builds import data_plane
@@ -28,6 +29,9 @@ def plane(program: Path, tmp_path: Path) -> Iterator[DataPlane]:
     made.await_ready()
     yield made
     made.stop()
+
+
+EMPTY: dict[str, object] = {"guests": [], "blocks": [], "links": []}
 
 
 def connect(plane: DataPlane) -> socket.socket:
@@ -66,21 +70,36 @@ def answer(link: socket.socket, line: bytes) -> dict[str, object]:
         (b'{"verb": "resize", "block": "6f1c", "mib": 1}', "block 6f1c is not exported"),
         (b'{"verb": "lease", "block": 3, "lender": "x", "ticket": {}, "keys": []}', "Expected string, got integer"),
         (b'{"verb": "lease", "block": "6f1c", "lender": "x", "ticket": {}, "keys": {}}', "a list"),
+        (b'{"verb": "connect", "lender": "x"}', "ticket"),
+        (b'{"verb": "connect", "lender": "", "ticket": {}}', "a name of 1 to 127 bytes"),
+        (b'{"verb": "connect", "lender": "%s", "ticket": {}}' % (b"x" * 128), "a name of 1 to 127 bytes"),
+        (b'{"verb": "connect", "lender": "x", "ticket": {}, "deadline_ms": 9}', "deadline_ms: 10 to 60000, not 9"),
+        (b'{"verb": "connect", "lender": "x", "ticket": []}', "ticket: Expected object"),
+        (b'{"verb": "connect", "lender": "x", "ticket": {}, "guest": "6f1c"}', "1 object item(s) left unpacked: guest"),
+        (b'{"verb": "disconnect", "lender": 3}', "Expected string, got integer"),
     ],
-    ids=range(18),
+    ids=range(25),
 )
 def test_what_is_no_request(plane: DataPlane, line: bytes, reason: str) -> None:
     with connect(plane) as link:
         error = answer(link, line)["error"]
         assert reason in str(error)
-        assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": {"guests": [], "blocks": []}, "id": [1]}
+        assert answer(link, b'{"verb": "view", "id": [1]}') == {"result": EMPTY, "id": [1]}
 
 
 ATTACH = b'{"verb": "attach", "guest": "6f1c", "pid": 1, "memory": "ram", "mirror": "/m", "limit_mib": 1, "id": 1}'
 EXPORT = b'{"verb": "export", "block": "6f1c", "mib": 1, "mirror": "/nowhere/m", "socket": "/nowhere/s", "user": 0}'
+CONNECT = (
+    b'{"verb": "connect", "lender": "x", "ticket": {"driver": "shm", "address": "/nowhere", "borrower": "b", '
+    b'"secret": "00"}, "deadline_ms": 10}'
+)
+LEASE = (
+    b'{"verb": "lease", "block": "6f1c", "lender": "x", "keys": [{"number": 1, "size_bytes": 4096, '
+    b'"location": {"fd": 3, "slot": 0}}]}'
+)
 
 
-@pytest.mark.parametrize("text", [ATTACH, EXPORT], ids=["attach", "export"])
+@pytest.mark.parametrize("text", [ATTACH, EXPORT, CONNECT, LEASE], ids=["attach", "export", "connect", "lease"])
 def test_random_bytes(plane: DataPlane, text: bytes) -> None:
     dice = random.Random(seed(20183))
     with connect(plane) as link:
@@ -94,7 +113,7 @@ def test_random_bytes(plane: DataPlane, text: bytes) -> None:
 def test_a_line_without_an_end(plane: DataPlane) -> None:
     with connect(plane) as link, pytest.raises(OSError):
         link.sendall(b"x" * 2**23)
-    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
+    assert plane.ask(verb="view") == EMPTY
 
 
 def test_many_who_say_nothing(plane: DataPlane) -> None:
@@ -102,7 +121,7 @@ def test_many_who_say_nothing(plane: DataPlane) -> None:
     links = [connect(plane) for _ in range(16)]
     with connect(plane) as late:
         assert late.recv(1) == b""
-    assert answer(links[7], b'{"verb": "view"}') == {"result": {"guests": [], "blocks": []}}
+    assert answer(links[7], b'{"verb": "view"}') == {"result": EMPTY}
     for link in links:
         link.close()
     plane.await_ready()
@@ -125,7 +144,7 @@ def test_one_process_has_a_folder(plane: DataPlane) -> None:
     done = subprocess.run([str(plane.program), "serve", str(plane.folder)], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "another data plane uses the folder" in done.stderr
-    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
+    assert plane.ask(verb="view") == EMPTY
 
 
 def test_a_record_that_is_none_stays(program: Path, tmp_path: Path) -> None:
@@ -136,7 +155,7 @@ def test_a_record_that_is_none_stays(program: Path, tmp_path: Path) -> None:
     record.write_text("{")
     plane.start()
     plane.await_ready()
-    assert plane.ask(verb="view") == {"guests": [], "blocks": []}
+    assert plane.ask(verb="view") == EMPTY
     plane.stop()
     assert "6f1c.json cannot be read" in plane.log()
     assert record.exists()
@@ -160,3 +179,18 @@ def test_the_command_line(program: Path, tmp_path: Path) -> None:
 def test_an_unknown_guest(plane: DataPlane) -> None:
     with pytest.raises(RefusedError, match="is not attached"):
         plane.view()
+
+
+def test_there_are_so_many_links_at_most(plane: DataPlane, tmp_path: Path) -> None:
+    with ShmTransport(str(tmp_path)).lend("lender") as lender, connect(plane) as link:
+        ticket = lender.admit("host1").to_dict()
+
+        def ask(verb: str, number: int, **more: object) -> dict[str, object]:
+            return answer(link, json.dumps({"verb": verb, "lender": f"lender{number}", **more}).encode())
+
+        for number in range(256):
+            assert "result" in ask("connect", number, ticket=ticket)
+        assert "links to 256 lenders already" in str(ask("connect", 256, ticket=ticket)["error"])
+        assert "result" in ask("connect", 255, ticket=ticket)
+        assert "result" in ask("disconnect", 0)
+        assert "result" in ask("connect", 256, ticket=ticket)

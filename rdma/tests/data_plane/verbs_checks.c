@@ -37,7 +37,7 @@ static struct lender {
     int key_listener, key_port;
     enum answer answer;
     atomic_bool ends;
-    _Atomic int refused_requests;
+    _Atomic int refused_requests, keys_shown;
     struct rdma_cm_id *ids[64];
     unsigned count;
 } lender;
@@ -105,6 +105,7 @@ static bool answer_key(int fd)
         send_text(fd, refuses ? "{\"error\": {\"code\": \"wrong-borrower\", \"text\": \"this is not yours\"}}" : "{}");
     } else {
         CHECK(json_unpack(question, "{s:{s:I}}", "key", "number", &number) == 0);
+        lender.keys_shown++;
         snprintf(text, sizeof text, "{\"address\": %d, \"rkey\": %d}", ADDRESS, (int)number);
         send_text(fd, number == 0 ? "{\"address\": \"here\"}" : text);
     }
@@ -255,6 +256,30 @@ static void check_keys(void)
     end(link, tier);
 }
 
+/* A key that says where its region is: nothing is asked of the lender. Whoever shares the link has what is left of it. */
+static void check_locations(void)
+{
+    struct link *link = connect_here(LONG_MS);
+    int shown = lender.keys_shown;
+    struct key key = {.json = json_object(), .number = 1, .slots = SLOTS};
+    key.location = json_pack("{s:I, s:i}", "address", (json_int_t)ADDRESS, "rkey", GOOD);
+    struct tier *tier = link_open(link, &key, &problem), *other = link_open(link_share(link), &key, &problem);
+    CHECK(tier != NULL && other != NULL && lender.keys_shown == shown);
+    CHECK(tier->type->write(tier, 0, SLOTS, pages) == 0 && other->type->read(other, 0, SLOTS, found) == 0);
+    CHECK(memcmp(pages, found, sizeof pages) == 0);
+    end(link, tier);
+    CHECK(link_lives(link) && other->type->read(other, 0, 1, found) == 0);
+    json_object_set_new(key.location, "rkey", json_integer(FORGED));
+    struct tier *forged = link_open(link, &key, &problem);
+    CHECK(forged != NULL && forged->type->read(forged, 0, 1, found) == EACCES && !link_lives(link) && link->lost);
+    json_object_del(key.location, "address");
+    CHECK(link_open(link, &key, &problem) == NULL && strstr(problem.text, "no region") != NULL);
+    free(forged);
+    json_decref(key.location);
+    json_decref(key.json);
+    end(link, other);
+}
+
 /* The lender's end is heard of while an access waits: sooner than its deadline. */
 static void check_end_of_lender(void)
 {
@@ -263,6 +288,12 @@ static void check_end_of_lender(void)
     rdma_destroy_id(lender.ids[--lender.count]);
     CHECK(tier->type->read(tier, 0, 1, found) == ECONNRESET);
     end(link, tier);
+    link = connect_here(LONG_MS); /* also while there is none */
+    CHECK(link_lives(link));
+    rdma_destroy_id(lender.ids[--lender.count]);
+    while (link_lives(link)) {
+    }
+    link_end(link);
 }
 
 /* Exponents of 4.096 us: as acknowledge_exponent of verbs/cm_attrs.py has them. */
@@ -285,6 +316,7 @@ int main(void)
     check_failures();
     check_connections();
     check_keys();
+    check_locations();
     check_end_of_lender();
     check_timeouts();
     lender.ends = true;

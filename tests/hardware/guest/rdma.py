@@ -40,6 +40,10 @@ class Lending:
         self._regions[key] = region
         return self._lender.admit(borrower), key
 
+    def locate(self, key: Key) -> Key:
+        """Return a key with the location of its region."""
+        return self._lender.locate(key)
+
     def fill(self, key: Key, seed: int) -> str:
         """Fill a region with noise; its digest."""
         self._lender.store(self._regions[key], 0, random.Random(seed).randbytes(key.size_bytes))

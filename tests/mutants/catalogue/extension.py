@@ -39,6 +39,14 @@ MUTANTS = (
         "what a dead lender lost is not borrowed elsewhere",
     ),
     Mutant(
+        "sleepers_out_of_reach_kept",
+        f"{_REMOTE}/extensions.py",
+        "        if held.name in self._plane().links():\n",
+        "        if True:\n",
+        ("agent/tests/remote/test_sleeping_lender.py::test_it_serves_and_then_the_mirror_does",),
+        "after a death of the data plane a guest has its mirror only, until a lender wakes",
+    ),
+    Mutant(
         "a_dead_key_holds_up_all",
         f"{_REMOTE}/leases.py",
         "    late = [index for index in indexes if index in set(refused)]\n"

@@ -8,8 +8,9 @@ import pytest
 from pondstack_rack.wait import wait_until
 
 from ..builds import THREADS, data_plane
+from ..exported.client import connect
 from ..lenders import Lender
-from ..processes import DEADLINE_SECONDS, GUEST, DataPlane, StandinGuest
+from ..processes import BLOCK, DEADLINE_SECONDS, GUEST, BlockPlane, DataPlane, StandinGuest
 
 
 @pytest.fixture(scope="module")
@@ -37,3 +38,30 @@ def test_no_race(driver: str, program: Path, guest: Callable[..., StandinGuest],
     lender.close()
     assert served.finish()["wrong"] == 0
     plane.stop()  # fails where the sanitizer said anything
+
+
+def test_no_race_over_one_link(program: Path, guest: Callable[..., StandinGuest], tmp_path: Path) -> None:
+    """A guest and a block device share it, and the lender is killed meanwhile."""
+    plane = BlockPlane(program, tmp_path / "plane")
+    plane.start()
+    plane.await_ready()
+    served, lender = guest(8), Lender(tmp_path, "lender1", "tcp")
+    lender.make(2, located=True)
+    lender.connect(plane)
+    plane.attach(served, tmp_path / "guest-mirror", 2)
+    plane.export(2)
+    lender.disclose(plane, 0)
+    lender.disclose(plane, 1, block=BLOCK)
+    with connect(plane.socket) as link:
+        for turn in range(16):
+            if turn == 12:
+                lender.process.kill()
+            data = bytes([turn]) * 256 * 1024
+            link.write(0, data)
+            assert link.read(0, len(data)) == data
+    assert wait_until(lambda: plane.view()["leases"][0]["state"] == "lost", DEADLINE_SECONDS)
+    assert plane.view()["store"]["lender_writes"] > 0
+    plane.detach()
+    lender.close()
+    assert served.finish()["wrong"] == 0
+    plane.close()  # fails where the sanitizer said anything
