@@ -94,8 +94,8 @@ robustness: setup ## Kill, pause and cut off controllers under load, check all t
 robustness-rdma: setup ## Kill lenders of memory under load; no page may be wrong or lost (KILLS, SEED, DRIVER)
 	@$(PYTHON) -W ignore -m rdma.tests.kills $(call option,kills,KILLS) $(call option,seed,SEED) $(call option,driver,DRIVER)
 
-torture-pager: setup ## Kill and freeze the data plane under a process that verifies its memory, most of it evicted: no word is wrong (MINUTES, SEED, GUEST=qemu: a real guest, DRIVER=tcp: lenders over it)
-	@$(PYTHON) -W ignore -m rdma.tests.data_plane.torture $(call option,minutes,MINUTES) $(call option,seed,SEED) $(call option,guest,GUEST) $(call option,driver,DRIVER)
+torture-pager: setup ## Kill and freeze data plane, lenders, agents, controllers under a real guest with remote memory: no word is wrong (MINUTES, SEED, EVENTS; GUEST=standin, GUEST=qemu: data plane and lenders only, many more deaths, DRIVER=tcp: lenders over it)
+	@$(PYTHON) -W ignore -m tests.robustness.extension $(call option,minutes,MINUTES) $(call option,seed,SEED) $(call option,events,EVENTS) $(call option,guest,GUEST) $(call option,driver,DRIVER) $(call option,reports,REPORTS)
 
 hardware-cxl: hardware ## Test CXL memory in emulated hosts: QEMU with emulated CXL devices, minutes without KVM (PYTEST_ARGS)
 	@$(PYTHON) -m pytest -v tests/hardware $(PYTEST_ARGS)

@@ -87,7 +87,9 @@ class Rack:
         disk: Disk | None = None,
         slices: int = SLICES,
         rpc: str = "",
+        agents: Mapping[str, str] | None = None,
     ) -> None:
+        """`agents`: the hosts, each with what its agent's file has besides."""
         self.folder = folder
         self.broker = broker
         self.store = store
@@ -103,7 +105,8 @@ class Rack:
         self._url = store.url()
         self._identities = Identities(folder / "credentials")
         self.controllers = {name: self._daemon("controller", name, CONTROLLER) for name in CONTROLLERS}
-        self.agents = {name: self._daemon("agent", name, AGENT) for name in AGENTS}
+        more = dict.fromkeys(AGENTS, "") if agents is None else agents
+        self.agents = {name: self._daemon("agent", name, AGENT, more[name]) for name in more}
         own = self._write(
             "own", f"[DEFAULT]\ntransport_url = {self._bus_url}\n[database]\n{self._database()}\n{RABBIT}{self._rpc}"
         )
@@ -126,11 +129,11 @@ class Rack:
         path.write_text(text)
         return path
 
-    def _daemon(self, program: str, name: str, template: str) -> Daemon:
+    def _daemon(self, program: str, name: str, template: str, more: str = "") -> Daemon:
         values = {"bus": self._bus_url, "url": self._url, "hosts": self._hosts(), "name": name}
         values |= {"device": str(self.device.path), "state": str(self.folder / f"state-{name}")}
         values |= {"shm": str(self.shm), "buffer_mib": str(BUFFER_MIB)}
-        text, launcher = template.format(**values) + RABBIT + self._rpc, []
+        text, launcher = template.format(**values) + RABBIT + self._rpc + more, []
         text += self._identities.section(f"{program}/{name}")
         if name in self.networks:
             text = text.replace(LOOPBACK, self.networks[name].server)
@@ -153,7 +156,7 @@ class Rack:
         for process in (*self.controllers.values(), *self.agents.values()):
             process.launch()
         self.wait_healthy()
-        if not wait_until(lambda: {host.name for host in self.reader.hosts()} >= set(AGENTS), HEALTHY_SECONDS):
+        if not wait_until(lambda: {host.name for host in self.reader.hosts()} >= set(self.agents), HEALTHY_SECONDS):
             raise DaemonFailed("the agents do not report; see their logs")
 
     def stop(self) -> None:

@@ -77,6 +77,12 @@ class QemuGuest:
         """Wait until its init runs."""
         self._await_line("ready")
 
+    def fill(self) -> None:
+        """Have it write all of its memory once, and wait for that."""
+        assert self.process.stdin
+        print("f", file=self.process.stdin, flush=True)
+        self._await_line("filled")
+
     def begin(self) -> None:
         """Have it work."""
         assert self.process.stdin

@@ -2,8 +2,8 @@
  *
  * standin_guest NAME MIB THREADS SEED PATTERN, where PATTERN is random, sequential, skewed (80 % of accesses to 20 % of
  * the pages), discard (random, and now and then a page is given up) or touch (random, one word an access: for
- * measuring). Words after that are passed over. Prints "ready"; works from a "g" on its standard input to an "s", and
- * says "stopped" then. At the end of its input it verifies all of its memory, and prints what it counted as JSON:
+ * measuring). Words after that are passed over. Prints "ready"; at an "f" on its standard input it writes all pages once,
+ * and says "filled"; works from a "g" to an "s", and says "stopped" then. At the end of its input it verifies all of its memory, and prints what it counted as JSON:
  * accesses, `missing` of them to pages that were not resident (by mincore), wrong words, and how long accesses to missing
  * pages took.
  *
@@ -83,14 +83,19 @@ static void verify(struct worker *worker, uint32_t page)
     }
 }
 
-static void write_page(struct worker *worker, uint32_t page)
+static void put_words(uint32_t page)
 {
     volatile uint64_t *words = (uint64_t *)(memory + (size_t)page * PAGE);
-    verify(worker, page);
     versions[page]++;
     for (uint32_t at = 0; at < (pattern == TOUCH ? 1 : WORDS); at++) {
         words[at] = word(page, versions[page], at);
     }
+}
+
+static void write_page(struct worker *worker, uint32_t page)
+{
+    verify(worker, page);
+    put_words(page);
     worker->writes++;
 }
 
@@ -154,6 +159,16 @@ static bool make_memory(const char *name)
            (getenv("STANDIN_HUGE") == NULL || madvise(memory, bytes, MADV_HUGEPAGE) == 0);
 }
 
+/* Of a memory that is full, every access misses that finds its page evicted; else most pages were never touched. */
+static void fill(void)
+{
+    for (uint32_t page = 0; page < pages; page++) {
+        put_words(page);
+    }
+    puts("filled");
+    fflush(stdout);
+}
+
 static void begin_work(struct worker *workers)
 {
     for (uint32_t at = 0; at < threads; at++) {
@@ -190,7 +205,9 @@ int main(int count, char **arguments)
     puts("ready");
     fflush(stdout);
     for (int verb; (verb = getchar()) != EOF;) {
-        if (verb == 'g' && !works) {
+        if (verb == 'f' && !works) {
+            fill();
+        } else if (verb == 'g' && !works) {
             begin_work(workers);
             works = true;
         } else if (verb == 's' && works && !stop) {
