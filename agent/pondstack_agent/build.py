@@ -45,6 +45,7 @@ from pondstack_agent.remote.build import build_remote
 from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.remote.extension_endpoint import ExtensionEndpoint
 from pondstack_agent.remote.remote import RemoteMemory
+from pondstack_agent.remote.swap_endpoint import SwapEndpoint
 from pondstack_agent.reporter import Reporter
 from pondstack_agent.revocations import KeptRevocations, RevocationsEndpoint
 from pondstack_agent.sequence import Sequence
@@ -146,6 +147,7 @@ def build_agent(
         BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
         RemoteEndpoint(remote_memory),
         ExtensionEndpoint(remote_memory),
+        SwapEndpoint(remote_memory),
         HostSlicesEndpoint(context.host, pool, context.pools, context.epoch, switch),
         MitigationEndpoint(
             mitigations,

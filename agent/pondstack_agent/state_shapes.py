@@ -221,6 +221,7 @@ _CONSUMER = Fields(
         "state": OneOf(("asking", "active", "ending")),
         "asked": Whole(),
         "extension": Nullable(_EXTENSION),
+        "instance_uuid": _OWNER,
     },
     rule=_borrows,
 )

@@ -34,6 +34,14 @@ OPTS = [
             "guest is as large as its whole local node, and takes that room at once. Placement is told of it."
         ),
     ),
+    cfg.StrOpt(
+        "disk_user",
+        default="libvirt-qemu",
+        help=(
+            "Name of the user of this host that QEMU runs as, `user` of qemu.conf: besides root, only it may "
+            "open the swap disks that pondstack-data-plane serves to guests."
+        ),
+    ),
     cfg.FloatOpt(
         "timeout_seconds",
         default=10.0,

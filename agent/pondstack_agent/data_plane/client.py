@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from pondstack.domain.errors import Conflict, Unavailable
+from pondstack_agent.data_plane.blocks import BlockClient, BlockDevices
+from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
 from pondstack_agent.data_plane.views import GuestView, guests_of, links_of
 from pondstack_agent.helper.unix_socket import connect
 
@@ -17,23 +18,15 @@ _MOST_ANSWER = 16 * 2**20
 """Bytes: of all guests with all of their leases."""
 
 
-class DataPlaneGone(Unavailable):
-    """No data plane runs: guests wait for the next one, and no lease is used."""
-
-
-class DataPlaneSilent(Unavailable):
-    """The data plane is there and gives no answer: frozen, overloaded, or another program."""
-
-
-class DataPlaneRefused(Conflict):
-    """The data plane does not do it, and says why."""
-
-
 class DataPlane(Protocol):
     """What the agent asks of the data plane. All raise DataPlaneGone, DataPlaneSilent, DataPlaneRefused.
 
     A guest is named by its UUID, a lender by the agent's name of its incarnation.
     """
+
+    @property
+    def blocks(self) -> BlockDevices:
+        """Block devices, beside guests."""
 
     def attach(self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int) -> GuestView:
         """Serve a process's memory, the mapping with `memory` in its path; idempotent."""
@@ -72,6 +65,7 @@ class ControlClient:
 
     def __init__(self, folder: Path, timeout_seconds: float) -> None:
         self.folder, self._seconds = folder, timeout_seconds
+        self.blocks: BlockDevices = BlockClient(self._ask)
 
     def attach(self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int) -> GuestView:
         """Serve a process's memory."""

@@ -20,6 +20,14 @@ class GuestState(StrEnum):
     """It does not serve it, and tries again."""
 
 
+class BlockState(StrEnum):
+    """What the data plane does with a block device."""
+
+    SERVING = "serving"
+    FAILED = "failed"
+    """It does not serve it, and tries again; what it lost its key or its mirror of is never served again."""
+
+
 class LeaseState(StrEnum):
     """Whether pages are with a lease: a key of a lender."""
 
@@ -54,6 +62,22 @@ _GUEST = Fields(
     others=True,
 )
 _LINK = Fields({"lender": Text(255, 1), "state": OneOf(("connected", "lost"))}, others=True)
+_BLOCK = Fields(
+    {
+        "block": Text(64, 1),
+        "mib": Whole(),
+        "socket": Text(4096, 1),
+        "state": OneOf(tuple(BlockState)),
+        "problem": Text(4096),
+    },
+    {
+        "connected": Whole(),
+        "leases": Items(_LEASE),
+        "counters": Table(Text(64), Number()),
+        "store": Table(Text(64), Number()),
+    },
+    others=True,
+)
 _ALL = Fields({"guests": Items(Anything())}, {"links": Items(_LINK)}, others=True)
 
 
@@ -101,10 +125,6 @@ class GuestView:
     def from_json(cls, found: Any) -> Self:
         """Return what was told; raises ValueError for what is none."""
         _GUEST.check(found)
-        leases = tuple(
-            LeaseView(item["lender"], item["number"], LeaseState(item["state"]), item.get("used", 0))
-            for item in found.get("leases", ())
-        )
         return cls(
             guest=found["guest"],
             pid=found["pid"],
@@ -114,10 +134,48 @@ class GuestView:
             problem=found["problem"],
             resident_pages=found.get("resident_pages"),
             evicted_pages=found.get("evicted_pages"),
-            leases=leases,
+            leases=_leases(found),
             counters=found.get("counters"),
             store=found.get("store"),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """One block device that is exported on a socket. `connected`: how many clients it has, 0 while it is not served."""
+
+    block: str
+    mib: int
+    socket: str
+    state: BlockState
+    problem: str = ""
+    connected: int = 0
+    leases: tuple[LeaseView, ...] = ()
+    counters: Mapping[str, float] | None = None
+    store: Mapping[str, float] | None = None
+
+    @classmethod
+    def from_json(cls, found: Any) -> Self:
+        """Return what was told; raises ValueError for what is none."""
+        _BLOCK.check(found)
+        return cls(
+            block=found["block"],
+            mib=found["mib"],
+            socket=found["socket"],
+            state=BlockState(found["state"]),
+            problem=found["problem"],
+            connected=found.get("connected", 0),
+            leases=_leases(found),
+            counters=found.get("counters"),
+            store=found.get("store"),
+        )
+
+
+def _leases(found: Mapping[str, Any]) -> tuple[LeaseView, ...]:
+    return tuple(
+        LeaseView(item["lender"], item["number"], LeaseState(item["state"]), item.get("used", 0))
+        for item in found.get("leases", ())
+    )
 
 
 def links_of(answer: Any) -> list[str]:

@@ -87,7 +87,7 @@ class BorrowRequests:
 
     def _ask(self, mine: Consumer, borrow: Borrow) -> dict[str, Any]:
         request = BorrowRequest(
-            consumer_uuid=mine.consumer_uuid,
+            consumer_uuid=mine.borrower_uuid,
             host=self._host,
             remote_mib=borrow.mib,
             guaranteed=mine.guaranteed,

@@ -20,6 +20,7 @@ from pondstack_agent.remote.owners import Owners
 from pondstack_agent.remote.records import Consumers
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.remote.stores import PageStores, StoreTemplate
+from pondstack_agent.remote.swap_disks import DiskPlace, SwapDisks
 from pondstack_rdma.transports import options_of
 
 LOG = log.getLogger(__name__)
@@ -45,17 +46,21 @@ def build_remote(
     links = links or (DataPlaneLinks(data_plane) if data_plane else None)
     limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds)
     extensions = Extensions(consumers, borrowed, data_plane, find, limits, started=started)
-    owners = Owners(consumers, extensions, stores)
+    place = DiskPlace(Path(plane.folder), plane.disk_user, plane.leave_seconds)
+    disks = SwapDisks(consumers, borrowed, data_plane, find, place)
+    owners = Owners(consumers, extensions, disks, stores)
     borrower = build_borrower(context, owners, links)
     remote = RemoteMemory(
         consumers=consumers,
         owners=owners,
         extensions=extensions,
+        disks=disks,
         borrowed=borrowed,
         asking=BorrowRequests(context.host, consumers, context.controller, borrower),
         borrower=borrower,
         executor=context.executor,
         extension_folder=Path(plane.mirror_folder),
+        extension_mib=plane.mirror_mib,
         mirror_folder=Path(own.mirror_folder),
         mirror_mib=own.mirror_mib,
         buffer_mib=context.conf.lending.buffer_mib,

@@ -22,12 +22,12 @@ class RemoteEndpoint:
     @answered
     def alloc_ext(self, _context: Any, *, consumer_uuid: str, **request: Any) -> dict[str, Any]:
         """Borrow memory that stays until it is released, all or nothing (GS_alloc_ext)."""
-        return need(self._remote).alloc(_checked(consumer_uuid), guaranteed=True, **request)
+        return need(self._remote).alloc(checked_consumer(consumer_uuid), guaranteed=True, **request)
 
     @answered
     def alloc_swap(self, _context: Any, *, consumer_uuid: str, **request: Any) -> dict[str, Any]:
         """Borrow as much as there is, up to `mib`, and more in the background (GS_alloc_swap)."""
-        return need(self._remote).alloc(_checked(consumer_uuid), guaranteed=False, **request)
+        return need(self._remote).alloc(checked_consumer(consumer_uuid), guaranteed=False, **request)
 
     @answered
     def release_remote(self, _context: Any, *, consumer_uuid: str) -> bool:
@@ -40,7 +40,7 @@ class RemoteEndpoint:
         return need(self._remote).get(consumer_uuid)
 
 
-def _checked(consumer_uuid: str) -> str:
+def checked_consumer(consumer_uuid: str) -> str:
     """Raise BadRequest unless it is a UUID in its usual form: it becomes part of the names of files."""
     try:
         good = str(UUID(consumer_uuid)) == consumer_uuid

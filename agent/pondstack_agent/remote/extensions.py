@@ -13,17 +13,16 @@ from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, PondError, Unavailable
 from pondstack_agent.borrower.records import Held
-from pondstack_agent.data_plane.client import DataPlane, DataPlaneGone, DataPlaneRefused
+from pondstack_agent.data_plane.client import DataPlane
+from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, start_of
 from pondstack_agent.data_plane.views import PAGE_BYTES, GuestState, GuestView
-from pondstack_agent.locks import NamedLocks
 from pondstack_agent.remote.borrowed import Borrowed
-from pondstack_agent.remote.leases import Difference, batches, compare
+from pondstack_agent.remote.leased import PAUSE_SECONDS, Leased, lease_counts
 from pondstack_agent.remote.records import Consumer, Consumers, Extension, State
 
 LOG = log.getLogger(__name__)
 
-_PAUSE_SECONDS = 0.05
 _END_SECONDS = 5.0
 """How long the data plane may take to notice the end of a guest, which it looks for twice a second."""
 
@@ -40,8 +39,7 @@ class ExtensionLimits:
 class Extensions:
     """Implements remote.owners.Owner for instances. The caller orders calls of one consumer.
 
-    `data_plane` None: this host runs none. Lock: `_telling`, within Borrower's and the consumers', orders what is told
-    of leases, so that one that is left is not told again.
+    `data_plane` None: this host runs none.
     """
 
     def __init__(
@@ -56,10 +54,11 @@ class Extensions:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._consumers, self._borrowed, self._maybe, self._find = consumers, borrowed, data_plane, find
+        self._consumers, self._maybe, self._find = consumers, data_plane, find
         self._limits, self._started, self._sleep, self._clock = limits, started, sleep, clock
-        self._telling = NamedLocks()
-        self._refused: dict[str, dict[str, set[int]]] = {}
+        self._leased = Leased(
+            borrowed, self._plane, lambda: self._plane().links(), limits.leave_seconds, sleep=sleep, clock=clock
+        )
 
     # What nova-compute asks for
 
@@ -88,7 +87,7 @@ class Extensions:
                 self._consumers.put(mine, extension=None)
             raise
         try:
-            self._compare(mine)
+            self._leased.compare(mine)
         except PondError as error:  # the mirror has all pages meanwhile
             LOG.info("Guest %s uses its lenders later: %s", mine.consumer_uuid, error)
         return mine
@@ -104,7 +103,7 @@ class Extensions:
                 raise Unavailable(
                     f"pages of guest {mine.consumer_uuid} are still on their way home; see `view` of the data plane"
                 )
-            self._sleep(_PAUSE_SECONDS)
+            self._sleep(PAUSE_SECONDS)
         return mine
 
     def touched_bytes(self, mine: Consumer) -> int | None:
@@ -123,7 +122,7 @@ class Extensions:
         """Return {"total_mib", "used_mib"} of mirrors; nothing where no data plane is."""
         if self._maybe is None:
             return {"total_mib": 0, "used_mib": 0}
-        return {"total_mib": self._limits.mirror_mib, "used_mib": self._consumers.extended_mib()}
+        return {"total_mib": self._limits.mirror_mib, "used_mib": self._consumers.mirrored_mib()}
 
     # As owner of what instances borrow
 
@@ -141,9 +140,9 @@ class Extensions:
         while self._seen(mine) is not None:
             if self._clock() > ends:
                 raise Unavailable(f"the data plane has not noticed the end of guest {mine.consumer_uuid} yet")
-            self._sleep(_PAUSE_SECONDS)
+            self._sleep(PAUSE_SECONDS)
         self._consumers.put(mine, extension=None)
-        self._refused.pop(mine.consumer_uuid, None)
+        self._leased.forget(mine)
 
     def check_unserved(self, mine: Consumer) -> None:
         """Raise Conflict while the process of a consumer is to be served."""
@@ -165,7 +164,7 @@ class Extensions:
             self._bring_home(mine)
             return {}
         self._serve(mine, extension, self._clock())
-        return self._compare(mine)
+        return self._leased.compare(mine)
 
     def view(self, mine: Consumer) -> dict[str, Any]:
         """Return what the data plane does for a consumer."""
@@ -181,34 +180,19 @@ class Extensions:
         mine = self._consumers.owner_of(allocation_uuid)
         if mine is None or mine.extension is None or mine.extension.homing or mine.state == State.ENDING:
             return
-        with self._telling.holding(mine.consumer_uuid):
-            try:
-                self._lease(mine, held, sorted(index for index in indexes if index in held.buffers))
-            except PondError as error:
-                LOG.info("Guest %s uses what lender %s gave later: %s", mine.consumer_uuid, held.lender, error)
+        self._leased.arrived(mine, held, indexes)
 
     def leave(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Have buffers not used any more, and wait for that. Raises Unavailable: they are."""
         mine = self._consumers.owner_of(allocation_uuid)
-        if mine is None or mine.extension is None:
-            return
-        numbers = {held.buffers[index].key.number for index in indexes if index in held.buffers}
-        ends = self._clock() + self._limits.leave_seconds
-        while left := self._leave(mine.consumer_uuid, held.name, numbers):
-            if self._clock() > ends:
-                raise Unavailable(f"{len(left)} buffers of lender {held.lender} are in use; see the mirror's disk")
-            self._sleep(_PAUSE_SECONDS)
+        if mine is not None and mine.extension is not None:
+            self._leased.leave(mine, held, indexes)
 
     def lost(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Have dead keys not used any more: the mirror serves until newer ones arrive."""
         mine = self._consumers.owner_of(allocation_uuid)
-        if mine is None or mine.extension is None:
-            return
-        numbers = {held.buffers[index].key.number for index in indexes if index in held.buffers}
-        try:
-            self._leave(mine.consumer_uuid, held.name, numbers)
-        except PondError as error:
-            LOG.debug("The data plane notices by itself that keys of lender %s are dead: %s", held.lender, error)
+        if mine is not None and mine.extension is not None:
+            self._leased.lost(mine, held, indexes)
 
     # What the data plane is asked
 
@@ -238,7 +222,7 @@ class Extensions:
         while (seen := plane.view(guest)) is not None and (seen.pid, seen.started) != (wanted.pid, wanted.started):
             if self._clock() >= ends:
                 raise Unavailable(f"the data plane still has a former process of guest {guest}, {seen.pid}")
-            self._sleep(_PAUSE_SECONDS)
+            self._sleep(PAUSE_SECONDS)
         if seen is None:
             seen = plane.attach(guest, wanted.pid, wanted.memory, mine.mirror, wanted.local_mib)
         if seen.state is GuestState.DETACHING:
@@ -252,84 +236,15 @@ class Extensions:
         """Go on with it; the consumer as it is then, without an extension when all is home."""
         seen = self._seen(mine)
         if seen is None:
-            self._refused.pop(mine.consumer_uuid, None)
+            self._leased.forget(mine)
             return self._consumers.put(mine, extension=None)
         if seen.state is not GuestState.DETACHING:
             self._plane().detach(mine.consumer_uuid)
         return mine
 
-    def _compare(self, mine: Consumer) -> dict[str, list[int]]:
-        """Tell of leases that the data plane lacks, and of those that it has too many; returns what it lost.
-
-        Also what it cannot have again: pages on it are in the mirror, and are to be placed anew.
-        """
-        plane, guest = self._plane(), mine.consumer_uuid
-        with self._telling.holding(guest):
-            holds = {held.name: (held, indexes) for held, indexes in self._borrowed.of(mine)}
-            found = self._difference(mine, holds)
-            for lender, numbers in found.strange.items():
-                plane.leave(guest, lender, numbers)
-            lost = dict(found.lost)
-            for lender, indexes in found.missing.items():
-                held = holds[lender][0]
-                try:
-                    self._lease(mine, held, indexes)
-                except DataPlaneRefused as error:
-                    LOG.info("Lender %s gives guest %s nothing now: %s", lender, guest, error)
-                    if gone := self._out_of_reach(held, indexes):
-                        lost[lender] = sorted({*lost.get(lender, ()), *gone})
-        return lost
-
-    def _out_of_reach(self, held: Held, indexes: Sequence[int]) -> list[int]:
-        """Return the buffers of a lender that sleeps, to which a data plane that ended had the only link."""
-        if held.name in self._plane().links():
-            return []
-        return [index for index in indexes if held.buffers[index].key.location is not None]
-
-    def _difference(self, mine: Consumer, holds: dict[str, tuple[Held, list[int]]]) -> Difference:
-        seen = self._plane().view(mine.consumer_uuid)
-        numbers = {
-            name: {index: held.buffers[index].key.number for index in indexes}
-            for name, (held, indexes) in holds.items()
-        }
-        return compare(numbers, seen.leases if seen else ())
-
-    def _lease(self, mine: Consumer, held: Held, indexes: Sequence[int]) -> None:
-        """Tell of buffers. What the lender refuses comes last the next time, so that it holds up no other."""
-        refused = self._refused.setdefault(mine.consumer_uuid, {}).setdefault(held.name, set())
-        for batch in batches(indexes, refused):
-            keys = [held.buffers[index].key for index in batch]
-            try:
-                seen: GuestView | None = self._plane().lease(
-                    mine.consumer_uuid, held.name, held.ticket, [key.to_dict() for key in keys]
-                )
-            except DataPlaneRefused:
-                seen = self._plane().view(mine.consumer_uuid)
-                used = {lease.number for lease in seen.leases if lease.lender == held.name} if seen else set()
-                first = next((index for index in batch if held.buffers[index].key.number not in used), None)
-                refused |= set() if first is None else {first}
-                raise
-            refused -= set(batch)
-
-    def _leave(self, guest: str, lender: str, numbers: set[int]) -> set[int]:
-        """Have keys not used any more; returns those that are, yet."""
-        try:
-            with self._telling.holding(guest):
-                seen = self._plane().view(guest)
-                used = {lease.number: lease for lease in seen.leases if lease.lender == lender} if seen else {}
-                left = numbers & used.keys()
-                if left:
-                    self._plane().leave(guest, lender, sorted(left))
-                return left
-        except DataPlaneGone:
-            return set()  # its next process is not told of them
-
 
 def _view(extension: Extension, seen: GuestView | None, problem: str) -> dict[str, Any]:
     state = "homing" if extension.homing else str(seen.state) if seen else "waiting"
-    leases: dict[str, int] = {}
-    for lease in seen.leases if seen else ():
-        leases[str(lease.state)] = leases.get(str(lease.state), 0) + 1
     return {
         "memory_mib": extension.memory_mib,
         "local_mib": extension.local_mib,
@@ -338,7 +253,7 @@ def _view(extension: Extension, seen: GuestView | None, problem: str) -> dict[st
         "limit_mib": seen.limit_mib if seen else None,
         "resident_mib": seen.resident_mib if seen else None,
         "evicted_mib": seen.evicted_mib if seen else None,
-        "leases": leases,
+        "leases": lease_counts(seen.leases) if seen else {},
         "counters": dict(seen.counters or {}) if seen else {},
         "store": dict(seen.store or {}) if seen else {},
     }

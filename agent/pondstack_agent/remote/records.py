@@ -61,8 +61,9 @@ class Extension:
 class Consumer:
     """Remote memory of one consumer: an instance (`guaranteed`, RAM extension) or a swap device (best effort).
 
-    `mib`: what it wants, and the size of its page store if it has one; `mirror`: its file. `at`: the agent's clock, in
-    seconds. `asked`: how often the controller was asked. `extension`: None while no process of it is to be served.
+    `mib`: what it wants, and the size of its page store or disk if it has one; `mirror`: its file. `at`: the agent's
+    clock, in seconds. `asked`: how often the controller was asked. `extension`: None while no process of it is to be
+    served. `instance_uuid`: of a swap disk, whose it is; the controller knows it by that.
     """
 
     consumer_uuid: str
@@ -77,6 +78,17 @@ class Consumer:
     asked: int = 0
     borrows: dict[str, Borrow] = field(default_factory=dict)
     extension: Extension | None = None
+    instance_uuid: str = ""
+
+    @property
+    def is_disk(self) -> bool:
+        """Whether it is the swap disk of an instance."""
+        return bool(self.instance_uuid)
+
+    @property
+    def borrower_uuid(self) -> str:
+        """By which UUID the controller knows it."""
+        return self.instance_uuid or self.consumer_uuid
 
     @property
     def allocations(self) -> frozenset[str]:
@@ -116,9 +128,9 @@ class Consumers:
         return next((each for each in self.all() if allocation_uuid in each.allocations), None)
 
     def begin(self, wanted: Consumer, room_mib: int) -> Consumer:
-        """Write a new one down; raises Unavailable when all together would have more than `room_mib`."""
+        """Write a new one down; raises Unavailable when all page stores would have more than `room_mib`."""
         with self._room:
-            taken = sum(each.mib for each in self.all() if not each.guaranteed)
+            taken = sum(each.mib for each in self.all() if not each.guaranteed and not each.is_disk)
             if not wanted.guaranteed and taken + wanted.mib > room_mib:
                 raise Unavailable(
                     f"the mirror of {wanted.mib} MiB does not fit: {taken} of {room_mib} MiB are taken on this host; "
@@ -126,21 +138,31 @@ class Consumers:
                 )
             return self.put(wanted)
 
+    def begin_disk(self, wanted: Consumer, room_mib: int) -> Consumer:
+        """Write a new swap disk down; raises Unavailable when all mirrors together would be over `room_mib`."""
+        with self._room:
+            self._check_mirror(wanted.mib, wanted.consumer_uuid, room_mib)
+            return self.put(wanted)
+
     def extend(self, mine: Consumer, wanted: Extension, room_mib: int) -> Consumer:
         """Write down what is to be served; raises Unavailable when all mirrors together would be over `room_mib`."""
         with self._room:
-            taken = self.extended_mib(besides=mine.consumer_uuid)
-            if taken + wanted.memory_mib > room_mib:
-                raise Unavailable(
-                    f"the mirror of {wanted.memory_mib} MiB does not fit: {taken} of {room_mib} MiB are taken on this "
-                    "host; move a guest away, or raise [data_plane] mirror_mib"
-                )
+            self._check_mirror(wanted.memory_mib, mine.consumer_uuid, room_mib)
             return self.put(mine, extension=wanted)
 
-    def extended_mib(self, besides: str = "") -> int:
-        """Return how much the mirrors of all processes that are to be served take, without those of a consumer."""
-        others = (each.extension for each in self.all() if each.consumer_uuid != besides)
-        return sum(extension.memory_mib for extension in others if extension is not None)
+    def mirrored_mib(self, besides: str = "") -> int:
+        """Return how much the mirrors of swap disks and of processes to be served take, without a consumer's."""
+        others = [each for each in self.all() if each.consumer_uuid != besides]
+        extended = sum(each.extension.memory_mib for each in others if each.extension is not None)
+        return extended + sum(each.mib for each in others if each.is_disk)
+
+    def _check_mirror(self, mib: int, mine: str, room_mib: int) -> None:
+        taken = self.mirrored_mib(besides=mine)
+        if taken + mib > room_mib:
+            raise Unavailable(
+                f"the mirror of {mib} MiB does not fit: {taken} of {room_mib} MiB are taken on this host; move a guest "
+                "away, or raise [data_plane] mirror_mib"
+            )
 
     def put(self, mine: Consumer, **changes: Any) -> Consumer:
         """Write one down."""
@@ -168,6 +190,11 @@ class Consumers:
     def forget(self, consumer_uuid: str) -> None:
         """Forget one that has nothing any more."""
         self._records.remove(consumer_uuid)
+
+
+def disk_uuid(instance_uuid: str) -> str:
+    """Return by which UUID an instance's swap disk is on record, and known to the data plane."""
+    return str(uuid5(NAMESPACE_OID, f"pondstack swap disk {instance_uuid}"))
 
 
 def _load(record: dict[str, Any]) -> Consumer:

@@ -1,7 +1,9 @@
 """The host's remote-memory manager (Zombieland 4.2, 4.4): borrows for consumers, has it used, gives it back."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from oslo_log import log
 
@@ -13,7 +15,8 @@ from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.extensions import Extensions
 from pondstack_agent.remote.owners import Owners
-from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers, State
+from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers, State, disk_uuid
+from pondstack_agent.remote.swap_disks import SwapDisks
 
 LOG = log.getLogger(__name__)
 
@@ -27,20 +30,22 @@ class RemoteMemory:
         consumers: Consumers,
         owners: Owners,
         extensions: Extensions,
+        disks: SwapDisks,
         borrowed: Borrowed,
         asking: BorrowRequests,
         borrower: Borrower,
         executor: Executor,
         extension_folder: Path,
+        extension_mib: int,
         mirror_folder: Path,
         mirror_mib: int,
         buffer_mib: int,
         grow_seconds: float,
     ) -> None:
-        """`extension_folder`: of the mirrors of instances; `mirror_folder`, `mirror_mib`: of page stores'."""
+        """Folders and MiB of mirrors: `extension_` of instances and their disks, `mirror_` of page stores."""
         self._consumers, self._owners, self._asking, self._borrower = consumers, owners, asking, borrower
-        self._extensions, self._borrowed = extensions, borrowed
-        self._extension_folder, self._folder = extension_folder, mirror_folder
+        self._extensions, self._disks, self._borrowed = extensions, disks, borrowed
+        self._extension_folder, self._extension_mib, self._folder = extension_folder, extension_mib, mirror_folder
         self._mirror_mib, self._buffer_mib, self._grow_seconds = mirror_mib, buffer_mib, grow_seconds
         self._locks = NamedLocks()
         self._maintenance = RecurringWork(executor, self._maintain)
@@ -65,8 +70,7 @@ class RemoteMemory:
         Raises Conflict, OperationMismatch, BadRequest, BufferShortage and HostUnusable if guaranteed, and Unavailable:
         repeat it, or release; what nobody comes back for is undone.
         """
-        if mib <= 0 or mib % self._buffer_mib:
-            raise BadRequest(f"memory is borrowed in whole buffers of {self._buffer_mib} MiB, not {mib} MiB")
+        self._check_whole(mib)
         mirror = str(self._extension_folder / consumer_uuid if guaranteed else self._folder / f"{consumer_uuid}.mirror")
         now = self._consumers.clock()
         wanted = Consumer(consumer_uuid, operation_id, guaranteed, mib, mirror, now, project_id, user_id)
@@ -78,6 +82,43 @@ class RemoteMemory:
             if mine.state == State.ASKING:
                 mine = self._first(mine)
             return self._view(mine)
+
+    def attach_swap(self, instance_uuid: str, mib: int, project_id: str = "", user_id: str = "") -> dict[str, Any]:
+        """Have an instance's swap disk served, the one that it has or a new one; idempotent. Answers as `get`.
+
+        Raises Conflict (it has one of another size, or one that is being released), BadRequest, HostUnusable, and
+        Unavailable: repeat it, or release; what nobody comes back for is undone.
+        """
+        self._check_whole(mib)
+        name, now = disk_uuid(instance_uuid), self._consumers.clock()
+        mirror = str(self._extension_folder / name)
+        with self._locks.holding(name):
+            mine = self._consumers.get(name)
+            if mine is None:
+                wanted = Consumer(name, str(uuid4()), False, mib, mirror, now, project_id, user_id)
+                mine = self._consumers.begin_disk(replace(wanted, instance_uuid=instance_uuid), self._extension_mib)
+            mine.check_same(replace(mine, project_id=project_id, user_id=user_id))
+            if mine.mib != mib:
+                raise Conflict(f"instance {instance_uuid} has a swap disk of {mine.mib} MiB; release it first")
+            if mine.state == State.ASKING:
+                mine = self._first(mine)
+            else:
+                self._disks.make(mine)
+            return self._view(mine)
+
+    def release_swap(self, instance_uuid: str) -> bool:
+        """End an instance's swap disk; as `release`. Raises Conflict while somebody has it open."""
+        name = disk_uuid(instance_uuid)
+        with self._locks.holding(name):
+            mine = self._consumers.get(name)
+            if mine is None:
+                return False
+            self._disks.check_unused(mine)
+            return self._release(mine)
+
+    def get_swap(self, instance_uuid: str) -> dict[str, Any] | None:
+        """Return what an instance has as its swap disk, None when it has none."""
+        return self.get(disk_uuid(instance_uuid))
 
     def extend(self, consumer_uuid: str, memory_mib: int, local_mib: int) -> dict[str, Any]:
         """Have the data plane serve an instance's process; see Extensions.extend. Raises NotFound, too. As `get`."""
@@ -118,11 +159,7 @@ class RemoteMemory:
             if mine is None:
                 return False
             self._extensions.check_unserved(mine)
-            try:
-                self._end(self._consumers.put(mine, state=State.ENDING))
-            except PondError as error:
-                LOG.info("What consumer %s has borrowed goes back later: %s", consumer_uuid, error)
-            return True
+            return self._release(mine)
 
     def get(self, consumer_uuid: str) -> dict[str, Any] | None:
         """Return what a consumer has, None when nothing; doc/source/admin/lending.md has all of it."""
@@ -140,6 +177,17 @@ class RemoteMemory:
     def maintain(self, unanswered_seconds: float) -> None:
         """In the background: compare what is used with the records, go on asking and giving back, undo leftovers."""
         self._maintenance.submit(unanswered_seconds)
+
+    def _check_whole(self, mib: int) -> None:
+        if mib <= 0 or mib % self._buffer_mib:
+            raise BadRequest(f"memory is borrowed in whole buffers of {self._buffer_mib} MiB, not {mib} MiB")
+
+    def _release(self, mine: Consumer) -> bool:
+        try:
+            self._end(self._consumers.put(mine, state=State.ENDING))
+        except PondError as error:
+            LOG.info("What consumer %s has borrowed goes back later: %s", mine.borrower_uuid, error)
+        return True
 
     def _first(self, mine: Consumer) -> Consumer:
         try:
@@ -236,7 +284,7 @@ class RemoteMemory:
 
     def _view(self, mine: Consumer) -> dict[str, Any]:
         return {
-            "consumer_uuid": mine.consumer_uuid,
+            "consumer_uuid": mine.borrower_uuid,
             "guaranteed": mine.guaranteed,
             "state": str(mine.state),
             "mib": mine.mib,

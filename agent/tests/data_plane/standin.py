@@ -5,9 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pondstack.domain.errors import Conflict
-from pondstack_agent.data_plane.client import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
+from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
 from pondstack_agent.data_plane.guest_memory import MEMFD, GuestMemory
 from pondstack_agent.data_plane.views import GuestState, GuestView, LeaseState, LeaseView
+
+from .standin_blocks import StandinBlocks
 
 
 @dataclass
@@ -31,6 +33,10 @@ class StandinDataPlane:
     linked: set[str] = field(default_factory=set)
     asleep: set[str] = field(default_factory=set)
     """Lenders that answer nothing."""
+    blocks: StandinBlocks = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.blocks = StandinBlocks(self._look)
 
     # The host around it
 
@@ -56,6 +62,7 @@ class StandinDataPlane:
         """As kill -9 and a start: its links are gone."""
         self.served = {name: replace(found, leases=()) for name, found in self.served.items()}
         self.linked.clear()
+        self.blocks.kill()
 
     # As the data plane
 

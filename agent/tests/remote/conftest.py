@@ -127,6 +127,8 @@ class Fused:
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         method = getattr(self._called, name)
+        if name == "blocks":  # of the data plane
+            return Fused(method, self._fuse)  # type: ignore[return-value]
 
         def call(*arguments: Any, **named: Any) -> Any:
             self._fuse.step()
@@ -225,6 +227,24 @@ class RemoteHost(Host):
         """The page store of the consumer."""
         return StoreClient(Path(self.conf.agent.state_dir) / "pages" / CONSUMER, "", 30.0)
 
+    def attach_swap(self, mib: int) -> dict[str, Any]:
+        """Have the consumer's swap disk served."""
+        found = self.calls.attach_swap(consumer_uuid=CONSUMER, mib=mib)
+        self.later.run()
+        return found
+
+    def release_swap(self) -> bool:
+        """End it."""
+        found = self.calls.release_swap(consumer_uuid=CONSUMER)
+        self.later.run()
+        return found
+
+    def swap(self) -> dict[str, Any]:
+        """Return what the consumer has as its swap disk."""
+        found = self.calls.get_swap(consumer_uuid=CONSUMER)
+        assert found
+        return found
+
     def beat(self) -> None:
         self.now += 1.0
         super().beat()
@@ -293,6 +313,9 @@ class Rack:
             }
             for option, value in stores.items():
                 conf.set_override(option, value, group="page_store")
+            planes = {"disk_user": "root", "mirror_mib": 64, "leave_seconds": 0.3}
+            for option, value in planes.items():
+                conf.set_override(option, value, group="data_plane")
             self.hosts[name] = RemoteHost(conf, self.controller)  # type: ignore[arg-type]
             self.hosts[name].beat()
         return self.hosts[name]

@@ -112,6 +112,9 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "extend": OWN_COMPUTE,
         "unextend": OWN_COMPUTE,
         "get_mirror_room": OWN_COMPUTE,
+        "attach_swap": OWN_COMPUTE,
+        "release_swap": OWN_COMPUTE,
+        "get_swap": OWN_COMPUTE,
         # The leader
         "offline": LEADER,
         "report": LEADER,

@@ -75,10 +75,10 @@ class Nbd:
                 (self.size,) = struct.unpack(">Q", data[2:10])
         return found
 
-    def begin(self) -> Self:
+    def begin(self, name: str = BLOCK) -> Self:
         """Greet, and choose the export."""
         self.hello()
-        assert self.go()[-1] == (ACK, b"")
+        assert self.go(name)[-1] == (ACK, b"")
         return self
 
     def send(self, kind: int, offset: int = 0, size: int = 0, data: bytes = b"", flags: int = 0) -> int:
@@ -119,13 +119,13 @@ class Nbd:
         return True
 
 
-def connect(path: Path) -> Nbd:
+def connect(path: Path, name: str = BLOCK) -> Nbd:
     """Connect and begin, as soon as somebody listens there: what QEMU does with a reconnect delay."""
     found: list[Nbd] = []
 
     def attempt() -> bool:
         try:
-            found.append(Nbd(path).begin())
+            found.append(Nbd(path).begin(name))
         except OSError:
             return False
         return True
