@@ -12,6 +12,8 @@ from pondstack.domain.errors import BadSpec
 from pondstack.domain.lending import REMOTE_CLASS
 from pondstack.domain.remote_share import MAX_REMOTE_PERCENT, MIRROR_CLASS, Shares, check_percent, shares
 from pondstack.domain.sizing import LEGAL, PondSpecs, parse_specs
+from pondstack.domain.swap_disk import MAX_SWAP_PERCENT
+from pondstack.domain.swap_disk import check_percent as check_swap_percent
 from pondstack.domain.units import RESOURCE_CLASS
 
 GROUP_SUFFIX = "_POND"
@@ -26,6 +28,10 @@ REMOTE_STAYS = (
     "a server with remote memory cannot be migrated live: its pages are with lenders that serve this host only; "
     "migrate it cold"
 )
+SWAP_STAYS = (
+    "a server with a swap disk in remote memory cannot be migrated live: its pages are in its host's mirror, and with "
+    "lenders that serve this host only; migrate it cold"
+)
 NUMA = "pond: specs lay out the guest's NUMA nodes themselves; legal with them: no hw:numa_*, no pinning, no page size"
 _CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"hw:numa_(nodes|cpus\..+|mem\..+)"), NUMA),
@@ -36,20 +42,27 @@ _CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
 _REMOTE_CONTRADICTIONS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"hw:locked_memory"), "remote memory cannot be locked into local memory"),
 )
+_OWN_RESOURCES = re.compile(r"resources\w*:CUSTOM_POND_\w+")
 _PINNED = {"hw:cpu_policy": {"dedicated", "mixed"}}
 _NO = {"false", "no", "0", "off"}
 _OFF = {"hw:cpu_realtime": {"no", "false"}, "hw:mem_encryption": {"false", "no", "0"}, "hw:locked_memory": _NO}
 
 
 def check(
-    extra_specs: Mapping[str, str], memory_mib: int | None = None, max_remote_percent: int = MAX_REMOTE_PERCENT
+    extra_specs: Mapping[str, str],
+    memory_mib: int | None = None,
+    max_remote_percent: int = MAX_REMOTE_PERCENT,
+    max_swap_percent: int = MAX_SWAP_PERCENT,
 ) -> PondSpecs | None:
     """Return the parsed `pond:` specs of a flavor, None when there are none.
 
     Raises BadSpec: unknown, malformed, contradicting each other or another spec, or (with `memory_mib`, the flavor's
-    RAM) leaving no local memory, or more than `max_remote_percent` of it remote. The text shows the legal form.
+    RAM) leaving no local memory, more than `max_remote_percent` of it remote, or a swap disk larger than
+    `max_swap_percent` of it. The text shows the legal form.
     """
     specs = parse_specs(extra_specs)
+    if specs is not None and specs.swap_mib:
+        _check_swap(specs, extra_specs, memory_mib, max_swap_percent)
     if specs is None or specs.all_local:
         return specs
     for key, value in sorted(extra_specs.items()):
@@ -76,12 +89,9 @@ def check_numa(specs: PondSpecs | None, topology: object) -> None:
 
 def sized(found: Shares) -> dict[str, str]:
     """Return the extra specs by which Nova asks Placement for a guest with these shares."""
-    keys = {LOCAL_KEY: str(found.local_mib)}
-    if found.pool_mib:
-        keys[POOL_KEY] = str(found.pool_mib)
-    if found.remote_mib:
-        keys |= {REMOTE_KEY: str(found.remote_mib), MIRROR_KEY: str(found.node_mib)}
-    return keys
+    keys = {POOL_KEY: found.pool_mib, REMOTE_KEY: found.remote_mib, MIRROR_KEY: found.mirror_mib}
+    local = {LOCAL_KEY: found.local_mib} if found.pool_mib or found.remote_mib else {}
+    return {key: str(mib) for key, mib in (local | keys).items() if mib}
 
 
 def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:
@@ -90,6 +100,20 @@ def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:
         if _contradiction(key, str(value)):
             return f"{key}={value} lays out or sets the memory itself"
     return None if topology is None else "flavor or image asks for a NUMA topology or pinned CPUs"
+
+
+def _check_swap(
+    specs: PondSpecs, extra_specs: Mapping[str, str], memory_mib: int | None, max_swap_percent: int
+) -> None:
+    """Raise BadSpec when a swap disk is too large, or its mirror is asked for by other specs as well."""
+    for key, value in sorted(extra_specs.items()):
+        if _OWN_RESOURCES.fullmatch(key):
+            raise BadSpec(
+                f"{key}={value} contradicts pond:swap_mb={specs.swap_mib}: the swap disk sets it; give pond: specs "
+                "only, or take pond:swap_mb away"
+            )
+    if memory_mib is not None:
+        check_swap_percent(memory_mib, specs.swap_mib, max_swap_percent)
 
 
 def _asked(specs: PondSpecs) -> str:

@@ -1,8 +1,9 @@
-"""Quota by unified limits (`class:CUSTOM_POND_MEMORY_MB`, `class:CUSTOM_POND_REMOTE_MB`): what is counted, and where.
+"""Quota by unified limits (`class:CUSTOM_POND_MEMORY_MB`, `_REMOTE_MB`, `_MIRROR_MB`): what is counted, and where.
 
 nova-api counts what a flavor names before anything is placed. A fixed share is counted there as what it becomes in
-Placement: pool memory, and so much less of MEMORY_MB; so is remote memory. An automatic share is decided in
-nova-scheduler, and asked about there. Usage is Placement's in both, so what a server really holds is what counts.
+Placement: pool memory, and so much less of MEMORY_MB; so is remote memory. A swap disk counts as its mirror. An
+automatic share is decided in nova-scheduler, and asked about there. Usage is Placement's in both, so what a server
+really holds is what counts.
 """
 
 from typing import Any
@@ -16,11 +17,13 @@ from oslo_limit import exception as limit_exceptions
 
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.lending import REMOTE_CLASS
+from pondstack.domain.remote_share import MIRROR_CLASS
 from pondstack.domain.sizing import parse_specs
 from pondstack.domain.units import RESOURCE_CLASS
 
 POOL = f"class:{RESOURCE_CLASS}"
 REMOTE = f"class:{REMOTE_CLASS}"
+MIRROR = f"class:{MIRROR_CLASS}"
 LOCAL = "class:MEMORY_MB"
 
 _NO_ANSWER = (
@@ -57,7 +60,8 @@ def count(original: Any, asked: Any, *args: Any, **kwargs: Any) -> dict[str, int
         return deltas
     shares = {POOL: specs.pool_mib, REMOTE: specs.remote_mib}
     counted = {name: mib * deltas["servers"] for name, mib in shares.items() if mib}
-    return deltas | counted | ({LOCAL: deltas.get(LOCAL, 0) - sum(counted.values())} if counted else {})
+    disk = {MIRROR: specs.swap_mib * deltas["servers"]} if specs.swap_mib else {}
+    return deltas | disk | counted | ({LOCAL: deltas.get(LOCAL, 0) - sum(counted.values())} if counted else {})
 
 
 def check(ctxt: Any, project_id: str, pool_mib: int) -> None:

@@ -86,18 +86,23 @@ def _save_extra_specs(original: Any, flavor: Any, to_add: Any = None, to_delete:
     if any(before.get(key) != value for key, value in (to_add or {}).items()):
         try:
             memory_mib = flavor.memory_mb if "memory_mb" in flavor else None
-            specs = flavors.check(to_add, memory_mib, CONF.pondstack.max_remote_percent)
+            specs = flavors.check(to_add, memory_mib, *_most())
             pins.check(specs, pins.of_flavor(to_add))
         except BadSpec as error:
             raise exception.ValidationError(detail=error.message) from error
     return original(flavor, to_add, to_delete)
 
 
+def _most() -> tuple[int, int]:
+    """Return how much of a guest may be remote, and how large its swap disk, in percent of its memory."""
+    return CONF.pondstack.max_remote_percent, CONF.pondstack.max_swap_percent
+
+
 def _numa_get_constraints(original: Any, flavor: Any, image_meta: Any) -> Any:
     topology = original(flavor, image_meta)
     try:
         extra_specs = flavor.extra_specs if "extra_specs" in flavor else {}
-        specs = flavors.check(extra_specs, flavor.memory_mb, CONF.pondstack.max_remote_percent)
+        specs = flavors.check(extra_specs, flavor.memory_mb, *_most())
         flavors.check_numa(specs, topology)
         pins.check(specs, pins.of_flavor(extra_specs) or pins.of_image(image_meta))
     except BadSpec as error:

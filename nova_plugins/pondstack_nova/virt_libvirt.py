@@ -20,6 +20,7 @@ from pondstack_nova.compute import host_nodes, libvirt_checks, seclabels, stored
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle
 from pondstack_nova.compute.remote import node as remote_node
+from pondstack_nova.compute.remote import swap_disk
 from pondstack_nova.compute.remote.guests import RemoteGuests
 from pondstack_nova.compute.remote.life import check_move, remote_mib_of
 from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
@@ -52,6 +53,9 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
                 remote_node.apply(guest, instance.flavor.memory_mb, CONF.pondstack.emulator)
             except PondError as error:
                 raise RemoteMemoryUnavailable(reason=f"{instance.uuid}: {error.message}") from error
+        socket = self._pond_swap_socket(instance)
+        if socket:
+            swap_disk.apply(guest, socket)
         return guest
 
     def _pond_put_on_pool(self, guest: Any, instance: Any, attachment: Attachment) -> None:

@@ -94,3 +94,19 @@ def test_topology_of_image_or_flavor() -> None:
         flavors.check_numa(flavors.check({"pond:remote_mb": "1024"}), object())
     flavors.check_numa(flavors.check({"pond:policy": Policy.LOCAL}), object())
     flavors.check_numa(None, object())
+
+
+def test_a_swap_disk_goes_with_what_lays_out_memory() -> None:
+    """It is none of the memory; but its mirror is asked for once."""
+    for other in ({"hw:numa_nodes": "2"}, {"hw:mem_page_size": "large"}, {"hw:locked_memory": "true"}):
+        assert flavors.check({"pond:swap_mb": "1024", **other}, 4096) is not None
+    flavors.check_numa(flavors.check({"pond:swap_mb": "1024"}), object())
+    with pytest.raises(BadSpec, match=r"CUSTOM_POND_MIRROR_MB=1 contradicts pond:swap_mb=1024"):
+        flavors.check({"pond:swap_mb": "1024", "resources:CUSTOM_POND_MIRROR_MB": "1"}, 4096)
+
+
+def test_a_swap_disk_has_a_bound() -> None:
+    flavors.check({"pond:swap_mb": "8192"}, 4096)
+    with pytest.raises(BadSpec, match="more than 200 % of a flavor of 4096 MiB"):
+        flavors.check({"pond:swap_mb": "8256"}, 4096)
+    flavors.check({"pond:swap_mb": "8256"}, 4096, max_swap_percent=300)

@@ -44,6 +44,14 @@ def test_remote_memory_is_counted_as_such() -> None:
     assert (both[quota.LOCAL], both[quota.REMOTE], both[quota.POOL]) == (5120, 1024, 2048)
 
 
+def test_a_swap_disk_is_counted_as_its_mirror() -> None:
+    """It is none of the flavor's RAM."""
+    alone = deltas(2, pond__swap_mb="512")
+    assert (alone[quota.LOCAL], alone[quota.MIRROR], quota.REMOTE in alone) == (8192, 1024, False)
+    both = deltas(2, pond__remote_mb="512", pond__swap_mb="1024")
+    assert (both[quota.LOCAL], both[quota.REMOTE], both[quota.MIRROR]) == (7168, 1024, 2048)
+
+
 @pytest.mark.parametrize(
     "specs",
     [

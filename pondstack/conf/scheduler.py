@@ -3,6 +3,7 @@
 from oslo_config import cfg
 
 from pondstack.domain.remote_share import MAX_REMOTE_PERCENT
+from pondstack.domain.swap_disk import MAX_SWAP_PERCENT
 
 GROUP = "pondstack"
 
@@ -36,6 +37,16 @@ OPTS = [
         help=(
             "How much of a flavor's RAM pond:remote_mb may be, in percent. A guest whose working set does not fit into "
             "the rest waits for other hosts again and again. The same in nova.conf of nova-api and nova-scheduler."
+        ),
+    ),
+    cfg.IntOpt(
+        "max_swap_percent",
+        default=MAX_SWAP_PERCENT,
+        min=1,
+        max=1000,
+        help=(
+            "How large the disk of pond:swap_mb may be, in percent of a flavor's RAM. All of it has a mirror on the "
+            "guest's host. The same in nova.conf of nova-api and nova-scheduler."
         ),
     ),
     cfg.IntOpt(

@@ -25,19 +25,28 @@ REMOTE_LEGAL = (
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Where a guest's memory is, in MiB. `local_mib`: at most so much of its first node is in its host's memory."""
+    """Where a guest's memory is, in MiB. `local_mib`: at most so much of its first node is in its host's memory.
+
+    `swap_mib`: of its swap disk, which is none of its memory, and has a mirror as well.
+    """
 
     local_mib: int
     pool_mib: int
     remote_mib: int
+    swap_mib: int = 0
 
     @property
     def node_mib(self) -> int:
-        """Return the size of its first node, and of its mirror."""
+        """Return the size of its first node, and of that one's mirror."""
         return self.local_mib + self.remote_mib
 
+    @property
+    def mirror_mib(self) -> int:
+        """Return the size of all of its mirrors, 0 when it needs none."""
+        return (self.node_mib if self.remote_mib else 0) + self.swap_mib
 
-def shares(memory_mib: int, pool_mib: int, remote_mib: int) -> Shares:
+
+def shares(memory_mib: int, pool_mib: int, remote_mib: int, swap_mib: int = 0) -> Shares:
     """Return how a guest is shared out; raises BadSpec when it leaves too little local memory."""
     local_mib = memory_mib - pool_mib - remote_mib
     if remote_mib and local_mib < LEAST_LOCAL_MIB:
@@ -46,7 +55,7 @@ def shares(memory_mib: int, pool_mib: int, remote_mib: int) -> Shares:
             f"pond:remote_mb={remote_mib}{besides} leaves {local_mib} MiB of local memory in a flavor of {memory_mib} "
             f"MiB; it must be {REMOTE_LEGAL}"
         )
-    return Shares(local_mib, pool_mib, remote_mib)
+    return Shares(local_mib, pool_mib, remote_mib, swap_mib)
 
 
 def check_percent(memory_mib: int, remote_mib: int, max_remote_percent: int) -> None:

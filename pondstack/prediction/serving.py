@@ -53,6 +53,7 @@ def flavor_key(features: Features) -> str:
     specs = asdict(features.specs)
     if not features.specs.remote_mib:
         del specs["remote_mib"]  # what was remembered before there was remote memory keeps its key
+    del specs["swap_mib"]  # it is none of the memory that is split
     text = json.dumps([features.memory_mib, features.vcpus, specs], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -195,6 +195,9 @@ class NovaWithLibvirt(NovaWithAgents):
                 document.extend(given.findall(tag))
             for emulator in given.findall("devices/emulator"):
                 document.find("devices/emulator").text = emulator.text
+            disks = zip(*(xml.findall("devices/disk[@type='network']") for xml in (document, given)), strict=True)
+            for shown, disk in disks:
+                shown.getparent().replace(shown, disk)
             return str(etree.tostring(document, encoding="unicode"))
 
         def migrate(domain: Any, destination: str, params: dict[str, Any], flags: int) -> None:

@@ -227,6 +227,38 @@ class TestLibvirt(NovaWithLibvirt, Life):
         """Return the XML that a guest's domain was made by."""
         return etree.fromstring(self.connection(self.host_of(server)).lookupByUUIDString(server["id"]).given_xml)
 
+    def test_with_a_swap_disk(self) -> None:
+        """Beside remote memory: over what makes the process anew, it stays where it is; it claims its mirror only."""
+        server = self.boot(self.flavor(4096, remote_mb="1024", swap_mb="512"))
+        host = self.host_of(server)
+        assert self.claim(server["id"])[host] == {MEMORY: 3072, MIRROR_CLASS: 4096 + 512}
+        for step in (
+            lambda: None,
+            lambda: self._reboot_server(server, hard=True),
+            lambda: self._rescue_server(server),
+            lambda: self._unrescue_server(server),
+        ):
+            step()
+            assert self.agents.swap == {(host, server["id"]): 512}
+            [disk] = self.domain(server).findall("devices/disk[@type='network']")
+            assert disk.find("source/host").get("socket") == f"/plane/{host}/{server['id']}.sock"
+        self._delete_server(server)
+        assert self.agents.swap == {}
+        self.nothing_is_left()
+
+    def test_a_swap_disk_of_another_size(self) -> None:
+        """It is made anew where the guest goes; live, the guest does not."""
+        server = self.boot(self.flavor(4096, swap_mb="512"))
+        host = self.host_of(server)
+        assert self.claim(server["id"])[host] == {MEMORY: 4096, MIRROR_CLASS: 512}
+        self.api.post_server_action(server["id"], {"os-migrateLive": {"host": None, "block_migration": "auto"}})
+        self._wait_for_migration_status(server, ["error", "failed"])
+        server = self._wait_for_state_change(server, "ACTIVE")
+        assert "a server with a swap disk in remote memory cannot be migrated live" in self.log_text()
+        server = self._resize_server(server, self.flavor(4096, swap_mb="1024"))
+        self._confirm_resize(server)
+        assert self.agents.swap == {(self.host_of(server), server["id"]): 1024}
+
     def test_each_start_has_it_served(self) -> None:
         """Whatever makes the process anew: before it runs, with the limit that Placement grants."""
         server = self.boot_remote()

@@ -8,9 +8,11 @@ from nova.virt.libvirt import config as vconfig
 from nova.virt.libvirt import driver, guest, migration
 
 from pondstack.domain.model import Extent
+from pondstack.domain.swap_disk import SERIAL
 from pondstack.rpc.wire import Attachment, Backing
 from pondstack_nova import self_check
 from pondstack_nova.compute import checks, seclabels, znuma
+from pondstack_nova.compute.remote import swap_disk
 from pondstack_nova.self_check import Check, expect
 
 Driver = driver.LibvirtDriver
@@ -59,6 +61,14 @@ def guest_xml() -> None:
     znuma.bind_local(bound, {0, 1})
     plain = etree.fromstring(bound.numatune.to_xml())
     expect(dict(plain.find("./memory").attrib) == {"mode": "strict", "nodeset": "0-1"}, "it is not bound")
+
+
+def swap_disk_xml() -> None:
+    """A disk of the network is written with its source, to which ours adds the socket."""
+    made = etree.fromstring(swap_disk.SwapDisk("/disk.sock").to_xml())
+    source = made.find("./source[@protocol='nbd']/host[@transport='unix']")
+    expect(made.get("type") == "network" and source is not None, f"the disk is {etree.tostring(made)!r}")
+    expect(made.findtext("./serial") == SERIAL, "the disk has no serial")
 
 
 def every_start_makes_a_guest() -> None:
@@ -126,6 +136,7 @@ CHECKS: list[Check] = [
     ("nova.virt.libvirt.driver.LibvirtDriver._hard_reboot", hard_reboot_is_the_way_back),
     ("nova.virt.libvirt.driver.LibvirtDriver.power_off", destroy_and_release),
     ("nova.virt.libvirt.driver.LibvirtDriver._get_guest_xml", guest_xml),
+    ("nova.virt.libvirt.config.LibvirtConfigGuestDisk", swap_disk_xml),
     ("nova.virt.libvirt.driver.LibvirtDriver.resume", what_is_stored),
     ("nova.virt.libvirt.driver.LibvirtDriver._create_guest", every_start_makes_a_guest),
     ("nova.virt.libvirt.driver.LibvirtDriver._get_volume_config", volumes_have_a_cache_mode),

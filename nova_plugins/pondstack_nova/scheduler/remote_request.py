@@ -1,4 +1,4 @@
-"""What a request for a flavor with pond:remote_mb adds to the split of pool memory: its third share, or a refusal."""
+"""What a flavor with pond:remote_mb or pond:swap_mb adds to the split of pool memory: what it claims, or a refusal."""
 
 from dataclasses import replace
 from typing import Any
@@ -12,8 +12,8 @@ from pondstack_nova import flavors, migrations, pins
 
 
 def check(ctxt: Any, spec: Any, specs: PondSpecs) -> None:
-    """Raise RequestFilterFailed when a request cannot have its remote memory: something pins it, or it moves live."""
-    if not specs.remote_mib:
+    """Raise RequestFilterFailed when a request cannot have what is remote: something pins it, or it moves live."""
+    if not specs.remote_mib and not specs.swap_mib:
         return
     try:
         pins.check(specs, pins.of_request(spec))
@@ -21,7 +21,7 @@ def check(ctxt: Any, spec: Any, specs: PondSpecs) -> None:
         raise exception.RequestFilterFailed(error.message) from error
     move = migrations.find(ctxt, spec)
     if move is not None and move.running_local_mib is not None:
-        raise exception.RequestFilterFailed(flavors.REMOTE_STAYS)
+        raise exception.RequestFilterFailed(flavors.REMOTE_STAYS if specs.remote_mib else flavors.SWAP_STAYS)
 
 
 def leave_local(specs: PondSpecs, memory_mib: int) -> PondSpecs:
@@ -30,10 +30,11 @@ def leave_local(specs: PondSpecs, memory_mib: int) -> PondSpecs:
     return specs if most == specs.max_pool_percent else replace(specs, max_pool_percent=most)
 
 
-def size(memory_mib: int, pool_mib: int, remote_mib: int, original: dict[str, str]) -> dict[str, str]:
+def size(memory_mib: int, pool_mib: int, specs: PondSpecs | None, original: dict[str, str]) -> dict[str, str]:
     """Return a flavor's extra specs with what Nova is to ask Placement for; raises RequestFilterFailed."""
     try:
-        found = shares(memory_mib, pool_mib, remote_mib)
+        remote_mib, swap_mib = (specs.remote_mib, specs.swap_mib) if specs is not None else (0, 0)
+        found = shares(memory_mib, pool_mib, remote_mib, swap_mib)
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error
     # Placement wants to hear how several suffixed groups relate: they come from providers of different kinds.

@@ -37,21 +37,22 @@ def pond_split(ctxt: Any, spec: Any) -> bool:
     plain = not any(key.startswith(NAMESPACE) for key in original)
     defaults.mark(spec, plain=plain)
     specs = None if plain else _specs(spec, original)
-    remote_mib = specs.remote_mib if specs is not None else 0
+    remote_mib, swap_mib = (specs.remote_mib, specs.swap_mib) if specs is not None else (0, 0)
     if specs is not None:
         remote_request.check(ctxt, spec, specs)
     split = _split_of(ctxt, spec, specs, original)
     pool_mib = split.pool_mib if split is not None else 0
-    if not pool_mib and not remote_mib:
+    if not pool_mib and not remote_mib and not swap_mib:
         return False
-    spec.flavor.extra_specs = remote_request.size(spec.flavor.memory_mb, pool_mib, remote_mib, original)
+    spec.flavor.extra_specs = remote_request.size(spec.flavor.memory_mb, pool_mib, specs, original)
     spec._pondstack_unsized = original
     LOG.debug(
-        "Instance %s: %s MiB local, %d MiB pool, %d MiB remote (%s)",
+        "Instance %s: %s MiB local, %d MiB pool, %d MiB remote, a swap disk of %d MiB (%s)",
         spec.instance_uuid,
-        spec.flavor.extra_specs[flavors.LOCAL_KEY],
+        spec.flavor.extra_specs.get(flavors.LOCAL_KEY, spec.flavor.memory_mb),
         pool_mib,
         remote_mib,
+        swap_mib,
         f"{split.source}: {split.reason}" if split is not None else "the flavor leaves no choice",
     )
     return True
@@ -82,7 +83,9 @@ def _unsized(spec: Any) -> dict[str, str]:
 def _specs(spec: Any, extra_specs: dict[str, str]) -> PondSpecs | None:
     """Return the `pond:` specs of a request's flavor; raises RequestFilterFailed."""
     try:
-        specs = flavors.check(extra_specs, spec.flavor.memory_mb, CONF.pondstack.max_remote_percent)
+        specs = flavors.check(
+            extra_specs, spec.flavor.memory_mb, CONF.pondstack.max_remote_percent, CONF.pondstack.max_swap_percent
+        )
         flavors.check_numa(specs, spec.numa_topology if "numa_topology" in spec else None)
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error

@@ -118,11 +118,21 @@ def test_what_pins_memory_is_refused(make_spec, pool: dict[str, str]) -> None:
         request_filter.pond_split(None, spec)
 
 
-def test_a_live_migration_is_refused(make_spec, monkeypatch) -> None:
+def test_a_swap_disk_claims_its_mirror_only(make_spec, monkeypatch) -> None:
+    """Lenders give it what there is: nothing of them is claimed."""
+    monkeypatch.setattr(split_decision, "decide", lambda *_: pytest.fail("decided"))
+    spec = make_spec(pond__swap_mb="512")
+    assert asked(spec) == {"": {MEMORY: 4096, MIRROR: 512}}
+    assert asked(spec) == {"": {MEMORY: 4096, MIRROR: 512}}
+    assert asked(make_spec(pond__swap_mb="512", **REMOTE))[""] == {MEMORY: 3072, MIRROR: 4096 + 512}
+
+
+@pytest.mark.parametrize("specs", [REMOTE, {"pond__swap_mb": "512"}])
+def test_a_live_migration_is_refused(make_spec, monkeypatch, specs: dict[str, str]) -> None:
     """With the way out; a move that starts it anew is not."""
-    spec = make_spec(**REMOTE)
+    spec = make_spec(**specs)
     monkeypatch.setattr(migrations, "find", lambda *_: migrations.Move(running_local_mib=4096))
     with pytest.raises(exception.RequestFilterFailed, match=r"cannot be migrated live.*migrate it cold"):
         request_filter.pond_split(None, spec)
     monkeypatch.setattr(migrations, "find", lambda *_: migrations.Move())
-    assert asked(spec)[""] == {MEMORY: 3072, MIRROR: 4096}
+    assert MIRROR in asked(spec)[""]

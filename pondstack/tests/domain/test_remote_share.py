@@ -11,7 +11,9 @@ def test_three_shares_are_all_of_a_guest() -> None:
     """The first node has what is local and what is remote; its mirror has as much."""
     found = shares(4096, 1024, 2048)
     assert found == Shares(local_mib=1024, pool_mib=1024, remote_mib=2048)
-    assert found.node_mib == 3072
+    assert (found.node_mib, found.mirror_mib) == (3072, 3072)
+    assert shares(4096, 1024, 2048, 512).mirror_mib == 3072 + 512
+    assert (shares(4096, 1024, 0).mirror_mib, shares(4096, 1024, 0, 512).mirror_mib) == (0, 512)
     assert shares(4096, 0, 0) == Shares(4096, 0, 0)
 
 

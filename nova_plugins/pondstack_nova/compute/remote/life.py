@@ -2,7 +2,8 @@
 
 A guest has it by its flavor alone (pond:remote_mb): it is guaranteed, and nothing decides otherwise. It is borrowed
 before the guest is made, and given back when the guest leaves its host. What serves it to the guest's process ends with
-that, so each start has it served anew, before the guest runs.
+that, so each start has it served anew, before the guest runs. A swap disk (pond:swap_mb) comes and goes with it; it
+stays over stops and starts.
 """
 
 from typing import Any
@@ -12,12 +13,13 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.remote_share import Shares, shares
-from pondstack.domain.sizing import parse_specs
+from pondstack.domain.sizing import PondSpecs, parse_specs
 from pondstack_nova import flavors
 from pondstack_nova.compute.holdings import PoolMemoryHoldings
 from pondstack_nova.compute.remote import mirror_inventory
 from pondstack_nova.compute.remote.memory import RemoteMemory, RemoteMemoryUnavailable
 from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
+from pondstack_nova.compute.remote.swap import Swap
 
 LOG = logging.getLogger(__name__)
 
@@ -28,6 +30,7 @@ class RemoteMemoryLife(PoolMemoryHoldings):
     def __init__(self, virtapi: Any, read_only: bool = False) -> None:
         super().__init__(virtapi, read_only)
         self.remote_memory = RemoteMemory(lambda: self.pool_memory)
+        self.swap = Swap(lambda: self.pool_memory)
         self.mirror_room = MirrorRoomReader()
 
     def _pond_no_remote(self) -> str | None:
@@ -35,18 +38,28 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         return None
 
     def _pond_borrow(self, instance: Any, *, patient: bool) -> bool:
-        """Borrow what the guest's flavor says; True when that is new. Raises RemoteMemoryUnavailable."""
-        remote_mib = remote_mib_of(instance)
-        if not remote_mib:
-            return False
-        return self.remote_memory.borrow(
-            self._pond_node()[1],
-            instance.uuid,
-            remote_mib,
-            project_id=instance.project_id or "",
-            user_id=instance.user_id or "",
-            patient=patient,
+        """Borrow what the guest's flavor says; True when it is new. Raises RemoteMemoryUnavailable, SwapUnavailable."""
+        specs = _specs_of(instance)
+        host, whose = self._pond_node()[1], _owner(instance)
+        borrowed = bool(specs.remote_mib) and self.remote_memory.borrow(
+            host, instance.uuid, specs.remote_mib, patient=patient, **whose
         )
+        try:
+            has_disk = bool(specs.swap_mib) and self.swap.begin(
+                host, instance.uuid, specs.swap_mib, patient=patient, **whose
+            )
+        except Exception:
+            if borrowed:
+                self.remote_memory.give_back(host, instance.uuid)
+            raise
+        return borrowed or has_disk
+
+    def _pond_swap_socket(self, instance: Any) -> str:
+        """Return where the swap disk of a guest that is about to start is served, "" for none."""
+        swap_mib = swap_mib_of(instance)
+        if not swap_mib:
+            return ""
+        return self.swap.socket(self._pond_node()[1], instance.uuid, swap_mib, **_owner(instance))
 
     def _pond_extend(self, instance: Any) -> None:
         """Have the guest's process served, which is there and does not run yet; raises RemoteMemoryUnavailable."""
@@ -59,6 +72,8 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         """Give back what a guest that has left this host borrowed."""
         if remote_mib_of(instance):
             self.remote_memory.give_back(self._pond_node()[1], instance.uuid)
+        if swap_mib_of(instance):
+            self.swap.end(self._pond_node()[1], instance.uuid)
 
     def _pond_shares(self, instance: Any) -> Shares:
         attachment = self._pond_attachment(instance)
@@ -80,15 +95,29 @@ class RemoteMemoryLife(PoolMemoryHoldings):
 
 def remote_mib_of(instance: Any) -> int:
     """Return the remote memory of a guest in MiB, 0 for none."""
-    try:
-        specs = parse_specs(instance.flavor.extra_specs or {})
-    except BadSpec as error:
-        LOG.debug("Its flavor's pond: specs are wrong: %s", error.message, instance=instance)
-        return 0
-    return specs.remote_mib if specs is not None else 0
+    return _specs_of(instance).remote_mib
+
+
+def swap_mib_of(instance: Any) -> int:
+    """Return the size of a guest's swap disk in MiB, 0 for none."""
+    return _specs_of(instance).swap_mib
 
 
 def check_move(instance: Any) -> None:
-    """Raise MigrationPreCheckError when a guest cannot be migrated live for its remote memory."""
+    """Raise MigrationPreCheckError when a guest cannot be migrated live for what it has in remote memory."""
     if remote_mib_of(instance):
         raise exception.MigrationPreCheckError(reason=flavors.REMOTE_STAYS)
+    if swap_mib_of(instance):
+        raise exception.MigrationPreCheckError(reason=flavors.SWAP_STAYS)
+
+
+def _specs_of(instance: Any) -> PondSpecs:
+    try:
+        return parse_specs(instance.flavor.extra_specs or {}) or PondSpecs()
+    except BadSpec as error:
+        LOG.debug("Its flavor's pond: specs are wrong: %s", error.message, instance=instance)
+        return PondSpecs()
+
+
+def _owner(instance: Any) -> dict[str, str]:
+    return {"project_id": instance.project_id or "", "user_id": instance.user_id or ""}

@@ -26,6 +26,17 @@ def test_what_is_remote_stays_remote() -> None:
     assert claims.with_local(both, 2048) == split, "as it was"
 
 
+def test_the_mirror_of_a_swap_disk_stays() -> None:
+    """Beside that of the first node, and alone."""
+    lent = {"lenders": {"CUSTOM_POND_REMOTE_MB": 1024}}
+    split = {"host": {"MEMORY_MB": 1024, "CUSTOM_POND_MIRROR_MB": 2048 + 512}, "pool": SPLIT["pool"]} | lent
+    both = claims.with_local(split, 4096)
+    assert both["host"] == {"MEMORY_MB": 3072, "CUSTOM_POND_MIRROR_MB": 4096 + 512}
+    assert claims.with_local(both, 2048) == split, "as it was"
+    alone = {**SPLIT, "host": {**SPLIT["host"], "CUSTOM_POND_MIRROR_MB": 512}}
+    assert claims.with_local(alone, 4096)["host"] == {"MEMORY_MB": 4096, "VCPU": 2, "CUSTOM_POND_MIRROR_MB": 512}
+
+
 def test_it_covers_all() -> None:
     assert not claims.covers_all(SPLIT, 4096)
     assert claims.covers_all(claims.with_local(SPLIT, 4096), 4096)
