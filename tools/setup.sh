@@ -91,15 +91,19 @@ if [ "$(cat "$stamp" 2>/dev/null || true)" != "$want" ]; then
     printf '%s' "$want" >"$stamp"
 fi
 
-# The guests' kernel: unpacked into the venv, never installed.
+# The guests' kernel, and its modules for disks: unpacked into the venv, never installed.
 kernel=$VENV/share/pondstack/vmlinuz
-if [ ! -s "$kernel" ]; then
+modules=$VENV/share/pondstack/modules
+if [ ! -s "$kernel" ] || [ ! -s "$modules/virtio_blk.ko" ]; then
     say kernel "Debian's cloud kernel for guests, in ${kernel/#$PWD\//}"
     prepare_apt
     package=$(apt-cache "${apt_options[@]}" depends linux-image-cloud-amd64 2>>"$LOG" |
         awk '$1 == "Depends:" && $2 ~ /^linux-image/ && !seen {print $2; seen = 1}')
     (cd "$work" && apt-get "${apt_options[@]}" download "$package" && dpkg -x "$package"_*.deb kernel) >>"$LOG" 2>&1 ||
         die "apt-get download ${package:-linux-image-cloud-amd64}"
+    drivers=$(echo "$work"/kernel/lib/modules/*/kernel/drivers)
+    install -D -m 644 -t "$modules" "$drivers"/virtio/virtio{,_ring,_pci,_pci_modern_dev,_pci_legacy_dev}.ko \
+        "$drivers/block/virtio_blk.ko"
     install -D -m 644 "$work"/kernel/boot/vmlinuz-* "$kernel"
 fi
 # Galera's state transfer: two scripts of mariadb-server, whose service is not wanted; unpacked into the venv as well.

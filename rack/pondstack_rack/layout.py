@@ -12,7 +12,8 @@ from typing import Any, Self
 from pondstack_rack.servers import UNIX_SOCKET_MAX_BYTES, Certificate
 
 RECORD = "rack.json"
-LONGEST_SOCKET = "hosts/host9/run/libvirt/libvirt-sock"
+LONGEST_SOCKET = f"hosts/host9/data-plane/{36 * 'x'}.sock"
+"""Of a guest's swap disk, named by a UUID."""
 HIDDEN_IN_HOSTS = ("/run", "/var/lib/libvirt", "/var/log/libvirt", "/var/cache/libvirt", "/etc/libvirt")
 """Each libvirt host has its own of these; a rack below one of them would not see itself."""
 

@@ -1,6 +1,7 @@
-"""A tenant's server with remote memory, by the flavor alone: Nova, Placement, ledger, data plane and guest agree.
+"""A tenant's server with remote memory and a swap disk, by the flavor alone: all sides agree, and the guest.
 
-Its memory is verified by the guest itself, in the part of it that may be local and the one that is not.
+Its memory is verified by the guest itself, in the part of it that may be local and the one that is not, and what it has
+swapped out to its disk, of which lenders have room for a half.
 """
 
 import os
@@ -14,6 +15,7 @@ from openstack.exceptions import HttpException
 
 from pondstack.domain.lending import DEFAULT_BUFFER_MIB, REMOTE_CLASS
 from pondstack.domain.remote_share import MIRROR_CLASS
+from pondstack.domain.swap_disk import SERIAL
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack_rack.cloud_client import read_openrc
 from pondstack_rack.layout import program
@@ -27,10 +29,14 @@ from tests.rack.outages import Days
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(1200)]
 
-FLAVOR = "pond.remote.small"
+FLAVOR = "pond.swap.small"
 MEMORY_MIB = FLAVORS[FLAVOR][1]
 REMOTE_MIB = int(FLAVORS[FLAVOR][2]["pond:remote_mb"])
 LOCAL_MIB = MEMORY_MIB - REMOTE_MIB
+SWAP_MIB = int(FLAVORS[FLAVOR][2]["pond:swap_mb"])
+LENT_MIB = REMOTE_MIB + SWAP_MIB // 2
+"""Of the disk, which is best effort, half is with a lender."""
+MIRROR_MIB = MEMORY_MIB + SWAP_MIB
 SECONDS = 120.0
 
 
@@ -59,7 +65,7 @@ class RemoteGuest:
 
     def fits(self) -> bool:
         """Tell whether Placement has a host for it: what is lent is admitted, and there is room for its mirror."""
-        own = f"resources=MEMORY_MB:{LOCAL_MIB},{MIRROR_CLASS}:{MEMORY_MIB}"
+        own = f"resources=MEMORY_MB:{LOCAL_MIB},{MIRROR_CLASS}:{MIRROR_MIB}"
         found = self.cloud.placement.get(f"/allocation_candidates?{own}&resources_R={REMOTE_CLASS}:{REMOTE_MIB}")
         return bool(found.json()["allocation_requests"])
 
@@ -104,22 +110,36 @@ class RemoteGuest:
         first = beat(self.admin, self.server, SLOTS + 1)  # each beat from then on reads what was written long before
         after = beat(self.admin, self.server, first["count"] + 3)
         assert after["errors"] == 0, "the guest read something else than it had written"
+        assert after["swapped_kib"] > 0, "some of it was on the disk meanwhile"
 
     def all_agree(self) -> None:
         """Placement, ledger, agent, data plane and the guest say the same."""
         classes = ("MEMORY_MB", MIRROR_CLASS, REMOTE_CLASS)
-        assert [self.cloud.claimed_mib(self.server, name) for name in classes] == [LOCAL_MIB, MEMORY_MIB, REMOTE_MIB]
-        assert self.buffers().count("online") * DEFAULT_BUFFER_MIB == REMOTE_MIB
+        assert [self.cloud.claimed_mib(self.server, name) for name in classes] == [LOCAL_MIB, MIRROR_MIB, REMOTE_MIB]
+        assert self.buffers().count("online") * DEFAULT_BUFFER_MIB == LENT_MIB
         view = self.view()
         print(view)
         assert (view["mib"], view["borrowed_mib"], view["guaranteed"]) == (REMOTE_MIB, REMOTE_MIB, True)
         served = view["extension"]
         assert (served["memory_mib"], served["limit_mib"], served["problem"]) == (MEMORY_MIB, LOCAL_MIB, "")
         assert served["resident_mib"] <= LOCAL_MIB
+        self.disk_agrees()
         text = self.admin.compute.get_server_console_output(self.server)["output"] or ""
         [node] = image.console_lines(text, "node")[-1:]
         assert node["node"] == 0
         assert LOCAL_MIB < node["memtotal_kib"] / 1024 <= MEMORY_MIB, "the guest sees all of its memory"
+        [seen] = image.console_lines(text, "swap")[-1:]
+        assert (seen["serial"], seen["size_kib"]) == (SERIAL, SWAP_MIB * 1024)
+
+    def disk_agrees(self) -> None:
+        """Agent and data plane say of the swap disk what the guest does."""
+        view = self.agents.get_swap(self.host, consumer_uuid=self.server)
+        print(view)
+        assert view
+        assert (view["mib"], view["borrowed_mib"], view["guaranteed"]) == (SWAP_MIB, SWAP_MIB // 2, False)
+        disk = view["disk"]
+        assert (disk["state"], disk["problem"], disk["connected"]) == ("serving", "", 1)
+        assert disk["leases"] == {"active": SWAP_MIB // 2 // DEFAULT_BUFFER_MIB}
 
 
 @pytest.fixture
@@ -128,7 +148,7 @@ def remote(rack: Rack) -> Iterator[RemoteGuest]:
     with Days(rack) as days:
         transport = days.transport()
         made = RemoteGuest(rack, days, AgentAPI(transport))
-        made.openstack("host", "delegate", made.lender, "--mib", str(REMOTE_MIB), "--wait")
+        made.openstack("host", "delegate", made.lender, "--mib", str(LENT_MIB), "--wait")
         try:
             assert wait_until(made.fits, SECONDS, 1.0), "Placement has no host with room for remote memory"
             yield made
@@ -136,11 +156,11 @@ def remote(rack: Rack) -> Iterator[RemoteGuest]:
             if made.server:
                 made.admin.compute.delete_server(made.server, ignore_missing=True)
             if made.buffers():
-                made.openstack("host", "reclaim", made.lender, "--mib", str(REMOTE_MIB), "--wait")
+                made.openstack("host", "reclaim", made.lender, "--mib", str(LENT_MIB), "--wait")
             transport.cleanup()
 
 
-def test_a_server_with_remote_memory(remote: RemoteGuest) -> None:
+def test_a_server_with_remote_memory_and_a_swap_disk(remote: RemoteGuest) -> None:
     """Boot, stop and start, hard reboot, a live migration that is refused, delete."""
     remote.boot()
     remote.verifies()
@@ -149,7 +169,7 @@ def test_a_server_with_remote_memory(remote: RemoteGuest) -> None:
 
     remote.admin.compute.stop_server(remote.server)
     remote.becomes("SHUTOFF")
-    assert remote.buffers().count("online") * DEFAULT_BUFFER_MIB == REMOTE_MIB, "it keeps them"
+    assert remote.buffers().count("online") * DEFAULT_BUFFER_MIB == LENT_MIB, "it keeps them"
     remote.admin.compute.start_server(remote.server)
     remote.starts()
     remote.all_agree()
@@ -173,5 +193,7 @@ def test_a_server_with_remote_memory(remote: RemoteGuest) -> None:
     remote.admin.compute.wait_for_delete(remote.admin.compute.get_server(server), wait=int(SECONDS))
     assert wait_until(lambda: set(remote.buffers()) == {"free"}, SECONDS), remote.buffers()
     assert wait_until(lambda: remote.agents.get_remote(agent_host, consumer_uuid=server) is None, SECONDS)
+    assert wait_until(lambda: remote.agents.get_swap(agent_host, consumer_uuid=server) is None, SECONDS)
+    assert remote.agents.get_mirror_room(agent_host)["used_mib"] == 0
     assert [remote.cloud.claimed_mib(server, name) for name in (REMOTE_CLASS, MIRROR_CLASS)] == [0, 0]
     remote.server = ""

@@ -11,6 +11,10 @@ from pondstack_rack import config
 from pondstack_rack.layout import Layout, RackError, share
 
 KERNEL = "share/pondstack/vmlinuz"
+MODULES = "share/pondstack/modules"
+"""Of the kernel, for a guest's swap disk."""
+DRIVERS = ("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci", "virtio_blk")
+"""As the guest's init loads them."""
 BUSYBOX = "/bin/busybox"
 DISK_BYTES = 1 << 20
 IMAGE = "pond-guest"
@@ -21,15 +25,19 @@ LINE = "POND "
 
 def build(layout: Layout) -> Path:
     """Build the initramfs and the empty root disk; return their folder."""
-    if not share(KERNEL).exists():
-        raise RackError(f"{share(KERNEL)} is missing: run tools/setup.sh")
+    files = [share(f"{MODULES}/{name}.ko") for name in DRIVERS]
+    for path in (share(KERNEL), *files):
+        if not path.exists():
+            raise RackError(f"{path} is missing: run tools/setup.sh")
     folder = layout.root / "image"
     tree = folder / "tree"
     shutil.rmtree(tree, ignore_errors=True)
     (tree / "bin").mkdir(parents=True)
     shutil.copy(BUSYBOX, tree / "bin/busybox")
+    for path in files:
+        shutil.copy(path, tree)
     config.write(tree / "init", (config.template("init.sh")), mode=0o755)
-    names = "\n".join([".", "bin", "bin/busybox", "init"])
+    names = "\n".join([".", "bin", "bin/busybox", "init", *(path.name for path in files)])
     archive = subprocess.run(
         ["cpio", "--quiet", "-o", "-H", "newc"], cwd=tree, input=names.encode(), stdout=subprocess.PIPE, check=True
     ).stdout
@@ -79,7 +87,7 @@ def _ensure(connection: Any, name: str, path: Path, disk_format: str, **properti
 
 
 def console_lines(text: str, kind: str) -> list[dict[str, Any]]:
-    """Return the reports of one kind (node, memory, beat) that a console log holds; a torn line is left out."""
+    """Return the reports of one kind (node, memory, swap, beat) that a console log holds; a torn line is left out."""
     found = []
     for line in text.splitlines():
         if not line.startswith(LINE):

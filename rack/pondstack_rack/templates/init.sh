@@ -2,6 +2,7 @@
 # The guest of the rack: tells its NUMA nodes on the console, then beats and checks a buffer in pool memory for ever.
 # Each line is `POND {json}`. The buffer is a tmpfs bound to the last node, so its pages are pool pages; the expected
 # sums are shell variables, in local memory. A live migration that loses a write shows as an error in the next beats.
+# A guest with a swap disk swaps to it, and has some of the buffer swapped out with each beat.
 PATH=/bin
 /bin/busybox mkdir -p /bin /proc /sys /dev /pool
 /bin/busybox --install -s /bin
@@ -26,6 +27,25 @@ for path in $(ls -d $nodes/node[0-9]* | sort -V); do
 done
 echo "POND {\"kind\": \"memory\", \"total_kib\": $(sed -n 's/MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo), \"cpus\": $(nproc)}"
 
+# Drivers of disks take a guest's time to load: only one that has another disk than its root disk needs them.
+swaps=
+if [ "$(cat /sys/bus/pci/devices/*/device | grep -c -e 0x1001 -e 0x1042)" -gt 1 ]; then
+    for driver in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk; do
+        insmod /$driver.ko
+    done
+    for disk in /sys/block/vd*; do
+        [ "$(cat $disk/serial)" = pond-swap ] || continue
+        swaps=${disk##*/}
+        mkswap /dev/$swaps >/dev/null && swapon /dev/$swaps
+        echo "POND {\"kind\": \"swap\", \"serial\": \"pond-swap\", \"size_kib\": $(($(cat $disk/size) / 2))}"
+        mkdir /cgroup
+        mount -t cgroup2 cgroup /cgroup
+        echo +memory >/cgroup/cgroup.subtree_control
+        mkdir /cgroup/beats
+        echo $$ >/cgroup/beats/cgroup.procs     # what is touched from here on
+    done
+fi
+
 SLOTS=16
 mount -t tmpfs -o size=32m,mpol=bind:$last pool /pool
 pattern() { yes "pond $1 $(cat /proc/sys/kernel/random/boot_id)" | head -c 1048576; }
@@ -40,8 +60,13 @@ while true; do
     fi
     pattern $count >/pool/$slot
     eval sum_$slot='$(pattern $count | md5sum)'
+    swapped=
+    if [ "$swaps" ]; then
+        echo 8M >/cgroup/beats/memory.reclaim 2>/dev/null
+        swapped=", \"swapped_kib\": $(awk 'NR == 2 {print $4}' /proc/swaps)"
+    fi
     pool_kib=$(sed -n 's/.*Shmem: *\([0-9]*\) kB/\1/p' $nodes/node$last/meminfo)
-    echo "POND {\"kind\": \"beat\", \"count\": $count, \"checked\": $checked, \"errors\": $errors, \"pool_node\": $last, \"pool_buffer_kib\": $pool_kib}"
+    echo "POND {\"kind\": \"beat\", \"count\": $count, \"checked\": $checked, \"errors\": $errors, \"pool_node\": $last, \"pool_buffer_kib\": $pool_kib$swapped}"
     count=$((count + 1))
     # Who waits for beats does so early: tests and demonstrations. Later on it leaves the machine to others.
     [ $count -lt 300 ] && sleep 0.5 || sleep 2
