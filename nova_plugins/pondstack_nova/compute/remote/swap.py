@@ -1,6 +1,7 @@
 """The virt driver's calls of pondstack-agent for swap disks in remote memory: have one served, end it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import oslo_messaging
 from nova.i18n import _
@@ -92,8 +93,6 @@ class Swap:
         )
         return str(view["socket"])
 
-    def _failed(
-        self, error: PondError | _Bus, host: str, consumer_uuid: str, mib: int, patient: bool
-    ) -> PoolMemoryUnavailable:
+    def _failed(self, error: Any, host: str, consumer_uuid: str, mib: int, patient: bool) -> PoolMemoryUnavailable:
         where = f"host {host}, consumer {consumer_uuid}, a swap disk of {mib} MiB"
         return unavailable(error, where, self._agents().waited(error, patient), SwapUnavailable)
