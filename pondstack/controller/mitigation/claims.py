@@ -27,10 +27,10 @@ def covers_all(held: Held, guest_mib: int) -> bool:
 def with_local(held: Held, local_mib: int) -> Held:
     """Return the claim with so much memory that is no pool memory, and the same pool share. Raises Conflict."""
     host, remote_mib = _host(held), _remote_mib(held)
-    own_mib, disks_mib = local_mib - remote_mib, held[host].get(MIRROR_CLASS, 0) - held[host][MEMORY_CLASS] - remote_mib
     # The mirror has the whole first node, and the swap disk beside it, if the guest has one.
-    mirror = {MIRROR_CLASS: local_mib + max(0, disks_mib)} if remote_mib else {}
-    return {**held, host: {**held[host], MEMORY_CLASS: own_mib, **mirror}}
+    disk_mib = held[host].get(MIRROR_CLASS, 0) - held[host][MEMORY_CLASS] - remote_mib
+    mirror = {MIRROR_CLASS: local_mib + max(0, disk_mib)} if remote_mib else {}
+    return {**held, host: {**held[host], MEMORY_CLASS: local_mib - remote_mib, **mirror}}
 
 
 def without_pool(held: Held, guest_mib: int) -> Held:

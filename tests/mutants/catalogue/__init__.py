@@ -24,6 +24,7 @@ from tests.mutants.catalogue import (
     qos,
     rdma,
     remote_guests,
+    swap_disks,
     untrusted,
 )
 
@@ -46,6 +47,7 @@ MUTANTS = (
     *identity.MUTANTS,
     *privilege.MUTANTS,
     *remote_guests.MUTANTS,
+    *swap_disks.MUTANTS,
     *untrusted.MUTANTS,
     *bench_extension.MUTANTS,
 )

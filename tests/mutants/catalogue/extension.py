@@ -16,7 +16,7 @@ MUTANTS = (
     ),
     Mutant(
         "silence_taken_for_an_end",
-        f"{_REMOTE}/extensions.py",
+        f"{_REMOTE}/leased.py",
         "        except DataPlaneGone:\n            return set()",
         "        except PondError:\n            return set()",
         (f"{_TESTS}::test_silence_is_no_answer",),
@@ -74,8 +74,8 @@ MUTANTS = (
     Mutant(
         "mirrors_without_a_bound",
         f"{_REMOTE}/records.py",
-        "            if taken + wanted.memory_mib > room_mib:",
-        "            if taken + wanted.memory_mib < 0:",
+        "        if taken + mib > room_mib:",
+        "        if taken + mib < 0:",
         (f"{_TESTS}::test_mirrors_have_a_bound",),
         "mirrors fill the disk of a host, and guests over their limit its memory",
     ),
