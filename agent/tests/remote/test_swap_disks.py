@@ -19,6 +19,8 @@ def lent(rack: Rack) -> Rack:
     for name in ("host1", "host2"):
         rack.lend(name, 4)
     assert rack.borrower
+    for host in rack.hosts.values():  # to begin a host may take longer than it may be silent
+        host.beat()
     return rack
 
 

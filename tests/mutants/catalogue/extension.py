@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         "sleepers_out_of_reach_kept",
-        f"{_REMOTE}/extensions.py",
+        f"{_REMOTE}/leased.py",
         "        if held.name in self._plane().links():\n",
         "        if True:\n",
         ("agent/tests/remote/test_sleeping_lender.py::test_it_serves_and_then_the_mirror_does",),
