@@ -41,7 +41,7 @@ MUTANTS = (
     Mutant(
         "sleepers_out_of_reach_kept",
         f"{_REMOTE}/leased.py",
-        "        if held.name in self._plane().links():\n",
+        "        if held.name in self._links():\n",
         "        if True:\n",
         ("agent/tests/remote/test_sleeping_lender.py::test_it_serves_and_then_the_mirror_does",),
         "after a death of the data plane a guest has its mirror only, until a lender wakes",
