@@ -85,7 +85,7 @@ setup(
         ),
         Program(
             "pondstack-data-plane",
-            *("block", "control", "links", "pager", "replacement", "store"),
+            *("block", "control", "handover", "links", "pager", "replacement", "store"),
             libraries=["rdmacm", "ibverbs", "jansson", "crypto", "pthread"],
         ),
     ],

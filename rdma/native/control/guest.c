@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,12 @@ struct attachment {
     bool fresh; /* nothing is stored yet */
 };
 
+/* Whether a process of a former data plane has attached it. */
+static bool was_attached(uint32_t phase)
+{
+    return phase == PHASE_ATTACHED || phase == PHASE_INCOMING || phase == PHASE_TAKING;
+}
+
 static int open_descriptor(const struct target *target, int number, struct problem *problem)
 {
     char path[64];
@@ -35,6 +42,39 @@ static int open_descriptor(const struct target *target, int number, struct probl
         problem_set(problem, "descriptor %d of process %d cannot be opened: %s", number, target->pid, strerror(errno));
     }
     return fd;
+}
+
+/* Have a new table, also after a detachment: a new key, and no versions. */
+static int create_state(struct guest *guest, int fd, uint64_t pages, int32_t userfault_fd)
+{
+    const struct guest_settings *settings = &guest->settings;
+    state_close(&guest->state);
+    guest->key_lost = settings->incoming && !settings->key.known;
+    if (guest->key_lost) {
+        return problem_set(&guest->problem, "the key of the hand-over ended with a former process: attach it anew");
+    }
+    if (state_create(&guest->state, fd, pages, 0, settings->guest, settings->sealed, &guest->problem) != 0) {
+        return -1;
+    }
+    atomic_store(&guest->state.header->userfault_fd, userfault_fd);
+    memcpy(guest->state.header->session_key, settings->key.bytes, KEY_BYTES);
+    if (settings->incoming) {
+        incoming_clear(&guest->state);
+    }
+    return 0;
+}
+
+/* See that a table is of an attachment such as this one. */
+static int check_phase(struct guest *guest)
+{
+    uint32_t phase = atomic_load(&guest->state.header->phase);
+    if (phase == PHASE_SWITCHED) {
+        return problem_set(&guest->problem, "guest %s was handed over to another data plane", guest->settings.guest);
+    }
+    if ((phase == PHASE_INCOMING || phase == PHASE_TAKING) && !guest->settings.incoming) {
+        return problem_set(&guest->problem, "guest %s is still with another data plane", guest->settings.guest);
+    }
+    return 0;
 }
 
 /* Find the shared state that the guest's process holds, or have it hold a new one. */
@@ -56,19 +96,15 @@ static int open_state(struct guest *guest, struct attachment *attachment)
     CRASH_POINT("state");
     struct problem none;
     int32_t userfault_fd = -1;
+    int result = 0;
     attachment->fresh = true;
     if (state_open(&guest->state, fd, pages, 0, guest->settings.guest, &none) == 0) {
         userfault_fd = atomic_load(&guest->state.header->userfault_fd);
-        attachment->fresh = atomic_load(&guest->state.header->phase) != PHASE_ATTACHED;
+        attachment->fresh = !was_attached(atomic_load(&guest->state.header->phase));
+        result = check_phase(guest);
     }
-    int result = 0;
-    if (attachment->fresh) { /* also after a detachment: a new key, and no versions */
-        state_close(&guest->state);
-        result =
-            state_create(&guest->state, fd, pages, 0, guest->settings.guest, guest->settings.sealed, &guest->problem);
-        if (result == 0) {
-            atomic_store(&guest->state.header->userfault_fd, userfault_fd);
-        }
+    if (result == 0 && attachment->fresh) {
+        result = create_state(guest, fd, pages, userfault_fd);
     }
     close(fd);
     return result;
@@ -138,6 +174,38 @@ static int fix_mapping(const struct pager *pager, struct problem *problem)
     return target_check_pages(&pager->target, &pager->memory, problem);
 }
 
+/* What the pager does beside faults: take the guest over from its source, or nothing until it is handed over. A hand-over
+ * that was not switched ended with the process that offered it. */
+static void begin_chore(struct guest *guest)
+{
+    outgoing_begin(&guest->outgoing, &guest->pager);
+    if (guest->settings.incoming) {
+        incoming_begin(&guest->incoming, &guest->pager, &guest->state, &guest->settings.source);
+    } else {
+        OPENSSL_cleanse(guest->state.header->session_key, KEY_BYTES);
+        pager_set_chore(&guest->pager, &guest->outgoing.chore);
+    }
+}
+
+static void end_pager(struct guest *guest)
+{
+    incoming_end(&guest->incoming);
+    outgoing_end(&guest->outgoing);
+    pager_end(&guest->pager);
+}
+
+/* The memory of a guest that comes is empty, whatever its process has in it: what it has is not the guest's. */
+static int empty_memory(const struct pager *pager, struct problem *problem)
+{
+    const struct memory *memory = &pager->memory;
+    int mode = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    if (fallocate(memory->fd, mode, (off_t)memory->offset, (off_t)memory->bytes) != 0) {
+        return problem_set(problem, "the memory of process %d cannot be emptied: %s", pager->target.pid,
+                           strerror(errno));
+    }
+    return 0;
+}
+
 /* Undo the beginning of an attachment. The memory of one that goes on stays registered: its holes are not zeros. */
 static int give_up(struct guest *guest, bool fresh)
 {
@@ -161,10 +229,13 @@ static int begin_serving(struct guest *guest, bool fresh)
     }
     CRASH_POINT("registered");
     pager_set_order(pager, guest->settings.detaching ? ORDER_DETACH : ORDER_SERVE);
+    bool incoming = guest->settings.incoming;
     error = fresh ? fix_mapping(pager, &guest->problem) : 0;
-    if (error ==
-        0) { /* not before: whoever goes on after a death takes the mapping for fixed. Nothing was evicted yet. */
-        atomic_store(&guest->state.header->phase, PHASE_ATTACHED);
+    error = error == 0 && fresh && incoming ? empty_memory(pager, &guest->problem) : error;
+    if (error == 0) {
+        if (fresh) { /* not before: whoever goes on after a death takes the mapping for fixed. Nothing was evicted yet. */
+            atomic_store(&guest->state.header->phase, incoming ? PHASE_INCOMING : PHASE_ATTACHED);
+        }
         CRASH_POINT("attached");
         error = pager_take_over(pager, &guest->problem);
     }
@@ -203,6 +274,8 @@ int guest_attach(struct guest *guest)
     guest->state = (struct shared_state){0};
     guest->store = (struct page_store){0};
     guest->mirror = (struct file_tier){.fd = -1};
+    guest->incoming = (struct incoming){0};
+    guest->outgoing = (struct outgoing){0};
     guest->problem.text[0] = '\0';
     int failed = open_target(guest, &attachment);
     failed = failed || open_state(guest, &attachment);
@@ -220,8 +293,9 @@ int guest_attach(struct guest *guest)
         return -1;
     }
     guest->settings.started = attachment.target.started;
+    begin_chore(guest);
     if (begin_serving(guest, attachment.fresh) != 0) {
-        pager_end(&guest->pager);
+        end_pager(guest);
         release(guest);
         return -1;
     }
@@ -282,9 +356,11 @@ enum pager_end guest_settle(struct guest *guest)
     if (end == ENDED_DETACHED) {
         atomic_store(&guest->state.header->phase, PHASE_HOME);
         CRASH_POINT("home");
+    }
+    if (end == ENDED_DETACHED || end == ENDED_HANDED_OVER) {
         state_forget_key(&guest->state);
     }
-    pager_end(&guest->pager);
+    end_pager(guest);
     release(guest);
     return end;
 }
@@ -300,7 +376,7 @@ void guest_stop(struct guest *guest)
         pager_set_order(&guest->pager, ORDER_STOP);
         pthread_join(guest->thread, NULL);
         guest->serves = false;
-        pager_end(&guest->pager);
+        end_pager(guest);
         release(guest);
     }
 }

@@ -2,6 +2,8 @@
 #ifndef PONDSTACK_CONTROL_GUEST_H
 #define PONDSTACK_CONTROL_GUEST_H
 
+#include "../handover/incoming.h"
+#include "../handover/outgoing.h"
 #include "../pager/pager.h"
 #include "../store/file_tier.h"
 #include "lender.h"
@@ -9,6 +11,12 @@
 #include <pthread.h>
 
 enum { NAME_BYTES = 128, MIRROR_BYTES = 512, PAGES_PER_MIB = 256, MOST_LIMIT_MIB = 1 << 23 };
+
+/* Of a hand-over; of a request only. */
+struct session_key {
+    uint8_t bytes[KEY_BYTES];
+    bool known;
+};
 
 /* What a guest is to have: what its record says, and a request to attach. */
 struct guest_settings {
@@ -23,6 +31,9 @@ struct guest_settings {
     uint32_t read_ahead_pages;
     bool sealed;
     bool detaching;
+    bool incoming; /* it comes from another data plane, the source */
+    struct origin_address source;
+    struct session_key key; /* in no record */
 };
 
 struct guest {
@@ -31,9 +42,12 @@ struct guest {
     struct file_tier mirror;
     struct page_store store;
     struct pager pager;
+    struct incoming incoming;
+    struct outgoing outgoing;
     struct lender *lenders;
     pthread_t thread;
     bool serves; /* all above is there, and the thread runs or is to be joined */
+    bool key_lost; /* it was to come from another data plane, and the session key ended with a former process */
     struct problem problem;
     struct problem told; /* what the log has of it already */
 };

@@ -1,9 +1,11 @@
 #define _GNU_SOURCE
 #include "guests.h"
 
+#include "handover.h"
 #include "record.h"
 
 #include <dirent.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +147,7 @@ int guests_attach(struct guests *guests, const struct guest_settings *settings, 
         failed = -1;
         record_remove(guests->folder, settings->guest);
     }
+    OPENSSL_cleanse(&guest->settings.key, sizeof guest->settings.key); /* the shared state has it */
     if (failed) {
         drop(guests, guest);
     }
@@ -165,6 +168,9 @@ int guests_set_limit(struct guests *guests, struct guest *guest, uint32_t limit_
 int guests_detach(struct guests *guests, struct guest *guest, struct problem *problem)
 {
     struct guest_settings wanted = guest->settings;
+    if (handover_runs(guest)) {
+        return problem_set(problem, "guest %s is being handed over; see `withdraw`", guest->settings.guest);
+    }
     wanted.detaching = true;
     if (record_write(guests->folder, &wanted, problem) != 0) {
         return -1;
@@ -178,7 +184,7 @@ static bool look_at(struct guest *guest)
 {
     guest_tidy(guest);
     enum pager_end end = guest_settle(guest);
-    if (end == ENDED_DETACHED || end == ENDED_GUEST_GONE) {
+    if (end == ENDED_DETACHED || end == ENDED_GUEST_GONE || end == ENDED_HANDED_OVER) {
         return true;
     }
     if (end != STILL_RUNS) {
@@ -187,6 +193,7 @@ static bool look_at(struct guest *guest)
         return true;
     } else if (!guest->serves && guest_attach(guest) != 0) {
         report(guest);
+        return guest->key_lost;
     }
     return false;
 }
@@ -195,6 +202,7 @@ void guests_look(struct guests *guests)
 {
     for (uint32_t at = guests->count; at > 0; at--) {
         struct guest *guest = guests->list[at - 1];
+        handover_look(guests, guest);
         if (look_at(guest)) {
             guest_remove_files(guest);
             record_remove(guests->folder, guest->settings.guest);

@@ -2,6 +2,7 @@
 #include "record.h"
 
 #include "document.h"
+#include "handover.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -12,11 +13,12 @@ enum { PATH_BYTES = 1024, MOST_PARAMETER = 1 << 20 };
 
 json_t *settings_to_json(const struct guest_settings *settings)
 {
-    return json_pack("{s:s, s:i, s:I, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:b}", "guest", settings->guest, "pid",
+    json_t *source = settings->incoming ? origin_to_json(&settings->source) : NULL;
+    return json_pack("{s:s, s:i, s:I, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:o*}", "guest", settings->guest, "pid",
                      settings->pid, "started", (json_int_t)settings->started, "memory", settings->memory, "mirror",
                      settings->mirror, "policy", settings->policy, "parameter", (int)settings->parameter, "limit_mib",
                      (int)settings->limit_mib, "read_ahead_pages", (int)settings->read_ahead_pages, "sealed",
-                     (int)settings->sealed, "detaching", (int)settings->detaching);
+                     (int)settings->sealed, "detaching", (int)settings->detaching, "incoming", source);
 }
 
 static bool copy_text(char *into, size_t room, const char *text)
@@ -54,12 +56,13 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
 {
     const char *guest, *memory, *mirror, *policy = "mixed";
     int sealed = 1, detaching = 0;
+    json_t *source = NULL;
     json_int_t pid, started = 0, parameter = -1, limit, read_ahead = 8;
     json_error_t error;
-    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b}", "guest",
+    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b, s?o}", "guest",
                        &guest, "pid", &pid, "started", &started, "memory", &memory, "mirror", &mirror, "policy",
                        &policy, "parameter", &parameter, "limit_mib", &limit, "read_ahead_pages", &read_ahead, "sealed",
-                       &sealed, "detaching", &detaching) != 0) {
+                       &sealed, "detaching", &detaching, "incoming", &source) != 0) {
         return problem_set(problem, "%s", error.text);
     }
     *settings = (struct guest_settings){.started = (uint64_t)started, .sealed = sealed, .detaching = detaching};
@@ -72,6 +75,10 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
         !copy_text(settings->mirror, sizeof settings->mirror, mirror) ||
         !copy_text(settings->policy, sizeof settings->policy, policy)) {
         return problem_set(problem, "a name is too long");
+    }
+    settings->incoming = source != NULL;
+    if (source != NULL && origin_from_json(&settings->source, &settings->key, source, problem) != 0) {
+        return -1;
     }
     return check(settings, limit, parameter, read_ahead, problem);
 }

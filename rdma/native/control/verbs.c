@@ -2,6 +2,7 @@
 #include "verbs.h"
 
 #include "block_record.h"
+#include "handover.h"
 #include "record.h"
 #include "views.h"
 
@@ -80,6 +81,43 @@ static json_t *do_detach(struct guests *guests, json_t *request, struct problem 
 {
     struct guest *guest = named(guests, request, NULL, NULL, problem);
     return guest != NULL && guests_detach(guests, guest, problem) == 0 ? guest_to_json(guest) : NULL;
+}
+
+static json_t *do_hand_over(struct guests *guests, json_t *request, struct problem *problem)
+{
+    json_t *name = json_incref(json_object_get(request, "guest"));
+    struct guest *guest = json_is_string(name) ? guests_find(guests, json_string_value(name)) : NULL;
+    json_object_del(request, "guest");
+    json_decref(name);
+    if (guest == NULL) {
+        problem_set(problem, "guest: one that is attached is needed");
+        return NULL;
+    }
+    return handover_offer(guest, request, problem) == 0 ? guest_to_json(guest) : NULL;
+}
+
+static json_t *do_take_over(struct guests *guests, json_t *request, struct problem *problem)
+{
+    struct guest *guest = named(guests, request, NULL, NULL, problem);
+    return guest != NULL && handover_take(guest, problem) == 0 ? guest_to_json(guest) : NULL;
+}
+
+static json_t *do_switched(struct guests *guests, json_t *request, struct problem *problem)
+{
+    struct guest *guest = named(guests, request, NULL, NULL, problem);
+    return guest != NULL && handover_switch(guests, guest, problem) == 0 ? guest_to_json(guest) : NULL;
+}
+
+static json_t *do_withdraw(struct guests *guests, json_t *request, struct problem *problem)
+{
+    struct guest *guest = named(guests, request, NULL, NULL, problem);
+    return guest != NULL && handover_withdraw(guest, problem) == 0 ? guest_to_json(guest) : NULL;
+}
+
+static json_t *do_forget(struct guests *guests, json_t *request, struct problem *problem)
+{
+    struct guest *guest = named(guests, request, NULL, NULL, problem);
+    return guest != NULL && handover_forget(guest, problem) == 0 ? guest_to_json(guest) : NULL;
 }
 
 static json_t *do_view(struct guests *guests, json_t *request, struct problem *problem)
@@ -273,15 +311,16 @@ static const struct verb {
 } verbs[] = {{"attach", do_attach}, {"limit", do_limit},   {"lease", do_lease},
              {"leave", do_leave},   {"detach", do_detach}, {"view", do_view},
              {"export", do_export}, {"resize", do_resize}, {"unexport", do_unexport},
-             {"connect", do_connect}, {"disconnect", do_disconnect}};
+             {"connect", do_connect}, {"disconnect", do_disconnect}, {"hand_over", do_hand_over},
+             {"take_over", do_take_over}, {"switched", do_switched}, {"withdraw", do_withdraw}, {"forget", do_forget}};
 
 static json_t *carry_out(struct guests *guests, json_t *request, struct problem *problem)
 {
     json_t *verb = json_incref(json_object_get(request, "verb"));
     const char *name = verb == NULL ? NULL : json_string_value(verb);
     json_t *result = NULL;
-    problem_set(problem, "verb: one of attach, limit, lease, leave, detach, view, export, resize, unexport, "
-                         "connect, disconnect is needed");
+    problem_set(problem, "verb: one of attach, limit, lease, leave, detach, view, export, resize, unexport, connect, "
+                         "disconnect, hand_over, take_over, switched, withdraw, forget is needed");
     for (size_t at = 0; name != NULL && at < sizeof verbs / sizeof *verbs; at++) {
         if (strcmp(verbs[at].name, name) == 0) {
             json_object_del(request, "verb");

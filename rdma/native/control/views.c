@@ -2,6 +2,7 @@
 #include "views.h"
 
 #include "block_record.h"
+#include "handover.h"
 #include "record.h"
 
 static json_t *latencies_to_json(const struct latencies *latencies)
@@ -56,6 +57,7 @@ json_t *guest_to_json(const struct guest *guest)
     json_t *object = settings_to_json(&guest->settings);
     json_object_set_new(object, "state", json_string(state_of(guest)));
     json_object_set_new(object, "problem", json_string(guest->problem.text));
+    json_object_set_new(object, "handover", handover_to_json(guest)); /* nothing, where there is none */
     if (guest->serves) {
         const struct pager *pager = &guest->pager;
         json_object_set_new(object, "pages", json_integer(pager->pages));

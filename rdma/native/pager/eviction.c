@@ -62,12 +62,12 @@ static uint32_t join(const uint32_t *victims, uint32_t count, struct run *runs)
 }
 
 /* Read by the file, not by a mapping of this process: a page of a hole would be made by reading it there. */
-static bool copy_out(const struct pager *pager, struct run run)
+bool copy_pages(const struct pager *pager, uint32_t first, uint32_t count, uint8_t *into)
 {
-    size_t done = 0, bytes = (size_t)run.count * PAGE_BYTES;
-    off_t from = (off_t)(pager->memory.offset + (uint64_t)run.first * PAGE_BYTES);
+    size_t done = 0, bytes = (size_t)count * PAGE_BYTES;
+    off_t from = (off_t)(pager->memory.offset + (uint64_t)first * PAGE_BYTES);
     while (done < bytes) {
-        ssize_t got = pread(pager->memory.fd, pager->buffer + done, bytes - done, from + (off_t)done);
+        ssize_t got = pread(pager->memory.fd, into + done, bytes - done, from + (off_t)done);
         if (got == 0 || (got < 0 && errno != EINTR)) {
             return false;
         }
@@ -86,7 +86,7 @@ static bool punch(const struct pager *pager, struct run run)
 static bool send_out(struct pager *pager, struct run run)
 {
     CRASH_POINT("protected");
-    if (!copy_out(pager, run)) {
+    if (!copy_pages(pager, run.first, run.count, pager->buffer)) {
         return false;
     }
     CRASH_POINT("copied");

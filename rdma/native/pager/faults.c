@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 enum { EVENTS_AT_ONCE = 32, INLINE_PAGES = 4 };
+static const uint8_t zeros[PAGE_BYTES];
 static const struct timespec STORE_FULL_PAUSE = {.tv_nsec = 1000000};
 
 static uint64_t address_of(const struct pager *pager, uint32_t page)
@@ -34,7 +35,7 @@ static uint32_t room(const struct pager *pager)
 /* See that a page can come in. Where nothing can leave, since the store fails, the guest is slowed down and goes on. */
 static void make_room(struct pager *pager)
 {
-    if (atomic_load(&pager->order) == ORDER_DETACH) {
+    if (atomic_load(&pager->order) == ORDER_DETACH || pager->frozen) {
         return;
     }
     while (room(pager) == 0) {
@@ -59,7 +60,9 @@ static void settle(struct pager *pager, uint32_t page, int error)
 
 static void fill_with_zeros(struct pager *pager, uint32_t page)
 {
-    int error = userfault_zero(pager->userfault_fd, address_of(pager, page), PAGE_BYTES);
+    uint64_t at = address_of(pager, page), done;
+    int error = pager->frozen ? userfault_copy(pager->userfault_fd, at, zeros, PAGE_BYTES, true, &done)
+                              : userfault_zero(pager->userfault_fd, at, PAGE_BYTES);
     if (error != 0) {
         settle(pager, page, error);
         return;
@@ -84,7 +87,7 @@ static uint32_t load(struct pager *pager, uint32_t first, uint32_t count)
     }
     CRASH_POINT("fetched");
     int error = userfault_copy(pager->userfault_fd, address_of(pager, first), pager->buffer,
-                               (uint64_t)count * PAGE_BYTES, &filled);
+                               (uint64_t)count * PAGE_BYTES, pager->frozen, &filled);
     CRASH_POINT("filled");
     uint32_t came = (uint32_t)(filled / PAGE_BYTES);
     for (uint32_t at = 0; at < came; at++) {
@@ -133,7 +136,9 @@ static void serve_resident(struct pager *pager, uint32_t page, bool write_protec
 {
     if (write_protected) {
         pager->flags[page] |= ACCESSED;
-        userfault_protect(pager->userfault_fd, address_of(pager, page), PAGE_BYTES, false);
+        if (!pager->frozen) { /* else it waits until nobody is */
+            userfault_protect(pager->userfault_fd, address_of(pager, page), PAGE_BYTES, false);
+        }
     } else {
         fill_with_zeros(pager, page);
     }
@@ -173,9 +178,17 @@ static void serve_discard(struct pager *pager, uint64_t start, uint64_t end)
     }
 }
 
+uint32_t take_home(struct pager *pager, uint32_t first, uint32_t count)
+{
+    return load(pager, first, count);
+}
+
 int serve_events(struct pager *pager)
 {
     struct uffd_msg events[EVENTS_AT_ONCE];
+    if (pager->userfault_fd < 0) {
+        return 0; /* only what is left of a guest is served, whose process is elsewhere */
+    }
     ssize_t got = read(pager->userfault_fd, events, sizeof events);
     if (got < 0) {
         return errno == EAGAIN || errno == EINTR ? 0 : -1;

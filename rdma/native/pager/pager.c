@@ -66,18 +66,22 @@ static void try_again(struct pager *pager)
 /* Wait for something to do, up to so long (-1: for ever). */
 static enum pager_end look(struct pager *pager, int timeout_ms)
 {
+    const struct chore *chore = atomic_load(&pager->chore);
+    bool outlives = chore != NULL && atomic_load(&chore->outlives);
     struct pollfd fds[] = {
         {.fd = pager->userfault_fd, .events = POLLIN},
         {.fd = pager->wake_fd, .events = POLLIN},
-        {.fd = pager->target.pidfd, .events = POLLIN},
+        {.fd = outlives ? -1 : pager->target.pidfd, .events = POLLIN},
+        {.fd = chore == NULL ? -1 : chore->fd, .events = POLLIN},
     };
     uint64_t told;
-    poll(fds, 3, timeout_ms);
+    poll(fds, sizeof fds / sizeof *fds, timeout_ms);
     if (fds[1].revents != 0) {
         (void)!read(pager->wake_fd, &told, sizeof told);
     }
     try_again(pager);
-    return fds[2].revents == 0 ? STILL_RUNS : ENDED_GUEST_GONE;
+    outlives = chore != NULL && atomic_load(&chore->outlives);
+    return fds[2].revents == 0 || outlives ? STILL_RUNS : ENDED_GUEST_GONE;
 }
 
 static enum pager_end leave(struct pager *pager)
@@ -90,8 +94,19 @@ static enum pager_end leave(struct pager *pager)
     return ENDED_DETACHED;
 }
 
+bool pager_freeze(struct pager *pager, bool frozen)
+{
+    int error = pager->userfault_fd < 0 ? 0
+                                        : userfault_protect(pager->userfault_fd, pager->memory.address,
+                                                            pager->memory.bytes, frozen);
+    bool done = error == 0 || error == ESRCH; /* ESRCH: the process has ended, and writes no more */
+    pager->frozen = pager->frozen || frozen;
+    pager->frozen = done && !frozen ? false : pager->frozen;
+    return done;
+}
+
 /* What to do when there is no event; milliseconds until the next turn, -1: until something happens. */
-static int idle_turn(struct pager *pager)
+static int pages_turn(struct pager *pager)
 {
     uint32_t due = eviction_due(pager);
     if (due > 0) {
@@ -100,10 +115,25 @@ static int idle_turn(struct pager *pager)
     return pager->retry ? RETRY_MS : -1;
 }
 
+static int idle_turn(struct pager *pager)
+{
+    struct chore *chore = atomic_load(&pager->chore);
+    int due_ms = chore == NULL ? -1 : chore->turn(chore, pager);
+    int pages_ms = pager->frozen ? -1 : pages_turn(pager);
+    return due_ms < 0 || (pages_ms >= 0 && pages_ms < due_ms) ? pages_ms : due_ms;
+}
+
+/* Whether the pager's chore has to wait, as there was an event. */
+static bool busy(const struct pager *pager, int events, uint32_t *reads)
+{
+    *reads = events > 0 ? *reads + 1 : 0;
+    return events > 0 && (atomic_load(&pager->chore) == NULL || *reads % CHORE_EVENTS != 0);
+}
+
 void pager_run(struct pager *pager)
 {
     enum pager_end end = STILL_RUNS;
-    uint32_t cursor = 0;
+    uint32_t cursor = 0, reads = 0;
     while (end == STILL_RUNS) {
         int order = atomic_load(&pager->order), pause;
         if (atomic_load(&pager->sweep)) {
@@ -116,18 +146,19 @@ void pager_run(struct pager *pager)
             problem_set(&pager->problem, "the guest's userfaultfd cannot be read: %s", strerror(errno));
         } else if (order == ORDER_STOP) {
             end = ENDED_STOPPED;
-        } else if (events > 0) {
+        } else if (busy(pager, events, &reads)) {
             continue;
         } else if (order == ORDER_DETACH) {
             end = bring_home(pager, &cursor) ? look(pager, pager->retry ? RETRY_MS : 0) : leave(pager);
         } else if ((pause = idle_turn(pager)) != 0) {
             end = look(pager, pause);
         }
+        end = end == STILL_RUNS ? pager->chore_end : end;
     }
     atomic_store(&pager->end, (int)end);
 }
 
-static void tell(struct pager *pager)
+void pager_tell(struct pager *pager)
 {
     uint64_t one = 1;
     (void)!write(pager->wake_fd, &one, sizeof one);
@@ -136,19 +167,25 @@ static void tell(struct pager *pager)
 void pager_set_limit(struct pager *pager, uint32_t pages)
 {
     atomic_store(&pager->limit_pages, pages);
-    tell(pager);
+    pager_tell(pager);
 }
 
 void pager_set_order(struct pager *pager, enum pager_order order)
 {
     atomic_store(&pager->order, (int)order);
-    tell(pager);
+    pager_tell(pager);
 }
 
 void pager_sweep(struct pager *pager)
 {
     atomic_store(&pager->sweep, true);
-    tell(pager);
+    pager_tell(pager);
+}
+
+void pager_set_chore(struct pager *pager, struct chore *chore)
+{
+    atomic_store(&pager->chore, chore);
+    pager_tell(pager);
 }
 
 static void close_fd(int *fd)

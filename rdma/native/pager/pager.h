@@ -7,6 +7,7 @@
 #ifndef PONDSTACK_PAGER_PAGER_H
 #define PONDSTACK_PAGER_PAGER_H
 
+#include "chore.h"
 #include "counters.h"
 #include "latency.h"
 #include "read_ahead.h"
@@ -19,7 +20,7 @@ enum { BATCH_PAGES = 16 };
 
 /* What a pager is to do, and how it ended. */
 enum pager_order { ORDER_SERVE, ORDER_DETACH, ORDER_STOP };
-enum pager_end { STILL_RUNS, ENDED_STOPPED, ENDED_DETACHED, ENDED_GUEST_GONE, ENDED_FAILED };
+enum pager_end { STILL_RUNS, ENDED_STOPPED, ENDED_DETACHED, ENDED_GUEST_GONE, ENDED_HANDED_OVER, ENDED_FAILED };
 
 struct pager {
     struct target target;
@@ -35,13 +36,16 @@ struct pager {
     int userfault_fd;
     int wake_fd; /* an eventfd: there is a new limit or order */
     struct read_ahead read_ahead;
-    bool retry; /* a fault waits whose page the store did not give */
+    bool retry;  /* a fault waits whose page the store did not give */
+    bool frozen; /* nobody may write: pages come in protected, none leaves, and who writes waits */
+    struct chore *_Atomic chore;
     struct problem problem;
     _Atomic uint32_t limit_pages;
     _Atomic uint32_t resident_pages;
     _Atomic uint32_t evicted_pages; /* in the store, and not in local memory */
     _Atomic int order;  /* enum pager_order */
     _Atomic int end;    /* enum pager_end */
+    enum pager_end chore_end; /* of the pager's thread: what its chore ended it with, else STILL_RUNS */
     _Atomic bool sweep; /* leases are to be left */
     struct counters counters;
     struct latencies service, eviction;
@@ -69,6 +73,14 @@ void pager_run(struct pager *pager);
 void pager_set_limit(struct pager *pager, uint32_t pages);
 void pager_set_order(struct pager *pager, enum pager_order order);
 void pager_sweep(struct pager *pager);
+void pager_set_chore(struct pager *pager, struct chore *chore);
+
+/* Have it look up from waiting. */
+void pager_tell(struct pager *pager);
+
+/* Of its own thread: forbid writes to all of the memory, or allow them again. False: the guest's mapping is changing,
+ * serve its events first. */
+bool pager_freeze(struct pager *pager, bool frozen);
 
 /* Release all; idempotent, after `pager_run` has returned. */
 void pager_end(struct pager *pager);

@@ -33,9 +33,14 @@ int userfault_unregister(int fd, uint64_t address, uint64_t bytes)
     return call(fd, UFFDIO_UNREGISTER, &range);
 }
 
-int userfault_copy(int fd, uint64_t address, const void *from, uint64_t bytes, uint64_t *done)
+int userfault_copy(int fd, uint64_t address, const void *from, uint64_t bytes, bool forbid, uint64_t *done)
 {
-    struct uffdio_copy copy = {.dst = address, .src = (uint64_t)(uintptr_t)from, .len = bytes};
+    struct uffdio_copy copy = {
+        .dst = address,
+        .src = (uint64_t)(uintptr_t)from,
+        .len = bytes,
+        .mode = forbid ? UFFDIO_COPY_MODE_WP : 0,
+    };
     int error = call(fd, UFFDIO_COPY, &copy);
     *done = error == 0 ? bytes : copy.copy > 0 ? (uint64_t)copy.copy : 0;
     return error;

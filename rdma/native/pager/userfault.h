@@ -11,8 +11,9 @@ int userfault_register(int fd, uint64_t address, uint64_t bytes);
 /* Let go of the range; its holes read as zeros from now on. */
 int userfault_unregister(int fd, uint64_t address, uint64_t bytes);
 
-/* Fill holes with pages, and wake who waits for them. `done`: how many bytes were filled, also when it fails. */
-int userfault_copy(int fd, uint64_t address, const void *from, uint64_t bytes, uint64_t *done);
+/* Fill holes with pages, and wake who waits for them; where `forbid`, nobody may write to them. `done`: how many bytes
+ * were filled, also when it fails. */
+int userfault_copy(int fd, uint64_t address, const void *from, uint64_t bytes, bool forbid, uint64_t *done);
 
 /* Fill a hole with zeros, and wake who waits for it. */
 int userfault_zero(int fd, uint64_t address, uint64_t bytes);

@@ -42,15 +42,9 @@ static bool seal(struct page_store *store, uint64_t first, uint32_t count, const
     return true;
 }
 
-int store_write(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages)
+/* Seal pages, write them, and set their places. */
+static int put(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages)
 {
-    if (count > STORE_MOST_PAGES) {
-        return EINVAL;
-    }
-    /* No row is found while it is half written. The guest's memory has these pages meanwhile, so none is needed. */
-    for (uint32_t at = 0; at < count; at++) {
-        store_drop(store, first + at);
-    }
     if (store->sealed && !seal(store, first, count, pages)) {
         return EIO;
     }
@@ -61,6 +55,29 @@ int store_write(struct page_store *store, uint64_t first, uint32_t count, const 
         atomic_store_explicit(&store->state->rows[first + at].place, IN_MIRROR, memory_order_release);
     }
     return error;
+}
+
+int store_write(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages)
+{
+    if (count > STORE_MOST_PAGES) {
+        return EINVAL;
+    }
+    /* No row is found while it is half written. The guest's memory has these pages meanwhile, so none is needed. */
+    for (uint32_t at = 0; at < count; at++) {
+        store_drop(store, first + at);
+    }
+    return put(store, first, count, pages);
+}
+
+int store_take_in(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages)
+{
+    if (count > STORE_MOST_PAGES) {
+        return EINVAL;
+    }
+    for (uint32_t at = 0; at < count; at++) {
+        leases_drop(&store->leases, first + at); /* of a former try */
+    }
+    return put(store, first, count, pages);
 }
 
 static bool open_page(struct page_store *store, uint64_t number, uint8_t *page)
@@ -89,7 +106,8 @@ static int read_mirror(struct page_store *store, uint64_t first, uint32_t count,
     return error;
 }
 
-int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into)
+/* Fetch adjacent pages that are in the store of this host. */
+static int read_here(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into)
 {
     int error = 0;
     uint32_t behind = 0; /* the pages from here to `at` no lender gives */
@@ -105,8 +123,29 @@ int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t
     return error != 0 ? error : read_mirror(store, first + behind, count - behind, into + (size_t)behind * PAGE_BYTES);
 }
 
+int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into)
+{
+    int error = 0;
+    for (uint32_t at = 0, run; at < count && error == 0; at += run) {
+        bool away = store->source != NULL && store_at_source(store, first + at);
+        for (run = 1; at + run < count && store->source != NULL &&
+                      store_at_source(store, first + at + run) == away;
+             run++) {
+        }
+        run = store->source == NULL ? count : run;
+        uint8_t *to = into + (size_t)at * PAGE_BYTES;
+        error = away ? store->source->fetch(store->source, first + at, run, to)
+                     : read_here(store, first + at, run, to);
+    }
+    return error;
+}
+
 void store_came_home(struct page_store *store, uint64_t page)
 {
+    if (store_at_source(store, page)) {
+        store_drop(store, page); /* what is present is the truth */
+        return;
+    }
     leases_drop(&store->leases, page);
 }
 

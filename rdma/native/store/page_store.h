@@ -9,11 +9,17 @@
 
 enum { STORE_MOST_PAGES = TIER_MOST_SLOTS }; /* in one call */
 
+/* Where pages come from whose place is AT_SOURCE or another one of those. */
+struct page_source {
+    int (*fetch)(struct page_source *source, uint64_t first, uint32_t count, uint8_t *into);
+};
+
 struct page_store {
     struct shared_state *state;
     struct tier *mirror;
     struct leases leases;
     struct sealer sealer;
+    struct page_source *source; /* NULL: no page is there */
     bool sealed;
     uint8_t *staging; /* STORE_MOST_PAGES pages */
     /* Pages: what lenders took and gave, what the mirror gave, what came from a lender changed. */
@@ -35,10 +41,21 @@ static inline bool store_has(const struct page_store *store, uint64_t page)
  * else an errno, and none of them is stored any more. */
 int store_write(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages);
 
+/* Whether another data plane has a page. */
+static inline bool store_at_source(const struct page_store *store, uint64_t page)
+{
+    return atomic_load_explicit(&store->state->rows[page].place, memory_order_acquire) >= AT_SOURCE;
+}
+
+/* Store adjacent pages that another data plane still has, and this host's memory does not. On failure they are still
+ * there. */
+int store_take_in(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages);
+
 /* Fetch adjacent pages, all of them stored. EBADMSG: one is not what was stored last. */
 int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into);
 
-/* A page is in local memory: the slot that a lender had for it is free. Its row stays as it is. */
+/* A page is in local memory: the slot that a lender had for it is free. Its row stays as it is, but
+ * that another data plane does not have it any more. */
 void store_came_home(struct page_store *store, uint64_t page);
 
 /* Forget a page: its hole reads as zeros. */

@@ -55,24 +55,36 @@ static bool begin(EVP_CIPHER_CTX *cipher, const char *guest, uint64_t page, uint
            EVP_CipherUpdate(cipher, NULL, &got, (const uint8_t *)about, size) == 1;
 }
 
+bool sealer_seal_bytes(struct sealer *sealer, uint64_t page, uint64_t version, const uint8_t *plain, uint32_t bytes,
+                       uint8_t *sealed, uint8_t tag[TAG_BYTES])
+{
+    int got, size = (int)bytes;
+    return begin(sealer->seal, sealer->guest, page, version) &&
+           EVP_CipherUpdate(sealer->seal, sealed, &got, plain, size) == 1 && got == size &&
+           EVP_CipherFinal_ex(sealer->seal, sealed + got, &got) == 1 &&
+           EVP_CIPHER_CTX_ctrl(sealer->seal, EVP_CTRL_GCM_GET_TAG, TAG_BYTES, tag) == 1;
+}
+
+bool sealer_open_bytes(struct sealer *sealer, uint64_t page, uint64_t version, const uint8_t *sealed, uint32_t bytes,
+                       uint8_t *plain, const uint8_t tag[TAG_BYTES])
+{
+    int got, size = (int)bytes;
+    uint8_t expected[TAG_BYTES];
+    memcpy(expected, tag, TAG_BYTES);
+    return begin(sealer->open, sealer->guest, page, version) &&
+           EVP_CipherUpdate(sealer->open, plain, &got, sealed, size) == 1 && got == size &&
+           EVP_CIPHER_CTX_ctrl(sealer->open, EVP_CTRL_GCM_SET_TAG, TAG_BYTES, expected) == 1 &&
+           EVP_CipherFinal_ex(sealer->open, plain + got, &got) == 1;
+}
+
 bool sealer_seal(struct sealer *sealer, uint64_t page, uint64_t version, const uint8_t *plain, uint8_t *sealed,
                  uint8_t tag[TAG_BYTES])
 {
-    int got;
-    return begin(sealer->seal, sealer->guest, page, version) &&
-           EVP_CipherUpdate(sealer->seal, sealed, &got, plain, PAGE_BYTES) == 1 && got == PAGE_BYTES &&
-           EVP_CipherFinal_ex(sealer->seal, sealed + got, &got) == 1 &&
-           EVP_CIPHER_CTX_ctrl(sealer->seal, EVP_CTRL_GCM_GET_TAG, TAG_BYTES, tag) == 1;
+    return sealer_seal_bytes(sealer, page, version, plain, PAGE_BYTES, sealed, tag);
 }
 
 bool sealer_open(struct sealer *sealer, uint64_t page, uint64_t version, const uint8_t *sealed, uint8_t *plain,
                  const uint8_t tag[TAG_BYTES])
 {
-    int got;
-    uint8_t expected[TAG_BYTES];
-    memcpy(expected, tag, TAG_BYTES);
-    return begin(sealer->open, sealer->guest, page, version) &&
-           EVP_CipherUpdate(sealer->open, plain, &got, sealed, PAGE_BYTES) == 1 && got == PAGE_BYTES &&
-           EVP_CIPHER_CTX_ctrl(sealer->open, EVP_CTRL_GCM_SET_TAG, TAG_BYTES, expected) == 1 &&
-           EVP_CipherFinal_ex(sealer->open, plain + got, &got) == 1;
+    return sealer_open_bytes(sealer, page, version, sealed, PAGE_BYTES, plain, tag);
 }

@@ -30,6 +30,12 @@ void sealer_end(struct sealer *sealer);
 bool sealer_seal(struct sealer *sealer, uint64_t page, uint64_t version, const uint8_t *plain, uint8_t *sealed,
                  uint8_t tag[TAG_BYTES]);
 
+/* The same of any number of bytes, for what has a key of its own; the caller never uses two numbers twice. */
+bool sealer_seal_bytes(struct sealer *sealer, uint64_t page, uint64_t version, const uint8_t *plain, uint32_t bytes,
+                       uint8_t *sealed, uint8_t tag[TAG_BYTES]);
+bool sealer_open_bytes(struct sealer *sealer, uint64_t page, uint64_t version, const uint8_t *sealed, uint32_t bytes,
+                       uint8_t *plain, const uint8_t tag[TAG_BYTES]);
+
 /* Open a page, in place if `plain` is `sealed`. False: it is not what was sealed as this version of this page. */
 bool sealer_open(struct sealer *sealer, uint64_t page, uint64_t version, const uint8_t *sealed, uint8_t *plain,
                  const uint8_t tag[TAG_BYTES]);

@@ -16,7 +16,19 @@
 #define SHARED_STATE_NAME "pondstack-pages-" /* and the guest's UUID: the name of the memfd */
 
 enum { NOT_STORED = 0, IN_MIRROR = 1, LOST = 2 /* nobody knows its content until it is written again */ };
-enum state_phase { PHASE_NEW = 0, PHASE_ATTACHED = 1, PHASE_HOME = 2 };
+/* Of a guest that comes from another data plane: that one has the page; nobody has asked yet how; in local memory
+ * there; in its store. */
+enum { AT_SOURCE = 3, RESIDENT_AT_SOURCE = 4, STORED_AT_SOURCE = 5 };
+/* A guest that comes from another data plane is INCOMING before that one was frozen, TAKING afterwards. One that has
+ * gone to another data plane is SWITCHED, and is never attached again. */
+enum state_phase {
+    PHASE_NEW = 0,
+    PHASE_ATTACHED = 1,
+    PHASE_HOME = 2,
+    PHASE_INCOMING = 3,
+    PHASE_TAKING = 4,
+    PHASE_SWITCHED = 5
+};
 
 struct page_row {
     uint64_t version; /* counted up before each seal: 0 was never sealed */
@@ -33,6 +45,8 @@ struct state_header {
     _Atomic int32_t userfault_fd; /* its number in the guest's process; -1: there is none yet */
     _Atomic uint32_t phase;
     _Atomic uint64_t last_version; /* of any page of a block device; counted up before each seal */
+    uint8_t session_key[KEY_BYTES]; /* of a hand-over */
+    uint64_t session;               /* its number, which its source drew */
 };
 
 struct shared_state {

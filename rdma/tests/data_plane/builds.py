@@ -6,7 +6,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "native"
-FOLDERS = ("replacement", "store", "links", "pager", "block", "control")
+FOLDERS = ("replacement", "store", "links", "pager", "block", "handover", "control")
 SANITIZERS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
 THREADS = ("-fsanitize=thread",)
 CRASH_POINTS = ("-DPONDSTACK_CRASH_POINTS",)

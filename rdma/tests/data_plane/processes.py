@@ -58,13 +58,16 @@ class StandinGuest:
         pattern: str = "random",
         works: bool = True,
         more: tuple[str, ...] = (),
+        versions: Path | None = None,
     ) -> None:
-        """`more`: words at the end of its command line, which it passes over."""
+        """`more`: words at the end of its command line, which it passes over; `versions`: by which guests say to each
+        other what they have written."""
         self.process = subprocess.Popen(
             [str(program), MEMORY, str(mib), str(threads), str(seed), pattern, *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | ({"STANDIN_VERSIONS": str(versions)} if versions else {}),
             preexec_fn=end_with_parent,
         )
         assert self.process.stdout
@@ -88,6 +91,13 @@ class StandinGuest:
         assert self.process.stdout
         print("s", file=self.process.stdin, flush=True)
         assert self.process.stdout.readline() == "stopped\n"
+
+    def exchange(self, verb: str) -> None:
+        """Have it write down what it has written, "e", or know what another one has, "i"."""
+        assert self.process.stdin
+        assert self.process.stdout
+        print(verb, file=self.process.stdin, flush=True)
+        assert self.process.stdout.readline() == "exchanged\n"
 
     def finish(self) -> dict[str, int]:
         """Have it verify all of its memory; what it counted."""

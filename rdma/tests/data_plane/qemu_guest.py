@@ -42,12 +42,23 @@ def _prepare() -> None:
 
 
 class QemuGuest:
-    """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `more`: other words for QEMU."""
+    """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `file`: its memory is one with a name, as what
+    QEMU does not migrate has to be; `more`: other words for QEMU."""
 
     def __init__(
-        self, image: Path, mib: int, ram_mib: int, threads: int = 2, seed: int = 1, more: tuple[str, ...] = ()
+        self,
+        image: Path,
+        mib: int,
+        ram_mib: int,
+        threads: int = 2,
+        seed: int = 1,
+        more: tuple[str, ...] = (),
+        file: Path | None = None,
     ) -> None:
-        backend = f"memory-backend-memfd,id=ram-node0,size={ram_mib}M,share=on"
+        self.memory = MEMORY if file is None else file.name
+        """A part of the path of its mapping."""
+        kind = "memfd" if file is None else f"file,mem-path={file}"
+        backend = f"memory-backend-{kind},id=ram-node0,size={ram_mib}M,share=on"
         arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} random"
         self.process = subprocess.Popen(
             [
@@ -71,7 +82,7 @@ class QemuGuest:
     def await_memory(self) -> None:
         """Wait until QEMU has its memory."""
         maps = Path(f"/proc/{self.pid}/maps")
-        assert wait_until(lambda: MEMORY in maps.read_text(), DEADLINE_SECONDS, 0.01)
+        assert wait_until(lambda: self.memory in maps.read_text(), DEADLINE_SECONDS, 0.01)
 
     def await_ready(self) -> None:
         """Wait until its init runs."""

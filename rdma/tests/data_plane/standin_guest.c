@@ -3,7 +3,9 @@
  * standin_guest NAME MIB THREADS SEED PATTERN, where PATTERN is random, sequential, skewed (80 % of accesses to 20 % of
  * the pages), discard (random, and now and then a page is given up) or touch (random, one word an access: for
  * measuring). Words after that are passed over. Prints "ready"; at an "f" on its standard input it writes all pages once,
- * and says "filled"; works from a "g" to an "s", and says "stopped" then. At the end of its input it verifies all of its memory, and prints what it counted as JSON:
+ * and says "filled"; works from a "g" to an "s", and says "stopped" then. Of the file STANDIN_VERSIONS: "e", once it is
+ * stopped, writes what the oracle knows, and "i", in another process before it works, reads it: so that one verifies what
+ * the other one wrote. At the end of its input it verifies all of its memory, and prints what it counted as JSON:
  * accesses, `missing` of them to pages that were not resident (by mincore), wrong words, and how long accesses to missing
  * pages took.
  *
@@ -194,6 +196,20 @@ static void end_work(struct worker *workers, struct worker *all)
     fflush(stdout);
 }
 
+/* Write the oracle down, or know what another one knew. */
+static void exchange(bool exports)
+{
+    const char *path = getenv("STANDIN_VERSIONS");
+    FILE *file = path == NULL ? NULL : fopen(path, exports ? "w" : "r");
+    size_t done = 0;
+    if (file != NULL) {
+        done = exports ? fwrite(versions, sizeof *versions, pages, file) : fread(versions, sizeof *versions, pages, file);
+        fclose(file);
+    }
+    puts(done == pages ? "exchanged" : "failed");
+    fflush(stdout);
+}
+
 int main(int count, char **arguments)
 {
     static struct worker workers[MOST_THREADS];
@@ -212,6 +228,8 @@ int main(int count, char **arguments)
             works = true;
         } else if (verb == 's' && works && !stop) {
             end_work(workers, &all);
+        } else if (verb == 'e' || verb == 'i') {
+            exchange(verb == 'e');
         }
     }
     if (works && !stop) {

@@ -1,0 +1,60 @@
+/* The destination's side of a hand-over: where its pager gets pages from, and what takes them in behind the guest.
+ *
+ *     WAITING -> TAKING -> COMPLETE -> OVER
+ *
+ * WAITING: the memory is empty, and a fault waits. The first one, or an order, says that the source's guest has stopped:
+ * the source is asked to let nobody write any more, and for its map. TAKING: pages come as faults ask for them, and one
+ * run after the other meanwhile, those that were resident there first. COMPLETE: all are on this host, and the source is
+ * told until it has been told of the switch. OVER: nothing of it is needed any more.
+ *
+ * All of it is done by the pager's thread, which waits for the source up to the deadline: nobody else needs it meanwhile.
+ * What it has so far is in the rows of the shared state, so that the next process goes on after a death.
+ */
+#ifndef PONDSTACK_HANDOVER_INCOMING_H
+#define PONDSTACK_HANDOVER_INCOMING_H
+
+#include "door.h"
+
+#include "../pager/pager.h"
+
+enum incoming_state { IN_NONE, IN_WAITING, IN_TAKING, IN_COMPLETE, IN_OVER };
+
+struct origin_address {
+    char host[HOST_TEXT_BYTES];
+    int port;
+    uint32_t deadline_ms; /* of a request to the source */
+};
+
+struct incoming {
+    struct chore chore; /* the first member */
+    struct page_source source;
+    struct pager *pager;
+    struct shared_state *state;
+    struct origin_address from;
+    struct peer peer;
+    bool mapped;           /* no row is AT_SOURCE only */
+    uint32_t cursor, left; /* of a look for pages that are to be fetched; how many it has found */
+    uint64_t next_ns;      /* not before is connected again */
+    uint64_t heard_ns;     /* of the source, last */
+    _Atomic bool wanted;   /* the source's guest has stopped */
+    _Atomic int phase;     /* enum incoming_state */
+    _Atomic int error;     /* of the last request, an errno; 0 */
+    _Atomic bool connected;
+    _Atomic uint64_t pages, bytes; /* that came */
+};
+
+/* Have it be the chore of a pager, and a source of its store, before that runs. A phase of the shared state says how far
+ * a former process came. */
+void incoming_begin(struct incoming *incoming, struct pager *pager, struct shared_state *state,
+                    const struct origin_address *from);
+
+/* Have the rows say that the source has all pages. */
+void incoming_clear(struct shared_state *state);
+
+/* Of the control thread: the source's guest has stopped. */
+void incoming_take(struct incoming *incoming);
+
+/* Once no pager runs, or it is OVER and the pager has another chore; idempotent. */
+void incoming_end(struct incoming *incoming);
+
+#endif

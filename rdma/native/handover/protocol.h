@@ -1,0 +1,42 @@
+/* What the two data planes of a hand-over say to each other: fixed sizes, and bounds for all that is counted. Pure.
+ *
+ * The destination asks, the source answers each request, one at a time. An answer of `bytes` > 0 has a payload behind
+ * it: of JOIN the number of the session, of MAP one byte for each page (enum page_kind), of GET the pages.
+ */
+#ifndef PONDSTACK_HANDOVER_PROTOCOL_H
+#define PONDSTACK_HANDOVER_PROTOCOL_H
+
+#include "../store/page_store.h"
+
+enum { MESSAGE_BYTES = 16, SESSION_BYTES = 8, MOST_PAYLOAD = STORE_MOST_PAGES * PAGE_BYTES, MOST_MAPPED = MOST_PAYLOAD };
+
+/* JOIN: are you the source of a guest with `count` pages? FREEZE: it has stopped, let nobody write. MAP: where are these
+ * pages? GET: give me these. DONE: I have all. */
+enum peer_verb { PEER_JOIN = 1, PEER_FREEZE, PEER_MAP, PEER_GET, PEER_DONE };
+
+/* NOT_YET: ask again. REFUSED: the source has taken the guest back, or is of another guest. */
+enum peer_status { PEER_OK, PEER_NOT_YET, PEER_REFUSED };
+
+enum page_kind { KIND_UNTOUCHED, KIND_RESIDENT, KIND_STORED, KINDS };
+
+struct peer_request {
+    uint32_t verb;
+    uint32_t first, count; /* pages; of FREEZE and DONE 0, of JOIN all */
+};
+
+struct peer_answer {
+    uint32_t status;
+    uint32_t count; /* of pages: of GET at least 1, and perhaps fewer than were asked for */
+    uint32_t bytes;
+};
+
+void request_pack(const struct peer_request *request, uint8_t message[MESSAGE_BYTES]);
+void answer_pack(const struct peer_answer *answer, uint8_t message[MESSAGE_BYTES]);
+
+/* False: it is none that may be asked of a guest with so many pages. */
+bool request_unpack(const uint8_t message[MESSAGE_BYTES], uint64_t pages, struct peer_request *request);
+
+/* False: it is no answer to that request. */
+bool answer_unpack(const uint8_t message[MESSAGE_BYTES], const struct peer_request *asked, struct peer_answer *answer);
+
+#endif

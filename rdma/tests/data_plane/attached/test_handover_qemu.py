@@ -1,0 +1,117 @@
+"""Two stock QEMUs (TCG), one after the other the home of one guest, which verifies its memory: a live migration of which
+QEMU's own stream has no page of the guest's node."""
+
+import json
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pondstack_rack.wait import wait_until
+
+from ..handover import Handover
+from ..processes import DEADLINE_SECONDS, GUEST, DataPlane
+from ..qemu_guest import QemuGuest, initramfs
+
+RAM_MIB, WORDS_MIB = 160, 48
+OUTSIDE_BYTES = 8 << 20
+"""What QEMU's stream has at most: devices, and blocks that are not the guest's node (ROMs, tables)."""
+
+
+class Monitor:
+    """Of a QEMU: its QMP."""
+
+    def __init__(self, path: Path) -> None:
+        assert wait_until(path.exists, DEADLINE_SECONDS, 0.01)
+        self._link = socket.socket(socket.AF_UNIX)
+        self._link.settimeout(DEADLINE_SECONDS)
+        self._link.connect(str(path))
+        self._lines = self._link.makefile()
+        self._lines.readline()  # its greeting
+        self.ask("qmp_capabilities")
+
+    def ask(self, command: str, /, **arguments: Any) -> Any:
+        """Have it carry out a command; the answer, behind events."""
+        self._link.sendall(json.dumps({"execute": command, "arguments": arguments}).encode() + b"\n")
+        while True:
+            answer = json.loads(self._lines.readline())
+            assert "error" not in answer, answer
+            if "return" in answer:
+                return answer["return"]
+
+    def close(self) -> None:
+        """Hang up."""
+        self._lines.close()
+        self._link.close()
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder on tmpfs."""
+    with tempfile.TemporaryDirectory(prefix="pond-handover-", dir="/dev/shm") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def qemus(tmp_path: Path, memory: Path) -> Iterator[tuple[QemuGuest, QemuGuest]]:
+    """The source, and a destination that waits for it."""
+    image = initramfs(tmp_path)
+
+    def start(name: str, *more: str) -> QemuGuest:
+        monitor = f"unix:{tmp_path / name}.qmp,server=on,wait=off"
+        words = ("-global", "migration.x-ignore-shared=on", "-qmp", monitor, *more)
+        return QemuGuest(image, WORDS_MIB, RAM_MIB, file=memory / f"{name}-node0", more=words)
+
+    made = start("source"), start("destination", "-S", "-incoming", "defer")
+    yield made
+    for each in made:
+        each.kill()
+
+
+def test_a_guest_moves(
+    plane: DataPlane, programs: tuple[Path, Path], qemus: tuple[QemuGuest, QemuGuest], tmp_path: Path
+) -> None:
+    """While it works; its former process ends at once after the switch."""
+    source, destination = qemus
+    (tmp_path / "other").mkdir()
+    other = DataPlane(programs[0], tmp_path / "other" / "plane")
+    plane.stop()
+    for each in (plane, other):
+        each.large_files = True
+        each.start()
+        each.await_ready()
+    source.await_memory()
+    plane.attach(source, tmp_path / "mirror", RAM_MIB // 2, memory=source.memory)
+    source.await_ready()
+    source.begin()
+    plane.ask(verb="limit", guest=GUEST, limit_mib=RAM_MIB // 4)
+    assert wait_until(lambda: plane.view()["counters"]["loads"] > 500, DEADLINE_SECONDS)
+
+    handover = Handover(plane, other)
+    destination.await_memory()
+    handover.attach(destination, tmp_path / "mirror-2", RAM_MIB // 4, handover.offer(), memory=destination.memory)
+    handover.await_destination("waiting")
+    there, here = Monitor(tmp_path / "destination.qmp"), Monitor(tmp_path / "source.qmp")
+    there.ask("migrate-incoming", uri=f"unix:{tmp_path / 'stream'}")
+    here.ask("migrate", uri=f"unix:{tmp_path / 'stream'}")
+    assert wait_until(lambda: here.ask("query-migrate")["status"] == "completed", DEADLINE_SECONDS, 0.02)
+    counted = here.ask("query-migrate")["ram"]
+    assert counted["transferred"] < OUTSIDE_BYTES, counted
+    other.ask(verb="take_over", guest=GUEST)  # where no device of its has touched its memory yet
+    handover.switch()
+    here.close()
+    source.kill()
+    there.ask("cont")
+    loads = other.view()["counters"]["loads"]
+    assert wait_until(lambda: other.view()["counters"]["loads"] > loads + 500, DEADLINE_SECONDS)
+    handover.await_all()
+    destination.stop()
+    counts = destination.finish()
+    there.close()
+    assert counts["wrong"] == 0
+    assert counts["accesses"] > 1000
+    assert wait_until(lambda: not other.ask(verb="view")["guests"], DEADLINE_SECONDS)
+    other.stop()
