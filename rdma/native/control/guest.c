@@ -174,8 +174,8 @@ static int fix_mapping(const struct pager *pager, struct problem *problem)
     return target_check_pages(&pager->target, &pager->memory, problem);
 }
 
-/* What the pager does beside faults: take the guest over from its source, or nothing until it is handed over. A hand-over
- * that was not switched ended with the process that offered it. */
+/* What the pager does beside faults: take the guest over from its source, or nothing until it is handed over. A
+ * hand-over that was not switched ended with the process that offered it. */
 static void begin_chore(struct guest *guest)
 {
     outgoing_begin(&guest->outgoing, &guest->pager);
@@ -233,7 +233,7 @@ static int begin_serving(struct guest *guest, bool fresh)
     error = fresh ? fix_mapping(pager, &guest->problem) : 0;
     error = error == 0 && fresh && incoming ? empty_memory(pager, &guest->problem) : error;
     if (error == 0) {
-        if (fresh) { /* not before: whoever goes on after a death takes the mapping for fixed. Nothing was evicted yet. */
+        if (fresh) { /* not before: whoever goes on after a death takes the mapping for fixed. Nothing was evicted. */
             atomic_store(&guest->state.header->phase, incoming ? PHASE_INCOMING : PHASE_ATTACHED);
         }
         CRASH_POINT("attached");

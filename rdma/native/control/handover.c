@@ -88,8 +88,8 @@ static json_t *incoming_to_json(const struct incoming *incoming)
                           : error == EBADMSG   ? "the source has another key"
                                                : strerror(error);
     return json_pack("{s:s, s:b, s:I, s:I, s:s}", "state", names[atomic_load(&incoming->phase)], "connected",
-                     (int)atomic_load(&incoming->connected), "pages", (json_int_t)atomic_load(&incoming->pages), "bytes",
-                     (json_int_t)atomic_load(&incoming->bytes), "problem", problem);
+                     (int)atomic_load(&incoming->connected), "pages", (json_int_t)atomic_load(&incoming->pages),
+                     "bytes", (json_int_t)atomic_load(&incoming->bytes), "problem", problem);
 }
 
 json_t *handover_to_json(const struct guest *guest)
@@ -184,8 +184,9 @@ int handover_switch(struct guests *guests, struct guest *guest, struct problem *
         return 0;
     }
     if (!outgoing_change(outgoing, OUT_FROZEN, OUT_SWITCHING)) {
-        return problem_set(problem, "guest %s is not frozen: its destination has not asked for it, or was silent for too "
-                                    "long; order take_over there, or begin anew",
+        return problem_set(problem,
+                           "guest %s is not frozen: its destination has not asked for it, or was silent for too long; "
+                           "order take_over there, or begin anew",
                            guest->settings.guest);
     }
     atomic_store(&outgoing->chore.outlives, true);

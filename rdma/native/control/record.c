@@ -59,10 +59,10 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
     json_t *source = NULL;
     json_int_t pid, started = 0, parameter = -1, limit, read_ahead = 8;
     json_error_t error;
-    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b, s?o}", "guest",
-                       &guest, "pid", &pid, "started", &started, "memory", &memory, "mirror", &mirror, "policy",
-                       &policy, "parameter", &parameter, "limit_mib", &limit, "read_ahead_pages", &read_ahead, "sealed",
-                       &sealed, "detaching", &detaching, "incoming", &source) != 0) {
+    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b, s?o}",
+                       "guest", &guest, "pid", &pid, "started", &started, "memory", &memory, "mirror", &mirror,
+                       "policy", &policy, "parameter", &parameter, "limit_mib", &limit, "read_ahead_pages", &read_ahead,
+                       "sealed", &sealed, "detaching", &detaching, "incoming", &source) != 0) {
         return problem_set(problem, "%s", error.text);
     }
     *settings = (struct guest_settings){.started = (uint64_t)started, .sealed = sealed, .detaching = detaching};

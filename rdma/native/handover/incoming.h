@@ -2,13 +2,13 @@
  *
  *     WAITING -> TAKING -> COMPLETE -> OVER
  *
- * WAITING: the memory is empty, and a fault waits. The first one, or an order, says that the source's guest has stopped:
- * the source is asked to let nobody write any more, and for its map. TAKING: pages come as faults ask for them, and one
- * run after the other meanwhile, those that were resident there first. COMPLETE: all are on this host, and the source is
- * told until it has been told of the switch. OVER: nothing of it is needed any more.
+ * WAITING: the memory is empty, and a fault waits. The first one, or an order, says that the source's guest has
+ * stopped: the source is asked to let nobody write any more, and for its map. TAKING: pages come as faults ask for
+ * them, and one run after the other meanwhile, those that were resident there first. COMPLETE: all are on this host,
+ * and the source is told until it has been told of the switch. OVER: nothing of it is needed any more.
  *
- * All of it is done by the pager's thread, which waits for the source up to the deadline: nobody else needs it meanwhile.
- * What it has so far is in the rows of the shared state, so that the next process goes on after a death.
+ * All of it is done by the pager's thread, which waits for the source up to the deadline. What it has so far is in the
+ * rows of the shared state, so that the next process goes on after a death.
  */
 #ifndef PONDSTACK_HANDOVER_INCOMING_H
 #define PONDSTACK_HANDOVER_INCOMING_H
@@ -43,8 +43,8 @@ struct incoming {
     _Atomic uint64_t pages, bytes; /* that came */
 };
 
-/* Have it be the chore of a pager, and a source of its store, before that runs. A phase of the shared state says how far
- * a former process came. */
+/* Have it be the chore of a pager, and a source of its store, before that runs. A phase of the shared state says how
+ * far a former process came. */
 void incoming_begin(struct incoming *incoming, struct pager *pager, struct shared_state *state,
                     const struct origin_address *from);
 

@@ -6,10 +6,11 @@
  *
  * OFFERED: the guest runs. FROZEN: the destination said that it has stopped, and nobody can write to its memory.
  * WITHDRAWN: by an order, or since the destination was silent for the deadline; it gets nothing any more before anybody
- * here can write. BACK: who waited to write goes on. SWITCHED: the guest is the destination's, whatever happens; DELIVERED: it has all.
+ * here can write. BACK: who waited to write goes on. SWITCHED: the guest is the destination's, whatever
+ * happens; DELIVERED: it has all.
  *
- * The control thread begins, orders the switch, and withdraws; the pager's thread does all else. Each change of the state
- * is one compare-and-swap, so that a switch and a withdrawal exclude each other.
+ * The control thread begins, orders the switch, and withdraws; the pager's thread does all else. Each change of the
+ * state is one compare-and-swap, so that a switch and a withdrawal exclude each other.
  */
 #ifndef PONDSTACK_HANDOVER_OUTGOING_H
 #define PONDSTACK_HANDOVER_OUTGOING_H
@@ -46,8 +47,8 @@ struct outgoing {
 /* Have it be the chore of a guest that is not handed over, before its pager runs. */
 void outgoing_begin(struct outgoing *outgoing, struct pager *pager);
 
-/* Of the control thread, while nothing is offered: offer the guest to whoever has the key. `session` is a number that no
- * other hand-over has. */
+/* Of the control thread, while nothing is offered: offer the guest to whoever has the key. `session` is a number that
+ * no other hand-over has. */
 int outgoing_offer(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
                    const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem);
 

@@ -21,7 +21,7 @@ struct peer {
     uint8_t *staging; /* a payload and its tag */
 };
 
-/* Greet whoever is on a connected socket, which this takes over, also when it fails; `connects`: the side that began. */
+/* Greet whoever is on a connected socket, which this takes over, also when it fails; `connects`: this side began. */
 int peer_begin(struct peer *peer, int fd, const uint8_t key[KEY_BYTES], const char *guest, bool connects,
                uint64_t ends_ns);
 

@@ -8,10 +8,11 @@
 
 #include "../store/page_store.h"
 
-enum { MESSAGE_BYTES = 16, SESSION_BYTES = 8, MOST_PAYLOAD = STORE_MOST_PAGES * PAGE_BYTES, MOST_MAPPED = MOST_PAYLOAD };
+enum { MESSAGE_BYTES = 16, SESSION_BYTES = 8 };
+enum { MOST_PAYLOAD = STORE_MOST_PAGES * PAGE_BYTES, MOST_MAPPED = MOST_PAYLOAD };
 
-/* JOIN: are you the source of a guest with `count` pages? FREEZE: it has stopped, let nobody write. MAP: where are these
- * pages? GET: give me these. DONE: I have all. */
+/* JOIN: are you the source of a guest with `count` pages? FREEZE: it has stopped, let nobody write. MAP: where are
+ * these pages? GET: give me these. DONE: I have all. */
 enum peer_verb { PEER_JOIN = 1, PEER_FREEZE, PEER_MAP, PEER_GET, PEER_DONE };
 
 /* NOT_YET: ask again. REFUSED: the source has taken the guest back, or is of another guest. */

@@ -203,7 +203,8 @@ static void exchange(bool exports)
     FILE *file = path == NULL ? NULL : fopen(path, exports ? "w" : "r");
     size_t done = 0;
     if (file != NULL) {
-        done = exports ? fwrite(versions, sizeof *versions, pages, file) : fread(versions, sizeof *versions, pages, file);
+        done = exports ? fwrite(versions, sizeof *versions, pages, file)
+                       : fread(versions, sizeof *versions, pages, file);
         fclose(file);
     }
     puts(done == pages ? "exchanged" : "failed");

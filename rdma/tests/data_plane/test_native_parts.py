@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.fixtures.seeds import by_night, seed
 
-from .builds import HERE, build, nbd_fuzz, sources
+from .builds import HERE, NATIVE, build, nbd_fuzz, sources
 
 
 def run(program: Path, *arguments: str) -> str:
@@ -37,3 +37,11 @@ def test_nbd(tmp_path: Path) -> None:
     """Sessions of correct clients beside a model, and of those that damage what they say."""
     number = seed(20194)
     assert "accepted" in run(nbd_fuzz(tmp_path), str(number), str(by_night(5000, 200)))
+
+
+def test_handovers(tmp_path: Path) -> None:
+    """Messages of any content, and peers without the key or with another guest's."""
+    parts = [NATIVE / "handover" / "peer.c", NATIVE / "handover" / "protocol.c", NATIVE / "links" / "wire.c"]
+    files = [HERE / "handover_checks.c", *parts, NATIVE / "links" / "address.c", *sources("store")]
+    program = build(tmp_path / "handover_checks", files)
+    assert "hand-overs hold" in run(program, str(seed(20196)), str(by_night(10_000_000, 100_000)))

@@ -123,3 +123,91 @@ def test_withdrawn(plane: DataPlane, other: DataPlane, served: StandinGuest, gue
     tell(served, comes)
     other.detach()
     assert comes.finish()["wrong"] == 0
+
+
+@pytest.mark.parametrize("point", ["freezing", "frozen", "answering"])
+def test_the_source_is_killed_before_the_switch(
+    point: str, plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, tmp_path: Path
+) -> None:
+    """Its guest goes on, and the destination gets nothing any more."""
+    plane.stop()
+    plane.start(PONDSTACK_CRASH_AT=f"{point}:{3 if point == 'answering' else 1}")
+    plane.await_ready()
+    handover = Handover(plane, other)
+    comes = guests(works=False)
+    handover.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, handover.offer())
+    other.ask(verb="take_over", guest=GUEST)
+    plane.await_end()
+    plane.start()
+    plane.await_ready()
+    await_count(plane, "faults", 500)
+    assert "handover" not in plane.view()
+    assert not other.view()["handover"]["connected"]
+    comes.kill()
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+
+
+@pytest.mark.parametrize("point", ["taking:1", "mapped:1", "fetched:9", "filled:9", "complete:1", "told:1"])
+def test_the_destination_is_killed(
+    point: str, plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, tmp_path: Path
+) -> None:
+    """The next process goes on with what has come, before the switch and after it."""
+    other.stop()
+    other.start(PONDSTACK_CRASH_AT=point)
+    other.await_ready()
+    handover = Handover(plane, other)
+    comes = guests(works=False)
+    handover.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, handover.offer())
+    served.stop()
+    other.ask(verb="take_over", guest=GUEST)
+    if point == "told:1":
+        handover.switch()
+    other.await_end()
+    other.start()
+    other.await_ready()
+    if point != "told:1":
+        handover.switch()
+        handover.await_all()
+    tell(served, comes)
+    comes.begin()
+    await_count(other, "loads", other.view()["counters"]["loads"] + 100)
+    if point != "told:1":
+        other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+def test_a_silent_destination(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, tmp_path: Path
+) -> None:
+    """The source's guest goes on by itself."""
+    handover = Handover(plane, other, deadline_ms=1000)
+    handover.attach(guests(works=False), tmp_path / "mirror-2", LIMIT_MIB, handover.offer())
+    other.ask(verb="take_over", guest=GUEST)
+    handover.await_source("frozen")
+    other.kill()
+    faults = plane.view()["counters"]["faults"]
+    await_count(plane, "faults", faults + 500)
+    assert "handover" not in plane.view()
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ({"key": "ab"}, "64 hexadecimal digits"),
+        ({"key": "g" * 64}, "64 hexadecimal digits"),
+        ({"host": "nowhere"}, "cannot be listened on"),
+        ({"port": 65536}, "port: 0 to 65535"),
+        ({"deadline_ms": 999}, "deadline_ms: 1000 to 600000"),
+        ({"keys": 1}, "keys"),
+    ],
+)
+def test_what_is_no_offer(more: dict[str, object], reason: str, plane: DataPlane, served: StandinGuest) -> None:
+    with pytest.raises(RefusedError, match=reason):
+        Handover(plane, plane).offer(**more)
+    for verb in ("take_over", "forget", "switched"):
+        with pytest.raises(RefusedError, match="does not come|was not switched|is not frozen"):
+            plane.ask(verb=verb, guest=GUEST)
+    assert "handover" not in plane.view()
