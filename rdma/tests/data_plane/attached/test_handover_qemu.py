@@ -1,5 +1,4 @@
-"""Two stock QEMUs (TCG), one after the other the home of one guest, which verifies its memory: a live migration of which
-QEMU's own stream has no page of the guest's node."""
+"""A live migration between two stock QEMUs (TCG): the guest verifies its memory, of which QEMU's stream has nothing."""
 
 import json
 import socket
