@@ -49,7 +49,7 @@ static int keep(struct blocks *blocks, struct block *block)
     struct block_settings wanted = block->settings;
     char record[RECORD_PATH_BYTES];
     block_record_path(record, blocks->folder, wanted.block);
-    int confirmation = keeper_start(&wanted.keeper, block->memfd, record, &block->problem);
+    int confirmation = keeper_start(&wanted.keeper, block->memfd, -1, record, &block->problem);
     if (confirmation < 0) {
         return -1;
     }

@@ -2,6 +2,7 @@
 #include "guest.h"
 
 #include "lenders.h"
+#include "remains.h"
 
 #include "../pager/crash_point.h"
 #include "../pager/injection.h"
@@ -157,7 +158,7 @@ static int begin_pager(struct guest *guest, const struct attachment *attachment)
                        &settings, &guest->problem);
 }
 
-static void *serve(void *pager)
+void *guest_serve(void *pager)
 {
     pager_run(pager);
     return NULL;
@@ -239,7 +240,7 @@ static int begin_serving(struct guest *guest, bool fresh)
         CRASH_POINT("attached");
         error = pager_take_over(pager, &guest->problem);
     }
-    error = error == 0 ? pthread_create(&guest->thread, NULL, serve, pager) : error;
+    error = error == 0 ? pthread_create(&guest->thread, NULL, guest_serve, pager) : error;
     if (error > 0) {
         problem_set(&guest->problem, "no thread: %s", strerror(error));
     }
@@ -267,16 +268,28 @@ static void close_attachment(struct attachment *attachment)
     }
 }
 
-int guest_attach(struct guest *guest)
+static void clear(struct guest *guest)
 {
-    struct attachment attachment;
-    struct problem *problem = &guest->problem;
     guest->state = (struct shared_state){0};
     guest->store = (struct page_store){0};
     guest->mirror = (struct file_tier){.fd = -1};
     guest->incoming = (struct incoming){0};
     guest->outgoing = (struct outgoing){0};
     guest->problem.text[0] = '\0';
+}
+
+int guest_attach(struct guest *guest)
+{
+    struct attachment attachment;
+    struct problem *problem = &guest->problem;
+    clear(guest);
+    if (guest->settings.switched) {
+        int result = remains_resume(guest);
+        if (result != 0) {
+            release(guest);
+        }
+        return result;
+    }
     int failed = open_target(guest, &attachment);
     failed = failed || open_state(guest, &attachment);
     failed = failed || open_userfault(guest, &attachment);

@@ -6,6 +6,7 @@
 #include "../handover/outgoing.h"
 #include "../pager/pager.h"
 #include "../store/file_tier.h"
+#include "keeper.h"
 #include "lender.h"
 
 #include <pthread.h>
@@ -32,7 +33,9 @@ struct guest_settings {
     bool sealed;
     bool detaching;
     bool incoming; /* it comes from another data plane, the source */
+    bool switched; /* it is another data plane's, which gets its pages here, at `source`; a keeper has them */
     struct origin_address source;
+    struct keeper keeper;
     struct session_key key; /* in no record */
 };
 
@@ -77,6 +80,9 @@ enum pager_end guest_settle(struct guest *guest);
 
 /* Remove the mirror of a guest that is detached, or has ended. */
 void guest_remove_files(const struct guest *guest);
+
+/* What a pager's thread does. */
+void *guest_serve(void *pager);
 
 /* Stop serving; the guest waits at its next fault, until a next process attaches. */
 void guest_stop(struct guest *guest);

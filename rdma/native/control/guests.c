@@ -189,7 +189,8 @@ static bool look_at(struct guest *guest)
     }
     if (end != STILL_RUNS) {
         report(guest);
-    } else if (!guest->serves && !target_lives(guest->settings.pid, guest->settings.started)) {
+    } else if (!guest->serves && !guest->settings.switched &&
+               !target_lives(guest->settings.pid, guest->settings.started)) {
         return true;
     } else if (!guest->serves && guest_attach(guest) != 0) {
         report(guest);
@@ -205,6 +206,7 @@ void guests_look(struct guests *guests)
         handover_look(guests, guest);
         if (look_at(guest)) {
             guest_remove_files(guest);
+            keeper_end(&guest->settings.keeper); /* before its record: else nobody would know of it */
             record_remove(guests->folder, guest->settings.guest);
             drop(guests, guest);
         }

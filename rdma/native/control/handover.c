@@ -2,6 +2,7 @@
 #include "handover.h"
 
 #include "record.h"
+#include "remains.h"
 
 #include "../pager/crash_point.h"
 
@@ -26,7 +27,7 @@ static bool parse_key(const char *text, struct session_key *key)
     for (size_t at = 0; good && at < KEY_BYTES; at++) {
         int high = hex_digit(text[2 * at]), low = hex_digit(text[2 * at + 1]);
         good = high >= 0 && low >= 0;
-        key->bytes[at] = (uint8_t)(high << 4 | low);
+        key->bytes[at] = good ? (uint8_t)(high << 4 | low) : 0;
     }
     key->known = good;
     return good;
@@ -179,7 +180,6 @@ int handover_take(struct guest *guest, struct problem *problem)
 int handover_switch(struct guests *guests, struct guest *guest, struct problem *problem)
 {
     struct outgoing *outgoing = &guest->outgoing;
-    (void)guests;
     if (state_of(guest) == OUT_SWITCHED || state_of(guest) == OUT_DELIVERED) {
         return 0;
     }
@@ -190,6 +190,11 @@ int handover_switch(struct guests *guests, struct guest *guest, struct problem *
                            guest->settings.guest);
     }
     atomic_store(&outgoing->chore.outlives, true);
+    if (remains_keep(guest, guests->folder, problem) != 0) {
+        atomic_store(&outgoing->chore.outlives, false);
+        outgoing_change(outgoing, OUT_SWITCHING, OUT_FROZEN);
+        return -1;
+    }
     atomic_store(&guest->state.header->phase, PHASE_SWITCHED);
     outgoing_change(outgoing, OUT_SWITCHING, OUT_SWITCHED);
     return 0;

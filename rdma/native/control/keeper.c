@@ -17,24 +17,26 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CONFIRMATION = 0, MEMFD = 3, ABOVE = 16 };
+enum { CONFIRMATION = 0, MEMFD = 3, OTHER_FILE = 4, ABOVE = 16 };
 
 /* In the child of a process with threads: calls that are safe there only. */
-static void become(int confirmation, int memfd, const char *record)
+static void become(int confirmation, int memfd, int file, const char *record)
 {
     /* Out of the way of the numbers that they get. */
     confirmation = fcntl(confirmation, F_DUPFD, ABOVE);
     memfd = fcntl(memfd, F_DUPFD, ABOVE);
+    file = file < 0 ? -1 : fcntl(file, F_DUPFD, ABOVE);
     int nothing = open("/dev/null", O_RDWR);
     bool good = setsid() >= 0 && dup2(confirmation, CONFIRMATION) >= 0 && dup2(nothing, 1) >= 0 &&
-                dup2(nothing, 2) >= 0 && dup2(memfd, MEMFD) >= 0 && close_range(MEMFD + 1, ~0U, 0) == 0;
+                dup2(nothing, 2) >= 0 && dup2(memfd, MEMFD) >= 0 && (file < 0 || dup2(file, OTHER_FILE) >= 0) &&
+                close_range(file < 0 ? MEMFD + 1 : OTHER_FILE + 1, ~0U, 0) == 0;
     if (good) {
         execl("/proc/self/exe", "pondstack-data-plane", "keep", record, (char *)NULL);
     }
     _exit(1);
 }
 
-int keeper_start(struct keeper *keeper, int memfd, const char *record, struct problem *problem)
+int keeper_start(struct keeper *keeper, int memfd, int file, const char *record, struct problem *problem)
 {
     int ends[2];
     struct target target;
@@ -46,7 +48,7 @@ int keeper_start(struct keeper *keeper, int memfd, const char *record, struct pr
     pthread_sigmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
     if (pid == 0) {
-        become(ends[0], memfd, record);
+        become(ends[0], memfd, file, record);
     }
     int error = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -98,6 +100,16 @@ int keeper_open(const struct keeper *keeper, const char *name, struct problem *p
     }
     target_close(&target);
     return fd;
+}
+
+int keeper_open_file(const struct keeper *keeper, struct problem *problem)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", keeper->pid, OTHER_FILE);
+    int fd = keeper_lives(keeper) ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    return fd >= 0 ? fd
+                   : problem_set(problem, "its keeper, process %d, does not give the memory: %s", keeper->pid,
+                                 strerror(errno));
 }
 
 void keeper_end(const struct keeper *keeper)

@@ -1,4 +1,5 @@
-/* A process that holds the memfd of a block device, so that it outlives the data plane: key, versions, map, journal.
+/* A process that holds the memfd of a block device, so that it outlives the data plane: key, versions, map, journal;
+ * or that of a guest that was handed over, and the file that was its memory.
  *
  * It does nothing else, and knows nothing: `pondstack-data-plane keep`. It has no memory of the data plane's. No signal
  * but SIGKILL reaches it, which the data plane sends that ends the export. On disk is nothing of what it holds, and the
@@ -18,14 +19,18 @@ struct keeper {
     uint64_t started;
 };
 
-/* Start one that holds a memfd; `record` is a JSON file that will name it, by the member `keeper`, its number. Until
- * `keeper_confirm` is called with what this returns (-1 and a problem: it was not started), it looks whether this
- * process dies, and then whether the record names it: else it ends, so that none is left that nobody knows of. */
-int keeper_start(struct keeper *keeper, int memfd, const char *record, struct problem *problem);
+/* Start one that holds a memfd, and another file (-1: none); `record` is a JSON file that will name it, by the member
+ * `keeper`, its number. Until `keeper_confirm` is called with what this returns (-1 and a problem: it was not started),
+ * it looks whether this process dies, and then whether the record names it: else it ends, so that none is left that
+ * nobody knows of. */
+int keeper_start(struct keeper *keeper, int memfd, int file, const char *record, struct problem *problem);
 void keeper_confirm(int confirmation);
 
 /* Return a duplicate of the memfd with a name that a keeper holds. */
 int keeper_open(const struct keeper *keeper, const char *name, struct problem *problem);
+
+/* The same of the other file. */
+int keeper_open_file(const struct keeper *keeper, struct problem *problem);
 
 bool keeper_lives(const struct keeper *keeper);
 

@@ -13,12 +13,21 @@ enum { PATH_BYTES = 1024, MOST_PARAMETER = 1 << 20 };
 
 json_t *settings_to_json(const struct guest_settings *settings)
 {
-    json_t *source = settings->incoming ? origin_to_json(&settings->source) : NULL;
-    return json_pack("{s:s, s:i, s:I, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:b, s:o*}", "guest", settings->guest, "pid",
-                     settings->pid, "started", (json_int_t)settings->started, "memory", settings->memory, "mirror",
-                     settings->mirror, "policy", settings->policy, "parameter", (int)settings->parameter, "limit_mib",
-                     (int)settings->limit_mib, "read_ahead_pages", (int)settings->read_ahead_pages, "sealed",
-                     (int)settings->sealed, "detaching", (int)settings->detaching, "incoming", source);
+    json_t *object = json_pack("{s:s, s:i, s:I, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:b}", "guest", settings->guest,
+                               "pid", settings->pid, "started", (json_int_t)settings->started, "memory",
+                               settings->memory, "mirror", settings->mirror, "policy", settings->policy, "parameter",
+                               (int)settings->parameter, "limit_mib", (int)settings->limit_mib, "read_ahead_pages",
+                               (int)settings->read_ahead_pages, "sealed", (int)settings->sealed, "detaching",
+                               (int)settings->detaching);
+    if (settings->incoming) {
+        json_object_set_new(object, "incoming", origin_to_json(&settings->source));
+    }
+    if (settings->switched) {
+        json_object_set_new(object, "switched", origin_to_json(&settings->source));
+        json_object_set_new(object, "keeper", json_integer(settings->keeper.pid));
+        json_object_set_new(object, "keeper_started", json_integer((json_int_t)settings->keeper.started));
+    }
+    return object;
 }
 
 static bool copy_text(char *into, size_t room, const char *text)
@@ -56,13 +65,14 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
 {
     const char *guest, *memory, *mirror, *policy = "mixed";
     int sealed = 1, detaching = 0;
-    json_t *source = NULL;
-    json_int_t pid, started = 0, parameter = -1, limit, read_ahead = 8;
+    json_t *source = NULL, *switched = NULL;
+    json_int_t pid, started = 0, keeper = 0, keeper_started = 0, parameter = -1, limit, read_ahead = 8;
     json_error_t error;
-    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b, s?o}",
-                       "guest", &guest, "pid", &pid, "started", &started, "memory", &memory, "mirror", &mirror,
-                       "policy", &policy, "parameter", &parameter, "limit_mib", &limit, "read_ahead_pages", &read_ahead,
-                       "sealed", &sealed, "detaching", &detaching, "incoming", &source) != 0) {
+    static const char format[] = "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b, s?I, s?I, s?o, s?o}";
+    if (json_unpack_ex(object, &error, JSON_STRICT, format, "guest", &guest, "pid", &pid, "started", &started, "memory",
+                       &memory, "mirror", &mirror, "policy", &policy, "parameter", &parameter, "limit_mib", &limit,
+                       "read_ahead_pages", &read_ahead, "sealed", &sealed, "detaching", &detaching, "keeper", &keeper,
+                       "keeper_started", &keeper_started, "incoming", &source, "switched", &switched) != 0) {
         return problem_set(problem, "%s", error.text);
     }
     *settings = (struct guest_settings){.started = (uint64_t)started, .sealed = sealed, .detaching = detaching};
@@ -77,6 +87,9 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
         return problem_set(problem, "a name is too long");
     }
     settings->incoming = source != NULL;
+    settings->switched = switched != NULL;
+    settings->keeper = (struct keeper){.pid = (int)keeper, .started = (uint64_t)keeper_started};
+    source = source == NULL ? switched : source;
     if (source != NULL && origin_from_json(&settings->source, &settings->key, source, problem) != 0) {
         return -1;
     }

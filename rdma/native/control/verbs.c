@@ -16,7 +16,8 @@ static json_t *do_attach(struct guests *guests, json_t *request, struct problem 
     if (settings_from_json(&settings, request, problem) != 0) {
         return NULL;
     }
-    settings.detaching = false;
+    settings.detaching = settings.switched = false;
+    settings.keeper = (struct keeper){0};
     if (!guests_allow(guests, &settings, problem)) {
         return NULL;
     }

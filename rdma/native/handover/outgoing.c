@@ -6,6 +6,7 @@
 #include "../pager/residency.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -225,8 +226,8 @@ static void tell(void *pager)
     pager_tell(pager);
 }
 
-int outgoing_offer(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
-                   const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem)
+static int open_door(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
+                     const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem)
 {
     struct door *door = &outgoing->door;
     memcpy(door->key, key, KEY_BYTES);
@@ -237,7 +238,23 @@ int outgoing_offer(struct outgoing *outgoing, const char *host, int port, const 
     outgoing->deadline_ms = deadline_ms;
     outgoing->heard_ns = wire_now_ns();
     outgoing->resident_pages = outgoing->stored_pages = outgoing->bytes = 0;
-    if (door_open(door, host, port, problem) != 0) {
+    snprintf(outgoing->host, sizeof outgoing->host, "%s", host);
+    return door_open(door, host, port, problem);
+}
+
+int outgoing_resume(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
+                    const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem)
+{
+    outgoing->protects = true; /* by the former process, and by the end of the guest's */
+    atomic_store(&outgoing->chore.outlives, true);
+    atomic_store(&outgoing->state, OUT_SWITCHED);
+    return open_door(outgoing, host, port, key, guest, session, deadline_ms, problem);
+}
+
+int outgoing_offer(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
+                   const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem)
+{
+    if (open_door(outgoing, host, port, key, guest, session, deadline_ms, problem) != 0) {
         return -1;
     }
     atomic_store(&outgoing->state, OUT_OFFERED);

@@ -37,6 +37,7 @@ struct outgoing {
     struct pager *pager;
     bool protects; /* the pager's thread: nobody can write */
     uint64_t session;
+    char host[HOST_TEXT_BYTES];
     uint32_t deadline_ms;
     uint64_t heard_ns; /* of the peer, last */
     _Atomic int state; /* enum outgoing_state */
@@ -51,6 +52,10 @@ void outgoing_begin(struct outgoing *outgoing, struct pager *pager);
  * no other hand-over has. */
 int outgoing_offer(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
                    const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem);
+
+/* The same of one that was switched before a former process was killed, before its pager runs. */
+int outgoing_resume(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
+                    const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem);
 
 /* Of the control thread: change the state; false: it is another one than `from`. */
 bool outgoing_change(struct outgoing *outgoing, enum outgoing_state from, enum outgoing_state to);

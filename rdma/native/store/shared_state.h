@@ -47,6 +47,7 @@ struct state_header {
     _Atomic uint64_t last_version; /* of any page of a block device; counted up before each seal */
     uint8_t session_key[KEY_BYTES]; /* of a hand-over */
     uint64_t session;               /* its number, which its source drew */
+    uint64_t memory_offset;         /* in the file, of a guest that was handed over */
 };
 
 struct shared_state {

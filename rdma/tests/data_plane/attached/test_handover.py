@@ -178,6 +178,50 @@ def test_the_destination_is_killed(
     assert comes.finish()["wrong"] == 0
 
 
+@pytest.mark.parametrize("point", ["kept", "recorded", "switched"])
+def test_the_source_is_killed_at_the_switch(
+    point: str, plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, tmp_path: Path
+) -> None:
+    """Before its record says so, its guest goes on; afterwards the next process serves the destination, although the
+    guest's own process has ended as well."""
+    plane.stop()
+    plane.start(PONDSTACK_CRASH_AT=f"{point}:1")
+    plane.await_ready()
+    other.stop()
+    other.start(PONDSTACK_CRASH_AT="fetched:3")
+    other.await_ready()
+    handover = Handover(plane, other)
+    comes = guests(works=False)
+    handover.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, handover.offer())
+    served.stop()
+    tell(served, comes)
+    other.ask(verb="take_over", guest=GUEST)
+    other.await_end()
+    if point == "switched":
+        handover.switch()
+        served.kill()
+        plane.kill()
+    else:
+        with pytest.raises(RefusedError):
+            handover.switch()
+        plane.await_end()
+    plane.start()
+    plane.await_ready()
+    if point == "kept":
+        assert "handover" not in plane.view()
+        plane.detach()
+        assert served.finish()["wrong"] == 0
+        return
+    assert plane.view()["handover"]["state"] == "switched"
+    served.kill()
+    other.start()
+    comes.begin()
+    handover.await_all()
+    assert not (tmp_path / "mirror").exists()
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
 def test_a_silent_destination(
     plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, tmp_path: Path
 ) -> None:
