@@ -260,7 +260,7 @@ MUTANTS = (
         "a_source_that_writes_on",
         "rdma/native/handover/outgoing.c",
         "outgoing->protects || pager_freeze(pager, true);",
-        "true;",
+        "outgoing->protects || pager != NULL;",
         (f"{_TESTS}/attached/test_handover.py::test_withdrawn",),
         "a guest writes at the source what the destination never sees",
     ),
