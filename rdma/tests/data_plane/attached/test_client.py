@@ -62,7 +62,7 @@ def open_up(path: Path) -> None:
 
 def test_nobody_else_gets_in(served: DataPlane) -> None:
     open_up(served.folder / "control.sock")
-    assert ask_as(USER, served, verb="view") == {"guests": [], "blocks": []}
+    assert ask_as(USER, served, verb="view") == {"guests": [], "blocks": [], "links": []}
     with pytest.raises(PermissionError):
         ask_as(OTHER, served, verb="view")
     found = (served.folder / "control.sock").stat()
@@ -72,7 +72,7 @@ def test_nobody_else_gets_in(served: DataPlane) -> None:
     (served.folder / "control.sock").chmod(0o666)
     with pytest.raises(PermissionError):
         ask_as(OTHER, served, verb="view")
-    assert ask_as(USER, served, verb="view") == {"guests": [], "blocks": []}
+    assert ask_as(USER, served, verb="view") == {"guests": [], "blocks": [], "links": []}
 
 
 def test_a_client_attaches_guests_only(
