@@ -6,6 +6,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
+from lxml import etree
 from nova.compute import manager
 from nova.compute import utils as compute_utils
 from nova.scheduler.client import report
@@ -63,6 +64,10 @@ ONLY_LIBVIRT: list[tuple[str, Change]] = [
     (f"{LIBVIRT}.power_off", (driver.LibvirtDriver, "power_off", lambda self, *_: self.destroy())),
     (f"{LIBVIRT}._get_guest_xml", (driver.LibvirtDriver, "_get_guest_xml", nothing)),
     (f"{LIBVIRT}._get_guest_xml", (vconfig.LibvirtConfigGuest, "_format_devices", nothing)),
+    (
+        "nova.virt.libvirt.config.LibvirtConfigGuestDisk",
+        (vconfig.LibvirtConfigGuestDisk, "format_dom", lambda _disk: etree.XML("<disk><driver/><source/></disk>")),
+    ),
     (f"{LIBVIRT}.resume", (libvirt_guest.Guest, "save_memory_state", nothing)),
     (f"{LIBVIRT}._create_guest", (driver.LibvirtDriver, "_create_guest_with_network", nothing)),
     (f"{LIBVIRT}._get_volume_config", (driver.LibvirtDriver, "_get_volume_config", nothing)),
