@@ -50,7 +50,7 @@ class TestSpecs(NovaWithPondstack):
             ({"pond__policy": "auto", "pond__pdm": "0"}, "an integer from 1 to 100"),
             ({"pond__policy": "auto", "pond__pool": "1"}, "pond:pool is unknown; legal: pond:policy"),
             ({"pond__remote_mb": "1000"}, "a positive multiple of 64 (MiB), at most [pondstack] max_remote_percent"),
-            ({"pond__swap_mb": "1024"}, "pond:swap_mb is unknown"),
+            ({"pond__swap_mib": "1024"}, "pond:swap_mib is unknown"),
         ]
         for version in (self.microversion, OLD):
             self.admin_api.microversion = version
