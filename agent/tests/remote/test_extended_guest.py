@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from pondstack_agent.data_plane.client import ControlClient
-from pondstack_agent.data_plane.guest_memory import find_memory, start_of
 from pondstack_rack.wait import Deadline, wait_until
 from rdma.tests.data_plane.processes import DataPlane
 from rdma.tests.data_plane.qemu_guest import QemuGuest, initramfs
 
 from ..lending.conftest import DEADLINE_SECONDS
+from . import real_plane
 from .conftest import CONSUMER, Rack, RemoteHost
 
 pytestmark = pytest.mark.timeout(600)
@@ -44,13 +43,9 @@ def host(rack: Rack, plane: DataPlane) -> RemoteHost:
     """The borrower, with that data plane; two others lend."""
     for name in ("host1", "host2"):
         rack.lend(name, REMOTE_MIB)
-    made = rack.borrower
-    made.conf.set_override("mirror_folder", str(rack.root / "mirrors"), group="data_plane")
-    made.conf.set_override("mirror_mib", RAM_MIB, group="data_plane")
-    (rack.root / "mirrors").mkdir()
-    made.real = (ControlClient(plane.folder, DEADLINE_SECONDS), find_memory, start_of)
-    made.restart()
-    return made
+    rack.borrower.conf.set_override("mirror_mib", RAM_MIB, group="data_plane")
+    real_plane.use(rack.borrower, rack, plane.folder)
+    return rack.borrower
 
 
 def extension(host: RemoteHost) -> dict:

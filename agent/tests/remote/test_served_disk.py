@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from pondstack_agent.data_plane.client import ControlClient
-from pondstack_agent.data_plane.guest_memory import find_memory, start_of
 from pondstack_rack.wait import wait_until
 from rdma.tests.data_plane.exported.client import Nbd, connect
 from rdma.tests.data_plane.processes import BlockPlane
 
 from ..lending.conftest import DEADLINE_SECONDS
 from ..pagestore.conftest import content
+from . import real_plane
 from .conftest import Rack, RemoteHost
 
 pytestmark = pytest.mark.timeout(600)
@@ -38,13 +37,8 @@ def host(rack: Rack, plane: BlockPlane) -> RemoteHost:
     """The borrower, with that data plane; two others lend."""
     for name in ("host1", "host2"):
         rack.lend(name, MIB)
-    made = rack.borrower
-    made.conf.set_override("folder", str(plane.folder), group="data_plane")
-    made.conf.set_override("mirror_folder", str(rack.root / "mirrors"), group="data_plane")
-    (rack.root / "mirrors").mkdir()
-    made.real = (ControlClient(plane.folder, DEADLINE_SECONDS), find_memory, start_of)
-    made.restart()
-    return made
+    real_plane.use(rack.borrower, rack, plane.folder)
+    return rack.borrower
 
 
 def fill(link: Nbd, version: int) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pondstack_agent.data_plane.client import ControlClient
 from pondstack_agent.data_plane.guest_memory import GuestMemory, start_of
 from pondstack_rack.wait import wait_until
 from rdma.tests.data_plane.processes import MEMORY, DataPlane, StandinGuest
 
 from ..lending.conftest import DEADLINE_SECONDS
+from . import real_plane
 from .conftest import BORROWER, CONSUMER, Rack, RemoteHost
 
 MIB, LOCAL_MIB = 8, 3
@@ -73,16 +73,14 @@ def mirror_reads_of(host: RemoteHost, lender_reads: int) -> int:
 def test_it_serves_and_then_the_mirror_does(rack: Rack, plane: DataPlane, boot: Callable[[], StandinGuest]) -> None:
     """Frozen before the first byte is borrowed, it serves the guest's pages; kill -9, and the mirror serves them."""
     host = rack.borrower
-    host.conf.set_override("mirror_folder", str(rack.root / "mirrors"), group="data_plane")
-    (rack.root / "mirrors").mkdir()
     guests: list[StandinGuest] = []
-    host.real = (
-        ControlClient(plane.folder, DEADLINE_SECONDS),
-        lambda _guest: GuestMemory(guests[0].pid, start_of(guests[0].pid) or 0, MEMORY, MIB),
-        start_of,
-    )
     host.linked = None
-    host.restart()
+    real_plane.use(
+        host,
+        rack,
+        plane.folder,
+        lambda _guest: GuestMemory(guests[0].pid, start_of(guests[0].pid) or 0, MEMORY, MIB),
+    )
     rack.sleep("host1", REMOTE_MIB)
     rack.turn_until(lambda: host.borrower.report()["links"])
     ((lender, life),) = host.borrower.report()["links"]
