@@ -6,6 +6,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+from futurist._thread import ThreadWorker
 from nova.tests.functional import integrated_helpers
 
 from pondstack_rack.wait import Deadline
@@ -14,6 +15,9 @@ LOOK_SECONDS = 0.1
 """Between two looks of Nova's helpers for a state; Nova's own half a second is most of a test's time."""
 WAIT_SECONDS = 60.0
 """How long they look before a test fails."""
+IDLE_SECONDS = 0.25
+"""An idle thread of Nova's executors looks so often whether it is to end: Nova's own hundredth of a second, for each of
+a hundred threads, is most of a test's CPU time."""
 
 
 class PatientHelpers(integrated_helpers.ProviderUsageBaseTestCase):
@@ -23,9 +27,20 @@ class PatientHelpers(integrated_helpers.ProviderUsageBaseTestCase):
         """Make Nova's pauses short, and its waits long."""
         pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
         super().setUp()
+        self._often = ThreadWorker.MAX_IDLE_FOR
+        self.addCleanup(self._look_often)
+        ThreadWorker.MAX_IDLE_FOR = IDLE_SECONDS
         self.stub_out("nova.tests.functional.integrated_helpers.time", pause)
         told = self.notifier.wait_for_versioned_notifications
         self.notifier.wait_for_versioned_notifications = functools.partial(told, timeout=WAIT_SECONDS)
+
+    def tearDown(self) -> None:
+        """Before anything is stopped, whose executors wait for their threads, have these look as Nova's tests do."""
+        self._look_often()
+        super().tearDown()
+
+    def _look_often(self) -> None:
+        ThreadWorker.MAX_IDLE_FOR = self._often
 
     def _wait_for_server_parameter(self, server: dict[str, Any], expected: dict[str, Any], **kwargs: Any) -> Any:
         look = functools.partial(super()._wait_for_server_parameter, server, expected, **{**kwargs, "max_retries": 10})
