@@ -22,7 +22,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.read.reader import SqlReader
 from pondstack.devices.emulated import create_device
 from pondstack.devices.identity import pool_uuid
-from pondstack.domain.errors import Conflict, NotFound, NotLeader, PoolShortage
+from pondstack.domain.errors import Conflict, NotFound, NotLeader, PoolShortage, SlicesReturning
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc.controller_api import ControllerAPI
 from pondstack.rpc.wire import Attached
@@ -191,7 +191,7 @@ class Traffic:
         while True:
             try:
                 return self._pair.assign(operation_id, consumer)
-            except PoolShortage:
+            except (PoolShortage, SlicesReturning):
                 if not self._pair.room():
                     raise
 
