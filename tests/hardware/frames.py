@@ -19,6 +19,8 @@ Answer = tuple[Header, bytes]
 Operation = Callable[[Header, bytes], Answer]
 
 _LENGTHS = struct.Struct(">II")
+AFTER_SILENCE_SECONDS = 20.0
+"""Whoever let a whole deadline pass is given no second one: what tidies up would hide the error that tells of it."""
 
 
 class StreamClosed(Exception):
@@ -89,6 +91,7 @@ class Client:
         self._ids = itertools.count(1)
         self._lock = threading.Lock()
         self._waiting: dict[int, Queue[Answer | None]] = {}
+        self._silent = False
         self._closed = ""
         self.hello: Queue[Header] = Queue()
         """Headers that answer no request: what the other side says of itself when it starts."""
@@ -96,7 +99,12 @@ class Client:
         self._reader.start()
 
     def request(self, operation: str, blob: bytes = b"", *, within: float | None, **header: Any) -> Answer:
-        """Return the answer; raises RequestFailed, StreamClosed, TimeoutError after `within` seconds."""
+        """Return the answer; raises RequestFailed, StreamClosed, TimeoutError after `within` seconds.
+
+        After one TimeoutError the others come soon, until there is an answer again.
+        """
+        if self._silent:
+            within = AFTER_SILENCE_SECONDS if within is None else min(within, AFTER_SILENCE_SECONDS)
         answers: Queue[Answer | None] = Queue()
         number = next(self._ids)
         with self._lock:
@@ -107,12 +115,14 @@ class Client:
             self._frames.send({"id": number, "op": operation, **header}, blob)
             answer = answers.get(timeout=within)
         except Empty:
+            self._silent = True
             raise TimeoutError(f"no answer to {operation} within {within} s\n{self._about()}") from None
         finally:
             with self._lock:
                 self._waiting.pop(number, None)
         if answer is None:
             raise StreamClosed(self._closed)
+        self._silent = False
         if "error" in answer[0]:
             raise RequestFailed(answer[0])
         return answer
