@@ -46,10 +46,10 @@ static json_t *leases_to_json(const struct lender *lender)
 
 static json_t *store_to_json(const struct page_store *store)
 {
-    return json_pack("{s:I, s:I, s:I, s:I}", "lender_writes", (json_int_t)atomic_load(&store->lender_writes),
+    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "lender_writes", (json_int_t)atomic_load(&store->lender_writes),
                      "lender_reads", (json_int_t)atomic_load(&store->lender_reads), "mirror_reads",
                      (json_int_t)atomic_load(&store->mirror_reads), "corrupt",
-                     (json_int_t)atomic_load(&store->corrupt));
+                     (json_int_t)atomic_load(&store->corrupt), "sunk", (json_int_t)atomic_load(&store->leases.sunk));
 }
 
 json_t *guest_to_json(const struct guest *guest)

@@ -13,16 +13,28 @@ static uint32_t pack(uint32_t at, uint32_t slot)
     return (at + 1) << SLOT_BITS | slot;
 }
 
-bool leases_begin(struct leases *leases, uint64_t pages)
+bool leases_begin(struct leases *leases, uint64_t pages, const struct policy_type *policy)
 {
-    *leases = (struct leases){.where = calloc(pages, sizeof *leases->where), .pages = pages};
-    return leases->where != NULL;
+    *leases = (struct leases){.pages = pages, .policy = policy};
+    if (pages >= NO_PAGE) {
+        return false;
+    }
+    leases->where = calloc(pages, sizeof *leases->where);
+    leases->policy_memory = calloc(1, policy->size_bytes((uint32_t)pages));
+    if (leases->where == NULL || leases->policy_memory == NULL) {
+        leases_end(leases);
+        return false;
+    }
+    policy->begin(leases->policy_memory, (uint32_t)pages, policy->default_parameter);
+    return true;
 }
 
 void leases_end(struct leases *leases)
 {
     free(leases->where);
+    free(leases->policy_memory);
     leases->where = NULL;
+    leases->policy_memory = NULL;
 }
 
 struct lease *lease_make(struct tier *tier, uint32_t slots)
@@ -93,6 +105,60 @@ static struct lease *most_room(struct leases *leases, uint32_t *at)
     return best;
 }
 
+/* The lease of a page; NULL when it has none that is used. */
+static struct lease *lease_of(const struct leases *leases, uint64_t page)
+{
+    uint32_t where = leases->where[page];
+    struct lease *lease = where == 0 ? NULL : atomic_load(&leases->list[(where >> SLOT_BITS) - 1]);
+    return lease != NULL && state_of(lease) != LEASE_LEFT ? lease : NULL;
+}
+
+/* Returns whether another page can have it. */
+static bool free_slot(struct leases *leases, uint64_t page)
+{
+    struct lease *lease = lease_of(leases, page);
+    if (lease != NULL) {
+        lease->free[lease->free_count] = leases->where[page] & SLOT_MASK;
+        atomic_fetch_add(&lease->free_count, 1);
+    }
+    leases->where[page] = 0;
+    return lease != NULL && state_of(lease) == LEASE_ACTIVE;
+}
+
+static uint64_t free_slots(struct leases *leases)
+{
+    uint64_t sum = 0;
+    uint32_t used = atomic_load_explicit(&leases->used, memory_order_acquire);
+    for (uint32_t each = 0; each < used; each++) {
+        const struct lease *lease = atomic_load_explicit(&leases->list[each], memory_order_acquire);
+        sum += lease == NULL || state_of(lease) != LEASE_ACTIVE ? 0 : atomic_load(&lease->free_count);
+    }
+    return sum;
+}
+
+/* Nobody sees an access to a page that is not local: it would come home. */
+static bool never(void *context, uint32_t page)
+{
+    (void)context, (void)page;
+    return false;
+}
+
+/* Have pages that are with lenders sink, until so many slots are free; fewer, where slots are lost lenders'. */
+static void make_room(struct leases *leases, uint32_t wanted)
+{
+    uint64_t room = free_slots(leases);
+    for (uint32_t tries = 0; room < wanted && tries < wanted; tries++) {
+        uint32_t page = leases->policy->victim(leases->policy_memory, never, NULL);
+        if (page == NO_PAGE) {
+            return;
+        }
+        if (free_slot(leases, page)) {
+            room++;
+            atomic_fetch_add(&leases->sunk, 1);
+        }
+    }
+}
+
 /* Write as many pages to one lease as it has room for; 0: it failed. */
 static uint32_t fill(struct leases *leases, uint32_t at, struct lease *lease, uint64_t first, uint32_t count,
                      const void *from)
@@ -110,6 +176,7 @@ static uint32_t fill(struct leases *leases, uint32_t at, struct lease *lease, ui
     atomic_fetch_sub(&lease->free_count, count);
     for (uint32_t each = 0; each < count; each++) {
         leases->where[first + each] = pack(at, slots[each]);
+        leases->policy->admit(leases->policy_memory, (uint32_t)(first + each));
     }
     return count;
 }
@@ -121,19 +188,12 @@ uint32_t leases_write(struct leases *leases, uint64_t first, uint32_t count, con
     for (uint32_t each = 0; each < count; each++) {
         leases_drop(leases, first + each);
     }
+    make_room(leases, count);
     while (done < count && more > 0 && (lease = most_room(leases, &at)) != NULL) {
         more = fill(leases, at, lease, first + done, count - done, (const char *)from + (size_t)done * PAGE_BYTES);
         done += more;
     }
     return done;
-}
-
-/* The lease of a page; NULL when it has none that is used. */
-static struct lease *lease_of(const struct leases *leases, uint64_t page)
-{
-    uint32_t where = leases->where[page];
-    struct lease *lease = where == 0 ? NULL : atomic_load(&leases->list[(where >> SLOT_BITS) - 1]);
-    return lease != NULL && state_of(lease) != LEASE_LEFT ? lease : NULL;
 }
 
 uint32_t leases_read(struct leases *leases, uint64_t first, uint32_t count, void *into)
@@ -156,12 +216,10 @@ uint32_t leases_read(struct leases *leases, uint64_t first, uint32_t count, void
 
 void leases_drop(struct leases *leases, uint64_t page)
 {
-    struct lease *lease = lease_of(leases, page);
-    if (lease != NULL) {
-        lease->free[lease->free_count] = leases->where[page] & SLOT_MASK;
-        atomic_fetch_add(&lease->free_count, 1);
+    if (leases->where[page] != 0) {
+        leases->policy->forget(leases->policy_memory, (uint32_t)page);
+        free_slot(leases, page);
     }
-    leases->where[page] = 0;
 }
 
 void leases_sweep(struct leases *leases)

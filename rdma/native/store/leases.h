@@ -1,15 +1,17 @@
 /* The leases of one guest: slots in lenders' memory, and which page is in which. Copies only: the mirror has every
  * page.
  *
- * A page gets a slot when it is evicted, of the lease with most free ones, and gives it back when it is fetched. What a
- * lender does not give, or gives damaged, the mirror gives. Nothing here outlives the process, as links to lenders do
- * not.
+ * A page gets a slot when it is evicted, of the lease with most free ones, and gives it back when it is fetched. Where no
+ * slot is free, the page that a policy of rdma/native/replacement chooses sinks: it is in the mirror alone then, and rises
+ * when it is evicted the next time. What a lender does not give, or gives damaged, the mirror gives. Nothing here outlives
+ * the process, as links to lenders do not.
  *
  * The pager's thread uses them; the control thread adds leases, and asks for one to be left.
  */
 #ifndef PONDSTACK_STORE_LEASES_H
 #define PONDSTACK_STORE_LEASES_H
 
+#include "../replacement/policy.h"
 #include "tier.h"
 
 #include <stdatomic.h>
@@ -32,10 +34,13 @@ struct leases {
     _Atomic uint32_t used; /* entries of the list that are in use, or were */
     uint32_t *where;       /* by page: 0, or its lease and slot */
     uint64_t pages;
+    const struct policy_type *policy; /* of the pages that have a slot, which page sinks next */
+    void *policy_memory;
+    _Atomic uint64_t sunk; /* pages */
 };
 
-/* False: there is no memory. */
-bool leases_begin(struct leases *leases, uint64_t pages);
+/* False: there is no memory, or there are too many pages. */
+bool leases_begin(struct leases *leases, uint64_t pages, const struct policy_type *policy);
 
 /* Idempotent. The tiers stay the caller's. */
 void leases_end(struct leases *leases);
@@ -51,8 +56,8 @@ void lease_lose(struct lease *lease);
  * and does not look at it any more), or when no pager runs. */
 void leases_remove(struct leases *leases, struct lease *lease);
 
-/* Write adjacent pages to leases. Returns how many of them, from the first on, are with lenders now. A lender that fails
- * ends it, so that nobody waits for two of them. */
+/* Write adjacent pages to leases; others sink, as far as there is no room. Returns how many of them, from the first on,
+ * are with lenders now. A lender that fails ends it, so that nobody waits for two of them. */
 uint32_t leases_write(struct leases *leases, uint64_t first, uint32_t count, const void *from);
 
 /* Read adjacent pages, as far as one lease has them; returns how many. 0: no lender gives the first one. */

@@ -7,7 +7,7 @@ int store_begin(struct page_store *store, struct shared_state *state, struct tie
 {
     *store = (struct page_store){.state = state, .mirror = mirror, .sealed = state->header->sealed != 0};
     store->staging = aligned_alloc(PAGE_BYTES, (size_t)STORE_MOST_PAGES * PAGE_BYTES);
-    if (store->staging == NULL || !leases_begin(&store->leases, state->header->pages)) {
+    if (store->staging == NULL || !leases_begin(&store->leases, state->header->pages, &fifo_policy)) {
         store_end(store);
         return problem_set(problem, "no memory for %d pages", STORE_MOST_PAGES);
     }

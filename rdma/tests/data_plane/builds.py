@@ -38,7 +38,7 @@ def data_plane(folder: Path, flags: Sequence[str] = (*SANITIZERS, *CRASH_POINTS)
 
 def tiers(folder: Path, flags: Sequence[str] = SANITIZERS, libraries: Sequence[str] = _LIBRARIES) -> Path:
     """Build the process that moves pages as a pager's thread does; see tier_process.c."""
-    return build(folder / "tier_process", [HERE / "tier_process.c", *sources("links", "store")], flags, libraries)
+    return build(folder / "tier_process", [HERE / "tier_process.c", *sources("links", "replacement", "store")], flags, libraries)
 
 
 def standin_guest(folder: Path) -> Path:
@@ -54,4 +54,4 @@ def floor(folder: Path) -> Path:
 def nbd_fuzz(folder: Path) -> Path:
     """Build what says anything to the code that takes what an NBD client says."""
     files = [HERE / "nbd_fuzz.c", *(NATIVE / "block" / f"{name}.c" for name in ("connection", "device", "negotiation"))]
-    return build(folder / "nbd_fuzz", [*files, *sources("store"), NATIVE / "pager" / "latency.c"])
+    return build(folder / "nbd_fuzz", [*files, *sources("replacement", "store"), NATIVE / "pager" / "latency.c"])

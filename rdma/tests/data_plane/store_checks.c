@@ -118,7 +118,7 @@ static void check_leases(struct file_tier *file)
     static struct leases leases;
     struct tier *tiers[] = {&file->tier, &file->tier};
     struct lease *made[2];
-    CHECK(leases_begin(&leases, PAGES));
+    CHECK(leases_begin(&leases, PAGES, &fifo_policy));
     CHECK(leases_write(&leases, 1, 1, pages) == 0 && leases_read(&leases, 1, 1, found) == 0);
     for (int at = 0; at < 2; at++) {
         made[at] = lease_make(tiers[at], at == 0 ? 10 : 20);
@@ -131,8 +131,8 @@ static void check_leases(struct file_tier *file)
     leases_drop(&leases, 15);
     leases_drop(&leases, 15);
     CHECK(made[0]->free_count + made[1]->free_count == 15 && leases_read(&leases, 15, 1, found) == 0);
-    CHECK(leases_write(&leases, 15, 20, pages) == 15); /* then they are full */
-    CHECK(leases_write(&leases, 29, 1, pages) == 1);   /* its own slot is free for it */
+    CHECK(leases_write(&leases, 15, 15, pages) == 15 && leases.sunk == 0); /* then they are full */
+    CHECK(leases_write(&leases, 29, 1, pages) == 1 && leases.sunk == 0);   /* its own slot is free for it */
     atomic_store(&made[1]->state, LEASE_LEAVING);
     leases_sweep(&leases);
     CHECK(made[1]->state == LEASE_LEFT && made[1]->free_count == 20);
@@ -159,7 +159,7 @@ static void check_runs(struct file_tier *file)
 {
     static struct leases leases;
     struct file_tier other = {.tier = file->tier, .fd = memfd_create("other", MFD_CLOEXEC)};
-    CHECK(leases_begin(&leases, PAGES));
+    CHECK(leases_begin(&leases, PAGES, &fifo_policy));
     struct lease *small = lease_make(&other.tier, 12), *large = lease_make(&file->tier, 30);
     CHECK(leases_add(&leases, small) && leases_add(&leases, large));
     CHECK(leases_write(&leases, 3, 5, pages) == 5); /* so that free slots are not in order */
@@ -167,14 +167,14 @@ static void check_runs(struct file_tier *file)
     leases_drop(&leases, 6);
     leases_drop(&leases, 3);
     CHECK(large->free_count == 28);
-    CHECK(leases_write(&leases, 10, 45, pages) == 40);
+    CHECK(leases_write(&leases, 10, 45, pages) == 42 && leases.sunk == 2); /* all slots */
     CHECK(small->free_count == 0 && large->free_count == 0);
-    CHECK(leases_read(&leases, 10, 45, found) == 28 && memcmp(pages, found, 28 * PAGE_BYTES) == 0);
-    CHECK(leases_read(&leases, 38, 45, found) == 12);
-    CHECK(memcmp(pages + 28 * PAGE_BYTES, found, 12 * PAGE_BYTES) == 0);
-    CHECK(leases_read(&leases, 50, 1, found) == 0);
+    CHECK(leases_read(&leases, 10, 45, found) == 30 && memcmp(pages, found, 30 * PAGE_BYTES) == 0);
+    CHECK(leases_read(&leases, 40, 45, found) == 12);
+    CHECK(memcmp(pages + 30 * PAGE_BYTES, found, 12 * PAGE_BYTES) == 0);
+    CHECK(leases_read(&leases, 52, 1, found) == 0);
     /* One lender fails: nobody waits for the next one in the same call. */
-    for (uint64_t page = 10; page < 50; page++) {
+    for (uint64_t page = 10; page < 52; page++) {
         leases_drop(&leases, page);
     }
     int fd = file->fd;
@@ -184,6 +184,40 @@ static void check_runs(struct file_tier *file)
     file->fd = fd;
     leases_remove(&leases, small);
     leases_remove(&leases, large);
+    leases_end(&leases);
+    close(other.fd);
+}
+
+static bool is_lent(struct leases *leases, uint64_t page)
+{
+    return leases_read(leases, page, 1, found) == 1;
+}
+
+/* The page that was evicted the longest ago gives its slot to the next one, and has one again after its next eviction. */
+static void check_sinking(struct file_tier *file)
+{
+    static struct leases leases;
+    struct file_tier other = {.tier = file->tier, .fd = memfd_create("other", MFD_CLOEXEC)};
+    CHECK(leases_begin(&leases, PAGES, &fifo_policy));
+    struct lease *first = lease_make(&file->tier, 4), *second = lease_make(&other.tier, 2);
+    CHECK(leases_add(&leases, first) && leases_add(&leases, second));
+    CHECK(leases_write(&leases, 0, 6, pages) == 6);
+    leases_drop(&leases, 1); /* comes home, is evicted again: the newest one */
+    CHECK(leases_write(&leases, 1, 1, pages + PAGE_BYTES) == 1 && leases.sunk == 0);
+    CHECK(leases_write(&leases, 50, 2, pages) == 2 && leases.sunk == 2);
+    CHECK(!is_lent(&leases, 0) && !is_lent(&leases, 2) && is_lent(&leases, 1) && is_lent(&leases, 3));
+    CHECK(leases_write(&leases, 0, 1, pages) == 1 && is_lent(&leases, 0) && !is_lent(&leases, 3));
+    /* More than fits: as many as fit, and all others sink. */
+    CHECK(leases_write(&leases, 70, 9, pages) == 6 && leases.sunk == 9 && !is_lent(&leases, 50));
+    CHECK(leases_read(&leases, 70, 4, found) == 4 && memcmp(found, pages, 4 * PAGE_BYTES) == 0);
+    /* Slots of a lender that is lost help nobody, and are not counted: its four pages go first. */
+    lease_lose(first);
+    CHECK(leases_write(&leases, 80, 2, pages) == 0 && leases_write(&leases, 82, 2, pages) == 0 && leases.sunk == 9);
+    CHECK(leases_write(&leases, 84, 2, pages) == 2 && leases.sunk == 11 && is_lent(&leases, 84));
+    lease_lose(second);
+    CHECK(leases_write(&leases, 90, 4, pages) == 0 && leases.sunk == 11);
+    leases_remove(&leases, first);
+    leases_remove(&leases, second);
     leases_end(&leases);
     close(other.fd);
 }
@@ -219,6 +253,7 @@ int main(int count, char **arguments)
     }
     check_leases(&file);
     check_runs(&file);
+    check_sinking(&file);
     file.tier.type->close(&file.tier);
     puts("the store holds");
     return 0;

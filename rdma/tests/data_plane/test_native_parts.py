@@ -16,14 +16,14 @@ def run(program: Path, *arguments: str) -> str:
 
 
 def test_the_store(tmp_path: Path) -> None:
-    program = build(tmp_path / "store_checks", [HERE / "store_checks.c", *sources("store")])
+    program = build(tmp_path / "store_checks", [HERE / "store_checks.c", *sources("replacement", "store")])
     assert "the store holds" in run(program, str(tmp_path))
 
 
 def test_links_over_verbs(tmp_path: Path) -> None:
     """Over a fake device and a fake librdmacm; over a real device: tests/hardware/test_rdma_pager.py."""
     fakes = [HERE.parent / "fake_verbs.c", HERE.parent / "fake_rdmacm.c"]
-    files = [HERE / "verbs_checks.c", *fakes, *sources("links", "store")]
+    files = [HERE / "verbs_checks.c", *fakes, *sources("links", "replacement", "store")]
     program = build(tmp_path / "verbs_checks", files, libraries=("-ljansson", "-lcrypto", "-lpthread"))
     assert "links over verbs hold" in run(program)
 
@@ -42,6 +42,6 @@ def test_nbd(tmp_path: Path) -> None:
 def test_handovers(tmp_path: Path) -> None:
     """Messages of any content, and peers without the key or with another guest's."""
     parts = [NATIVE / "handover" / "peer.c", NATIVE / "handover" / "protocol.c", NATIVE / "links" / "wire.c"]
-    files = [HERE / "handover_checks.c", *parts, NATIVE / "links" / "address.c", *sources("store")]
+    files = [HERE / "handover_checks.c", *parts, NATIVE / "links" / "address.c", *sources("replacement", "store")]
     program = build(tmp_path / "handover_checks", files)
     assert "hand-overs hold" in run(program, str(seed(20196)), str(by_night(10_000_000, 100_000)))

@@ -60,6 +60,32 @@ def test_pages_come_from_a_frozen_lender(plane: BlockPlane, lender: Lenders) -> 
         assert content(link) == bytes(MIB) + data[MIB:]
 
 
+def test_the_pages_written_last_are_with_the_lender(plane: BlockPlane, lender: Lenders) -> None:
+    """Of 6 MiB there is room for 4: what was written first sinks to the mirror, and rises when it is written again."""
+    plane.export(6)
+    lends = lender("lender1")
+    lends.lend(plane)
+
+    def reads() -> tuple[int, int]:
+        store = plane.device()["store"]
+        return store["lender_reads"], store["mirror_reads"]
+
+    with connect(plane.socket) as link:
+        parts = [os.urandom(256 * 1024) for _ in range(24)]
+        for at, part in enumerate(parts):
+            link.write(at * len(part), part)
+        assert (plane.device()["store"]["sunk"], lends.used(plane)) == (512, 1024)
+        assert [link.read(at * 256 * 1024, 256 * 1024) for at in range(8, 24)] == parts[8:]
+        assert reads() == (1024, 0)
+        assert link.read(0, 256 * 1024) == parts[0]
+        assert reads() == (1024, 64)
+        link.write(0, parts[1])
+        assert link.read(0, 256 * 1024) == parts[1]
+        assert reads() == (1088, 64)
+        assert link.read(8 * 256 * 1024, 256 * 1024) == parts[8]
+        assert reads() == (1088, 128)
+
+
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "plain"])
 def test_a_lender_is_killed(plane: BlockPlane, lender: Lenders, sealed: bool) -> None:
     plane.export(2, sealed=sealed)
