@@ -76,8 +76,8 @@ def check(
             f"pond:pool_mb={specs.pool_mib} leaves no local memory in a flavor of {memory_mib} MiB; "
             f"it must be {LEGAL['pool_mb']}"
         )
-    shares(memory_mib, specs.pool_mib, specs.remote_mib)
-    check_percent(memory_mib, specs.remote_mib, max_remote_percent)
+    shares(memory_mib, specs.pool_mib, specs.remote_mib, disk_mib=specs.disk_mib)
+    check_percent(memory_mib, specs.remote_mib, max_remote_percent, specs.disk_mib)
     return specs
 
 
@@ -92,6 +92,15 @@ def sized(found: Shares) -> dict[str, str]:
     keys = {POOL_KEY: found.pool_mib, REMOTE_KEY: found.remote_mib, MIRROR_KEY: found.mirror_mib}
     local = {LOCAL_KEY: found.local_mib} if found.pool_mib or found.remote_mib else {}
     return {key: str(mib) for key, mib in (local | keys).items() if mib}
+
+
+def disk_mib(extra_specs: Mapping[str, str]) -> int:
+    """Return what of a guest's memory nothing is claimed for but a mirror, in MiB; 0 also where the specs are wrong."""
+    try:
+        specs = parse_specs(extra_specs)
+    except BadSpec:
+        return 0
+    return 0 if specs is None else specs.disk_mib
 
 
 def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:

@@ -18,6 +18,7 @@ from nova.virt import hardware
 
 from pondstack.conf import scheduler as conf
 from pondstack.domain.errors import BadSpec
+from pondstack.domain.lending import DEFAULT_BUFFER_MIB
 from pondstack.domain.sizing import LEGAL, NAMESPACE, Policy, parse_specs
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 from pondstack_nova import flavors, pins, quota
@@ -64,6 +65,8 @@ def _companions(name: str, value: str) -> dict[str, str]:
     """Return the specs that make a single key whole, so that only the key itself can be wrong."""
     if name == f"{NAMESPACE}policy":
         return {f"{NAMESPACE}pool_mb": str(DEFAULT_SLICE_MIB)} if value == Policy.FIXED else {}
+    if name == f"{NAMESPACE}disk_mb":
+        return {f"{NAMESPACE}remote_mb": str(DEFAULT_BUFFER_MIB)}
     return {f"{NAMESPACE}policy": Policy.FIXED if name == f"{NAMESPACE}pool_mb" else Policy.AUTO}
 
 

@@ -81,6 +81,8 @@ def test_remote_memory_leaves_local_memory() -> None:
     with pytest.raises(BadSpec, match="2048 MiB at most"):
         flavors.check({"pond:remote_mb": "2112"}, 4096)
     flavors.check({"pond:remote_mb": "2112"}, 4096, 60)
+    with pytest.raises(BadSpec, match="pond:disk_mb=1088 are more than 50 %"):
+        flavors.check({"pond:remote_mb": "1024", "pond:disk_mb": "1088"}, 4096)
     with pytest.raises(BadSpec, match="beside 1024 MiB of pool memory leaves 0 MiB"):
         flavors.check(FIXED | {"pond:remote_mb": "1024"}, 2048)
 

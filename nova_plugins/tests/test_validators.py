@@ -24,6 +24,7 @@ def test_nova_has_loaded_them() -> None:
         ("pond:max_pool_percent", "0"),
         ("pond:pdm", "100"),
         ("pond:remote_mb", "64"),
+        ("pond:disk_mb", "64"),
         ("pond:swap_mb", "1024"),
     ],
 )
@@ -43,6 +44,7 @@ def test_legal(name: str, value: str) -> None:
         ("pond:max_pool_percent", "1.5", LEGAL["max_pool_percent"]),
         ("pond:pdm", "101", LEGAL["pdm"]),
         ("pond:remote_mb", "63", LEGAL["remote_mb"]),
+        ("pond:disk_mb", "63", LEGAL["disk_mb"]),
         ("pond:swap_mb", "63", LEGAL["swap_mb"]),
         ("pond:swap_mb", "0", LEGAL["swap_mb"]),
         ("pond:colour", "1", "legal: pond:policy, pond:pool_mb, pond:max_pool_percent, pond:pdm, pond:remote_mb"),

@@ -35,8 +35,9 @@ OPTS = [
         min=1,
         max=90,
         help=(
-            "How much of a flavor's RAM pond:remote_mb may be, in percent. A guest whose working set does not fit into "
-            "the rest waits for other hosts again and again. The same in nova.conf of nova-api and nova-scheduler."
+            "How much of a flavor's RAM pond:remote_mb and pond:disk_mb may be together, in percent. A guest whose "
+            "working set does not fit into the rest waits for other hosts again and again. The same in nova.conf of "
+            "nova-api and nova-scheduler."
         ),
     ),
     cfg.IntOpt(

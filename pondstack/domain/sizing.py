@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pondstack.domain.errors import BadSpec, NotAligned
 from pondstack.domain.lending import DEFAULT_BUFFER_MIB
-from pondstack.domain.remote_share import REMOTE_LEGAL
+from pondstack.domain.remote_share import DISK_LEGAL, REMOTE_LEGAL
 from pondstack.domain.swap_disk import SWAP_LEGAL
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 
@@ -86,7 +86,8 @@ class PondSpecs:
     """The parsed `pond:` extra specs of a flavor. `pdm` is the tolerated slowdown in percent (Pond section 4.4).
 
     `remote_mib`: of its memory, beside any pool share, what is borrowed from other hosts (Zombieland section 4.5).
-    `swap_mib`: beside its memory, a disk to swap to, which lies with other hosts as far as there is room.
+    `disk_mib`: of its memory, what is on its host's disk alone. `swap_mib`: beside its memory, a disk to swap to, which
+    lies with other hosts as far as there is room.
     """
 
     policy: Policy = Policy.LOCAL
@@ -95,6 +96,7 @@ class PondSpecs:
     pdm_percent: int = 5
     remote_mib: int = 0
     swap_mib: int = 0
+    disk_mib: int = 0
 
     @property
     def all_local(self) -> bool:
@@ -158,6 +160,7 @@ LEGAL = {
     "max_pool_percent": "an integer from 0 to 100; with policy auto only",
     "pdm": "an integer from 1 to 100 (percent of slowdown that is tolerated); with policy auto only",
     "remote_mb": REMOTE_LEGAL,
+    "disk_mb": DISK_LEGAL,
     "swap_mb": SWAP_LEGAL,
 }
 
@@ -181,6 +184,9 @@ def parse_specs(extra_specs: Mapping[str, str]) -> PondSpecs | None:
     remote_mib = _integer(mine, "remote_mb", 0, low=1)
     if remote_mib % DEFAULT_BUFFER_MIB:
         raise BadSpec(f"pond:remote_mb={remote_mib} is wrong; it must be {REMOTE_LEGAL}")
+    disk_mib = _integer(mine, "disk_mb", 0, low=1)
+    if disk_mib % DEFAULT_BUFFER_MIB or (disk_mib and not remote_mib):
+        raise BadSpec(f"pond:disk_mb={disk_mib} is wrong; it must be {DISK_LEGAL}")
     swap_mib = _integer(mine, "swap_mb", 0, low=1)
     if swap_mib % DEFAULT_BUFFER_MIB:
         raise BadSpec(f"pond:swap_mb={swap_mib} is wrong; it must be {SWAP_LEGAL}")
@@ -191,12 +197,13 @@ def parse_specs(extra_specs: Mapping[str, str]) -> PondSpecs | None:
         pdm_percent=_integer(mine, "pdm", 5, low=1, high=100),
         remote_mib=remote_mib,
         swap_mib=swap_mib,
+        disk_mib=disk_mib,
     )
 
 
 def _policy(mine: Mapping[str, str]) -> Policy:
     """Return who decides the pool share. With remote memory or a swap disk alone nobody does: it has none."""
-    if set(mine) <= {"remote_mb", "swap_mb"}:
+    if set(mine) <= {"remote_mb", "disk_mb", "swap_mb"}:
         return Policy.LOCAL
     if "policy" not in mine:
         raise BadSpec(f"pond:policy is missing beside pond:{min(mine)}; it must be {LEGAL['policy']}")
@@ -210,7 +217,7 @@ def _refuse_contradictions(policy: Policy, mine: Mapping[str, str]) -> None:
     allowed: dict[Policy, set[str]] = {
         Policy.FIXED: {"pool_mb", "remote_mb"},
         Policy.AUTO: {"max_pool_percent", "pdm", "remote_mb"},
-        Policy.LOCAL: set() if "policy" in mine else {"remote_mb"},
+        Policy.LOCAL: set() if "policy" in mine else {"remote_mb", "disk_mb"},
     }
     for key in sorted(set(mine) - {"policy", "swap_mb"} - allowed[policy]):
         raise BadSpec(f"pond:{key} contradicts pond:policy={policy}; pond:{key} must be {LEGAL[key]}")

@@ -5,6 +5,8 @@ from typing import Any
 
 EXTENSION_VERSION = "1.8"
 """The version of the agent's endpoint that these calls came with; an older agent refuses them."""
+DISK_SHARE_VERSION = "1.13"
+"""The version that extend() knows `disk_mib` since."""
 
 
 class AgentExtensionAPI(ABC):
@@ -14,21 +16,25 @@ class AgentExtensionAPI(ABC):
     def _call(self, host: str, method: str, *, version: str | None = None, **arguments: Any) -> Any:
         """Call one agent."""
 
-    def extend(self, host: str, *, consumer_uuid: str, memory_mib: int, local_mib: int) -> dict[str, Any]:
+    def extend(
+        self, host: str, *, consumer_uuid: str, memory_mib: int, local_mib: int, disk_mib: int = 0
+    ) -> dict[str, Any]:
         """Have a guest's process keep `local_mib` of the `memory_mib` of its local node only; answers as get_remote.
 
-        The process is there, paused or running, and the guest has borrowed the rest by alloc_ext. Idempotent; another
-        `local_mib` changes the limit. It answers once the process is served. Raises NotFound (nothing was borrowed),
-        Conflict (no such process, or it cannot be served: the reason), BadRequest, HostUnusable, and Unavailable: call
-        again.
+        The process is there, paused or running, and the guest has borrowed the rest by alloc_ext, but for `disk_mib`,
+        which is in the mirror alone. Idempotent; another `local_mib` changes the limit. It answers once the process is
+        served. Raises NotFound (nothing was borrowed), Conflict (no such process, or it cannot be served: the reason),
+        BadRequest, HostUnusable, and Unavailable: call again.
         """
+        disk: dict[str, Any] = {"disk_mib": disk_mib} if disk_mib else {}
         answer: dict[str, Any] = self._call(
             host,
             "extend",
-            version=EXTENSION_VERSION,
+            version=DISK_SHARE_VERSION if disk else EXTENSION_VERSION,
             consumer_uuid=consumer_uuid,
             memory_mib=memory_mib,
             local_mib=local_mib,
+            **disk,
         )
         return answer
 

@@ -1,4 +1,4 @@
-"""A tenant's server with remote memory and a swap disk, by the flavor alone: all sides agree, and the guest.
+"""A tenant's server with remote memory, a part on disk, and a swap disk, by the flavor alone: all sides and it agree.
 
 Its memory is verified by the guest itself, in the part of it that may be local and the one that is not, and what it has
 swapped out to its disk, of which lenders have room for a half.
@@ -32,7 +32,8 @@ pytestmark = [pytest.mark.rack, pytest.mark.timeout(1200)]
 FLAVOR = "pond.swap.small"
 MEMORY_MIB = FLAVORS[FLAVOR][1]
 REMOTE_MIB = int(FLAVORS[FLAVOR][2]["pond:remote_mb"])
-LOCAL_MIB = MEMORY_MIB - REMOTE_MIB
+DISK_MIB = int(FLAVORS[FLAVOR][2]["pond:disk_mb"])
+LOCAL_MIB = MEMORY_MIB - REMOTE_MIB - DISK_MIB
 SWAP_MIB = int(FLAVORS[FLAVOR][2]["pond:swap_mb"])
 LENT_MIB = REMOTE_MIB + SWAP_MIB // 2
 """Of the disk, which is best effort, half is with a lender."""

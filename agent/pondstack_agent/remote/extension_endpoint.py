@@ -4,7 +4,7 @@ from typing import Any
 
 import oslo_messaging
 
-from pondstack.rpc.agent_extension_api import EXTENSION_VERSION
+from pondstack.rpc.agent_extension_api import DISK_SHARE_VERSION
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.rpc_errors import answered, need
 
@@ -12,15 +12,17 @@ from pondstack_agent.rpc_errors import answered, need
 class ExtensionEndpoint:
     """The methods that others may call; all but the last raise HostUnusable where nothing is borrowed (None)."""
 
-    target = oslo_messaging.Target(version=EXTENSION_VERSION)
+    target = oslo_messaging.Target(version=DISK_SHARE_VERSION)
 
     def __init__(self, remote: RemoteMemory | None) -> None:
         self._remote = remote
 
     @answered
-    def extend(self, _context: Any, *, consumer_uuid: str, memory_mib: int, local_mib: int) -> dict[str, Any]:
+    def extend(
+        self, _context: Any, *, consumer_uuid: str, memory_mib: int, local_mib: int, disk_mib: int = 0
+    ) -> dict[str, Any]:
         """Have a guest's process, which is there, keep `local_mib` of its `memory_mib` only; answers as get_remote."""
-        return need(self._remote).extend(consumer_uuid, memory_mib, local_mib)
+        return need(self._remote).extend(consumer_uuid, memory_mib, local_mib, disk_mib)
 
     @answered
     def unextend(self, _context: Any, *, consumer_uuid: str) -> bool:

@@ -62,15 +62,16 @@ class Extensions:
 
     # What nova-compute asks for
 
-    def extend(self, mine: Consumer, memory_mib: int, local_mib: int) -> Consumer:
+    def extend(self, mine: Consumer, memory_mib: int, local_mib: int, disk_mib: int = 0) -> Consumer:
         """Have a guest's process served; idempotent, and changes the limit of one that is.
 
-        Raises Conflict (no process, other than what runs, being brought home), BadRequest, Unavailable: call again.
+        `disk_mib`: of what leaves, so much is in the mirror alone: which pages, the data plane decides. Raises Conflict
+        (no process, other than what runs, being brought home), BadRequest, Unavailable: call again.
         """
-        if not 0 < local_mib < memory_mib or memory_mib - local_mib > mine.mib:
+        if not 0 < local_mib < memory_mib or not 0 <= memory_mib - local_mib - disk_mib <= mine.mib or disk_mib < 0:
             raise BadRequest(
-                f"of {memory_mib} MiB, {local_mib} MiB are to stay: that is none of it, all of it, or more leaves than "
-                f"the {mine.mib} MiB that were borrowed"
+                f"of {memory_mib} MiB, {local_mib} MiB are to stay and {disk_mib} MiB are for the disk alone: that is "
+                f"none of it, all of it, or more leaves than the {mine.mib} MiB that were borrowed"
             )
         found = self._find(mine.consumer_uuid)
         if found.size_mib != memory_mib:

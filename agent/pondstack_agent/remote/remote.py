@@ -120,7 +120,7 @@ class RemoteMemory:
         """Return what an instance has as its swap disk, None when it has none."""
         return self.get(disk_uuid(instance_uuid))
 
-    def extend(self, consumer_uuid: str, memory_mib: int, local_mib: int) -> dict[str, Any]:
+    def extend(self, consumer_uuid: str, memory_mib: int, local_mib: int, disk_mib: int = 0) -> dict[str, Any]:
         """Have the data plane serve an instance's process; see Extensions.extend. Raises NotFound, too. As `get`."""
         with self._locks.holding(consumer_uuid):
             mine = self._consumers.get(consumer_uuid)
@@ -128,7 +128,7 @@ class RemoteMemory:
                 raise NotFound(f"instance {consumer_uuid} has borrowed no memory on this host; call alloc_ext first")
             if mine.state != State.ACTIVE:
                 raise Conflict(f"the remote memory of instance {consumer_uuid} is {mine.state}; see alloc_ext")
-            return self._view(self._extensions.extend(mine, memory_mib, local_mib))
+            return self._view(self._extensions.extend(mine, memory_mib, local_mib, disk_mib))
 
     def unextend(self, consumer_uuid: str) -> bool:
         """Bring an instance's pages home; see Extensions.unextend. False when they were."""

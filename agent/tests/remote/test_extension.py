@@ -24,8 +24,8 @@ def lent(rack):
     return rack
 
 
-def extend(host, local=LOCAL, memory=MEMORY):
-    return host.calls.extend(consumer_uuid=CONSUMER, memory_mib=memory, local_mib=local)
+def extend(host, local=LOCAL, memory=MEMORY, disk=0):
+    return host.calls.extend(consumer_uuid=CONSUMER, memory_mib=memory, local_mib=local, disk_mib=disk)
 
 
 def unextend(host):
@@ -76,10 +76,18 @@ def test_the_limit_changes(lent) -> None:
     assert host.data_plane.served[CONSUMER].limit_mib == 6
 
 
-@pytest.mark.parametrize(("memory", "local"), [(8, 0), (8, 8), (8, -1), (8, 3), (4, 8)])
-def test_a_split_that_is_none(lent, memory, local) -> None:
+def test_a_part_has_no_room_with_lenders(lent) -> None:
+    view = extend(lent.borrower, local=2, disk=2)["extension"]
+    assert (view["memory_mib"], view["limit_mib"], view["leases"]) == (MEMORY, 2, {"active": 4})
+
+
+@pytest.mark.parametrize(
+    ("memory", "local", "disk"),
+    [(8, 0, 0), (8, 8, 0), (8, -1, 0), (8, 3, 0), (4, 8, 0), (8, 1, 2), (8, 5, 4), (8, 5, -1)],
+)
+def test_a_split_that_is_none(lent, memory, local, disk) -> None:
     with pytest.raises(BadRequest, match="are to stay"):
-        extend(lent.borrower, local=local, memory=memory)
+        extend(lent.borrower, local=local, memory=memory, disk=disk)
     assert lent.borrower.view()["extension"] is None
 
 

@@ -123,7 +123,8 @@ class PoolMemoryHoldings:
         flavor = instance.flavor
         own_amount = flavors.LOCAL_KEY in (flavor.extra_specs or {})
         try:
-            return claims.claim_of(held, provider, flavor.memory_mb, own_amount=own_amount)
+            claimed_mib = flavor.memory_mb - flavors.disk_mib(flavor.extra_specs or {})
+            return claims.claim_of(held, provider, claimed_mib, own_amount=own_amount)
         except claims.Unclaimed:
             raise
         except Conflict as error:

@@ -33,10 +33,10 @@ def leave_local(specs: PondSpecs, memory_mib: int) -> PondSpecs:
 def size(memory_mib: int, pool_mib: int, specs: PondSpecs | None, original: dict[str, str]) -> dict[str, str]:
     """Return a flavor's extra specs with what Nova is to ask Placement for; raises RequestFilterFailed."""
     try:
-        remote_mib, swap_mib = (specs.remote_mib, specs.swap_mib) if specs is not None else (0, 0)
-        found = shares(memory_mib, pool_mib, remote_mib, swap_mib)
+        wanted = specs if specs is not None else PondSpecs()
+        found = shares(memory_mib, pool_mib, wanted.remote_mib, wanted.swap_mib, wanted.disk_mib)
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error
     # Placement wants to hear how several suffixed groups relate: they come from providers of different kinds.
-    related = {flavors.GROUP_POLICY_KEY: "none"} if pool_mib and remote_mib else {}
+    related = {flavors.GROUP_POLICY_KEY: "none"} if pool_mib and found.remote_mib else {}
     return related | original | flavors.sized(found)

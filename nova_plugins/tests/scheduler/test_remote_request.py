@@ -50,6 +50,12 @@ def test_remote_memory_alone(make_spec, monkeypatch) -> None:
     assert asked(spec) == expected, "a second pass starts from the flavor again"
 
 
+def test_a_part_on_disk_alone(make_spec) -> None:
+    """Nothing is claimed for it but the mirror."""
+    spec = make_spec(pond__disk_mb="512", **REMOTE)
+    assert asked(spec) == {"": {MEMORY: 2560, MIRROR: 4096}, "_POND_REMOTE": {LENT: 1024}}
+
+
 def test_beside_a_fixed_pool_share(make_spec) -> None:
     """Three shares; the mirror has the first node only."""
     spec = make_spec(pond__policy="fixed", pond__pool_mb="1024", **REMOTE)

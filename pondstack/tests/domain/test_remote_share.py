@@ -17,6 +17,17 @@ def test_three_shares_are_all_of_a_guest() -> None:
     assert shares(4096, 0, 0) == Shares(4096, 0, 0)
 
 
+def test_a_share_that_is_on_disk_alone() -> None:
+    """It is a part of the first node and of its mirror, and nobody's memory."""
+    found = shares(4096, 0, 1024, 512, disk_mib=1024)
+    assert (found.local_mib, found.node_mib, found.mirror_mib) == (2048, 4096, 4096 + 512)
+    with pytest.raises(BadSpec, match="beside 1024 MiB on disk leaves 63 MiB"):
+        shares(2048 + 63, 0, 1024, disk_mib=1024)
+    check_percent(4096, 1024, 50, 1024)
+    with pytest.raises(BadSpec, match=r"pond:remote_mb=1024 and pond:disk_mb=1088 are more than 50 % of"):
+        check_percent(4096, 1024, 50, 1088)
+
+
 @pytest.mark.parametrize(("pool_mib", "fits"), [(1024 - LEAST_LOCAL_MIB, True), (1025 - LEAST_LOCAL_MIB, False)])
 def test_some_local_memory_is_left(pool_mib: int, fits: bool) -> None:
     """To the MiB; what is short is in the text, with the legal form."""
@@ -62,6 +73,25 @@ def test_specs_of_remote_memory() -> None:
     both = parse_specs({"pond:policy": "fixed", "pond:pool_mb": "1024", "pond:remote_mb": "512"})
     assert (both.pool_mib, both.remote_mib) == (1024, 512)
     assert PondSpecs(Policy.LOCAL).all_local
+    ladder = parse_specs({"pond:remote_mb": "512", "pond:disk_mb": "64", "pond:swap_mb": "64"})
+    assert ladder == PondSpecs(Policy.LOCAL, remote_mib=512, disk_mib=64, swap_mib=64)
+
+
+@pytest.mark.parametrize(
+    "specs",
+    [
+        {"disk_mb": "64"},
+        {"disk_mb": "0", "remote_mb": "64"},
+        {"disk_mb": "96", "remote_mb": "64"},
+        {"disk_mb": "64", "remote_mb": "64", "policy": "auto"},
+        {"disk_mb": "64", "remote_mb": "64", "policy": "fixed", "pool_mb": "1024"},
+    ],
+    ids=lambda specs: "-".join(specs),
+)
+def test_a_disk_share_stands_beside_remote_memory_alone(specs: dict[str, str]) -> None:
+    """What neither claims of Placement nor a mitigation would know of is not mixed with pool memory."""
+    with pytest.raises(BadSpec, match=r"pond:disk_mb.* must be a positive multiple of 64"):
+        parse_specs({f"pond:{key}": value for key, value in specs.items()})
 
 
 @pytest.mark.parametrize("value", ["0", "-64", "63", "96", "1e3", "٦٤", ""])

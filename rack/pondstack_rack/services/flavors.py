@@ -9,7 +9,7 @@ FLAVORS: dict[str, tuple[int, int, dict[str, str]]] = {
     "pond.fixed.large": (1, 2304, {"pond:policy": "fixed", "pond:pool_mb": "2048"}),
     "pond.auto.medium": (2, 8192, {"pond:policy": "auto"}),
     "pond.remote.small": (1, 256, {"pond:remote_mb": "192"}),
-    "pond.swap.small": (1, 256, {"pond:remote_mb": "192", "pond:swap_mb": "128"}),
+    "pond.swap.small": (1, 256, {"pond:remote_mb": "128", "pond:disk_mb": "64", "pond:swap_mb": "128"}),
     "pond.local.small": (1, 1280, {"pond:policy": "local"}),
 }
 """Name: vCPUs, RAM in MiB, extra specs."""

@@ -38,7 +38,9 @@ def data_plane(folder: Path, flags: Sequence[str] = (*SANITIZERS, *CRASH_POINTS)
 
 def tiers(folder: Path, flags: Sequence[str] = SANITIZERS, libraries: Sequence[str] = _LIBRARIES) -> Path:
     """Build the process that moves pages as a pager's thread does; see tier_process.c."""
-    return build(folder / "tier_process", [HERE / "tier_process.c", *sources("links", "replacement", "store")], flags, libraries)
+    return build(
+        folder / "tier_process", [HERE / "tier_process.c", *sources("links", "replacement", "store")], flags, libraries
+    )
 
 
 def standin_guest(folder: Path) -> Path:

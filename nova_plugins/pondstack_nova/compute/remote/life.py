@@ -65,7 +65,11 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         """Have the guest's process served, which is there and does not run yet; raises RemoteMemoryUnavailable."""
         found = self._pond_shares(instance)
         self.remote_memory.extend(
-            self._pond_node()[1], instance.uuid, memory_mib=found.node_mib, local_mib=found.local_mib
+            self._pond_node()[1],
+            instance.uuid,
+            memory_mib=found.node_mib,
+            local_mib=found.local_mib,
+            disk_mib=found.disk_mib,
         )
 
     def _pond_give_back(self, instance: Any) -> None:
@@ -79,7 +83,8 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         attachment = self._pond_attachment(instance)
         try:
             pool_mib = attachment.pool_mib if attachment is not None else 0
-            return shares(instance.flavor.memory_mb, pool_mib, remote_mib_of(instance))
+            specs = _specs_of(instance)
+            return shares(instance.flavor.memory_mb, pool_mib, specs.remote_mib, disk_mib=specs.disk_mib)
         except BadSpec as error:
             raise RemoteMemoryUnavailable(reason=error.message) from error
 

@@ -66,12 +66,16 @@ class RemoteMemory:
         LOG.info("Borrowed %d MiB for %s on %s", mib, consumer_uuid, host)
         return True
 
-    def extend(self, host: str, consumer_uuid: str, *, memory_mib: int, local_mib: int) -> None:
-        """Have a guest's process served, before it runs; raises RemoteMemoryUnavailable."""
+    def extend(self, host: str, consumer_uuid: str, *, memory_mib: int, local_mib: int, disk_mib: int = 0) -> None:
+        """Have a guest's process served, before it runs; raises RemoteMemoryUnavailable.
+
+        `disk_mib`: of what leaves, so much has no room with lenders.
+        """
+        amounts = {"memory_mib": memory_mib, "local_mib": local_mib, "disk_mib": disk_mib}
         try:
             self._agents().insist(
                 host,
-                lambda api: api.extend(host, consumer_uuid=consumer_uuid, memory_mib=memory_mib, local_mib=local_mib),
+                lambda api: api.extend(host, consumer_uuid=consumer_uuid, **amounts),
                 False,
             )
         except (PondError, _Bus) as error:

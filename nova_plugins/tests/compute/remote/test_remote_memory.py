@@ -61,6 +61,17 @@ def test_beside_pool_memory(with_remote: Rack, h1: Driver) -> None:
     assert not with_remote.agents.borrowed
 
 
+def test_a_part_that_is_on_disk_alone(with_remote: Rack, h1: Driver) -> None:
+    """It is claimed by nobody and borrowed from nobody, and no pool memory for that."""
+    with_remote.claims[VM] = claim("h1", local=2560) | {POOL: {"resources": {}}}
+    instance = guest(REMOTE | {"pond:disk_mb": "512"})
+    spawn(h1, instance, with_remote.claims[VM])
+    assert with_remote.agents.borrowed == {("h1", VM): 1024}
+    assert not with_remote.agents.held
+    found = h1._pond_shares(instance)
+    assert (found.local_mib, found.disk_mib, found.node_mib) == (2560, 512, 4096)
+
+
 def test_a_reboot_and_a_rebuild_keep_it(with_remote: Rack, h1: Driver) -> None:
     agents, instance = with_remote.agents, make(h1)
     h1.reboot(instance)
