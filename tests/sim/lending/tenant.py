@@ -111,6 +111,8 @@ class Tenant:
                 if claimed_mib:
                     claims.claim(loan.consumer, self._host.name, claimed_mib)
             answer = controller.borrow(loan.operation_id, request)
+            if request.guaranteed:
+                self._rack.lent.watch.guaranteed.add(answer["allocation_uuid"])
             if claims is not None:
                 if claimed_mib < mib:
                     raise Violation("admitted_unclaimed", f"{mib} MiB for {self._host.name}, {claimed_mib} are claimed")

@@ -22,6 +22,7 @@ def test_no_history_violates_anything(first: int) -> None:
     assert faults["zombie served"]
     assert faults["data plane crashed"]
     assert faults["keys ended in part"]
+    assert faults["best effort gave way"]
 
 
 @pytest.mark.parametrize("seed", [3371, 3563])
