@@ -63,8 +63,11 @@ ASLEEP_FOR_GOOD = 28000080
 BACK_TOO_LATE = 28003845
 """A paused borrower still had what was asked back from it when its claim came back: the check judged it once more."""
 
+AWAKE_BEFORE_ITS_FIRST_USE = 98000150
+"""A lender that had slept woke before a host, whose messages were late, first used what it had had there before."""
 
-@pytest.mark.parametrize("seed", [ASLEEP_FOR_GOOD, BACK_TOO_LATE])
+
+@pytest.mark.parametrize("seed", [ASLEEP_FOR_GOOD, BACK_TOO_LATE, AWAKE_BEFORE_ITS_FIRST_USE])
 def test_nobody_is_blamed_for_what_was_right_when_it_was_done(seed: int) -> None:
     outcome = run(draw(seed))
     assert not outcome.code, outcome.detail

@@ -26,7 +26,8 @@ class Place(NamedTuple):
 class LendWatch:
     """Sees each change of ledger, keys and memory. `users`: acknowledged loans that are in use, by place.
 
-    `wrote`: which host wrote a mark. `guaranteed`: allocations that somebody was promised.
+    `wrote`: which host wrote a mark. `guaranteed`: allocations that somebody was promised. `again`: what
+    a host had of a lender that slept, and got once more, not zeroed in between, by allocation.
     """
 
     def __init__(self, world: "LendingWorld") -> None:
@@ -39,6 +40,7 @@ class LendWatch:
         self._taken: set[tuple[str, int]] = set()
         self._giving_way: set[tuple[Place, str]] = set()
         self.guaranteed: set[str] = set()
+        self.again: set[tuple[Place, str]] = set()
 
     def ledger_changed(self, buffers: list[Buffer]) -> None:
         """The ledger's buffers are these now."""
@@ -127,6 +129,8 @@ class LendWatch:
         for place, item in self.buffers.items():
             was = before.get(place)
             new = was is None or (was.state, was.generation) != (item.state, item.generation)
+            if new and item.state is SliceState.ASSIGNING and was is not None and was.promised_to == item.host:
+                self.again.add((place, item.allocation_uuid or ""))
             if (
                 new
                 and item.state is SliceState.ASSIGNING
