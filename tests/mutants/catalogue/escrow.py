@@ -211,4 +211,14 @@ MUTANTS = (
         (f"{_LENDING}/test_best_effort.py::test_placement_offers_what_gives_way",),
         "no guaranteed claim is admitted while swap disks have all, so that none ever gives way",
     ),
+    Mutant(
+        "keys_of_before_a_moment_awake",
+        "pondstack/ledger/buffers.py",
+        "if known is not None and (known.kind, lender.kind) == (LenderKind.ACTIVE, LenderKind.ZOMBIE):",
+        "if False:",
+        (
+            "pondstack/tests/ledger/test_escrow.py::test_a_lender_that_was_awake_for_a_moment_makes_its_keys_anew[memory]",
+        ),
+        "a borrower is told keys that are dead",
+    ),
 )

@@ -73,6 +73,15 @@ def test_nobody_is_blamed_for_what_was_right_when_it_was_done(seed: int) -> None
     assert not outcome.code, outcome.detail
 
 
+AWAKE_FOR_A_MOMENT = 98000264
+"""A lender woke, ended its keys, of which a leader that was none any more did not note it, and was to sleep again."""
+
+
+def test_keys_of_a_lender_that_was_awake_for_a_moment_are_not_told() -> None:
+    outcome = run(draw(AWAKE_FOR_A_MOMENT))
+    assert not outcome.code, outcome.detail
+
+
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_broken_variant_is_caught(name: str) -> None:
     assert_caught(MUTANTS[name], draw, WITHIN)
