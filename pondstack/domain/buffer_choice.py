@@ -124,13 +124,8 @@ def to_give_way(buffers: Iterable[Buffer], count: int, consumers: Mapping[str, s
 
 
 def _can_be_anothers(item: Buffer, silent: Collection[str]) -> bool:
-    return (
-        item.kind is LenderKind.ACTIVE
-        and _on_demand(item)
-        and item.lender not in silent
-        and item.admitted
-        and not item.leaving
-    )
+    awake = item.kind is LenderKind.ACTIVE and item.lender not in silent
+    return awake and _on_demand(item) and item.admitted and not item.leaving
 
 
 def _spread(free: Iterable[Buffer], count: int, of: Callable[[Buffer], str] = lambda item: item.lender) -> list[Buffer]:

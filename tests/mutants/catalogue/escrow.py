@@ -174,8 +174,8 @@ MUTANTS = (
     Mutant(
         "sleepers_give_way",
         "pondstack/domain/buffer_choice.py",
-        "        item.kind is LenderKind.ACTIVE\n        and _on_demand(item)\n",
-        "        True\n",
+        "    return awake and _on_demand(item) and item.admitted",
+        "    return item.admitted",
         (f"{_LENDING}/test_best_effort.py::test_the_keys_of_a_lender_that_sleeps_are_not_taken",),
         "a swap disk gives up buffers that nobody else can use",
     ),

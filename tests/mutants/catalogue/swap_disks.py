@@ -14,8 +14,8 @@ MUTANTS = (
     Mutant(
         "lost_pages_become_zeros",
         f"{_REMOTE}/swap_disks.py",
-        "            raise Unavailable(_trouble(mine, seen))\n",
-        "            pass\n",
+        "        if self._has_process(mine):\n            raise Unavailable(",
+        "        if not mine.mib:\n            raise Unavailable(",
         (f"{_TESTS}::test_pages_that_are_lost_are_no_zeros",),
         "a running guest reads zeros where it had swapped out its memory",
     ),
