@@ -135,7 +135,8 @@ def build_agent(
         lambda lent: build_remote(lent, data_plane, find_memory, process_started, links),
     )
     switch = TieringSwitch(tiering, context.pools, context.records("tiering-order"))
-    reporter = _reporter(context, pool, tiering, switch, lending, borrower)
+    disks = remote_memory.swap_disks if remote_memory else None
+    reporter = _reporter(context, pool, tiering, switch, lending, borrower, disks)
     moving = replace(context, executor=mitigating or executor)
     mitigations = build_mitigations(moving, nodes, room, step)
     misplaced = build_misplaced(moving, nodes, mitigations.on_record, pool.consumers)
@@ -147,7 +148,7 @@ def build_agent(
         BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
         RemoteEndpoint(remote_memory),
         ExtensionEndpoint(remote_memory),
-        SwapEndpoint(remote_memory),
+        SwapEndpoint(remote_memory, context.epoch),
         HostSlicesEndpoint(context.host, pool, context.pools, context.epoch, switch),
         MitigationEndpoint(
             mitigations,
@@ -170,6 +171,7 @@ def _reporter(
     switch: TieringSwitch,
     lending: Lending | None,
     borrower: Borrower | None,
+    disks: Callable[[], dict[str, int]] | None,
 ) -> Reporter:
     return Reporter(
         host=context.host,
@@ -182,6 +184,7 @@ def _reporter(
         switch=switch,
         lending=lending,
         borrower=borrower,
+        disks=disks,
         note_revoked=KeptRevocations(context.records("revocations"), context.revocations).note,
     )
 

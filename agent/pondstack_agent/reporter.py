@@ -38,6 +38,7 @@ class Reporter:
         switch: TieringSwitch,
         lending: Lending | None = None,
         borrower: Borrower | None = None,
+        disks: Callable[[], dict[str, int]] | None = None,
         note_revoked: Callable[[Mapping[str, Any]], object] = lambda _moments: None,
     ) -> None:
         self._host = host
@@ -48,7 +49,7 @@ class Reporter:
         self._controller = controller
         self._tiering, self._switch = tiering, switch
         self._lending = lending
-        self._borrower = borrower
+        self._borrower, self._disks = borrower, disks
         self._note_revoked = note_revoked
         self._lock = threading.Lock()
         self._trouble = ""
@@ -75,8 +76,14 @@ class Reporter:
                 stuck=self._pools.stuck(),
                 tiering=self._tiering.report(),
                 lending=self._lending.report() if self._lending else None,
-                borrowed=self._borrower.report() if self._borrower else None,
+                borrowed=self._borrowed(),
             )
+
+    def _borrowed(self) -> dict[str, Any] | None:
+        if self._borrower is None:
+            return None
+        found = self._borrower.report()
+        return found if self._disks is None else {**found, "swap_disks": self._disks()}
 
     def heartbeat(self) -> bool:
         """Report to the controller and settle what it confirms; False when that failed (logged once)."""

@@ -98,11 +98,41 @@ def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[s
     return tuple(sorted(candidates, key=harm)[: max(count, 0)])
 
 
-def _spread(free: Iterable[Buffer], count: int) -> list[Buffer]:
-    """Return up to `count` buffers, each time one of the lender that has the most left."""
+def gives_way(item: Buffer, silent: Collection[str]) -> bool:
+    """Return whether a buffer of a best-effort loan can become another's: who has it answers, its lender ends the key.
+
+    Nobody ends a key whose lender sleeps or is about to, and what a host of `silent` ones has it keeps.
+    """
+    return item.state is SliceState.ONLINE and item.host not in silent and _can_be_anothers(item, silent)
+
+
+def comes_back(item: Buffer, silent: Collection[str]) -> bool:
+    """Return whether a buffer is on its way back, and anybody may have it then."""
+    returning = item.state is SliceState.SANITIZING or (item.state is SliceState.RELEASING and item.host not in silent)
+    return returning and _can_be_anothers(item, silent)
+
+
+def to_give_way(buffers: Iterable[Buffer], count: int, consumers: Mapping[str, str]) -> tuple[Buffer, ...]:
+    """Return `count` of the buffers that can give way: each time one of the consumer that has the most of them left.
+
+    `consumers`: by allocation. Their mirrors serve the pages (Zombieland, section 4.4). None when they are too few.
+    """
+    found = list(buffers)
+    if not 0 < count <= len(found):
+        return ()
+    return tuple(_spread(found, count, lambda item: consumers[item.allocation_uuid or ""]))
+
+
+def _can_be_anothers(item: Buffer, silent: Collection[str]) -> bool:
+    awake = item.kind is LenderKind.ACTIVE and item.lender not in silent
+    return awake and _on_demand(item) and item.admitted and not item.leaving
+
+
+def _spread(free: Iterable[Buffer], count: int, of: Callable[[Buffer], str] = lambda item: item.lender) -> list[Buffer]:
+    """Return up to `count` buffers, each time one of the lender, or of another group, that has the most left."""
     left: dict[str, list[Buffer]] = defaultdict(list)
     for item in sorted(free, key=lambda item: -item.index):
-        left[item.lender].append(item)
+        left[of(item)].append(item)
     taken: list[Buffer] = []
     while left and len(taken) < count:
         lender = min(left, key=lambda name: (-len(left[name]), name))

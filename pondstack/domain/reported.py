@@ -72,6 +72,7 @@ BORROWED: Shape = Fields(
             most=100_000,
         ),
         "links": Items(Row((_ID, _ID)), most=100_000),
+        "swap_disks": Table(_ID, Whole(1, 2**40), most=100_000),
     },
     others=True,
 )

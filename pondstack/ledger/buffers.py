@@ -16,6 +16,7 @@ from pondstack.domain.lending import (
     IN_USE,
     Buffer,
     Lender,
+    LenderKind,
     present,
     waits_for_its_key,
     withdrawable,
@@ -78,6 +79,9 @@ class Buffers:
                     f"host {lender.host} offers buffers of {lender.buffer_mib} MiB and has lent some of another size; "
                     "give [lending] buffer_mib one value in the rack"
                 )
+            if known is not None and (known.kind, lender.kind) == (LenderKind.ACTIVE, LenderKind.ZOMBIE):
+                # While it was awake it may have ended keys without the ledger's hearing of it: they are made anew.
+                forget_keys(self._store, tx, [item for item in there.values() if item.is_free and not item.promised_to])
             # Kept when nothing is lent any more, too: a late word must find that it is late.
             size = lender.buffer_mib or (known.buffer_mib if known else 0)
             buffers.put_lender(tx, replace(lender, sequence=sequence, buffer_mib=size))

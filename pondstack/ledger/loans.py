@@ -53,11 +53,13 @@ class Loans:
         buffer_mib: int,
         claimed_mib: int | None = None,
         sealing_keys: Collection[str] | None = None,
+        held_back: bool = False,
     ) -> dict[str, Any]:
         """Take free buffers of `buffer_mib` for a consumer (GS_alloc_ext when guaranteed, else GS_alloc_swap).
 
         `claimed_mib`: what the consumer claims on the host; what it has guaranteed is never more. None: nobody looked.
         `sealing_keys`: the names of those that the controller has; what others sealed is not given. None: it has all.
+        `held_back`: a best-effort loan gets nothing, since guaranteed ones wait for what comes back.
 
         Returns {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
         "generation"}]}; no buffer at all when nothing is guaranteed and nothing is free: then there is no allocation.
@@ -74,7 +76,7 @@ class Loans:
             operation_id,
             "borrow",
             {**asdict(request), "buffer_mib": buffer_mib},
-            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib, sealing_keys),
+            lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib, sealing_keys, held_back),
             repeated,
         )
 
@@ -87,12 +89,15 @@ class Loans:
         buffer_mib: int,
         claimed_mib: int | None,
         sealing_keys: Collection[str] | None,
+        held_back: bool,
     ) -> dict[str, Any]:
         usable_host(self._store, tx, request.host)
         count = buffers_for(request.remote_mib, buffer_mib)
         if request.guaranteed and claimed_mib is not None:
             check_claim(request, claimed_mib, guaranteed_mib(self._store, tx, request.consumer_uuid, request.host))
         usable = self._usable(tx, request.host, buffer_mib, sealing_keys)
+        if held_back and not request.guaranteed:
+            usable = []
         chosen = buffer_choice.choose(usable, count, guaranteed=request.guaranteed)
         if chosen:
             asked = {name: value for name, value in asdict(request).items() if not name.endswith("_mib")}
@@ -216,6 +221,37 @@ class Loans:
             return [item for item in mine if only is None or (item.incarnation, item.index) in set(only)]
 
         return self._ask_back(in_use, reason)
+
+    def make_way(self, host: str, buffer_mib: int, count: int, reason: str) -> tuple[int, int]:
+        """Have best-effort loans give way to a guaranteed one of a host, which lacks `count` buffers (Zombieland 4.4).
+
+        What comes back anyway counts, and only the rest becomes RELEASING: its borrowers are asked to let go, and its
+        keys die, as of any other. Returns how many buffers come, and how many of these were asked back now. None is,
+        and none counts, when all together are too few.
+        """
+
+        def plan(tx: Transaction) -> tuple[int, tuple[Buffer, ...]]:
+            silent = self._store.buffers.silent(tx, self._down)
+            known = [item for item in self._store.buffers.everything(tx) if item.size_mib == buffer_mib]
+            items = [item for item in known if item.lender != host]
+            loans = {
+                each.uuid: each.consumer_uuid for each in self._store.buffers.allocations(tx) if not each.guaranteed
+            }
+            coming = sum(buffer_choice.comes_back(item, silent) for item in items)
+            swap = [item for item in items if item.allocation_uuid in loans and buffer_choice.gives_way(item, silent)]
+            return coming, buffer_choice.to_give_way(swap, count - coming, loans)
+
+        def work(tx: Transaction) -> dict[str, Any]:
+            coming, chosen = plan(tx)
+            moves = self._move(tx, chosen, SliceEvent.RELEASE, reason=reason)
+            return {"buffers": [item.index for item in chosen], "coming": coming, BUFFER_MOVES: moves, MOVES: []}
+
+        coming, chosen = self._transactions.read(plan)
+        asked = 0
+        if chosen:
+            effect = self._transactions.journal("make_way", {"host": host, "count": count}, work)
+            coming, asked = effect["coming"], len(effect["buffers"])
+        return (coming + asked, asked) if coming + asked >= count else (0, asked)
 
     def mark_claims(self, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
         """Note which loans Placement backs with a claim; an unclaimed one keeps the moment of its first note."""

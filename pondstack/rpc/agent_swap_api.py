@@ -1,10 +1,20 @@
-"""Client of the agents for swap disks in remote memory (Zombieland 4.4): called by nova-compute of the guest's host."""
+"""Client of the agents for swap disks in remote memory (Zombieland 4.4): called by nova-compute of the guest's host.
+
+The controller ends those that Nova forgot.
+"""
 
 from abc import ABC, abstractmethod
 from typing import Any
 
+import oslo_messaging
+
+from pondstack.domain.errors import HostUnusable
+from pondstack.rpc.former import does_not_know
+
 SWAP_VERSION = "1.11"
 """The version of the agent's endpoint that these calls came with; an older agent refuses them."""
+END_SWAP_VERSION = "1.12"
+"""The version that end_swap() came with."""
 
 
 class AgentSwapAPI(ABC):
@@ -48,3 +58,18 @@ class AgentSwapAPI(ABC):
         """Return what an instance has as its swap disk, None when it has none."""
         answer: dict[str, Any] | None = self._call(host, "get_swap", version=SWAP_VERSION, consumer_uuid=consumer_uuid)
         return answer
+
+    def end_swap(self, host: str, *, epoch: int, consumer_uuid: str) -> bool:
+        """Controller's command: end the swap disk of an instance that nobody claims any more; False when it had none.
+
+        Raises StaleEpoch; InUse: the instance runs, somebody has the disk open, or it was asked for a moment ago; and
+        HostUnusable for an agent of a former release.
+        """
+        try:
+            return bool(
+                self._call(host, "end_swap", version=END_SWAP_VERSION, epoch=epoch, consumer_uuid=consumer_uuid)
+            )
+        except oslo_messaging.MessagingException as error:
+            if not does_not_know(error):
+                raise
+            raise HostUnusable(f"the agent of host {host} is of a former release: upgrade it") from error

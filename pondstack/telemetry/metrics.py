@@ -102,6 +102,12 @@ REFUSED = Described(
     ("reason",),
 )
 
+GAVE_WAY = Described(
+    "pondstack_gave_way_buffers_total",
+    _COUNTER,
+    "Buffers of best-effort loans that this process asked back for guaranteed ones",
+)
+
 TABLE = (
     LEADING,
     EPOCH,
@@ -120,6 +126,7 @@ TABLE = (
     RECLAIMABLE,
     UNREAD,
     REFUSED,
+    GAVE_WAY,
 )
 """All of them, in the order of the documentation."""
 
@@ -148,6 +155,7 @@ class Counts:
         )
         self._unread = _counter(UNREAD)
         self._refused = _counter(REFUSED)
+        self._gave_way = _counter(GAVE_WAY)
         # From 0 on: a rate of what comes up with its first event lacks that event.
         for part in PARTS:
             self._unread.labels(part)
@@ -177,9 +185,14 @@ class Counts:
         """Count a message on the bus that was not believed; `code`: of the error."""
         self._refused.labels(code.rpartition(".")[2]).inc()
 
+    def gave_way(self, buffers: int) -> None:
+        """Count buffers that a best-effort loan is to give up."""
+        self._gave_way.inc(buffers)
+
     def collect(self) -> Iterator[Metric]:
         """Return all of them."""
-        for metric in (self._decisions, self._changes, self._seconds, self._unread, self._refused):
+        counted = (self._decisions, self._changes, self._seconds, self._unread, self._refused, self._gave_way)
+        for metric in counted:
             yield from metric.collect()
 
 

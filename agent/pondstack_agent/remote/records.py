@@ -61,9 +61,9 @@ class Extension:
 class Consumer:
     """Remote memory of one consumer: an instance (`guaranteed`, RAM extension) or a swap device (best effort).
 
-    `mib`: what it wants, and the size of its page store or disk if it has one; `mirror`: its file. `at`: the agent's
-    clock, in seconds. `asked`: how often the controller was asked. `extension`: None while no process of it is to be
-    served. `instance_uuid`: of a swap disk, whose it is; the controller knows it by that.
+    `mib`: what it wants, and the size of its page store or disk if it has one; `mirror`: its file. `at`: when it was
+    asked for, by the agent's clock, in seconds. `asked`: how often the controller was asked. `extension`: None while no
+    process of it is to be served. `instance_uuid`: of a swap disk, whose it is; the controller knows it by that.
     """
 
     consumer_uuid: str

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from oslo_log import log
 
-from pondstack.domain.errors import BadRequest, Conflict, NotFound, PondError, Unavailable
+from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, PondError, Unavailable
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.executor import Executor, RecurringWork
 from pondstack_agent.locks import NamedLocks
@@ -19,6 +19,9 @@ from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consum
 from pondstack_agent.remote.swap_disks import SwapDisks
 
 LOG = log.getLogger(__name__)
+
+ASKED_FOR_SECONDS = 60.0
+"""So long a swap disk that Nova has asked for is not ended by anybody else."""
 
 
 class RemoteMemory:
@@ -100,6 +103,7 @@ class RemoteMemory:
             mine.check_same(replace(mine, project_id=project_id, user_id=user_id))
             if mine.mib != mib:
                 raise Conflict(f"instance {instance_uuid} has a swap disk of {mine.mib} MiB; release it first")
+            mine = self._consumers.put(mine, at=self._consumers.clock())
             if mine.state == State.ASKING:
                 mine = self._first(mine)
             else:
@@ -115,6 +119,28 @@ class RemoteMemory:
                 return False
             self._disks.check_unused(mine)
             return self._release(mine)
+
+    def end_swap(self, instance_uuid: str) -> bool:
+        """End the swap disk of an instance that nobody claims any more, as the controller says; as `release`.
+
+        Raises InUse while the instance runs or somebody has the disk open, and for a moment after it was asked for: its
+        claim may have come after the controller looked.
+        """
+        name = disk_uuid(instance_uuid)
+        with self._locks.holding(name):
+            mine = self._consumers.get(name)
+            if mine is None:
+                return False
+            if abs(self._consumers.clock() - mine.at) < ASKED_FOR_SECONDS:
+                raise InUse(f"the swap disk of instance {instance_uuid} was asked for less than a minute ago")
+            self._disks.check_abandoned(mine)
+            LOG.warning("The swap disk of instance %s is ended: nobody claims it any more", instance_uuid)
+            return self._release(mine)
+
+    def swap_disks(self) -> dict[str, int]:
+        """Return the swap disks that are there, in MiB, by the UUID of their instance."""
+        there = [mine for mine in self._consumers.all() if mine.is_disk and mine.state != State.ENDING]
+        return {mine.instance_uuid: mine.mib for mine in there}
 
     def get_swap(self, instance_uuid: str) -> dict[str, Any] | None:
         """Return what an instance has as its swap disk, None when it has none."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from oslo_log import log
 
-from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, PondError, Unavailable
+from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, InUse, PondError, Unavailable
 from pondstack_agent.borrower.records import Held
 from pondstack_agent.data_plane.blocks import BlockDevices
 from pondstack_agent.data_plane.client import DataPlane
@@ -82,6 +82,15 @@ class SwapDisks:
         if seen is not None and seen.connected:
             raise Conflict(f"the swap disk of instance {mine.instance_uuid} is open; stop the instance first")
 
+    def check_abandoned(self, mine: Consumer) -> None:
+        """Raise InUse while its instance runs or somebody has a disk open; Unavailable while nobody knows."""
+        try:
+            self.check_unused(mine)
+        except Conflict as error:
+            raise InUse(error.message) from error
+        if self._has_process(mine):
+            raise InUse(f"instance {mine.instance_uuid} runs, and may use its swap disk")
+
     def remove(self, mine: Consumer) -> None:
         """End a disk, and forget its pages: from then on it uses no buffers. Raises Unavailable."""
         if self._maybe is not None:
@@ -141,13 +150,17 @@ class SwapDisks:
             return None
 
     def _check_stopped(self, mine: Consumer, seen: BlockView | None) -> None:
+        if self._has_process(mine):
+            raise Unavailable(_trouble(mine, seen))
+
+    def _has_process(self, mine: Consumer) -> bool:
         try:
             self._find(mine.instance_uuid)
         except Conflict:
-            return
+            return False
         except BadRequest:  # it runs, and its memory is not for the data plane
             pass
-        raise Unavailable(_trouble(mine, seen))
+        return True
 
     def _user(self) -> int:
         try:

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, PondError, Unavailable
+from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, InUse, PondError, Unavailable
 from pondstack_agent.data_plane.guest_memory import GuestMemory
 from pondstack_agent.remote.records import disk_uuid
 
@@ -238,3 +238,37 @@ def test_what_nobody_comes_back_for_is_undone(lent) -> None:
     host.beat()
     lent.turn(2)
     assert (host.remote.views(), blocks(host).served, lent.free()) == ([], {}, True)
+
+
+def end_swap(host: RemoteHost) -> bool:
+    """Have the leader end the consumer's disk, which Nova forgot."""
+    found = host.calls.end_swap(epoch=1, consumer_uuid=CONSUMER)
+    host.later.run()
+    return found
+
+
+def test_a_disk_that_nova_forgot_is_reported_and_ended(lent) -> None:
+    """Not while its instance runs or has it open, and not when Nova has just asked for it."""
+    host = lent.borrower
+    host.attach_swap(4)
+    assert host.agent.reporter.report().borrowed["swap_disks"] == {CONSUMER: 4}
+    with pytest.raises(InUse, match="less than a minute"):
+        end_swap(host)
+    host.now += 61.0
+    host.data_plane.processes[CONSUMER] = GuestMemory(4711, 1, "/memfd:x", 64)
+    with pytest.raises(InUse, match="runs"):
+        end_swap(host)
+    host.data_plane.end(CONSUMER)
+    blocks(host).open(DISK, 1)
+    with pytest.raises(InUse, match="open"):
+        end_swap(host)
+    blocks(host).open(DISK, 0)
+    host.attach_swap(4)
+    with pytest.raises(InUse, match="less than a minute"):
+        end_swap(host)
+    host.now += 61.0
+    assert end_swap(host)
+    assert host.agent.reporter.report().borrowed["swap_disks"] == {}
+    lent.turn(2)
+    assert (lent.free(), blocks(host).served) == (True, {})
+    assert not end_swap(host)

@@ -249,6 +249,8 @@ class LeaderParts:
             claims=self._remote_claims,
             admit=None if self._admitter is None else self._admitter.wake,
             active_hosts=lambda: self._active_hosts if self._conf.controller.ask_active_hosts else None,
+            gave_way=self._resources.counts.gave_way,
+            clock=self._resources.clock,
         )
 
     def _claims(self, view: RackView) -> PoolClaims:

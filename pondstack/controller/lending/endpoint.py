@@ -1,5 +1,6 @@
 """RPC endpoint of the leading controller for memory that hosts lend (since 1.2); see ControllerAPI."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -7,6 +8,7 @@ import oslo_messaging
 
 from pondstack.controller.gate import Gate, gated
 from pondstack.controller.lending.active_hosts import ActiveHosts
+from pondstack.controller.lending.best_effort import BestEffortLoans
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.lenders import Lenders, call_agent
 from pondstack.db.read.reader import SqlReader
@@ -29,7 +31,8 @@ class LendingEndpoint:
 
     `admit` wakes whoever admits lent memory (Admission). None: Placement is not used, and nobody else sells it.
 
-    `active_hosts` are asked for what a borrow lacks, where that is configured.
+    `active_hosts` are asked for what a borrow lacks, where that is configured. `gave_way` counts the buffers that
+    best-effort loans are asked back for guaranteed ones.
     """
 
     target = oslo_messaging.Target(version=LENDING_VERSION)
@@ -45,9 +48,12 @@ class LendingEndpoint:
         claims: RemoteClaims | None = None,
         admit: Callable[[], object] | None = None,
         active_hosts: Callable[[], ActiveHosts | None] = lambda: None,
+        gave_way: Callable[[int], object] = lambda _buffers: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.gate, self._active_hosts = gate, active_hosts
         self._claims, self._admit = claims, admit
+        self._best_effort = BestEffortLoans(ledger, lenders.settle, gave_way, clock)
         self._ledger, self._reader, self._lenders, self._agents = ledger, reader, lenders, agents
 
     # Calls of agents
@@ -100,23 +106,34 @@ class LendingEndpoint:
         """Give buffers and keys to a borrower (GS_alloc_ext when guaranteed, else GS_alloc_swap).
 
         `request`: the fields of BorrowRequest. A guaranteed one is admitted against the consumer's claim in Placement.
-        What is missing, hosts that are awake are asked for (AS_get_free_mem); a guaranteed one is Unavailable then:
-        to be repeated.
+        What is missing, hosts that are awake are asked for (AS_get_free_mem), then best-effort loans give way to a
+        guaranteed one, which is Unavailable meanwhile: to be repeated.
         """
         wanted, hosts = borrow_request(**request), self._active_hosts()
         size = self._buffer_mib(hosts is not None)
         if not size:
             raise BufferShortage("no host lends memory; have some lend it: openstack memory host delegate")
+        held_back = self._best_effort.held_back
         try:
-            given = self._lenders.borrow(operation_id, wanted, size, self._claimed_mib(wanted))
+            given = self._lenders.borrow(operation_id, wanted, size, self._claimed_mib(wanted), held_back)
         except BufferShortage as shortage:
-            missing = buffers_for(wanted.remote_mib, size) - self._lenders.count_usable(wanted.host, size)
-            if hosts is None or not hosts.ask(wanted.host, missing, size, all_of_it=True):
+            coming = self._find_more(operation_id, wanted, size, hosts)
+            if not coming:
                 raise
-            raise Unavailable(f"{shortage.message}. Hosts that have room are asked to lend: repeat it") from shortage
+            raise Unavailable(f"{shortage.message}. {coming}: repeat it") from shortage
+        self._best_effort.served(operation_id)
         if hosts is not None and (missing := wanted.remote_mib // size - len(given["buffers"])) > 0:
             hosts.ask(wanted.host, missing, size, all_of_it=False)
         return given
+
+    def _find_more(self, operation_id: str, wanted: BorrowRequest, size: int, hosts: ActiveHosts | None) -> str:
+        """Have somebody make room for a guaranteed loan, active hosts first; returns who does, '' when nobody can."""
+        missing = buffers_for(wanted.remote_mib, size) - self._lenders.count_usable(wanted.host, size)
+        if hosts is not None and hosts.ask(wanted.host, missing, size, all_of_it=True):
+            return "Hosts that have room are asked to lend"
+        if self._best_effort.give_way(operation_id, wanted.host, missing, size):
+            return "Best-effort loans give way"
+        return ""
 
     def _buffer_mib(self, before_anybody_lends: bool) -> int:
         """Return the size of a buffer in the rack, 0 when nobody says."""

@@ -1,8 +1,9 @@
 """What Placement should say of lent memory: one provider for all lenders of a rack, shared with its borrowers.
 
 `reserved` is what a guaranteed allocation cannot have: buffers that are not admitted yet, those on their way back,
-those that lenders want back, those that swap has without a claim, and of lenders that may sleep those that nobody has a
-key of, or that one host alone can have. A claim is the admission of a guaranteed allocation (Zombieland, section 4.4).
+those that lenders want back, those that swap has without a claim and that do not give way, and of lenders that may
+sleep those that nobody has a key of, or that one host alone can have. A claim is the admission of a guaranteed
+allocation (Zombieland, section 4.4).
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,6 +12,7 @@ from uuid import UUID
 from oslo_log import log
 
 from pondstack.clients.placement import Inventory, Placement
+from pondstack.domain import buffer_choice
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import PondError
 from pondstack.domain.lending import REMOTE_CLASS, Buffer, LenderKind
@@ -26,25 +28,26 @@ NAME = "pondstack-lenders"
 AGGREGATE = str(UUID("0b9c2a6d-0f43-5d0e-8f51-7b1f2f6a9c35"))
 
 
-def wanted(buffers: Iterable[Buffer], unguaranteed: Iterable[str]) -> Inventory | None:
-    """Return the inventory record in MiB, None when nothing is lent."""
-    swap = set(unguaranteed)
+def wanted(buffers: Iterable[Buffer], unguaranteed: Iterable[str], borrowers: Iterable[str] = ()) -> Inventory | None:
+    """Return the inventory record in MiB, None when nothing is lent. `borrowers`: those that answer, and can let go."""
+    swap, answering = set(unguaranteed), set(borrowers)
     there = [item for item in buffers if item.cause is not Cause.LENDER_LOST]
     if not there:
         return None
     size, total = there[0].size_mib, sum(item.size_mib for item in there)
     return Inventory(
         total=total,
-        reserved=sum(item.size_mib for item in there if _reserved(item, swap)),
+        reserved=sum(item.size_mib for item in there if _reserved(item, swap, answering)),
         step_size=size,
         min_unit=size,
         max_unit=total,
     )
 
 
-def _reserved(item: Buffer, swap: set[str]) -> bool:
+def _reserved(item: Buffer, swap: set[str], answering: set[str]) -> bool:
     if item.state in (SliceState.ASSIGNING, SliceState.ONLINE):
-        return item.allocation_uuid in swap
+        stays = item.host not in answering or not buffer_choice.gives_way(item, ())
+        return item.allocation_uuid in swap and stays
     return not item.is_free or item.leaving or not item.admitted or not _is_for_all(item)
 
 
@@ -87,7 +90,7 @@ class LendingInventory:
 
     def _wanted(self) -> Inventory | None:
         swap = [item.uuid for item in self._ledger.loans.allocations() if not item.guaranteed]
-        return wanted(self._ledger.buffers.find(), swap)
+        return wanted(self._ledger.buffers.find(), swap, self._ledger.loans.borrowers())
 
     def _write(self, record: Inventory) -> None:
         if record == self._written:

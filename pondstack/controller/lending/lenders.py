@@ -45,17 +45,23 @@ class Lenders:
         self._escrow = EscrowKeeper(ledger, agents, sealer, lambda _items: set())
 
     def borrow(
-        self, operation_id: str, request: BorrowRequest, buffer_mib: int, claimed_mib: int | None = None
+        self,
+        operation_id: str,
+        request: BorrowRequest,
+        buffer_mib: int,
+        claimed_mib: int | None = None,
+        held_back: bool = False,
     ) -> dict[str, Any]:
         """Give buffers of `buffer_mib` to a borrower, with their keys (GS_alloc_ext, GS_alloc_swap).
 
-        `claimed_mib`: see Ledger.borrow.
+        `claimed_mib`, `held_back`: see Ledger.borrow.
 
         Returns what Ledger.borrow does and "lenders": {host: {"incarnation", "ticket", "keys"}}. Lenders that may sleep
         have made their keys beforehand, which are disclosed now. A repetition gets the same, but for what went back
         since. When there are not all keys all goes back; raises Unavailable then, and what Ledger.borrow raises.
         """
-        effect = self._ledger.loans.borrow(operation_id, request, buffer_mib, claimed_mib, self._escrow.sealing_keys)
+        keys_known = self._escrow.sealing_keys
+        effect = self._ledger.loans.borrow(operation_id, request, buffer_mib, claimed_mib, keys_known, held_back)
         uuid = effect["allocation_uuid"]
         mine = {(item.incarnation, item.index): item for item in self._ledger.buffers.find() if _held_by(item, uuid)}
         given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]

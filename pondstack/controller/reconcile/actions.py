@@ -196,6 +196,22 @@ class LetGo(Action):
 
 
 @dataclass(frozen=True, slots=True)
+class EndSwap(Action):
+    """Have a host end the swap disk of an instance that nobody claims, and ask for `loans`, what it has borrowed, back.
+
+    Its agent refuses while the instance runs.
+    """
+
+    host: str
+    consumer_uuid: str
+    loans: tuple[str, ...]
+    reason: str = field(default="", compare=False)
+
+    def __str__(self) -> str:
+        return f"have {self.host} end it"
+
+
+@dataclass(frozen=True, slots=True)
 class AskBack(Action):
     """Begin the release of a loan, or of `only` some (incarnation, index) of it: its borrower lets go, its keys end."""
 
@@ -239,5 +255,5 @@ class RemoveProvider(Action):
         return "delete the provider"
 
 
-COMMANDS = (Offline, RevokeKeys, LetGo)
+COMMANDS = (Offline, RevokeKeys, LetGo, EndSwap)
 """Actions that command an agent."""

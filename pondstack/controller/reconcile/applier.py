@@ -1,6 +1,6 @@
 """Executes the reconciler's actions. Each is idempotent; what fails is found again at the next round."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, assert_never, cast
 from uuid import uuid4
 
@@ -37,6 +37,7 @@ KNOWN = (
     | actions.TakeDelegation
     | actions.RevokeKeys
     | actions.LetGo
+    | actions.EndSwap
     | actions.AskBack
     | actions.RemoveHost
     | actions.LeaveAggregate
@@ -124,6 +125,8 @@ class Applier:
                 return True
             case actions.RevokeKeys() | actions.LetGo():
                 return self._command(known)
+            case actions.EndSwap(host, consumer_uuid, loans, reason):
+                return self._end_swap(host, consumer_uuid, loans, reason)
             case actions.AskBack(allocation_uuid, reason, only):
                 return ledger.loans.ask_back(allocation_uuid, reason, only) > 0
             case actions.RemoveHost(host):
@@ -152,6 +155,14 @@ class Applier:
             about |= {"allocation_uuid": action.allocation_uuid, "lender": action.lender}
             call_agent(action.host, lambda: self._agents.give_back(action.host, indexes=list(action.indexes), **about))
         return True
+
+    def _end_swap(self, host: str, consumer_uuid: str, loans: Sequence[str], reason: str) -> bool:
+        """The agent first: it may say that the instance runs. What it is slow to give back is asked for, too."""
+        epoch = self._ledger.epoch
+        ended = call_agent(host, lambda: self._agents.end_swap(host, epoch=epoch, consumer_uuid=consumer_uuid))
+        for uuid in loans:
+            self._ledger.loans.ask_back(uuid, reason)
+        return ended
 
     def _regrant(self, allocation_uuid: str) -> bool:
         try:

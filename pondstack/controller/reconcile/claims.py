@@ -6,6 +6,7 @@ from pondstack.clients.placement import Placement
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.reconcile.holders import Claims
 from pondstack.domain.rack import RackView
+from pondstack.domain.remote_share import MIRROR_CLASS
 from pondstack.domain.units import RESOURCE_CLASS
 
 
@@ -23,10 +24,17 @@ def read_claims(
             return None
         pools[uuid] = {consumer: amounts.get(RESOURCE_CLASS, 0) for consumer, amounts in held.items()}
     lent = None if remote is None or not view.lent.lenders else remote.by_consumer()
-    return Claims(pools, {host: _consumers(placement, view, host) for host in hosts}, lent)
+    held_by_host = {host: _held(placement, view, host) for host in hosts}
+    there = {host: held for host, held in held_by_host.items() if held is not None}
+    return Claims(
+        pools,
+        {host: _amounts(held or {}, "MEMORY_MB") for host, held in held_by_host.items()},
+        lent,
+        {host: _amounts(held, MIRROR_CLASS) for host, held in there.items()},
+    )
 
 
-def _consumers(placement: Placement, view: RackView, host: str) -> Mapping[str, int]:
+def _held(placement: Placement, view: RackView, host: str) -> Mapping[str, Mapping[str, int]] | None:
     report = view.hosts.get(host)
     provider = report.provider_uuid if report else None
     held = placement.allocations_of(provider) if provider else None
@@ -34,4 +42,8 @@ def _consumers(placement: Placement, view: RackView, host: str) -> Mapping[str, 
         # Not looked up yet, or Nova made the host's provider anew.
         provider = placement.provider_by_name(host)
         held = placement.allocations_of(provider) if provider else None
-    return {consumer: amounts.get("MEMORY_MB", 0) for consumer, amounts in (held or {}).items()}
+    return held
+
+
+def _amounts(held: Mapping[str, Mapping[str, int]], resource_class: str) -> Mapping[str, int]:
+    return {consumer: amounts.get(resource_class, 0) for consumer, amounts in held.items()}

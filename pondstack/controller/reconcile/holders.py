@@ -17,12 +17,14 @@ from pondstack.domain.rack import AgedAllocation
 class Claims:
     """What Placement holds, in MiB. `pools`: by pool and consumer; `hosts`: local memory by host and consumer.
 
-    `remote`: lent memory by consumer; None: nobody looked, or Placement does not have that provider.
+    `remote`: lent memory by consumer; None: nobody looked, or Placement does not have that provider. `mirrors`: room
+    for mirrors by host and consumer, of hosts that Placement has.
     """
 
     pools: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     hosts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     remote: Mapping[str, int] | None = None
+    mirrors: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def of_consumer(self, item: Allocation) -> bool:
         """Whether an allocation's consumer claims memory of its pool, and, unless it is a host's, of its host."""
@@ -41,6 +43,17 @@ class Claims:
         here = self.hosts.get(host, {})
         claimed = (self.remote or {}).items()
         return any(held == mib and consumer in here and consumer not in borrowers for consumer, held in claimed)
+
+    def holds_disk(self, host: str, consumer_uuid: str, mib: int, known: Container[str]) -> bool:
+        """Whether somebody claims the mirror of a swap disk from a host: its instance, or a migration which moves that.
+
+        A migration is known by what it holds: at least so much, for a consumer that is not `known` to have anything on
+        the host. True where nobody could look.
+        """
+        if host not in self.mirrors:
+            return True
+        held = {consumer: has for consumer, has in self.mirrors[host].items() if has > 0}
+        return consumer_uuid in held or any(has >= mib and other not in known for other, has in held.items())
 
     def elsewhere(self, item: Allocation) -> bool:
         """Whether an allocation's consumer claims pool memory, but not of this host: it is being moved, or was."""

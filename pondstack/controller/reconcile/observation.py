@@ -13,6 +13,9 @@ from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.rack import AgedSlice, HostReport, RackView
 from pondstack.rpc.wire import Attached
 
+Disk = tuple[str, str]
+"""A swap disk: its host, and the instance whose it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -56,6 +59,8 @@ class Observation:
     failing: Mapping[str, float] = field(default_factory=dict)
     mitigations: Sequence[Mitigation] = ()
     """Those that are open."""
+    unclaimed_disks: Mapping[Disk, float] = field(default_factory=dict)
+    """For how many seconds nobody has claimed swap disks, as this leader saw it."""
 
     @cached_property
     def mitigated(self) -> Mapping[str, Mitigation]:
@@ -98,21 +103,42 @@ class Observation:
 
     @cached_property
     def loan_claimed(self) -> Mapping[str, bool]:
-        """Whether each loan is backed by a claim; one that is not guaranteed needs none."""
+        """Whether each loan is backed by a claim; one for a swap disk is, if the disk is, and others need none."""
         claims = self.claims
-        if claims is None or claims.remote is None:
-            return dict.fromkeys(self.rack.lent.loans, True)
         loans = self.rack.lent.loans
         borrowers = {aged.item.consumer_uuid for aged in loans.values()}
 
         def is_claimed(uuid: str, item: RemoteAllocation) -> bool:
-            if not item.guaranteed or claims.claimed_remote_mib(item.host, item.consumer_uuid) > 0:
+            if not item.guaranteed:
+                return self.disk_claimed.get((item.host, item.consumer_uuid), True)
+            if claims is None or claims.remote is None:
+                return True
+            if claims.claimed_remote_mib(item.host, item.consumer_uuid) > 0:
                 return True
             mib = sum(aged.item.size_mib for aged in self.buffers_of.get(uuid, ()))
             moves = item.consumer_uuid in (claims.remote or {})
             return moves and claims.moves_remote(item.host, mib, borrowers)
 
         return {uuid: is_claimed(uuid, aged.item) for uuid, aged in loans.items()}
+
+    @cached_property
+    def disks(self) -> Mapping[Disk, int]:
+        """The swap disks that hosts report, in MiB."""
+        return disks_of(self.rack)
+
+    @cached_property
+    def disk_claimed(self) -> Mapping[Disk, bool]:
+        """Whether each swap disk is backed by a claim of its mirror."""
+        claims = self.claims
+        if claims is None:
+            return dict.fromkeys(self.disks, True)
+        known: dict[str, set[str]] = {}
+        loans = ((aged.item.host, aged.item.consumer_uuid) for aged in self.rack.lent.loans.values())
+        for host, consumer_uuid in [*self.disks, *loans]:
+            known.setdefault(host, set()).add(consumer_uuid)
+        return {
+            (host, uuid): claims.holds_disk(host, uuid, mib, known[host]) for (host, uuid), mib in self.disks.items()
+        }
 
     @cached_property
     def buffer_at(self) -> Mapping[tuple[str, str, int], AgedBuffer]:
@@ -156,3 +182,12 @@ class Observation:
         if report is None or not self.host_up(name):
             return None
         return report if age_seconds - report.age_seconds >= self.limits.settle_seconds else None
+
+
+def disks_of(rack: RackView) -> dict[Disk, int]:
+    """Return the swap disks that hosts report, in MiB."""
+    return {
+        (name, consumer_uuid): mib
+        for name, report in rack.hosts.items()
+        for consumer_uuid, mib in ((report.borrowed or {}).get("swap_disks") or {}).items()
+    }

@@ -23,9 +23,10 @@ from pondstack.controller.reconcile.findings import Finding, Severity
 from pondstack.controller.reconcile.holders import Claims
 from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.leftovers import find_leftovers
-from pondstack.controller.reconcile.observation import Limits, Observation
+from pondstack.controller.reconcile.observation import Limits, Observation, disks_of
 from pondstack.controller.reconcile.rules.failures import fence_rules
 from pondstack.controller.reconcile.rules.rules import decide
+from pondstack.controller.reconcile.swap_disks import UnclaimedDisks
 from pondstack.db.read.reader import SqlReader
 from pondstack.devices.base import Permission
 from pondstack.domain.errors import Conflict, NotLeader, PondError, Unavailable
@@ -78,6 +79,7 @@ class Reconciler:
         self._executor = executor
         self._settled = settled
         self._clock = clock
+        self._unclaimed_disks = UnclaimedDisks(clock)
         self._applier = Applier(ledger, reader, devices, agents, remover, notify)
         self._lock = threading.Lock()
         self._auditing = threading.Lock()
@@ -189,12 +191,14 @@ class Reconciler:
             spread_seconds=spread,
             failing=failing,
             mitigations=self._mitigations(),
+            unclaimed_disks=self._unclaimed_disks.seconds(),
         )
 
     def _claims(self, view: RackView, consumer_uuid: str | None = None) -> Claims | None:
         if self._placement is None:
             return None
-        hosts = {item.host for item in _held(view) if consumer_uuid in (None, item.consumer_uuid)}
+        places = [*((item.host, item.consumer_uuid) for item in _held(view)), *disks_of(view)]
+        hosts = {host for host, uuid in places if consumer_uuid in (None, uuid)}
         try:
             claims = read_claims(self._placement, view, sorted(hosts), self._remote_claims)
         except Unavailable as error:
@@ -213,6 +217,8 @@ class Reconciler:
         observation = Observation(view, claims, limits=self._limits(), mitigations=open_ones)
         if observation.claims is None:
             return
+        if consumer_uuid is None:
+            self._unclaimed_disks.note(observation.disk_claimed)
         self._ledger.slices.mark_claims(*_changed(view.allocations, observation.claimed, consumer_uuid))
         self._ledger.loans.mark_claims(*_changed(view.lent.loans, observation.loan_claimed, consumer_uuid))
 

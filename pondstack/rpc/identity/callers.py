@@ -135,6 +135,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "prepare": LEADER,
         "connect": LEADER,
         "give_back": LEADER,
+        "end_swap": LEADER,
         "get_borrowing": LEADER,
         OFFER_RDMA: LEADER,
     },

@@ -138,6 +138,12 @@ class FakeAgents(dict[str, FakeAgent]):
     def give_back(self, host: str, *, epoch: int, **about: Any) -> list[int]:
         return self._lent(host, "give_back", epoch, about)
 
+    def end_swap(self, host: str, *, epoch: int, consumer_uuid: str) -> bool:
+        if host in self.refuse:
+            raise InUse("the instance runs")
+        self._get(host).check(epoch)
+        return (self._get(host).borrowed or {})["swap_disks"].pop(consumer_uuid, None) is not None
+
     def _lent(self, host: str, verb: str, epoch: int, about: dict[str, Any]) -> list[int]:
         if host in self.refuse:
             raise oslo_messaging.MessagingTimeout("no answer")
@@ -199,8 +205,8 @@ class Rack(SimpleNamespace):
         return codes
 
 
-def audit(placed, repair=False, settle_seconds=-3600.0):
-    placed.limits = Limits(settle_seconds=settle_seconds)
+def audit(placed, repair=False, settle_seconds=-3600.0, **limits):
+    placed.limits = Limits(settle_seconds=settle_seconds, **limits)
     return call(placed.endpoint.audit, repair=repair)
 
 

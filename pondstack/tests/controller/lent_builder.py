@@ -30,6 +30,10 @@ class LentBuilder:
     ages: dict[str, float] = field(default_factory=lambda: {"h1": REPORT_AGE, "h2": REPORT_AGE})
     fenced: dict[str, str] = field(default_factory=dict)
     links: list[list[str]] | None = None
+    disks: dict[str, int] = field(default_factory=dict)
+    """Of h2."""
+    mirrors: dict[str, int] | None = field(default_factory=dict)
+    unclaimed_disks: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for index in range(4):
@@ -82,15 +86,25 @@ class LentBuilder:
                 fenced=self.fenced.get(name),
                 sequence=SEQUENCE,
                 lending=self.told if name == "h1" else None,
-                borrowed={"lenders": [self.books]} | ({} if self.links is None else {"links": self.links})
-                if name == "h2"
-                else None,
+                borrowed=self._borrowed() if name == "h2" else None,
             )
 
-        claims = Claims({}, {self.claimed_on: dict.fromkeys(self.claims or (), 0)}, self.claims)
+        mirrors = {} if self.mirrors is None else {"h2": self.mirrors}
+        claims = Claims({}, {self.claimed_on: dict.fromkeys(self.claims or (), 0)}, self.claims, mirrors)
         lent = LentMemory({"h1": self.lender}, tuple(aged for _, aged in sorted(self.buffers.items())), self.loans)
         view = RackView(hosts={name: report(name) for name in self.ages}, lent=lent)
-        return Observation(view, claims, limits=Limits(**limits))
+        return Observation(view, claims, limits=Limits(**limits), unclaimed_disks=self.unclaimed_disks)
+
+    def _borrowed(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"lenders": [self.books]}
+        if self.links is not None:
+            found["links"] = self.links
+        return found | ({"swap_disks": self.disks} if self.disks else {})
+
+    def forget_disk(self, seconds: float = 31.0) -> "LentBuilder":
+        """Have the loan be that of a swap disk which nobody has claimed for so long."""
+        self.disks, self.unclaimed_disks = {VM: 2 * SIZE}, {("h2", VM): seconds}
+        return self.age_loan(seconds, guaranteed=False)
 
     def silence(self, host: str) -> "LentBuilder":
         """Have a host's agent go down."""

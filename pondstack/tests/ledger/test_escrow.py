@@ -152,6 +152,19 @@ def test_a_lender_that_is_awake_gives_nothing_before_all_keys_are_dead(slept):
     assert slept.buffers.reclaim("op-1", "h1", 4 * BUFFER) == [0, 2]
 
 
+def test_a_lender_that_was_awake_for_a_moment_makes_its_keys_anew(slept):
+    """It may have ended those of before, and nobody has heard of it: none of them is told to anybody."""
+    lend(slept, ACTIVE, 2)
+    lend(slept, ZOMBIE, 3)
+    assert shown(slept) == [("free", None, False)] * 4
+    assert borrowers(slept) == [set()] * 4
+    with pytest.raises(errors.BufferShortage):
+        borrow(slept, "h2", 1)
+    assert fill_escrow(slept, "h1", "h2", "h3") == 8
+    lend(slept, ZOMBIE, 4)
+    assert borrow(slept, "h2", 4)[1] == [0, 1, 2, 3]
+
+
 def test_the_owner_keeps_its_buffer_when_the_lender_wakes(slept):
     uuid, _ = borrow(slept, "h3", 1)
     slept.loans.acknowledge("op-1", uuid, "h3")

@@ -4,6 +4,9 @@ from tests.mutants.mutant import Mutant
 
 _REMOTE = "agent/pondstack_agent/remote"
 _TESTS = "agent/tests/remote/test_swap_disks.py"
+_RECONCILE = "pondstack/controller/reconcile"
+_LOANS = "pondstack/tests/controller/reconcile/rules/test_loans.py"
+_LENT = "pondstack/tests/controller/reconcile/test_lent_memory.py"
 _NOVA = "nova_plugins/pondstack_nova"
 _NOVA_TESTS = "nova_plugins/tests/compute/remote/test_swap_disk.py"
 
@@ -11,8 +14,8 @@ MUTANTS = (
     Mutant(
         "lost_pages_become_zeros",
         f"{_REMOTE}/swap_disks.py",
-        "        raise Unavailable(_trouble(mine, seen))\n\n    def _user",
-        "\n    def _user",
+        "        if self._has_process(mine):\n            raise Unavailable(",
+        "        if not mine.mib:\n            raise Unavailable(",
         (f"{_TESTS}::test_pages_that_are_lost_are_no_zeros",),
         "a running guest reads zeros where it had swapped out its memory",
     ),
@@ -63,5 +66,45 @@ MUTANTS = (
         "            pass\n",
         (f"{_NOVA_TESTS}::test_a_disk_that_cannot_be_had_leaves_no_remote_memory",),
         "a build that went elsewhere keeps its loan on the host that refused it",
+    ),
+    Mutant(
+        "a_disk_is_ended_under_a_guest",
+        f"{_REMOTE}/swap_disks.py",
+        "        if self._has_process(mine):\n            raise InUse(",
+        "        if self._has_process(mine) and not mine.mib:\n            raise InUse(",
+        (f"{_TESTS}::test_a_disk_that_nova_forgot_is_reported_and_ended",),
+        "a guest that runs loses what it had swapped out, as its claim was missing in Placement",
+    ),
+    Mutant(
+        "a_disk_is_ended_as_it_is_asked_for",
+        f"{_REMOTE}/remote.py",
+        "            mine = self._consumers.put(mine, at=self._consumers.clock())\n",
+        "",
+        (f"{_TESTS}::test_a_disk_that_nova_forgot_is_reported_and_ended",),
+        "a server that comes back to its former host starts on a disk that ends",
+    ),
+    Mutant(
+        "a_disk_without_grace",
+        f"{_RECONCILE}/rules/loans.py",
+        "        if seconds < observation.limits.unclaimed_grace_seconds:",
+        "        if seconds < 0.0:",
+        (f"{_LOANS}::test_not_before_the_grace_of_a_disk_is_over",),
+        "the disk of a server is ended in a moment in which its claim has another name",
+    ),
+    Mutant(
+        "a_move_does_not_claim_its_disk",
+        f"{_RECONCILE}/holders.py",
+        "any(has >= mib and other not in known for other, has in held.items())",
+        "False",
+        (f"{_LOANS}::test_who_claims_a_swap_disk",),
+        "a resize that is reverted finds no disk at its source",
+    ),
+    Mutant(
+        "loans_of_a_disk_in_use_are_asked_back",
+        f"{_RECONCILE}/rules/loans.py",
+        "    kept = not item.guaranteed and observation.host_up(item.host)",
+        "    kept = False",
+        (f"{_LENT}::test_one_whose_instance_runs_keeps_what_it_borrowed",),
+        "a guest that runs borrows and gives back for ever",
     ),
 )

@@ -14,6 +14,7 @@ from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.controller.reconcile.rules import loans
 from pondstack.domain import buffer_choice
 from pondstack.domain.escrow import Reach
+from pondstack.domain.states import SliceState
 from pondstack.ledger import escrow as ledger_escrow
 from pondstack.ledger import loans as ledger_loans
 from pondstack.ledger import transactions
@@ -278,4 +279,28 @@ def owners_key_ends_with_those_of_others() -> Iterator[None]:
         self._ledger.escrow.end(used[0].lender, used[0].incarnation, ended)
 
     with mock.patch.object(BufferSettler, "_end_others_keys", end_others):
+        yield
+
+
+@mutant()
+def given_before_the_borrower_let_go() -> Iterator[None]:
+    """What a best-effort loan is to give up goes on before its borrower has let go of it."""
+    plain = Loans.make_way
+
+    def make_way(self: Any, *arguments: Any) -> Any:
+        answer = plain(self, *arguments)
+        for item in self._transactions.read(buffers.everything):
+            if item.state is SliceState.RELEASING and item.reason.startswith("a guaranteed loan"):
+                place = (item.incarnation, item.index)
+                self.give_back(str(transactions.uuid4()), item.allocation_uuid, item.host, [place])
+        return answer
+
+    with mock.patch.object(Loans, "make_way", make_way):
+        yield
+
+
+@mutant()
+def loans_of_sleepers_give_way() -> Iterator[None]:
+    """Buffers of a lender that sleeps are asked back for another host, although nobody can end their keys."""
+    with mock.patch.object(buffer_choice, "_can_be_anothers", lambda item, _silent: not item.leaving):
         yield

@@ -111,6 +111,8 @@ class Tenant:
                 if claimed_mib:
                     claims.claim(loan.consumer, self._host.name, claimed_mib)
             answer = controller.borrow(loan.operation_id, request)
+            if request.guaranteed:
+                self._rack.lent.watch.guaranteed.add(answer["allocation_uuid"])
             if claims is not None:
                 if claimed_mib < mib:
                     raise Violation("admitted_unclaimed", f"{mib} MiB for {self._host.name}, {claimed_mib} are claimed")
@@ -194,11 +196,18 @@ class Tenant:
             self._rack.scheduler.note(f"{place} is served from the mirror: {error}")
 
     def _was_ours(self, place: Place, mark: bytes) -> bool:
-        """Return whether this host wrote it there, in a loan of before: nobody else can have that buffer meanwhile."""
+        """Return whether this host wrote it there, in a loan of before: nobody else can have had that buffer meanwhile.
+
+        Its lender may be awake by now.
+        """
         assert self._rack.lent
-        item = self._rack.lent.watch.buffers.get(place)
-        mine = self._rack.lent.watch.wrote.get(mark) == self._host.name
-        return mine and item is not None and item.promised_to == self._host.name
+        watch = self._rack.lent.watch
+        item = watch.buffers.get(place)
+        return (
+            watch.wrote.get(mark) == self._host.name
+            and item is not None
+            and (item.promised_to == self._host.name or (place, item.allocation_uuid or "") in watch.again)
+        )
 
     def give_back(self, controller: "SimControllerAPI", loan: Loan) -> None:
         """Want a loan no more; what is not done is tried again by `tidy`."""

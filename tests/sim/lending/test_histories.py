@@ -22,6 +22,7 @@ def test_no_history_violates_anything(first: int) -> None:
     assert faults["zombie served"]
     assert faults["data plane crashed"]
     assert faults["keys ended in part"]
+    assert faults["best effort gave way"]
 
 
 @pytest.mark.parametrize("seed", [3371, 3563])
@@ -62,10 +63,22 @@ ASLEEP_FOR_GOOD = 28000080
 BACK_TOO_LATE = 28003845
 """A paused borrower still had what was asked back from it when its claim came back: the check judged it once more."""
 
+AWAKE_BEFORE_ITS_FIRST_USE = 98000150
+"""A lender that had slept woke before a host, whose messages were late, first used what it had had there before."""
 
-@pytest.mark.parametrize("seed", [ASLEEP_FOR_GOOD, BACK_TOO_LATE])
+
+@pytest.mark.parametrize("seed", [ASLEEP_FOR_GOOD, BACK_TOO_LATE, AWAKE_BEFORE_ITS_FIRST_USE])
 def test_nobody_is_blamed_for_what_was_right_when_it_was_done(seed: int) -> None:
     outcome = run(draw(seed))
+    assert not outcome.code, outcome.detail
+
+
+AWAKE_FOR_A_MOMENT = 98000264
+"""A lender woke, ended its keys, of which a leader that was none any more did not note it, and was to sleep again."""
+
+
+def test_keys_of_a_lender_that_was_awake_for_a_moment_are_not_told() -> None:
+    outcome = run(draw(AWAKE_FOR_A_MOMENT))
     assert not outcome.code, outcome.detail
 
 

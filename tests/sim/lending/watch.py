@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from pondstack.domain.escrow import EscrowedKey
-from pondstack.domain.lending import Buffer
+from pondstack.domain.lending import Buffer, LenderKind
 from pondstack.domain.states import OWNED, SliceState
 from pondstack_rdma.model import Key
 
@@ -26,7 +26,8 @@ class Place(NamedTuple):
 class LendWatch:
     """Sees each change of ledger, keys and memory. `users`: acknowledged loans that are in use, by place.
 
-    `wrote`: which host wrote a mark.
+    `wrote`: which host wrote a mark. `guaranteed`: allocations that somebody was promised. `again`: what
+    a host had of a lender that slept, and got once more, not zeroed in between, by allocation.
     """
 
     def __init__(self, world: "LendingWorld") -> None:
@@ -37,6 +38,9 @@ class LendWatch:
         self._used_keys: set[tuple[str, int]] = set()
         self._disclosed: dict[tuple[str, int], EscrowedKey] = {}
         self._taken: set[tuple[str, int]] = set()
+        self._giving_way: set[tuple[Place, str]] = set()
+        self.guaranteed: set[str] = set()
+        self.again: set[tuple[Place, str]] = set()
 
     def ledger_changed(self, buffers: list[Buffer]) -> None:
         """The ledger's buffers are these now."""
@@ -51,9 +55,26 @@ class LendWatch:
                 raise Violation("borrows_of_itself", item.name)
             if item.state is SliceState.RELEASING and item.reason.startswith("lost") and place in self.users:
                 raise Violation("loan_taken", f"{item.host} uses {item.name} and was not heard: {item.reason}")
+        self._check_giving_way()
         if self._world.claims is not None:
             self._world.claims.look(self.buffers)
         self.look()
+
+    def _check_giving_way(self) -> None:
+        """A loan that is to give way to another one is of best effort, and its key can be ended."""
+        asked = {
+            (place, item.allocation_uuid or ""): item
+            for place, item in self.buffers.items()
+            if item.state is SliceState.RELEASING and item.reason.startswith("a guaranteed loan")
+        }
+        new, self._giving_way = set(asked) - self._giving_way, set(asked)
+        for key in sorted(new):
+            item = asked[key]
+            if item.kind is LenderKind.ZOMBIE or item.promised_to is not None:
+                raise Violation("taken_of_a_sleeper", f"{item.name} is to go from {item.host} to another host")
+            if key[1] in self.guaranteed:
+                raise Violation("guaranteed_gives_way", f"{item.name} of {item.host}: {item.reason}")
+        self._world.gave_way(len(new))
 
     def look(self) -> None:
         """Compare what borrowers use, the ledger, and the keys that live."""
@@ -108,6 +129,8 @@ class LendWatch:
         for place, item in self.buffers.items():
             was = before.get(place)
             new = was is None or (was.state, was.generation) != (item.state, item.generation)
+            if new and item.state is SliceState.ASSIGNING and was is not None and was.promised_to == item.host:
+                self.again.add((place, item.allocation_uuid or ""))
             if (
                 new
                 and item.state is SliceState.ASSIGNING

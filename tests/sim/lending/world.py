@@ -91,6 +91,11 @@ class LendingWorld:
             self.watch.ledger_changed(memory_buffers.everything(transaction))
             self.watch.assigned(before, memory_buffers.links(transaction))
 
+    def gave_way(self, buffers: int) -> None:
+        """Count buffers that best-effort loans are to give up for guaranteed ones."""
+        if buffers:
+            self._rack.scheduler.faults["best effort gave way"] += buffers
+
     def sealer(self) -> "WatchedSealer":
         """Return what a controller seals keys in escrow with: all have the same key."""
         return WatchedSealer({"2026": bytes(KEY_BYTES)}, self.watch)

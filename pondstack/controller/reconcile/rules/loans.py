@@ -24,6 +24,7 @@ def loan_rules(observation: Observation) -> Iterable[Finding]:
     for uuid, aged in observation.rack.lent.loans.items():
         mine = observation.buffers_of.get(uuid, ())
         yield from _loan(observation, aged, mine)
+    yield from _disks(observation)
     yield from _claims(observation)
 
 
@@ -82,7 +83,8 @@ def _loan(observation: Observation, aged: AgedLoan, mine: Sequence[AgedBuffer]) 
     if back := [each for each in mine if each.item.state is SliceState.RELEASING and _is_old(observation, each)]:
         detail = f"{item.host}{silent} has not given {len(back)} buffers back: {back[0].item.reason}"
         yield Finding("loan_releasing", Severity.WARNING, subject, detail)
-    if _is_overdue(observation, aged) and any(each.item.state in IN_USE for each in mine):
+    kept = not item.guaranteed and observation.host_up(item.host)  # its disk ends first, unless its instance runs
+    if not kept and _is_overdue(observation, aged) and any(each.item.state in IN_USE for each in mine):
         detail = f"nobody claims it for {aged.unclaimed_seconds or 0:.0f} s"
         action = actions.AskBack(item.uuid, f"unclaimed: {detail}")
         yield Finding("loan_unclaimed", Severity.WARNING, subject, detail, action)
@@ -117,6 +119,23 @@ def _is_listed(observation: Observation, aged: AgedBuffer) -> bool:
             books = [held[part].get(item.allocation_uuid, ()) for part in ("allocations", "leaving")]
             return any(item.index in indexes for indexes in [*books, *told])
     return False
+
+
+def _disks(observation: Observation) -> Iterable[Finding]:
+    """Swap disks that Nova forgot, as it deleted their instances while the agents were silent."""
+    for (host, consumer), seconds in observation.unclaimed_disks.items():
+        if observation.disk_claimed.get((host, consumer), True):
+            continue
+        if seconds < observation.limits.unclaimed_grace_seconds:
+            continue
+        about = f"{host}{'' if observation.host_up(host) else ', whose agent is silent,'} has it"
+        detail = f"{about}, of {observation.disks[host, consumer]} MiB, and nobody claims it for {seconds:.0f} s"
+        loans = (aged.item for aged in observation.rack.lent.loans.values() if not aged.item.guaranteed)
+        mine = tuple(sorted(item.uuid for item in loans if (item.host, item.consumer_uuid) == (host, consumer)))
+        action = actions.EndSwap(host, consumer, mine, f"unclaimed: {detail}") if observation.host_up(host) else None
+        yield Finding(
+            "swap_disk_unclaimed", Severity.WARNING, f"swap disk of {consumer} on {host}", detail, action, host=host
+        )
 
 
 def _claims(observation: Observation) -> Iterable[Finding]:

@@ -12,6 +12,7 @@ from pondstack.controller.lending.inventory import PROVIDER, LendingInventory
 from pondstack.controller.lending.lenders import Lenders
 from pondstack.domain.errors import Unavailable, Unclaimed
 from pondstack.domain.lending import REMOTE_CLASS, Lender, LenderKind
+from pondstack.domain.remote_share import MIRROR_CLASS
 from pondstack.domain.requests import BorrowRequest
 from pondstack.rpc.wire import to_arguments
 from pondstack.tests.controller.conftest import audit, call
@@ -83,6 +84,12 @@ class LentRack:
         }
         answer = self._http.put(f"/allocations/{consumer}", json=body, headers=VERSION)
         assert answer.status_code == 204, answer.text
+
+    def claim_mirror(self, consumer, mib, host="h2"):
+        provider = self.placement.provider_by_name(host)
+        self.placement.ensure_resource_class(MIRROR_CLASS)
+        self.placement.set_inventory(provider, MIRROR_CLASS, Inventory(65536, 0, 1, 1, 65536))
+        self.placement.claim(provider, MIRROR_CLASS, {consumer: mib})
 
     def drop(self, consumer):
         assert self._http.delete(f"/allocations/{consumer}", headers=VERSION).status_code == 204
@@ -201,6 +208,46 @@ def test_a_notification_notes_at_once_that_a_loan_is_unclaimed(lent):
     lent.drop(consumer)
     lent.placed.reconciler.hint(consumer)
     assert lent.placed.reader.rack(lent=True).lent.loans[uuid].unclaimed_seconds is not None
+
+
+# Swap disks that Nova forgot
+
+
+def forget_disk(lent, uuid=None):
+    """Have h2 report a swap disk, with a best-effort loan, whose instance is gone."""
+    consumer = str(uuid4())
+    uuid = lent.borrow(consumer, 2, guaranteed=False)["allocation_uuid"]
+    lent.ledger.loans.acknowledge(str(uuid4()), uuid, "h2")
+    lent.books({uuid: [0, 1]})
+    lent.placed.agents["h2"].borrowed["swap_disks"] = {consumer: 2 * SIZE}
+    lent.report([0, 2, "h2", 1], [2, 2, "", 0])
+    lent.placed.beat()
+    return consumer, uuid
+
+
+def test_a_swap_disk_that_nova_forgot_comes_back(lent):
+    consumer, uuid = forget_disk(lent)
+    assert lent.placed.reconcile(unclaimed_grace_seconds=30.0) == []
+    assert lent.placed.reader.rack(lent=True).lent.loans[uuid].unclaimed_seconds is not None
+    assert "swap_disk_unclaimed" in codes(audit(lent.placed, unclaimed_grace_seconds=0.0))
+    assert lent.placed.agents["h2"].borrowed["swap_disks"] == {consumer: 2 * SIZE}, "an audit changes nothing"
+    assert lent.placed.reconcile(unclaimed_grace_seconds=0.0) == ["swap_disk_unclaimed"]
+    assert lent.placed.agents["h2"].borrowed["swap_disks"] == {}
+    assert lent.states() == ["releasing", "releasing", "free", "free"]
+    assert lent.ledger.buffers.find("h1")[0].reason.startswith("unclaimed: h2 has it, of 128 MiB")
+
+
+def test_one_that_is_claimed_stays(lent):
+    consumer, _ = forget_disk(lent)
+    lent.claim_mirror(consumer, 2 * SIZE)
+    assert lent.placed.reconcile(unclaimed_grace_seconds=0.0) == []
+
+
+def test_one_whose_instance_runs_keeps_what_it_borrowed(lent):
+    forget_disk(lent)
+    lent.placed.agents.refuse = {"h2"}
+    assert lent.placed.reconcile(unclaimed_grace_seconds=0.0) == ["swap_disk_unclaimed"]
+    assert lent.states() == ["online", "online", "free", "free"]
 
 
 # Reports

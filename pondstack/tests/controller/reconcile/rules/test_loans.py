@@ -89,6 +89,59 @@ def test_amounts_are_compared():
     assert found(LentBuilder(claims={VM: 2 * SIZE, "vm2": SIZE}))["claim_without_loan"].severity is Severity.INFO
 
 
+# Swap disks
+
+
+def test_a_swap_disk_that_nobody_claims_is_ended():
+    built = LentBuilder().forget_disk()
+    assert built.observation().loan_claimed == {LOAN: False}
+    findings = found(built)
+    assert set(findings) == {"swap_disk_unclaimed"}, "its loans go back with it"
+    finding = findings["swap_disk_unclaimed"]
+    assert finding.action == actions.EndSwap("h2", VM, (LOAN,))
+    assert finding.action.reason == "unclaimed: h2 has it, of 128 MiB, and nobody claims it for 31 s"
+    assert (finding.severity, finding.host) == (Severity.WARNING, "h2")
+
+
+def test_one_that_has_borrowed_nothing_is_ended_too():
+    built = LentBuilder()
+    built.disks, built.unclaimed_disks = {"vm2": SIZE}, {("h2", "vm2"): 31.0}
+    assert found(built)["swap_disk_unclaimed"].action == actions.EndSwap("h2", "vm2", ())
+
+
+def test_not_before_the_grace_of_a_disk_is_over():
+    assert found(LentBuilder().forget_disk(29.0)) == {}
+
+
+@pytest.mark.parametrize(
+    ("mirrors", "claimed"),
+    [
+        ({VM: SIZE}, True),
+        ({VM: 0}, False),
+        ({"migration": 2 * SIZE}, True),
+        ({"migration": 3 * SIZE}, True),
+        ({"migration": SIZE}, False),
+        ({"vm3": 2 * SIZE}, False),
+        (None, True),
+    ],
+    ids=["its own", "of memory only", "a migration", "with more", "of less", "another disk's", "nobody looked"],
+)
+def test_who_claims_a_swap_disk(mirrors, claimed):
+    built = LentBuilder().forget_disk()
+    built.mirrors = mirrors
+    built.disks["vm3"] = SIZE
+    observation = built.observation()
+    assert observation.disk_claimed["h2", VM] == claimed
+    assert observation.loan_claimed == {LOAN: claimed}
+    assert ("swap_disk_unclaimed" in found(built)) != claimed
+
+
+def test_of_a_silent_host_the_loans_are_asked_back_and_the_disk_waits():
+    findings = found(LentBuilder().forget_disk().silence("h2"))
+    assert findings["loan_unclaimed"].action == actions.AskBack(LOAN, "unclaimed: nobody claims it for 31 s")
+    assert findings["swap_disk_unclaimed"].action is None
+
+
 # Books
 
 
