@@ -35,6 +35,8 @@ class FormerStores:
         """Remove the files of a page store; raises Unavailable while its process lives, with the way to end it."""
         folder, mirror = self._folder / mine.consumer_uuid, Path(mine.mirror)
         self._check_ended(mine)
+        if not folder.exists() and not mirror.exists():  # told before: its buffers are on their way
+            return
         LOG.warning(
             "Consumer %s had a page store of a former release, which has ended: what it had borrowed goes back, and "
             "%s and %s are removed",
