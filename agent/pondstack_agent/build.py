@@ -104,10 +104,9 @@ def build_agent(
     `records` opens a folder of records. `mitigating` moves guests' pages, which takes long (None: `executor`); `step`
     is told before each change of a mitigation. `tiering`: the settings of another kernel than that of this machine.
     `remote` runs what takes long of lent memory (None: `executor`), `meminfo` tells how much memory is available,
-    `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: page stores, and the
-    data plane). `data_plane`: another one than that of the configuration; `find_memory`
-    finds guests' processes, and `process_started` tells when one began. `links`: other ones than those of
-    the data plane.
+    `growth_mib` what guests may still take of it, `pages` owns what is in borrowed memory (None: the data plane).
+    `data_plane`: another one than that of the configuration; `find_memory` finds guests' processes, and
+    `process_started` tells when one began. `links`: other ones than those of the data plane.
     `revocations`: those of the bus, told of the controller's.
     """
     marks = records(Path(conf.agent.state_dir) / "marks")

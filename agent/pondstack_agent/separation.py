@@ -149,8 +149,6 @@ def _user(conf: cfg.ConfigOpts) -> pwd.struct_passwd | None:
 
 def _folders(conf: cfg.ConfigOpts) -> list[Path]:
     found = [Path(conf.agent.state_dir)]
-    if conf.lending.transport:
-        found.append(Path(conf.page_store.mirror_folder))
     for group in (conf.lending, conf.rpc):
         if group.transport == "shm":
             found.append(Path(group.shm_folder))

@@ -1,4 +1,4 @@
-"""NBD exports that guests swap to: the page store of the agent, and the least that one can be, a file of a tmpfs."""
+"""NBD exports that guests swap to: a swap disk of the data plane, and the least that one can be, a file of a tmpfs."""
 
 import contextlib
 import os
@@ -8,38 +8,33 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.extension.swap_areas import CannotMeasure
-from pondstack_agent.pagestore.client import StoreClient
-from pondstack_agent.pagestore.exporter import SOCKET
-from pondstack_agent.pagestore.settings import StoreSettings
+from bench.extension.tiers import LEASE_MIB
 from pondstack_rack.wait import wait_until
-from rdma.tests.data_plane.processes import DEADLINE_SECONDS, end_with_parent
-from rdma.tests.harness import LenderProcess
+from pondstack_rdma.data_plane import PROGRAM
+from rdma.tests.data_plane.lenders import Lender
+from rdma.tests.data_plane.processes import BLOCK, DEADLINE_SECONDS, BlockPlane, end_with_parent
 
 _MIB = 2**20
-_SECONDS = 60.0
-_CONSUMER = "6f1c2d1e-0000-4000-8000-000000000002"
 
 
 @contextlib.contextmanager
-def page_store(folder: Path, mirror: Path, mib: int) -> Iterator[str]:
-    """Have the agent's page store export so much, all of it with a lender over shared memory; yields the address.
+def block_device(folder: Path, mirror: Path, mib: int) -> Iterator[str]:
+    """Have a data plane export so much, all of it with a lender over shared memory; yields the address.
 
     Pages are sealed, and written to a mirror in the folder `mirror` as well: what users have.
     """
-    here = Path(tempfile.mkdtemp(prefix="store-", dir=folder))
-    client = StoreClient(here / "pages", "", _SECONDS)
-    lender = LenderProcess("shm", here)
-    path = mirror / f"mirror-{os.getpid()}"
-    try:
-        client.make(StoreSettings(_CONSUMER, mib, str(path), "shm", {"folder": str(here)}))
-        client.start()
-        ticket, key = lender.lend("host1", mib * _MIB)
-        if client.arrive("lender1", ticket.to_dict(), {0: key.to_dict()}) != [0]:
-            raise CannotMeasure("the page store does not take the lender's memory")
-        yield f"nbd+unix:///?socket={here / 'pages' / SOCKET}"
-    finally:
-        client.remove(path)
-        lender.close()
+    with contextlib.ExitStack() as stack:
+        here = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="export-", dir=folder)))
+        mirrors = stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-mirror-", dir=mirror))
+        plane = BlockPlane(PROGRAM, here / "plane")
+        stack.callback(plane.close)
+        plane.start()
+        plane.await_ready()
+        plane.export(mib, mirror=f"{mirrors}/mirror")
+        lender = Lender(here, "lender1", block=BLOCK)
+        stack.callback(lender.close)
+        lender.lend(plane, -(-mib // LEASE_MIB))
+        yield f"nbd+unix:///?socket={plane.socket}"
 
 
 @contextlib.contextmanager

@@ -97,7 +97,7 @@ class GuestBench:
     def _swap(self, way: str, mib: int) -> Iterator[str]:
         """Have a swap disk; yields the options of its -drive."""
         if way in (EXPLICIT, BARE):
-            export = exports.page_store(self.folder, self.disk, mib) if way == EXPLICIT else None
+            export = exports.block_device(self.folder, self.disk, mib) if way == EXPLICIT else None
             with export or exports.memory(self.folder, mib) as address:
                 yield f"file={address}"
             return

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.extension.memory_group import memory_group
+from pondstack_agent.data_plane.views import PAGE_BYTES
 from pondstack_rack.wait import wait_until
 from pondstack_rdma.data_plane import PROGRAM
-from pondstack_rdma.sealing import PAGE_BYTES
 from rdma.tests.data_plane.lenders import LEASE_BYTES, Lender
 from rdma.tests.data_plane.processes import DEADLINE_SECONDS, GUEST, DataPlane, Guest
 

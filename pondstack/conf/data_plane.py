@@ -60,6 +60,17 @@ OPTS = [
         ),
     ),
     cfg.FloatOpt(
+        "grow_seconds",
+        default=30.0,
+        min=0.1,
+        max=86400.0,
+        deprecated_group="page_store",
+        help=(
+            "How often, in seconds, the controller is asked for memory that a guest or a swap disk has not got yet, or "
+            "has lost, at most once per heartbeat."
+        ),
+    ),
+    cfg.FloatOpt(
         "home_seconds",
         default=40.0,
         min=0.1,

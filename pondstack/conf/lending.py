@@ -85,13 +85,6 @@ OPTS = [
         max=600.0,
         help="How long, in seconds, the agent waits for one answer of pondstack-lender before it is taken for frozen.",
     ),
-    cfg.FloatOpt(
-        "access_timeout_seconds",
-        default=1.0,
-        min=0.01,
-        max=60.0,
-        help="How long, in seconds, a page store waits for one access of a lender's memory, or for a connection.",
-    ),
 ]
 
 

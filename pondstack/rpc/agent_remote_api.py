@@ -10,9 +10,9 @@ REMOTE_VERSION = "1.2"
 class AgentRemoteAPI(ABC):
     """The part of AgentAPI for who uses borrowed memory. All raise HostUnusable when the host takes no part in it.
 
-    Answers are {"consumer_uuid", "guaranteed", "state", "mib", "borrowed_mib", "allocations"}; with alloc_swap also
-    "socket", where its pages are served over NBD, and "store"; with alloc_ext also "extension": what the data plane
-    does for the instance, None while it serves no process of it. doc/source/admin has all of it.
+    Answers are {"consumer_uuid", "guaranteed", "state", "mib", "borrowed_mib", "allocations", "extension"}: the last is
+    what the data plane does for the instance, None while it serves no process of it. doc/source/admin has all of it.
+    Version 1.2 also had alloc_swap, which agents refuse now: swap disks are those of agent_swap_api.
     """
 
     @abstractmethod
@@ -28,16 +28,17 @@ class AgentRemoteAPI(ABC):
         HostUnusable (no data plane is there), OperationMismatch, and Unavailable: repeat it or release; what nobody
         comes back for is undone.
         """
-        return self._alloc(host, "alloc_ext", operation_id, consumer_uuid, mib, project_id, user_id)
-
-    def alloc_swap(
-        self, host: str, *, operation_id: str, consumer_uuid: str, mib: int, project_id: str = "", user_id: str = ""
-    ) -> dict[str, Any]:
-        """Borrow what there is, up to `mib`, and more in the background (GS_alloc_swap); idempotent.
-
-        All `mib` can be used at once. Raises as alloc_ext, without BufferShortage.
-        """
-        return self._alloc(host, "alloc_swap", operation_id, consumer_uuid, mib, project_id, user_id)
+        answer: dict[str, Any] = self._call(
+            host,
+            "alloc_ext",
+            version=REMOTE_VERSION,
+            operation_id=operation_id,
+            consumer_uuid=consumer_uuid,
+            mib=mib,
+            project_id=project_id,
+            user_id=user_id,
+        )
+        return answer
 
     def release_remote(self, host: str, *, consumer_uuid: str) -> bool:
         """Give back all that a consumer has borrowed, its pages are gone; False when it had nothing.
@@ -50,20 +51,5 @@ class AgentRemoteAPI(ABC):
         """Return what a consumer has, None when nothing."""
         answer: dict[str, Any] | None = self._call(
             host, "get_remote", version=REMOTE_VERSION, consumer_uuid=consumer_uuid
-        )
-        return answer
-
-    def _alloc(
-        self, host: str, method: str, operation_id: str, consumer_uuid: str, mib: int, project_id: str, user_id: str
-    ) -> dict[str, Any]:
-        answer: dict[str, Any] = self._call(
-            host,
-            method,
-            version=REMOTE_VERSION,
-            operation_id=operation_id,
-            consumer_uuid=consumer_uuid,
-            mib=mib,
-            project_id=project_id,
-            user_id=user_id,
         )
         return answer

@@ -7,13 +7,9 @@ PondError
 │       ├── KeyRevoked        pondstack.key_revoked
 │       ├── OutOfBounds       pondstack.out_of_bounds
 │       └── WrongBorrower     pondstack.wrong_borrower
-├── PageCorrupt               pondstack.page_corrupt
-├── PageLost                  pondstack.page_lost
 ├── PartialBatch              pondstack.partial_batch
 └── Unavailable
     ├── AnswerLost            pondstack.answer_lost
-    ├── MirrorBusy            pondstack.mirror_busy
-    │   └── MirrorDegraded    pondstack.mirror_degraded
     ├── NoDevice              pondstack.no_rdma_device
     ├── RegistrationFailed    pondstack.registration_failed
     ├── RequestNotSent        pondstack.request_not_sent
@@ -86,30 +82,6 @@ class TransportTimeout(TransportGone):
     """The lender did not answer in time; it may be suspended."""
 
     code = "pondstack.transport_timeout"
-
-
-class PageCorrupt(PondError):
-    """A page that came back is not the one that was written last."""
-
-    code = "pondstack.page_corrupt"
-
-
-class PageLost(PondError):
-    """Neither a lender nor the mirror has the content that was written last; no other content is given for it."""
-
-    code = "pondstack.page_lost"
-
-
-class MirrorBusy(Unavailable):
-    """The mirror's disk is slower than the writes, and its queue is full: this write did not take place."""
-
-    code = "pondstack.mirror_busy"
-
-
-class MirrorDegraded(MirrorBusy):
-    """The mirror's disk fails: what is queued stays in memory, and nothing more is taken."""
-
-    code = "pondstack.mirror_degraded"
 
 
 class PartialBatch(PondError):

@@ -1,9 +1,9 @@
 """Lenders killed with -9 under load: no page may be wrong or lost. `make robustness-rdma`.
 
-Real lender processes, threads that write and read all the time and check each page they read. After each kill the pages
-of the dead lender are placed anew, on what is left and on a lender that is started for it; that is the time to recover.
-At the end every page is read from the lenders and, once more, from the mirror alone. Seeded: which lender, when, and
-what each thread does; the interleaving of threads is the machine's. Exits 0 only when nothing was wrong.
+Real lender processes, and a block device of the data plane that has pages in their memory; threads write and read all
+the time and check each page they read. After each kill another lender is started in its place. At the end every page is
+read once more, and again when all lenders are dead: from the mirror alone. Seeded: which lender, when, and what each
+thread does; the interleaving of threads is the machine's. Exits 0 only when nothing was wrong.
 """
 
 import argparse
@@ -15,35 +15,24 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
-from pondstack.domain.errors import PondError
 from pondstack_rack.wait import wait_until
-from pondstack_rdma.base import Transport
-from pondstack_rdma.sealing import PageSealer, new_key
-from pondstack_rdma.shm import ShmTransport
-from pondstack_rdma.store.leased_region import Lease
-from pondstack_rdma.store.mirror.disk import FileDisk
-from pondstack_rdma.store.mirror.mirror import Mirror, MirrorLimits, layout_of
-from pondstack_rdma.store.mover import Mover
-from pondstack_rdma.store.pages import RemotePages
-from pondstack_rdma.store.peer import Retry
-from pondstack_rdma.store.settings import Settings
-from pondstack_rdma.store.threads import WorkerThreads
-from pondstack_rdma.tcp import TcpTransport
+from pondstack_rdma.data_plane import PROGRAM
 
-from .harness import DEADLINE_SECONDS, PAGE, LenderProcess
+from .data_plane.exported.client import Nbd, NbdError, connect
+from .data_plane.lenders import Lender
+from .data_plane.processes import BLOCK, BlockPlane
+from .harness import DEADLINE_SECONDS, PAGE
 
 LENDERS = 3
-LEASE_PAGES = 1024
-"""A lease has room for all pages: 4 MiB."""
+"""Each has room for all pages."""
 
-TIMEOUT_SECONDS = 2.0
-LIMITS = MirrorLimits(queue_pages=256, batch_pages=64, patience_seconds=DEADLINE_SECONDS)
-_LOOK_SECONDS = 0.005
-"""Between looks for a recovery: how exact its time is."""
-SETTINGS = Settings(Retry(0.05, 0.5), grace_seconds=0.05, probe_seconds=0.2)
+MOST_PAGES = 16
+"""Of one command."""
+
+_LOOK_SECONDS = 0.02
+"""Between looks whether a kill was noticed: how exact its time is."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +43,7 @@ class Options:
     seed: int
     driver: str
     threads: int = 4
-    pages: int = 1024
+    mib: int = 4
     load_seconds: float = 0.5
     """At most so long there is load before a kill."""
     sealed: bool = True
@@ -64,65 +53,61 @@ class Options:
         """What runs the same again."""
         return f"make robustness-rdma KILLS={self.kills} SEED={self.seed} DRIVER={self.driver}"
 
+    @property
+    def pages(self) -> int:
+        """Of the device."""
+        return self.mib * 2**20 // PAGE
+
 
 @dataclass
 class Result:
     """What happened."""
 
-    recoveries: list[float] = field(default_factory=list)
-    """Seconds from each kill until every page is with a living lender."""
+    noticed: list[float] = field(default_factory=list)
+    """Seconds from each kill until the data plane asks the dead lender for nothing any more."""
     wrong: list[str] = field(default_factory=list)
     reads: int = 0
     writes: int = 0
+    lender_reads: int = 0
     mirror_reads: int = 0
     at_stake: int = 0
     """Pages that were with a lender when it was killed."""
 
 
-class Rack:
-    """Lender processes by name; a name comes back with another process."""
+class Lenders:
+    """Lender processes whose memory the device uses; who is killed has a successor of another name."""
 
-    def __init__(self, driver: str, folder: Path) -> None:
-        self._driver, self._folder = driver, folder
-        self._lock = threading.Lock()
+    def __init__(self, plane: BlockPlane, driver: str, folder: Path) -> None:
+        self._plane, self._driver, self._folder = plane, driver, folder
         self._started = 0
-        self.running: dict[str, LenderProcess] = {}
-        self.leases: dict[str, Lease] = {}
+        self.running: list[Lender] = []
 
-    def start(self) -> Lease:
-        """Start a lender, and have it lend."""
-        with self._lock:
-            self._started += 1
-            folder = self._folder / str(self._started)
-            folder.mkdir()
-            name = min({f"lender{number}" for number in range(1, LENDERS + 1)} - self.running.keys())
-            process = self.running[name] = LenderProcess(self._driver, folder)
-            ticket, key = process.lend("host1", LEASE_PAGES * PAGE)
-            transport: Transport = ShmTransport(folder) if self._driver == "shm" else TcpTransport()
-            lease = Lease(name, key, partial(transport.connect, ticket, TIMEOUT_SECONDS))
-            self.leases[name] = lease
-            return lease
+    def start(self) -> None:
+        """Start one, and have it lend."""
+        self._started += 1
+        lender = Lender(self._folder, f"lender{self._started}", self._driver, block=BLOCK)
+        self.running.append(lender)
+        lender.lend(self._plane)
 
-    def kill(self, name: str) -> Lease:
-        """Kill a lender with -9; returns the lease that is dead now."""
-        with self._lock:
-            process = self.running.pop(name)
-            process.kill()
-            process.close()
-            return self.leases.pop(name)
+    def kill(self, index: int) -> Lender:
+        """Kill one with -9."""
+        lender = self.running.pop(index)
+        lender.process.kill()
+        lender.close()
+        return lender
 
     def close(self) -> None:
         """End all."""
-        for name in list(self.running):
-            self.kill(name)
+        while self.running:
+            self.kill(0)
 
 
 class Load:
-    """One thread: its pages are those whose number leaves `index`, divided by `threads`; it knows what they are."""
+    """One thread with its part of the device, of which it knows what the pages are."""
 
-    def __init__(self, pages: RemotePages, options: Options, index: int, result: Result) -> None:
-        self._pages = pages
-        self._mine = range(index, options.pages, options.threads)
+    def __init__(self, path: Path, options: Options, index: int, result: Result) -> None:
+        self._path, count = path, options.pages // options.threads
+        self._mine = range(index * count, (index + 1) * count)
         self._dice = random.Random(f"{options.seed} {index}")
         self._result = result
         self.model: dict[int, bytes] = {}
@@ -144,104 +129,105 @@ class Load:
 
     def _run(self) -> None:
         try:
-            while not self.stop.is_set():
-                self._step()
+            with connect(self._path) as link:
+                while not self.stop.is_set():
+                    self._step(link)
             self._ended = True
-        except PondError as error:
+        except (NbdError, OSError) as error:
             self._result.wrong.append(f"an access failed: {error!r}")
 
-    def _step(self) -> None:
-        pages = self._dice.sample(self._mine, self._dice.choice((1, 1, 1, 4, 16)))
+    def _step(self, link: Nbd) -> None:
+        count = self._dice.choice((1, 1, 1, 4, MOST_PAGES))
+        first = self._dice.randrange(self._mine.start, self._mine.stop - count + 1)
+        pages = range(first, first + count)
         if self._dice.random() < 0.5:
             contents = {page: self._dice.randbytes(32) * (PAGE // 32) for page in pages}
-            self._pages.write_many(contents)
+            link.write(first * PAGE, b"".join(contents.values()))
             self.model |= contents
-            self.writes += len(pages)
+            self.writes += count
         else:
-            self.check(pages, self._pages.read_many(pages))
-            self.reads += len(pages)
+            self._check(link, pages)
+            self.reads += count
 
-    def check(self, pages: Sequence[int], contents: Sequence[bytes]) -> None:
-        """Compare."""
-        for page, content in zip(pages, contents, strict=True):
-            if content != self.model.get(page, bytes(PAGE)):
+    def _check(self, link: Nbd, pages: range) -> None:
+        found = link.read(pages.start * PAGE, len(pages) * PAGE)
+        for at, page in enumerate(pages):
+            if found[at * PAGE : (at + 1) * PAGE] != self.model.get(page, bytes(PAGE)):
                 self._result.wrong.append(f"page {page} is not what was written last")
 
     def check_all(self) -> None:
-        """Read all pages, from the lenders and from the mirror."""
-        for page in self._mine:
-            self.check([page], [self._pages.read(page)])
-            if page in self.model:
-                self.check([page], [self._pages.from_mirror(page)])
+        """Read all pages."""
+        with connect(self._path) as link:
+            for first in range(self._mine.start, self._mine.stop, MOST_PAGES):
+                self._check(link, range(first, min(first + MOST_PAGES, self._mine.stop)))
 
 
-def run(options: Options, folder: Path, tell: bool = False) -> Result:
-    """Do it."""
+def run(options: Options, folder: Path, tell: bool = False, program: Path = PROGRAM) -> Result:
+    """Do it, in a folder whose name is short: an address of a Unix socket has 107 bytes."""
     result, dice = Result(), random.Random(options.seed)
-    rack = Rack(options.driver, folder)
-    disk = FileDisk(folder / "mirror", layout_of(options.pages, LIMITS).size_bytes)
-    sealer = PageSealer(new_key(), "a VM", options.pages) if options.sealed else None
-    pages = RemotePages(options.pages, Mirror(disk, options.pages, LIMITS), sealer, SETTINGS)
-    running = WorkerThreads(pages, Mover(pages))
-    loads = [Load(pages, options, index, result) for index in range(options.threads)]
+    plane = BlockPlane(program, folder / "plane")
+    lenders = Lenders(plane, options.driver, folder)
+    loads = [Load(plane.socket, options, index, result) for index in range(options.threads)]
     try:
+        plane.start()
+        plane.await_ready()
+        plane.export(options.mib, sealed=options.sealed)
         for _ in range(LENDERS):
-            pages.add(rack.start())
-        assert wait_until(lambda: pages.places.room_pages() == LENDERS * LEASE_PAGES, DEADLINE_SECONDS)
+            lenders.start()
         for load in loads:
             load.start()
         for kill in range(options.kills):
             time.sleep(dice.random() * options.load_seconds)  # the load, not a wait for anything
-            _kill(rack, pages, f"lender{dice.randint(1, LENDERS)}", result)
+            _kill(plane, lenders, dice.randrange(LENDERS), result)
             if tell:
-                print(f"  kill {kill + 1}: recovered after {result.recoveries[-1]:.3f} s", flush=True)
+                print(f"  kill {kill + 1}: noticed after {result.noticed[-1]:.3f} s", flush=True)
         for load in loads:
             load.join()
-        assert wait_until(lambda: not pages.stranded(), DEADLINE_SECONDS)
-        for load in loads:
-            load.check_all()
-        _count(result, loads, pages)
+        _check_all(plane, loads, result)
+        lenders.close()
+        _check_all(plane, loads, result)
     finally:
         for load in loads:
             load.stop.set()
-        running.close(DEADLINE_SECONDS)
-        disk.close()
-        rack.close()
+        lenders.close()
+        plane.close()
     return result
 
 
-def _kill(rack: Rack, pages: RemotePages, name: str, result: Result) -> None:
-    result.at_stake += sum(each.used for each in pages.places.holdings() if each.lease.lender == name)
+def _kill(plane: BlockPlane, lenders: Lenders, index: int, result: Result) -> None:
+    result.at_stake += lenders.running[index].used(plane)
     begun = time.monotonic()
-    dead = rack.kill(name)
-    # Recovered: who is killed has been noticed, and every page that was written is with a lender that lives.
-    assert wait_until(lambda: pages.places.down(name), DEADLINE_SECONDS, _LOOK_SECONDS)
-    pages.reclaim(dead)
-    assert wait_until(lambda: pages.wait_free(dead, 0.01) and not pages.stranded(), DEADLINE_SECONDS, _LOOK_SECONDS)
-    result.recoveries.append(time.monotonic() - begun)
-    fresh = rack.start()
-    pages.add(fresh)
-    assert wait_until(lambda: not pages.places.down(fresh.lender), DEADLINE_SECONDS)
+    dead = lenders.kill(index)
+
+    def states() -> set[str]:
+        return {lease["state"] for lease in plane.device()["leases"] if lease["lender"] == dead.name}
+
+    assert wait_until(lambda: states() <= {"lost"}, DEADLINE_SECONDS, _LOOK_SECONDS), plane.device()
+    result.noticed.append(time.monotonic() - begun)
+    plane.ask(verb="leave", block=BLOCK, lender=dead.name, numbers=[key.number for key in dead.keys])
+    lenders.start()
 
 
-def _count(result: Result, loads: Sequence[Load], pages: RemotePages) -> None:
+def _check_all(plane: BlockPlane, loads: Sequence[Load], result: Result) -> None:
+    for load in loads:
+        load.check_all()
     result.reads, result.writes = (sum(getattr(load, name) for load in loads) for name in ("reads", "writes"))
-    result.mirror_reads = pages.counts.values["mirror_reads"]
-    lost = pages.counts.values["lost"]
-    if lost:
-        result.wrong.append(f"{lost} pages were lost")
+    store = plane.device()["store"]
+    result.lender_reads, result.mirror_reads = store["lender_reads"], store["mirror_reads"]
+    if store["corrupt"]:
+        result.wrong.append(f"{store['corrupt']} pages came back changed")
 
 
 def report(options: Options, result: Result) -> str:
     """Return the last lines of a run."""
-    recoveries = result.recoveries
+    noticed = result.noticed or [0.0]
     return "\n".join(
         [
             *(f"wrong: {text}" for text in result.wrong[:20]),
-            f"{options.driver}: {len(recoveries)} lenders killed with {result.at_stake} pages in their memory, under "
-            f"{result.writes} writes and {result.reads} reads of {options.threads} threads",
-            f"  read from the mirror meanwhile: {result.mirror_reads} pages",
-            f"  time to recover: median {statistics.median(recoveries):.3f} s, worst {max(recoveries):.3f} s",
+            f"{options.driver}: {len(result.noticed)} lenders killed with {result.at_stake} pages in their memory, "
+            f"under {result.writes} writes and {result.reads} reads of {options.threads} threads",
+            f"  read from lenders: {result.lender_reads} pages, from the mirror: {result.mirror_reads}",
+            f"  time until it was noticed: median {statistics.median(noticed):.3f} s, worst {max(noticed):.3f} s",
             f"  wrong or lost pages: {len(result.wrong)}   (seed {options.seed}; again: {options.command})",
         ]
     )
@@ -258,10 +244,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for driver in ("shm", "tcp") if given.driver == "all" else (given.driver,):
         options = Options(given.kills, given.seed, driver)
         print(f"{driver}: seed {options.seed}; the same again: {options.command}", flush=True)
-        with tempfile.TemporaryDirectory(prefix="pondstack-kills-") as folder:
+        with tempfile.TemporaryDirectory(prefix="ps-kills-") as folder:
             result = run(options, Path(folder), tell=True)
         texts.append(report(options, result))
-        good = good and not result.wrong and len(result.recoveries) == options.kills
+        good = good and not result.wrong and len(result.noticed) == options.kills
     print("\n" + "\n".join(texts))
     return 0 if good else 1
 

@@ -27,7 +27,6 @@ PART_MIB = 16
 """So much is transferred by each call into a host, which has a deadline."""
 
 LENDER_MIB = 512 + TOTAL_MIB
-PAGING_BYTES = MIB
 SLACK_MIB = min(64, TOTAL_MIB // 2)
 """By which available memory moves by itself."""
 
@@ -40,6 +39,7 @@ NOTICED_SECONDS = DEADLINE_SECONDS + 5.0
 """A host under emulation, on a busy machine, may look at its clock so much too late."""
 
 GROUP = "/sys/fs/cgroup/lender"
+SUSPEND = "echo deep >/sys/power/mem_sleep; exec echo mem >/sys/power/state"
 CALLS = 20
 CALLS_SECONDS = 120.0
 CALLS_SERVER = ["/opt/pondstack/bin/python", "-W", "ignore", "-m", "bench.rpc_server"]
@@ -183,39 +183,18 @@ def test_a_lender_without_cpus_serves_and_a_suspended_one_does_not(
     ticket, key = lending.lend("last", MIB)
     borrower = borrow(hosts, ticket=ticket, seconds=DEADLINE_SECONDS)
     borrower.open([key])
-    pages_ticket, pages_key = lending.lend("vm", PAGING_BYTES)
-    how = {"ticket": pages_ticket, "key": pages_key, "seconds": DEADLINE_SECONDS}
-    paging = hosts[1].remote("tests.hardware.guest.rdma_pages:Paging", **how)
     cpus = "for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo {} >$cpu; done"
     with frozen(host, lending._process.pid):
         host.run(["sh", "-ec", cpus.format(0)]).check()
         assert host.get("/sys/devices/system/cpu/online") == b"0\n"
         borrower.write_all([key], SEED)
         assert borrower.read_all([key], SEED)[1] == 0
-        paging.write(SEED)
-        assert paging.read(SEED)[0] == 0
-        assert paging.from_mirror() == 0
         host.run(["sh", "-ec", cpus.format(1)]).check()
     assert borrower.error(key) == ""
-    host.start(["sh", "-ec", "echo deep >/sys/power/mem_sleep; exec echo mem >/sys/power/state"])
+    host.start(["sh", "-ec", SUSPEND])
     begun = time.monotonic()
     error, seconds = borrower.read_until_gone(key, within=120)
     print(f"asleep, and noticed, {time.monotonic() - begun:.1f} s after the command")
     figures.add("a suspended lender is noticed", seconds, "s", f"<= {NOTICED_SECONDS:g}")
     assert error in ("TransportTimeout", "TransportGone")
     assert seconds <= NOTICED_SECONDS
-    go_on_from_the_mirror(paging, figures)
-
-
-def go_on_from_the_mirror(paging: Any, figures: Figures) -> None:
-    """All pages of a lender that sleeps are there, and can be written."""
-    wrong, slowest = paging.read(SEED)
-    figures.add("pages of a suspended lender, from the mirror", paging.from_mirror(), "pages", "> 0")
-    figures.add("pages of a suspended lender, read", wrong, "wrong", "= 0")
-    figures.add("slowest read of them", slowest, "s", f"<= {NOTICED_SECONDS:g}")
-    assert wrong == 0
-    assert paging.from_mirror() > 0
-    assert slowest <= NOTICED_SECONDS
-    paging.write(SEED + 5)
-    assert paging.read(SEED + 5)[0] == 0
-    paging.close()

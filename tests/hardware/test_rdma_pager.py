@@ -16,7 +16,7 @@ from .conftest import Hardware
 from .figures import Figures
 from .host import EmulatedHost
 from .rdma_hosts import two_hosts
-from .test_rdma import frozen
+from .test_rdma import SUSPEND, frozen
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1500)]
 
@@ -107,11 +107,18 @@ def test_pages_come_from_a_lender_without_cpus(hosts: Sequence[EmulatedHost], le
     end(paged, figures)
 
 
-def test_a_killed_lender_and_the_mirror(hosts: Sequence[EmulatedHost], lending: Any, figures: Figures) -> None:
+@pytest.mark.parametrize("how", ["killed", "suspended"])
+def test_a_lender_that_ends_and_the_mirror(
+    hosts: Sequence[EmulatedHost], lending: Any, figures: Figures, how: str
+) -> None:
+    """The suspended one is the last of all tests here: nobody wakes it."""
     paged = begin(hosts, lending)
     paged.limit(LOCAL_MIB)
     await_store(paged, "lender_reads", PAGES // 4)
-    hosts[0].run(["kill", "-9", str(lending._process.pid)]).check()
+    if how == "killed":
+        hosts[0].run(["kill", "-9", str(lending._process.pid)]).check()
+    else:
+        hosts[0].start(["sh", "-ec", SUSPEND])
     await_store(paged, "mirror_reads", PAGES // 4)
 
     def lost() -> bool:

@@ -1,6 +1,6 @@
 """A consumer borrows through its host's agent; its pages stay right while agents die and a lender takes all of it back.
 
-By the API, the CLI, real agents and their page store, over shared memory.
+By the API, the CLI, real agents and their data plane, over shared memory.
 """
 
 import os
@@ -20,7 +20,7 @@ from pondstack_rack.layout import program
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone, pondstack_services
 from pondstack_rack.wait import wait_until
-from tests.fixtures.page_reader import PageReader
+from rdma.tests.data_plane.exported.client import Nbd, connect
 from tests.rack.lent_claims import claimed
 from tests.rack.outages import Days
 
@@ -30,6 +30,9 @@ BORROWER = "fake2"
 MIB = 128
 SECONDS = 90.0
 PAGES = range(0, MIB * 256, 61)
+PAGE = 4096
+DEFAULT = ""
+"""The export without a name, which QEMU asks for."""
 
 
 def content(page: int) -> bytes:
@@ -84,9 +87,8 @@ def test_pages_outlive_agents_and_a_lender(rack: Rack, memory: Memory) -> None:
             with claimed(days.cloud, consumer, BORROWER, MIB):
                 _borrow_for_an_instance(memory, agents, consumer)
             _borrow(rack, memory, agents, consumer)
-            assert wait_until(lambda: agents.get_remote(BORROWER, consumer_uuid=consumer) is None, SECONDS)
+            assert wait_until(lambda: agents.get_swap(BORROWER, consumer_uuid=consumer) is None, SECONDS)
             assert wait_until(lambda: set(memory.states(memory.lenders[1])) == {"free"}, SECONDS)
-            assert pondstack_services.page_stores(rack.layout) == []
         finally:
             transport.cleanup()
 
@@ -106,23 +108,23 @@ def _borrow_for_an_instance(memory: Memory, agents: AgentAPI, consumer: str) -> 
 
 def _borrow(rack: Rack, memory: Memory, agents: AgentAPI, consumer: str) -> None:
     assert wait_until(lambda: agents.get_remote(BORROWER, consumer_uuid=consumer) is None, SECONDS)
-    view = agents.alloc_swap(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
+    view = agents.attach_swap(BORROWER, consumer_uuid=consumer, mib=MIB)
     try:
         _use(rack, memory, agents, view)
     finally:
-        assert agents.release_remote(BORROWER, consumer_uuid=consumer)
+        assert wait_until(lambda: not _disk(agents, view)["connected"], SECONDS)
+        assert agents.release_swap(BORROWER, consumer_uuid=consumer)
 
 
 def _use(rack: Rack, memory: Memory, agents: AgentAPI, view: dict[str, Any]) -> None:
     first, second = memory.lenders
     assert (view["state"], view["borrowed_mib"]) == ("active", MIB)
     assert memory.states(first) == memory.states(second) == ["free", "online"]
-    assert len(pondstack_services.page_stores(rack.layout)) == 1
-    with PageReader(Path(view["socket"]).parent) as reader:
+    with connect(Path(view["socket"]), DEFAULT) as reader:
         for page in PAGES:
-            reader.write(page, content(page))
+            reader.write(page * PAGE, content(page))
         _check(reader)
-        # Its agent is killed, and starts anew: the page store is another process.
+        # Its agent is killed, and starts anew: the data plane is another process.
         agent = rack.service(f"pondstack-agent-{BORROWER}")
         agent.kill()
         _check(reader)
@@ -133,24 +135,24 @@ def _use(rack: Rack, memory: Memory, agents: AgentAPI, view: dict[str, Any]) -> 
         assert memory.states(first) == []
         # What it lost is asked for again: the other lender has room for it.
         assert wait_until(lambda: _borrowed(agents, view) == MIB, SECONDS)
-        assert wait_until(lambda: _pages(agents, view).get("remote") == len(PAGES), SECONDS), _pages(agents, view)
+        assert wait_until(lambda: _disk(agents, view)["leases"] == {"active": 2}, SECONDS), _disk(agents, view)
         # The ledger hears of it last.
         assert wait_until(lambda: memory.states(second) == ["online", "online"], SECONDS), memory.states(second)
         _check(reader)
 
 
-def _check(reader: PageReader) -> None:
-    assert [page for page in PAGES if reader.read(page) != content(page)] == []
+def _check(reader: Nbd) -> None:
+    assert [page for page in PAGES if reader.read(page * PAGE, PAGE) != content(page)] == []
 
 
 def _borrowed(agents: AgentAPI, view: dict[str, Any]) -> int:
-    found = agents.get_remote(BORROWER, consumer_uuid=view["consumer_uuid"])
+    found = agents.get_swap(BORROWER, consumer_uuid=view["consumer_uuid"])
     assert found
     return int(found["borrowed_mib"])
 
 
-def _pages(agents: AgentAPI, view: dict[str, Any]) -> dict[str, int]:
-    """Return where the pages are; nothing while the page store does not answer its agent."""
-    found = agents.get_remote(BORROWER, consumer_uuid=view["consumer_uuid"])
+def _disk(agents: AgentAPI, view: dict[str, Any]) -> dict[str, Any]:
+    """Return what the data plane tells of the disk."""
+    found = agents.get_swap(BORROWER, consumer_uuid=view["consumer_uuid"])
     assert found
-    return dict(found["store"]["pages"]) if found["store"] else {}
+    return dict(found["disk"])

@@ -14,7 +14,6 @@ ROOT = Path(__file__).resolve().parents[2]
 STEPS = {
     "api": 112,
     "state-files": 100,
-    "page-store-files": 60,
     "wire-values": 600,
     "hostile-host": 150,
     "sockets": 200,

@@ -10,7 +10,7 @@ from pondstack_rdma.transports import load_transport, options_of
 
 def build_borrower(context: AgentContext, pages: Pages, links: Links | None = None) -> Borrower:
     """Return the borrower side over the state folder; connects nowhere."""
-    # Loaded for the name of its driver; options that it does not take stop the agent here, not a page store later.
+    # Loaded for the name of its driver; options that it does not take stop the agent here.
     transport = load_transport(context.conf.lending.transport, options_of(context.conf.lending))
     return Borrower(
         host=context.host,

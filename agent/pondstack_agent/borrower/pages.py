@@ -1,4 +1,4 @@
-"""What the owner of the pages (the page store of guests, the swap of a host) does when buffers come and go."""
+"""What the owner of the pages (RAM extension, swap disks) does when buffers come and go."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ from pondstack_agent.borrower.records import Held
 
 
 class Pages(Protocol):
-    """Implemented by the page store. Its calls come from several threads, never two at once for one buffer.
+    """Implemented over the data plane. Its calls come from several threads, never two at once for one buffer.
 
     `held`: what this host has of the lender, with the ticket and the keys by which its owner reaches the buffers.
     """

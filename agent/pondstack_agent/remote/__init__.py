@@ -1,1 +1,1 @@
-"""Who borrows memory on this host, and its page stores: the host's remote-memory manager (Zombieland 4.2, 4.4)."""
+"""Who borrows memory on this host, and what uses it: the host's remote-memory manager (Zombieland 4.2, 4.4)."""

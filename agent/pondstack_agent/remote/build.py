@@ -16,12 +16,11 @@ from pondstack_agent.data_plane.links import DataPlaneLinks
 from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.extensions import ExtensionLimits, Extensions
+from pondstack_agent.remote.former_stores import FormerStores
 from pondstack_agent.remote.owners import Owners
 from pondstack_agent.remote.records import Consumers
 from pondstack_agent.remote.remote import RemoteMemory
-from pondstack_agent.remote.stores import PageStores, StoreTemplate
 from pondstack_agent.remote.swap_disks import DiskPlace, SwapDisks
-from pondstack_rdma.transports import options_of
 
 LOG = log.getLogger(__name__)
 
@@ -38,17 +37,17 @@ def build_remote(
     `data_plane`: another one than that of the configuration; `find` finds guests' processes, and `started`
     tells when one began. `links`: other ones than those of the data plane to lenders.
     """
-    own, plane = context.conf.page_store, context.conf.data_plane
+    plane = context.conf.data_plane
     consumers = Consumers(context.records("remote"), context.clock)
     borrowed = Borrowed(Store(context.records("borrowing"), context.clock))
-    stores = PageStores(_template(context), consumers, borrowed)
     data_plane = data_plane or _data_plane(context)
     links = links or (DataPlaneLinks(data_plane) if data_plane else None)
     limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds)
     extensions = Extensions(consumers, borrowed, data_plane, find, limits, started=started)
     place = DiskPlace(Path(plane.folder), plane.disk_user, plane.leave_seconds)
     disks = SwapDisks(consumers, borrowed, data_plane, find, place)
-    owners = Owners(consumers, extensions, disks, stores)
+    former = FormerStores(Path(context.conf.agent.state_dir) / "pages", consumers)
+    owners = Owners(consumers, extensions, disks, former)
     borrower = build_borrower(context, owners, links)
     remote = RemoteMemory(
         consumers=consumers,
@@ -59,12 +58,10 @@ def build_remote(
         asking=BorrowRequests(context.host, consumers, context.controller, borrower),
         borrower=borrower,
         executor=context.executor,
-        extension_folder=Path(plane.mirror_folder),
-        extension_mib=plane.mirror_mib,
-        mirror_folder=Path(own.mirror_folder),
-        mirror_mib=own.mirror_mib,
+        mirror_folder=Path(plane.mirror_folder),
+        mirror_mib=plane.mirror_mib,
         buffer_mib=context.conf.lending.buffer_mib,
-        grow_seconds=own.grow_seconds,
+        grow_seconds=plane.grow_seconds,
     )
     return borrower, remote
 
@@ -77,23 +74,3 @@ def _data_plane(context: AgentContext) -> DataPlane | None:
     for reason in preflight.missing():
         LOG.warning("The data plane needs what this host lacks: %s", reason)
     return ControlClient(Path(plane.folder), plane.timeout_seconds)
-
-
-def _template(context: AgentContext) -> StoreTemplate:
-    conf, own = context.conf, context.conf.page_store
-    return StoreTemplate(
-        folder=Path(conf.agent.state_dir) / "pages",
-        leave_seconds=own.leave_seconds,
-        timeout_seconds=own.timeout_seconds,
-        launcher=own.launcher,
-        common={
-            "transport": conf.lending.transport,
-            "options": options_of(conf.lending),
-            "sealing": own.sealing,
-            "survives": own.mirror_survives,
-            "queue_pages": own.queue_pages,
-            "patience_seconds": own.queue_seconds,
-            "access_seconds": conf.lending.access_timeout_seconds,
-            "pages_per_second": own.pages_per_second,
-        },
-    )

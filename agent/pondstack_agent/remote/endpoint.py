@@ -1,11 +1,11 @@
-"""RPC endpoint of remote memory: pondstack.rpc.agent_remote_api on the wire; GS_alloc_ext and GS_alloc_swap."""
+"""RPC endpoint of remote memory: pondstack.rpc.agent_remote_api on the wire; GS_alloc_ext."""
 
 from typing import Any
 from uuid import UUID
 
 import oslo_messaging
 
-from pondstack.domain.errors import BadRequest
+from pondstack.domain.errors import BadRequest, HostUnusable
 from pondstack.rpc.agent_remote_api import REMOTE_VERSION
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.rpc_errors import answered, need
@@ -22,12 +22,12 @@ class RemoteEndpoint:
     @answered
     def alloc_ext(self, _context: Any, *, consumer_uuid: str, **request: Any) -> dict[str, Any]:
         """Borrow memory that stays until it is released, all or nothing (GS_alloc_ext)."""
-        return need(self._remote).alloc(checked_consumer(consumer_uuid), guaranteed=True, **request)
+        return need(self._remote).alloc(checked_consumer(consumer_uuid), **request)
 
     @answered
-    def alloc_swap(self, _context: Any, *, consumer_uuid: str, **request: Any) -> dict[str, Any]:
-        """Borrow as much as there is, up to `mib`, and more in the background (GS_alloc_swap)."""
-        return need(self._remote).alloc(checked_consumer(consumer_uuid), guaranteed=False, **request)
+    def alloc_swap(self, _context: Any, **_request: Any) -> dict[str, Any]:
+        """Refuse: version 1.2 promises an answer, and what it served, a page store, is gone."""
+        raise HostUnusable("alloc_swap is gone, as page stores are; call attach_swap (1.11): a disk of the data plane")
 
     @answered
     def release_remote(self, _context: Any, *, consumer_uuid: str) -> bool:

@@ -1,4 +1,4 @@
-"""Who owns the pages of a consumer: the data plane those of instances and disks, page stores of other swap devices."""
+"""Who owns the pages of a consumer: the data plane those of instances and disks, nobody what a former agent left."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -27,14 +27,14 @@ class Owner(Pages, Protocol):
 class Owners:
     """Implements borrower.pages.Pages for all consumers of a host."""
 
-    def __init__(self, consumers: Consumers, instances: Owner, disks: Owner, swap: Owner) -> None:
-        self._consumers, self._instances, self._disks, self._swap = consumers, instances, disks, swap
+    def __init__(self, consumers: Consumers, instances: Owner, disks: Owner, former: Owner) -> None:
+        self._consumers, self._instances, self._disks, self._former = consumers, instances, disks, former
 
     def of(self, mine: Consumer) -> Owner:
         """Return who owns a consumer's pages."""
         if mine.guaranteed:
             return self._instances
-        return self._disks if mine.is_disk else self._swap
+        return self._former if mine.is_former else self._disks
 
     def arrived(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Tell the owner, if anybody is: else they are promised only."""

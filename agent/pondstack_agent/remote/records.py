@@ -59,11 +59,11 @@ class Extension:
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """Remote memory of one consumer: an instance (`guaranteed`, RAM extension) or a swap device (best effort).
+    """Remote memory of one consumer: an instance (`guaranteed`, RAM extension) or its swap disk (best effort).
 
-    `mib`: what it wants, and the size of its page store or disk if it has one; `mirror`: its file. `at`: when it was
-    asked for, by the agent's clock, in seconds. `asked`: how often the controller was asked. `extension`: None while no
-    process of it is to be served. `instance_uuid`: of a swap disk, whose it is; the controller knows it by that.
+    `mib`: what it wants, and the size of the disk; `mirror`: its file. `at`: when it was asked for, by the agent's
+    clock, in seconds. `asked`: how often the controller was asked. `extension`: None while no process of it is to be
+    served. `instance_uuid`: of a swap disk, whose it is; the controller knows it by that.
     """
 
     consumer_uuid: str
@@ -84,6 +84,11 @@ class Consumer:
     def is_disk(self) -> bool:
         """Whether it is the swap disk of an instance."""
         return bool(self.instance_uuid)
+
+    @property
+    def is_former(self) -> bool:
+        """Whether it had a page store, which agents of former releases made; see FormerStores."""
+        return not self.guaranteed and not self.is_disk
 
     @property
     def borrower_uuid(self) -> str:
@@ -126,17 +131,6 @@ class Consumers:
     def owner_of(self, allocation_uuid: str) -> Consumer | None:
         """Return whose an allocation is."""
         return next((each for each in self.all() if allocation_uuid in each.allocations), None)
-
-    def begin(self, wanted: Consumer, room_mib: int) -> Consumer:
-        """Write a new one down; raises Unavailable when all page stores would have more than `room_mib`."""
-        with self._room:
-            taken = sum(each.mib for each in self.all() if not each.guaranteed and not each.is_disk)
-            if not wanted.guaranteed and taken + wanted.mib > room_mib:
-                raise Unavailable(
-                    f"the mirror of {wanted.mib} MiB does not fit: {taken} of {room_mib} MiB are taken on this host; "
-                    "release others, or raise [page_store] mirror_mib"
-                )
-            return self.put(wanted)
 
     def begin_disk(self, wanted: Consumer, room_mib: int) -> Consumer:
         """Write a new swap disk down; raises Unavailable when all mirrors together would be over `room_mib`."""

@@ -38,49 +38,38 @@ class RemoteMemory:
         asking: BorrowRequests,
         borrower: Borrower,
         executor: Executor,
-        extension_folder: Path,
-        extension_mib: int,
         mirror_folder: Path,
         mirror_mib: int,
         buffer_mib: int,
         grow_seconds: float,
     ) -> None:
-        """Folders and MiB of mirrors: `extension_` of instances and their disks, `mirror_` of page stores."""
+        """`mirror_folder`, `mirror_mib`: of the mirrors of instances and their disks."""
         self._consumers, self._owners, self._asking, self._borrower = consumers, owners, asking, borrower
         self._extensions, self._disks, self._borrowed = extensions, disks, borrowed
-        self._extension_folder, self._extension_mib, self._folder = extension_folder, extension_mib, mirror_folder
-        self._mirror_mib, self._buffer_mib, self._grow_seconds = mirror_mib, buffer_mib, grow_seconds
+        self._folder, self._mirror_mib = mirror_folder, mirror_mib
+        self._buffer_mib, self._grow_seconds = buffer_mib, grow_seconds
         self._locks = NamedLocks()
         self._maintenance = RecurringWork(executor, self._maintain)
         self._asked_at: dict[str, float] = {}
         self._trouble: dict[str, str] = {}
 
     def alloc(
-        self,
-        consumer_uuid: str,
-        *,
-        guaranteed: bool,
-        operation_id: str,
-        mib: int,
-        project_id: str = "",
-        user_id: str = "",
+        self, consumer_uuid: str, *, operation_id: str, mib: int, project_id: str = "", user_id: str = ""
     ) -> dict[str, Any]:
-        """Borrow memory for a consumer that has none; idempotent by the operation id. Answers as `get`.
+        """Borrow memory for an instance that has none; idempotent by the operation id. Answers as `get`.
 
-        Guaranteed: all of it or nothing, and it stays until it is released. Else as much as there is, and more in the
-        background; all `mib` can be used at once: pages that no lender has room for are in the mirror only.
+        Guaranteed: all of it or nothing, and it stays until it is released.
 
-        Raises Conflict, OperationMismatch, BadRequest, BufferShortage and HostUnusable if guaranteed, and Unavailable:
-        repeat it, or release; what nobody comes back for is undone.
+        Raises Conflict, OperationMismatch, BadRequest, BufferShortage, HostUnusable, and Unavailable: repeat it, or
+        release; what nobody comes back for is undone.
         """
         self._check_whole(mib)
-        mirror = str(self._extension_folder / consumer_uuid if guaranteed else self._folder / f"{consumer_uuid}.mirror")
-        now = self._consumers.clock()
-        wanted = Consumer(consumer_uuid, operation_id, guaranteed, mib, mirror, now, project_id, user_id)
+        mirror, now = str(self._folder / consumer_uuid), self._consumers.clock()
+        wanted = Consumer(consumer_uuid, operation_id, True, mib, mirror, now, project_id, user_id)
         with self._locks.holding(consumer_uuid):
             mine = self._consumers.get(consumer_uuid)
             if mine is None:
-                mine = self._consumers.begin(wanted, self._mirror_mib)
+                mine = self._consumers.put(wanted)
             mine.check_same(wanted)
             if mine.state == State.ASKING:
                 mine = self._first(mine)
@@ -94,12 +83,12 @@ class RemoteMemory:
         """
         self._check_whole(mib)
         name, now = disk_uuid(instance_uuid), self._consumers.clock()
-        mirror = str(self._extension_folder / name)
+        mirror = str(self._folder / name)
         with self._locks.holding(name):
             mine = self._consumers.get(name)
             if mine is None:
                 wanted = Consumer(name, str(uuid4()), False, mib, mirror, now, project_id, user_id)
-                mine = self._consumers.begin_disk(replace(wanted, instance_uuid=instance_uuid), self._extension_mib)
+                mine = self._consumers.begin_disk(replace(wanted, instance_uuid=instance_uuid), self._mirror_mib)
             mine.check_same(replace(mine, project_id=project_id, user_id=user_id))
             if mine.mib != mib:
                 raise Conflict(f"instance {instance_uuid} has a swap disk of {mine.mib} MiB; release it first")
@@ -251,7 +240,9 @@ class RemoteMemory:
             self._trouble[consumer_uuid] = trouble
 
     def _keep(self, mine: Consumer, unanswered_seconds: float) -> None:
-        if mine.state == State.ASKING and self._consumers.clock() - mine.at > unanswered_seconds:
+        late = self._consumers.clock() - mine.at > unanswered_seconds
+        unwanted = mine.is_former or (mine.state == State.ASKING and late)
+        if unwanted and mine.state != State.ENDING:
             mine = self._consumers.put(mine, state=State.ENDING)
         if mine.state == State.ENDING:
             self._end(mine)

@@ -14,7 +14,7 @@ from pondstack_agent.helper.lock import hold_lock
 from pondstack_agent.helper.program import Program
 from pondstack_agent.helper.server import RequestHandler
 from pondstack_agent.helper.unix_socket import listen
-from pondstack_rdma.errors import MirrorBusy
+from pondstack_rdma.errors import RevokeFailed
 
 PROGRAM = Program("pondstack-test", "test", "no.module", "test", "test.lock", "test.sock", "test.log")
 SECONDS = 30.0
@@ -49,7 +49,7 @@ class Helper:
         return {"noted": len(self.given)}
 
     def refuse(self, code: str) -> dict:
-        raise {"in-use": InUse("somebody has it"), "busy": MirrorBusy("slow")}[code]
+        raise {"in-use": InUse("somebody has it"), "busy": RevokeFailed("slow")}[code]
 
     def fail(self) -> dict:
         raise ZeroDivisionError("by accident")

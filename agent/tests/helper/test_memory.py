@@ -12,35 +12,35 @@ from pathlib import Path
 
 import pytest
 
-from pondstack_agent.pagestore.client import StoreClient
-from pondstack_agent.pagestore.program import PAGE_STORE
-from pondstack_agent.pagestore.settings import StoreSettings
+from pondstack_agent.lending.client import Command, LenderClient
+from pondstack_agent.lending.program import LENDER
 from pondstack_rack.wait import wait_until
-from tests.fixtures.page_reader import PageReader
-
-from ..pagestore.conftest import content
+from pondstack_rdma.model import Key, Ticket
+from pondstack_rdma.shm import ShmTransport
 
 SECONDS = 60.0
-SECRET = content(7, 1)
+SECRET = b"a page of a tenant, which is lent" * 100
 WITHOUT_LIMIT = ("prlimit", "--core=unlimited:unlimited")
 _MAPPING = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S+) .*?\n(?:[A-Z].*\n)*?VmFlags: (.*)$", re.M)
 
 
-class Store:
-    """A page store without lenders: its pages are in the mirror's queue, and on their way in its memory."""
+class Lender:
+    """A lender's process, with a tenant's page in its memory; `launcher`: words before its command line."""
 
     def __init__(self, folder: Path, launcher: str = " ".join(WITHOUT_LIMIT)) -> None:
         self.folder = folder
-        self.client = StoreClient(folder, launcher, SECONDS)
-        self.client.make(StoreSettings("consumer1", 2, str(folder / "mirror"), "shm", {"folder": str(folder)}))
+        options = {"folder": str(folder)}
+        self.client = LenderClient(folder, Command("h1", "shm", options, buffer_mib=1, launcher=launcher), SECONDS)
         self.client.start()
-        with PageReader(folder) as reader:
-            reader.write(7, SECRET)
-            assert reader.read(7) == SECRET
+        incarnation = self.client.hold().incarnation
+        index = self.client.register(incarnation)
+        granted = self.client.export(incarnation, [index], "h2")
+        with ShmTransport(folder).connect(Ticket.from_dict(granted["ticket"]), SECONDS) as link:
+            link.write(Key.from_dict(granted["keys"][str(index)]), 0, SECRET)
 
     @property
     def pid(self) -> int:
-        return PAGE_STORE.pid(self.folder)
+        return LENDER.pid(self.folder)
 
     def end(self, number: int) -> None:
         os.kill(self.pid, number)
@@ -60,13 +60,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def stores() -> Iterator[list[Store]]:
-    made: list[Store] = []
+def lenders() -> Iterator[list[Lender]]:
+    made: list[Lender] = []
     yield made
-    for store in made:
+    for lender in made:
         with suppress(OSError, ValueError, KeyError):
-            if store.client.runs:
-                store.end(signal.SIGKILL)
+            if lender.client.runs:
+                lender.end(signal.SIGKILL)
 
 
 def core_of(command: list[str], folder: Path) -> list[Path]:
@@ -84,59 +84,49 @@ def needs_cores(folder: Path) -> None:
         pytest.skip("core_pattern of this machine is no file in the working folder")
 
 
-def test_a_page_store_that_dies_leaves_no_core(folder: Path, stores: list[Store]) -> None:
+def test_a_helper_that_dies_leaves_no_core(folder: Path, lenders: list[Lender]) -> None:
     needs_cores(folder)
-    stores.append(Store(folder / "store"))
-    stores[0].end(signal.SIGABRT)
+    lenders.append(Lender(folder / "lender"))
+    lenders[0].end(signal.SIGABRT)
     assert list(folder.glob("core*")) == []
 
 
 @pytest.mark.skipif(shutil.which("gcore") is None, reason="gcore (package gdb) is not installed")
-def test_a_debugger_of_root_saves_no_page_and_no_key(folder: Path, stores: list[Store]) -> None:
+def test_a_debugger_of_root_saves_no_page(folder: Path, lenders: list[Lender]) -> None:
     """Not for ever: root may set another filter. By accident it does not happen."""
-    stores.append(Store(folder / "store"))
-    done = subprocess.run(["gcore", "-o", "dump", str(stores[0].pid)], cwd=folder, capture_output=True, check=False)
+    lenders.append(Lender(folder / "lender"))
+    done = subprocess.run(["gcore", "-o", "dump", str(lenders[0].pid)], cwd=folder, capture_output=True, check=False)
     dumps = list(folder.glob("dump.*"))
     assert dumps or done.returncode
     assert not any(SECRET[:32] in dump.read_bytes() for dump in dumps)
 
 
-def test_all_memory_of_a_page_store_is_locked_and_its_key_dumped_nowhere(folder: Path, stores: list[Store]) -> None:
-    stores.append(Store(folder / "store"))
-    mappings = stores[0].flags()
+def test_all_memory_of_a_helper_is_locked(folder: Path, lenders: list[Lender]) -> None:
+    lenders.append(Lender(folder / "lender"))
+    mappings = lenders[0].flags()
     # What the kernel itself maps (vvar, vdso) is never swapped.
     kernels = {"io", "pf", "de"}
     assert [
         flags for permissions, flags in mappings if "w" in permissions and not flags & kernels and "lo" not in flags
     ] == []
-    keys = [flags for _, flags in mappings if {"dd", "wf", "lo"} <= flags]
-    assert len(keys) == 1
-    status = Path(f"/proc/{stores[0].pid}/status").read_text()
+    status = Path(f"/proc/{lenders[0].pid}/status").read_text()
     assert "CoreDumping:\t0" in status
-    assert Path(f"/proc/{stores[0].pid}/coredump_filter").read_text() == "00000000\n"
-    limits = Path(f"/proc/{stores[0].pid}/limits").read_text()
+    assert Path(f"/proc/{lenders[0].pid}/coredump_filter").read_text() == "00000000\n"
+    limits = Path(f"/proc/{lenders[0].pid}/limits").read_text()
     assert re.search(r"^Max core file size +0 +0 ", limits, re.M)
 
 
-def test_where_little_may_be_locked_the_key_is_and_the_log_tells_of_the_rest(folder: Path, stores: list[Store]) -> None:
+def test_where_little_may_be_locked_the_log_tells(folder: Path, lenders: list[Lender]) -> None:
     launcher = "prlimit --memlock=65536:65536 setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock"
-    stores.append(Store(folder / "store", launcher))
-    assert "LimitMEMLOCK=infinity" in (folder / "store" / PAGE_STORE.log).read_text()
-    locked = [flags for _, flags in stores[0].flags() if "lo" in flags]
-    assert len(locked) == 1
-    assert {"dd", "wf"} <= locked[0]
+    lenders.append(Lender(folder / "lender", launcher))
+    log = (folder / "lender" / LENDER.log).read_text()
+    assert "at most 64 KiB" in log
+    assert "LimitMEMLOCK=infinity" in log
 
 
-def test_a_key_that_cannot_be_locked_is_told(folder: Path, stores: list[Store]) -> None:
-    launcher = "prlimit --memlock=0:0 setpriv --bounding-set=-ipc_lock --inh-caps=-ipc_lock"
-    stores.append(Store(folder / "store", launcher))
-    assert not any("lo" in flags for _, flags in stores[0].flags())
-    assert "at most 0 KiB" in (folder / "store" / PAGE_STORE.log).read_text()
-
-
-def test_a_page_store_has_no_ability_of_roots_but_to_lock_memory(folder: Path, stores: list[Store]) -> None:
-    stores.append(Store(folder / "store"))
-    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{stores[0].pid}/status").read_text().splitlines())
+def test_a_helper_has_no_ability_of_roots_but_to_lock_memory(folder: Path, lenders: list[Lender]) -> None:
+    lenders.append(Lender(folder / "lender"))
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{lenders[0].pid}/status").read_text().splitlines())
     lock_only = 1 << 14
     assert [int(status[name], 16) & ~lock_only for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")] == [
         0

@@ -1,10 +1,7 @@
-"""Hosts of one machine under a real ledger and settler: real lenders and page stores, agents that die at any step."""
+"""Hosts of one machine under a real ledger and settler: real lenders, agents that die at any step."""
 
-import contextlib
 import json
-import os
 import shutil
-import signal
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +14,7 @@ from oslo_config import cfg
 
 from pondstack.conf import agent as agent_conf
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
-from pondstack.domain.errors import AgentUnavailable, PondError
+from pondstack.domain.errors import AgentUnavailable
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
@@ -27,22 +24,25 @@ from pondstack_agent.build import build_agent
 from pondstack_agent.data_plane.client import DataPlane
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted
 from pondstack_agent.drivers import HostPools
-from pondstack_agent.pagestore.client import StoreClient
 from pondstack_agent.records import Records
 from pondstack_agent.remote.remote import RemoteMemory
-from pondstack_rack.wait import wait_until
 from tests.fixtures.escrow import SEALER
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
 from tests.fixtures.memory.store import MemoryStore
-from tests.fixtures.page_reader import PageReader
 
 from ..conftest import Later
 from ..data_plane.standin import StandinDataPlane
-from ..lending.conftest import DEADLINE_SECONDS, TOTAL_MIB, Host, state_of
+from ..lending.conftest import DEADLINE_SECONDS, TOTAL_MIB, Host
 
 BORROWER = "host9"
 CONSUMER = "7ac7e33b-55c9-4f7f-8b23-c4a1f2c52f3b"
+PAGE = 4096
+
+
+def content(page: int, version: int) -> bytes:
+    """Return what a test writes: of each page and version another one."""
+    return f"{page}.{version};".encode().ljust(32, b".") * (PAGE // 32)
 
 
 class Killed(BaseException):
@@ -167,7 +167,7 @@ class Agents:
 
 
 class NotedLinks:
-    """Links of a data plane that says so; page stores make links of their own."""
+    """Links of a data plane that says so."""
 
     def __init__(self) -> None:
         self.found: set[tuple[str, str]] = set()
@@ -182,7 +182,7 @@ class NotedLinks:
 
 @dataclass
 class RemoteHost(Host):
-    """A host whose page stores are real processes, and whose agent dies when its fuse says so."""
+    """A host whose agent dies when its fuse says so."""
 
     fuse: Fuse = field(default_factory=Fuse)
     data_plane: StandinDataPlane | None = field(default_factory=StandinDataPlane)
@@ -222,11 +222,6 @@ class RemoteHost(Host):
         assert self.agent.remote
         return self.agent.remote
 
-    @property
-    def store(self) -> StoreClient:
-        """The page store of the consumer."""
-        return StoreClient(Path(self.conf.agent.state_dir) / "pages" / CONSUMER, "", 30.0)
-
     def attach_swap(self, mib: int) -> dict[str, Any]:
         """Have the consumer's swap disk served."""
         found = self.calls.attach_swap(consumer_uuid=CONSUMER, mib=mib)
@@ -251,10 +246,9 @@ class RemoteHost(Host):
         self.remote.maintain(3600.0)
         self.later.run()
 
-    def alloc(self, mib: int, guaranteed: bool = False, operation: str = "alloc1") -> dict[str, Any]:
-        """Borrow for the consumer."""
-        alloc = self.calls.alloc_ext if guaranteed else self.calls.alloc_swap
-        return alloc(operation_id=operation, consumer_uuid=CONSUMER, mib=mib)
+    def alloc(self, mib: int, operation: str = "alloc1") -> dict[str, Any]:
+        """Borrow for the consumer, all or nothing."""
+        return self.calls.alloc_ext(operation_id=operation, consumer_uuid=CONSUMER, mib=mib)
 
     def release(self) -> bool:
         """Give all of it back."""
@@ -267,21 +261,6 @@ class RemoteHost(Host):
         found = self.calls.get_remote(consumer_uuid=CONSUMER)
         assert found
         return found
-
-    def reader(self) -> PageReader:
-        return PageReader(self.store.folder)
-
-    def kill_store(self) -> None:
-        """Kill the page store's process, as a crash does."""
-        pid = self.store.pid
-        assert pid
-        os.kill(pid, signal.SIGKILL)
-        assert wait_until(lambda: not self.store.runs and state_of(pid) in ("", "Z"), DEADLINE_SECONDS)
-
-    def end(self) -> None:
-        with contextlib.suppress(PondError, OSError, KeyError):
-            self.store.remove(Path(self.conf.page_store.mirror_folder) / f"{CONSUMER}.mirror")
-        super().end()
 
 
 @dataclass
@@ -303,17 +282,10 @@ class Rack:
             conf.set_override("host", name)
             conf.set_override("state_dir", str(self.root / name), group="agent")
             overrides = {"transport": "shm", "shm_folder": str(self.root), "buffer_mib": 1, "reserve_mib": 1024}
+            overrides["lender_timeout_seconds"] = DEADLINE_SECONDS  # its start takes long on a busy machine
             for option, value in overrides.items():
                 conf.set_override(option, value, group="lending")
-            stores = {
-                "mirror_folder": str(self.root / "mirrors"),
-                "mirror_mib": 64,
-                "grow_seconds": 0.5,
-                "leave_seconds": 0.3,
-            }
-            for option, value in stores.items():
-                conf.set_override(option, value, group="page_store")
-            planes = {"disk_user": "root", "mirror_mib": 64, "leave_seconds": 0.3}
+            planes = {"disk_user": "root", "mirror_mib": 64, "leave_seconds": 0.3, "grow_seconds": 0.5}
             for option, value in planes.items():
                 conf.set_override(option, value, group="data_plane")
             self.hosts[name] = RemoteHost(conf, self.controller)  # type: ignore[arg-type]
@@ -376,20 +348,3 @@ def rack() -> Iterator[Rack]:
         for host in made.hosts.values():
             host.end()
         shutil.rmtree(root, ignore_errors=True)
-
-
-@pytest.fixture(autouse=True)
-def _fused_store(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have an agent die before and after it asks a page store, too."""
-    ask = StoreClient._ask
-
-    def fused(self: StoreClient, verb: str, **arguments: Any) -> dict[str, Any]:
-        fuse = next(
-            (host.fuse for host in rack.hosts.values() if self.folder.is_relative_to(host.conf.agent.state_dir)), Fuse()
-        )
-        fuse.step()
-        answer = ask(self, verb, **arguments)
-        fuse.step()
-        return answer
-
-    monkeypatch.setattr(StoreClient, "_ask", fused)

@@ -60,7 +60,7 @@ def test_no_word_is_wrong_while_agent_and_data_plane_are_killed(
     rack: Rack, host: RemoteHost, plane: DataPlane, guest: QemuGuest
 ) -> None:
     guest.await_memory()
-    host.alloc(REMOTE_MIB, guaranteed=True)
+    host.alloc(REMOTE_MIB)
     view = host.calls.extend(consumer_uuid=CONSUMER, memory_mib=RAM_MIB, local_mib=LOCAL_MIB)
     assert view["extension"]["leases"] == {"active": REMOTE_MIB}
     guest.await_ready()

@@ -19,7 +19,7 @@ def lent(rack):
     """Two hosts lend 4 MiB each; an instance of a third one has borrowed, and its guest is there, paused."""
     for name in ("host1", "host2"):
         rack.lend(name, 4)
-    rack.borrower.alloc(REMOTE, guaranteed=True)
+    rack.borrower.alloc(REMOTE)
     rack.borrower.data_plane.boot(CONSUMER, MEMORY)
     return rack
 
@@ -41,12 +41,11 @@ def leases(host):
     return found
 
 
-def test_an_instance_has_no_page_store(lent) -> None:
+def test_what_was_borrowed_is_not_in_use_yet(lent) -> None:
     host = lent.borrower
     view = host.view()
     assert (view["state"], view["borrowed_mib"], view["extension"]) == ("active", REMOTE, None)
     assert "socket" not in view
-    assert not host.store.folder.exists()
     assert host.data_plane.served == {}
 
 
@@ -108,8 +107,8 @@ def test_what_is_refused_leaves_nothing(lent) -> None:
         extend(host)
 
 
-def test_a_swap_device_is_no_guest(rack) -> None:
-    rack.borrower.alloc(4)
+def test_a_swap_disk_is_no_guest(rack) -> None:
+    rack.borrower.attach_swap(4)
     with pytest.raises(NotFound, match="alloc_ext first"):
         extend(rack.borrower)
     assert unextend(rack.borrower) is False
@@ -309,7 +308,7 @@ def test_a_host_without_a_data_plane(lent) -> None:
     host.data_plane = None
     host.restart()
     with pytest.raises(HostUnusable, match="runs no data plane"):
-        host.alloc(2, guaranteed=True)
+        host.alloc(2)
     assert host.remote.views() == []
     assert host.calls.get_mirror_room() == {"total_mib": 0, "used_mib": 0}
 

@@ -89,7 +89,7 @@ def test_it_serves_and_then_the_mirror_does(rack: Rack, plane: DataPlane, boot: 
 
     with rack["host1"].frozen():
         guests.append(boot())
-        assert host.alloc(REMOTE_MIB, guaranteed=True)["borrowed_mib"] == REMOTE_MIB
+        assert host.alloc(REMOTE_MIB)["borrowed_mib"] == REMOTE_MIB
         view = host.calls.extend(consumer_uuid=CONSUMER, memory_mib=MIB, local_mib=LOCAL_MIB)
         assert view["extension"]["leases"] == {"active": REMOTE_MIB}
         # What left before the lender was told of comes back from the mirror once.

@@ -55,7 +55,7 @@ def test_a_disk_is_served_and_given_back(lent) -> None:
 
 def test_beside_remote_memory_of_the_same_instance(lent) -> None:
     host = lent.borrower
-    host.alloc(2, guaranteed=True)
+    host.alloc(2)
     assert host.attach_swap(4)["borrowed_mib"] == 4
     assert (host.view()["borrowed_mib"], host.view()["extension"]) == (2, None)
     host.release()
@@ -187,7 +187,7 @@ def test_mirrors_of_guests_and_disks_share_the_room(lent) -> None:
     host.restart()
     assert host.calls.get_mirror_room() == {"total_mib": 10, "used_mib": 4}
     host.data_plane.boot(CONSUMER, 8)
-    host.alloc(2, guaranteed=True)
+    host.alloc(2)
     with pytest.raises(Unavailable, match="4 of 10 MiB"):
         host.calls.extend(consumer_uuid=CONSUMER, memory_mib=8, local_mib=6)
 

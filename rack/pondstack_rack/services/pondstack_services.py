@@ -15,7 +15,6 @@ from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
 from pondstack.rpc.identity.identity import Identity, Role
 from pondstack_agent.data_plane.client import ControlClient
 from pondstack_agent.lending.program import LENDER
-from pondstack_agent.pagestore.program import PAGE_STORE
 from pondstack_rack import config
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout, RackError, program
@@ -174,22 +173,12 @@ def lender_processes(layout: Layout) -> list[int]:
     return [LENDER.pid(folder) for folder in folders if LENDER.runs(folder)]
 
 
-def page_stores(layout: Layout) -> list[int]:
-    """Return the processes that keep what is in borrowed memory: they outlive their agents, too."""
-    folders = [path for host in layout.all_hosts for path in (layout.host(host) / "agent" / "pages").glob("*")]
-    return [PAGE_STORE.pid(folder) for folder in folders if PAGE_STORE.runs(folder)]
-
-
 def end_lenders(layout: Layout) -> None:
-    """End the processes that hold what hosts lend, and what they borrow."""
-
-    def left() -> list[int]:
-        return page_stores(layout) + lender_processes(layout)
-
-    for pid in left():
+    """End the processes that hold what hosts lend."""
+    for pid in lender_processes(layout):
         os.kill(pid, signal.SIGKILL)
-    if not wait_until(lambda: not left(), LENDER_SECONDS, poll_seconds=0.05):
-        raise RackError(f"the lenders and page stores {left()} do not end; look at them by ps")
+    if not wait_until(lambda: not lender_processes(layout), LENDER_SECONDS, poll_seconds=0.05):
+        raise RackError(f"the lenders {lender_processes(layout)} do not end; look at them by ps")
 
 
 def wait_for_pool(layout: Layout, hosts: Collection[str] | None = None, timeout_seconds: float = POOL_SECONDS) -> None:

@@ -1,4 +1,4 @@
-/* Pages leave the host encrypted and authenticated: AES-256-GCM with a key per guest, as pondstack_rdma/sealing.py has
+/* Pages leave the host encrypted and authenticated: AES-256-GCM with a key per guest, as rdma/tests/page_sealer.py has
  * it.
  *
  * The guest, the page's number and its version are authenticated along with the content. The caller never seals a page

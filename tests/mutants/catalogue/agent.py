@@ -70,14 +70,6 @@ MUTANTS = (
         "a key that was given back comes back late: its borrower writes into another's buffer",
     ),
     Mutant(
-        "durable_before_the_disk",
-        "agent/pondstack_agent/pagestore/exporter.py",
-        "        if flags & nbd.FUA:\n            self._pages.flush(self._flush_seconds)\n",
-        "",
-        (f"{_AGENT}/pagestore/test_exporter.py::test_nothing_is_told_to_be_durable_before_the_mirror_has_it[True]",),
-        "a write with FUA is answered before it is durable",
-    ),
-    Mutant(
         "memory_without_a_region_released",
         "agent/pondstack_agent/drivers/cxl/returns.py",
         "if known is None and self._allocations.of_this_boot(record):",
@@ -92,14 +84,6 @@ MUTANTS = (
         "others = 0",
         (f"{_AGENT}/mitigation/test_room.py::test_two_at_once_cannot_take_the_same_room",),
         "two mitigations count on the same local memory",
-    ),
-    Mutant(
-        "left_lease_comes_late",
-        "agent/pondstack_agent/pagestore/leases.py",
-        "                if lease is None:\n                    self._ended.add(name)\n",
-        "",
-        (f"{_AGENT}/pagestore/test_leases.py::test_what_is_left_before_it_came_does_not_come",),
-        "a lease that was given up before it arrived is used when it comes late",
     ),
     Mutant(
         "undo_takes_slices",

@@ -44,6 +44,14 @@ MUTANTS = (
         "an operator does not see whose the buffers of a disk are",
     ),
     Mutant(
+        "buffers_of_a_former_store_go_back_under_it",
+        f"{_REMOTE}/former_stores.py",
+        "        if lock_held(lock):",
+        "        if not lock:",
+        ("agent/tests/remote/test_former_stores.py::test_one_that_runs_keeps_what_it_has",),
+        "a process of a former release goes on with buffers that are another's by then",
+    ),
+    Mutant(
         "mirror_of_a_disk_is_free",
         "pondstack/domain/remote_share.py",
         "        return (self.node_mib if self.remote_mib else 0) + self.swap_mib",

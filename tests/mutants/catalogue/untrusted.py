@@ -53,7 +53,7 @@ MUTANTS = (
         '_STATE = Fields({"pid": Whole(2, 2**22)}, others=True)',
         '_STATE = Fields({"pid": Whole(-1, 2**22)}, others=True)',
         ("agent/tests/helper/test_helper.py::test_nobody_else_is_killed_for_what_a_lock_says",),
-        "removing a page store kills all processes of its host",
+        "ending a lender kills all processes of its host",
     ),
     Mutant(
         "verb_that_is_no_text",
@@ -94,13 +94,5 @@ MUTANTS = (
         '    if any(run[1] > MOST_BUFFERS for run in told["buffers"]):',
         (f"{_HOSTILE}::test_what_no_agent_reports_is_refused_and_changes_nothing",),
         "an audit looks at more buffers than it has memory for",
-    ),
-    Mutant(
-        "version_of_the_last_number",
-        "rdma/pondstack_rdma/store/pages.py",
-        "if newest > MOST_VERSION:",
-        "if newest > 2 * MOST_VERSION + 1:",
-        ("rdma/tests/store/test_damaged_versions.py",),
-        "a page store with a damaged table stops at the next write",
     ),
 )

@@ -46,13 +46,11 @@ USER = "root"
 AGENT = """
 [lending]
 buffer_mib = {buffer_mib}
-[page_store]
-mirror_folder = {folder}/swap
-grow_seconds = 5
 [data_plane]
 folder = {folder}/plane
 mirror_folder = {folder}/mirrors
 mirror_mib = {mirror_mib}
+grow_seconds = 5
 """
 
 
@@ -64,10 +62,9 @@ class ExtendedRack:
         # Short: the address of a Unix socket has 107 bytes.
         self._place = Path(tempfile.mkdtemp(prefix="ps-ext-", dir="/tmp"))
         self.mirrors = self._place / "mirrors"
-        (self._place / "swap").mkdir()
         self.mirrors.mkdir()
         more = AGENT.format(folder=self._place, buffer_mib=BUFFER_MIB, mirror_mib=RAM_MIB)
-        lends = AGENT.partition("[page_store]")[0].format(buffer_mib=BUFFER_MIB)
+        lends = AGENT.partition("[data_plane]")[0].format(buffer_mib=BUFFER_MIB)
         agents = {BORROWER: more} | dict.fromkeys(LENDERS, lends)
         self.rack = Rack(folder, broker, store, slices=SLICES, agents=agents)
         self.plane = DataPlane(PROGRAMS / "pondstack-data-plane", self._place / "plane", USER, str(self.mirrors))

@@ -9,13 +9,9 @@ from typing import Any
 
 from pondstack_agent.helper.unix_socket import connect
 from pondstack_agent.lending.program import LENDER
-from pondstack_agent.pagestore import nbd
-from pondstack_agent.pagestore.exporter import SOCKET
-from pondstack_agent.pagestore.nbd import Option, Verb
-from pondstack_agent.pagestore.program import PAGE_STORE
 from pondstack_rdma.tcp.messages import MAX_TICKET_BYTES
 from tests.security.fuzzers.mutations import changed, spoilt
-from tests.security.fuzzers.served import MALLORY, PAGE, ServedLender, ServedStore
+from tests.security.fuzzers.served import MALLORY, PAGE, ServedLender
 
 Frames = list[bytes]
 CONNECT_SECONDS = 10.0
@@ -56,7 +52,7 @@ class Door:
         return frames
 
     def _has_lengths(self, frame: bytes, dice: Random) -> bool:
-        return not self.name.endswith(("nbd", "shm")) and len(frame) > 8 and dice.random() < 0.3
+        return not self.name.endswith("shm") and len(frame) > 8 and dice.random() < 0.3
 
 
 def doors_of_lender(served: ServedLender) -> list[Door]:
@@ -65,16 +61,6 @@ def doors_of_lender(served: ServedLender) -> list[Door]:
     return [
         Door("lender control", lambda: connect(served.folder, LENDER.socket, CONNECT_SECONDS), _lender_control(served)),
         door(served),
-    ]
-
-
-def doors_of_store(served: ServedStore) -> list[Door]:
-    """Return the sockets of a page store: its agent's, and that of who uses the pages."""
-    return [
-        Door(
-            "store control", lambda: connect(served.folder, PAGE_STORE.socket, CONNECT_SECONDS), _store_control(served)
-        ),
-        Door("nbd", lambda: connect(served.folder, SOCKET, CONNECT_SECONDS), _nbd(served)),
     ]
 
 
@@ -131,45 +117,3 @@ def _lender_control(served: ServedLender) -> Callable[[Random], Frames]:
         return [control(changed(dice, request) if dice.random() < 0.7 else request)]
 
     return draw
-
-
-def _store_control(served: ServedStore) -> Callable[[Random], Frames]:
-    ticket = {"driver": "shm", "address": str(served.root / "nobody.sock"), "borrower": "h1", "secret": "00" * 16}
-    key = {"number": 1, "borrower": "h1", "size_bytes": 2**20, "token": "00" * 16}
-
-    def draw(dice: Random) -> Frames:
-        requests: tuple[Any, ...] = (
-            {"verb": "view"},
-            {"verb": "lost", "lender": "h2@x"},
-            {"verb": "flush", "seconds": 1.0},
-            {"verb": "leave", "lender": "h2@x", "numbers": {"0": 1}, "leave_seconds": 0.0, "wait_seconds": 0.0},
-            {"verb": "arrive", "lender": "h2@x", "ticket": ticket, "keys": {"0": key}},
-        )
-        request = dice.choice(requests)
-        return [control(changed(dice, request) if dice.random() < 0.7 else request)]
-
-    return draw
-
-
-def _nbd(served: ServedStore) -> Callable[[Random], Frames]:
-    def draw(dice: Random) -> Frames:
-        name = nbd.pack_name(dice.choice((b"", b"", b"other")))
-        flags = nbd.CLIENT_FLAGS.pack(dice.choice((3, 3, 3, 1, 0, 2**31)))
-        options = [
-            nbd.OPTION.pack(nbd.OPTIONS, dice.choice((2, 3, 5, 6, 8, 10, 99, 2**32 - 1)), len(name)) + name
-            for _ in range(dice.randrange(3))
-        ]
-        go = nbd.OPTION.pack(nbd.OPTIONS, dice.choice((Option.GO, Option.GO, Option.EXPORT_NAME)), len(name)) + name
-        return [flags, *options, go, *(_command(dice, served.size) for _ in range(dice.randrange(1, 5)))]
-
-    return draw
-
-
-def _command(dice: Random, size: int) -> bytes:
-    """Return a command, right or with a wrong field."""
-    verb = dice.choice((*Verb, Verb.READ, Verb.WRITE, 4, 6, 65535))
-    offset = dice.choice((0, PAGE, size - PAGE, size, 1, 2**63, 2**64 - PAGE))
-    length = dice.choice((0, 1, PAGE, PAGE, 2 * PAGE, 2**22 + PAGE, 2**32 - 1))
-    data = dice.randbytes(min(length, 2 * PAGE)) if verb == Verb.WRITE else b""
-    flags = dice.choice((0, 0, nbd.FUA, 2, 65535))
-    return nbd.COMMAND.pack(nbd.REQUEST, flags, verb, dice.getrandbits(64), offset, length) + data

@@ -9,17 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pondstack.domain.errors import PondError
-from pondstack.domain.units import MIB
 from pondstack_agent.helper.program import Program
 from pondstack_agent.lending.client import Command, LenderClient
 from pondstack_agent.lending.program import LENDER
-from pondstack_agent.pagestore.client import StoreClient
-from pondstack_agent.pagestore.program import PAGE_STORE
-from pondstack_agent.pagestore.settings import StoreSettings
 from pondstack_rdma.base import Link
 from pondstack_rdma.model import Key, Ticket
 from pondstack_rdma.transports import load_transport
-from tests.fixtures.page_reader import PageReader
 
 SECONDS = 30.0
 HONEST, MALLORY = "honest", "mallory"
@@ -111,26 +106,3 @@ class ServedLender(Served):
             note = f"{number}".encode().ljust(16)
             link.write(self._key, PAGE, note)
             return "" if link.read(self._key, PAGE, 16) == note else "a write is not there"
-
-
-class ServedStore(Served):
-    """A page store without lenders: what is written is in its mirror."""
-
-    program = PAGE_STORE
-
-    def __init__(self) -> None:
-        super().__init__("page store")
-        settings = StoreSettings("vm1", 1, str(self.root / "mirror"), "shm", {"folder": str(self.root)})
-        self.client = StoreClient(self.folder, "", SECONDS)
-        self.client.make(settings)
-        self.client.start()
-        self.size = MIB
-
-    def check(self, number: int) -> str:
-        """See that the agent is answered, and pages are read as they were written a moment ago."""
-        if self.client.view()["pages"]["total"] != self.size // PAGE:
-            return "the agent is told of other pages"
-        page, data = number % 256, f"{number}".encode().ljust(PAGE, b".")
-        with PageReader(self.folder, SECONDS) as reader:
-            reader.write(page, data, durable=not number % 8)
-            return "" if reader.read(page) == data else f"page {page} is not what was written"

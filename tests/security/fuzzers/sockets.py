@@ -1,4 +1,4 @@
-"""Frames that no client of ours sends, against the sockets of real lenders and page stores.
+"""Frames that no client of ours sends, against the sockets of real lenders.
 
 The process has to live on, serve an honest client, hang up on whoever sends garbage or nothing, and have no more
 descriptors, threads and memory at the end than at the beginning.
@@ -6,22 +6,19 @@ descriptors, threads and memory at the end than at the beginning.
 
 import os
 import socket
-import struct
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from pondstack_agent.pagestore import nbd
 from pondstack_rack.wait import wait_until
-from tests.security.fuzzers.frames import Door, Frames, doors_of_lender, doors_of_store
-from tests.security.fuzzers.served import Served, ServedLender, ServedStore, Used
+from tests.security.fuzzers.frames import Door, Frames, doors_of_lender
+from tests.security.fuzzers.served import Served, ServedLender, Used
 from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
 
 SILENT_SECONDS = 25.0
 """The deadlines of all servers are 10 s; this machine may stand still."""
 MORE_DESCRIPTORS, MORE_THREADS, MORE_KIB = 4, 4, 64 * 1024
 CHECK_STEPS = 10
-GOOD = struct.pack(">II", nbd.REPLY, nbd.GOOD)
 
 
 @dataclass
@@ -45,9 +42,6 @@ class Sockets(Target):
             lender = ServedLender(transport)
             self.opened.callback(lender.close)
             self._served.append((lender, doors_of_lender(lender)))
-        store = ServedStore()
-        self.opened.callback(store.close)
-        self._served.append((store, doors_of_store(store)))
         for served, _ in self._served:
             served.check(0)
         self._before = {served.name: served.used() for served, _ in self._served}
@@ -84,7 +78,7 @@ class Sockets(Target):
             with suppress(ConnectionResetError):
                 while data := self._heard(link):
                     heard += data
-        return GOOD not in heard if door.name == "nbd" else not heard or b'"error"' in heard
+        return not heard or b'"error"' in heard
 
     def _send_one(self, link: socket.socket, frame: bytes) -> None:
         if link.family == socket.AF_UNIX and self.dice.random() < 0.2:
@@ -115,7 +109,7 @@ class Sockets(Target):
     def _say_half(self, door: Door) -> Silent:
         link = door.opened()
         self.opened.callback(link.close)
-        if link.type == socket.SOCK_STREAM and door.name != "nbd":
+        if link.type == socket.SOCK_STREAM:
             link.sendall(b"\0\0")
         return Silent(door, link, time.monotonic())
 

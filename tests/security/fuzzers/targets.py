@@ -5,7 +5,6 @@ from collections.abc import Callable
 from tests.security.fuzzers.api_requests import ApiRequests
 from tests.security.fuzzers.hostile_host import HostileHost
 from tests.security.fuzzers.native_code import BlockDevices, NativeCode
-from tests.security.fuzzers.page_files import PageFiles
 from tests.security.fuzzers.sockets import Sockets
 from tests.security.fuzzers.state_files import StateFiles
 from tests.security.fuzzers.target import Target
@@ -14,7 +13,6 @@ from tests.security.fuzzers.wire_values import WireValues
 TARGETS: dict[str, Callable[[int], Target]] = {
     "api": ApiRequests,
     "state-files": StateFiles,
-    "page-store-files": PageFiles,
     "wire-values": WireValues,
     "hostile-host": HostileHost,
     "sockets": Sockets,

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import signal
 import subprocess
 import tempfile
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from pondstack_rack.wait import wait_until
+from pondstack_rdma.data_plane import PROGRAM
 
 from ..processes import BLOCK, DEADLINE_SECONDS, BlockPlane, RefusedError
 from .client import ENOSPC, TRIM, NbdError, connect
@@ -212,6 +214,21 @@ def test_the_key_is_gone_with_the_export(plane: BlockPlane) -> None:
         mirror.seek(0)
         assert not any(table.read(64)[key])
         assert not any(mirror.read())
+
+
+def test_its_memory_is_locked_and_its_key_in_no_dump(tmp_path: Path) -> None:
+    """Of the program as it is installed: sanitizers lock nothing."""
+    plane = BlockPlane(PROGRAM, tmp_path / "plane")
+    try:
+        plane.start()
+        plane.await_ready()
+        keeper = plane.export(1)["keeper"]
+        assert plane.process
+        for pid in (keeper, plane.process.pid):
+            flags = re.findall(r"VmFlags: (.*)", Path(f"/proc/{pid}/smaps").read_text())
+            assert any({"dd", "lo"} <= set(each.split()) for each in flags), pid
+    finally:
+        plane.close()
 
 
 @pytest.fixture

@@ -101,6 +101,21 @@ def test_a_lender_is_killed(plane: BlockPlane, lender: Lenders, sealed: bool) ->
         assert content(link) == data
 
 
+def test_a_key_is_revoked_without_a_word(plane: BlockPlane, lender: Lenders) -> None:
+    """As a lender does that waited too long; the mirror serves, and the other key is used on."""
+    plane.export(2)
+    lends = lender("lender1")
+    lends.lend(plane, 2)
+    with connect(plane.socket) as link:
+        data = fill(link)
+        lends.process.ask("revoke", number=0)
+        assert content(link) == data
+        assert plane.device()["store"]["mirror_reads"] > 0
+        data = fill(link)
+        assert content(link) == data
+        assert sorted(each["state"] for each in plane.device()["leases"]) == ["active", "lost"]
+
+
 def test_the_data_plane_is_killed(plane: BlockPlane, lender: Lenders) -> None:
     """Its links end with it: the mirror serves, and lenders again once it is told of leases."""
     plane.export(2)
