@@ -93,7 +93,10 @@ def wheel(roots: list[Root], tmp_path_factory: pytest.TempPathFactory) -> Wheel:
         shutil.copytree(
             ROOT / folder,
             source / folder,
-            ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", Path(PROGRAM).name),
+            # What a build in place left; the profile of that name is in etc.
+            ignore=shutil.ignore_patterns(
+                "__pycache__", "*.egg-info", "*.so", *([Path(PROGRAM).name] if folder != "etc" else [])
+            ),
         )
     (source / MANUAL).parent.mkdir(parents=True)
     (source / MANUAL).write_text(".TH PONDSTACK-STATUS 1\n")  # as Sphinx would have made it
