@@ -73,9 +73,9 @@ stalls: hardware ## Run what kills, pauses and cuts off while all of it is froze
 mutants: setup ## Plant faults in a copy of the tree, one at a time: a test must fail at each (FILES: files and folders, all by default; WORKERS)
 	@$(PYTHON) -m tests.mutants --workers $(WORKERS) $(FILES)
 
-docs: setup ## Build the documentation (doc/build/html); fails on a warning or a dead link
-	@$(PYTHON) -m sphinx -q -W --keep-going -n -b html doc/source doc/build/html
-	@echo doc/build/html/index.html
+docs: setup ## Build the documentation (doc/build/html) and the man pages (doc/build/man); fails on a warning or a dead link
+	@for made in html man; do $(PYTHON) -m sphinx -q -W --keep-going -n -b $$made -d doc/build/doctrees doc/source doc/build/$$made || exit; done
+	@echo doc/build/html/index.html doc/build/man
 
 sim: ## Run seeded histories of the whole system in one thread (HISTORIES, SEED, KIND=slices, lending, removal, guests, holding or mitigation)
 	@$(PYTHON) -m tests.sim $(call option,histories,HISTORIES) $(call option,seed,SEED) $(call option,kind,KIND) $(call option,processes,PROCESSES)

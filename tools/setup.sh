@@ -115,4 +115,14 @@ if [ ! -s "$wsrep/wsrep_sst_rsync" ] && ! command -v wsrep_sst_rsync >/dev/null;
         die "apt-get download mariadb-server"
     install -D -m 755 -t "$wsrep" "$work"/mariadb/usr/bin/wsrep_sst_common "$work"/mariadb/usr/bin/wsrep_sst_rsync
 fi
+# The compiler of AppArmor's profiles, and what those include: nothing here is to be confined, so it is unpacked as well.
+apparmor=$VENV/share/pondstack/apparmor
+if [ ! -x "$apparmor/sbin/apparmor_parser" ]; then
+    say apparmor "the compiler of profiles, in ${apparmor/#$PWD\//}"
+    prepare_apt
+    (cd "$work" && apt-get "${apt_options[@]}" download apparmor && dpkg -x apparmor_*.deb apparmor) >>"$LOG" 2>&1 ||
+        die "apt-get download apparmor"
+    install -D -m 755 -t "$apparmor/sbin" "$(find "$work/apparmor" -name apparmor_parser -type f)"
+    mkdir -p "$apparmor/etc" && cp -r "$work/apparmor/etc/apparmor.d" "$apparmor/etc/"
+fi
 say ready "$("$VENV/bin/python" --version), $(qemu-system-x86_64 --version | head -n1 | cut -d'(' -f1)"

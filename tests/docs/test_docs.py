@@ -59,7 +59,7 @@ def pages() -> list[Path]:
     return [path for path in found if "api-ref" not in path.relative_to(DOC).parts]
 
 
-@pytest.mark.parametrize("folder", ["install", "user", "admin", "reference", "contributor"])
+@pytest.mark.parametrize("folder", ["install", "user", "admin", "cli", "reference", "contributor"])
 def test_every_page_is_linked_from_the_index_of_its_folder(folder: str) -> None:
     index = (DOC / folder / "index.md").read_text()
     missing = [path.name for path in pages() if path.parent.name == folder and f"({path.name})" not in index]
@@ -69,16 +69,22 @@ def test_every_page_is_linked_from_the_index_of_its_folder(folder: str) -> None:
 
 def test_the_documentation_builds_without_a_warning(tmp_path: Path) -> None:
     """A page that no table of contents names, a dead link and a wrong option are warnings: `make docs`."""
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-n", "-b", "html", str(DOC), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    built = {path.relative_to(tmp_path).with_suffix("") for path in tmp_path.rglob("*.html")}
+    for builder in ("html", "man"):
+        strict = ("-q", "-W", "--keep-going", "-n", "-d", str(tmp_path / "read"))
+        done = subprocess.run(
+            [sys.executable, "-m", "sphinx", *strict, "-b", builder, str(DOC), str(tmp_path / builder)],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+    built = {path.relative_to(tmp_path / "html").with_suffix("") for path in tmp_path.rglob("*.html")}
     assert {path.relative_to(DOC).with_suffix("") for path in pages()} <= built
+    manuals = {path.stem: path.read_text() for path in (tmp_path / "man").glob("*.1")}
+    assert sorted(manuals) == [path.stem for path in sorted((DOC / "cli").glob("pondstack-*.md"))]
+    assert r"\fBpondstack\-manage credentials issue\fP" in manuals["pondstack-manage"]
+    assert r"\fB\-\-config\-file PATH\fP" in manuals["pondstack-agent"]
 
 
 def test_every_option_is_in_the_configuration_reference() -> None:

@@ -5,13 +5,16 @@ The guest is a stand-in, a process that writes and verifies words (rdma/tests/da
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pondstack_rack.wait import wait_until
 from rdma.tests.data_plane import builds
+from rdma.tests.data_plane.processes import GUEST
 
+from . import apparmor
 from .conftest import Hardware
 from .figures import Figures
 from .host import EmulatedHost
@@ -126,6 +129,35 @@ def test_a_lender_that_ends_and_the_mirror(
 
     assert wait_until(lost, WAIT_SECONDS, 0.5), paged.view()
     end(paged, figures)
+
+
+def test_a_guest_that_apparmor_confines(
+    hardware: Hardware, hosts: Sequence[EmulatedHost], lending: Any, tmp_path: Path
+) -> None:
+    """Libvirt's profile of a guest with our rules, and ours of the data plane; what they deny is named before."""
+    policies = apparmor.compile_policies(hardware.files.root / "etc" / "apparmor.d", GUEST, tmp_path)
+    programs = {"data_plane": f"{PROGRAMS}/data_plane", "standin_guest": f"{PROGRAMS}/standin_guest"}
+    confined = hosts[1].remote(
+        "tests.hardware.guest.confined:Confined", **programs, policy=policies.data_plane, mib=MIB, seed=SEED
+    )
+    guest, ours = f"libvirt-{GUEST} (enforce)", "pondstack-data-plane (enforce)"
+    assert confined.labels() == ("unconfined", ours)
+    (reason,) = confined.denials()
+    assert "is unconfined: allow it in /etc/apparmor.d/local/pondstack-data-plane" in reason
+    assert "AppArmor or SELinux denies it" in confined.attach()
+    assert confined.start_confined(policies.stock)  # it may not read the script that is its emulator
+    assert confined.start_confined(policies.with_rule) == "", confined.log()
+    assert confined.labels() == (guest, ours)
+    (reason,) = confined.denials()
+    assert "may not make a userfaultfd" in reason
+    assert "gets no userfaultfd: Operation not permitted" in confined.attach()
+    confined.let_userfaultfd()
+    assert (confined.denials(), confined.attach()) == ([], ""), confined.log()
+    lent = [lending.lend("borrower", LEASE_BYTES) for _ in range(LEASES)]
+    confined.lease(lent[0][0], [key for _, key in lent], DEADLINE_MS)
+    confined.limit(LOCAL_MIB)
+    await_store(confined, "lender_reads", PAGES // 4)
+    assert confined.finish()["wrong"] == 0
 
 
 def end(paged: Any, figures: Figures) -> None:

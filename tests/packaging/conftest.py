@@ -24,7 +24,9 @@ NATIVE = frozenset(
     }
 )
 """Built along with the wheel; limited API, so that one wheel serves all Pythons."""
-SAMPLES = {"deploy": "", "oslo-config-generator": "oslo-config-generator/"}
+MANUAL = "doc/build/man/pondstack-status.1"
+"""A man page, which the wheel takes along when it was made before."""
+SAMPLES = {"apparmor": "apparmor/", "deploy": "", "oslo-config-generator": "oslo-config-generator/"}
 """Folders of etc/, and where below share/pondstack their files go."""
 
 
@@ -91,8 +93,13 @@ def wheel(roots: list[Root], tmp_path_factory: pytest.TempPathFactory) -> Wheel:
         shutil.copytree(
             ROOT / folder,
             source / folder,
-            ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", Path(PROGRAM).name),
+            # What a build in place left; the profile of that name is in etc.
+            ignore=shutil.ignore_patterns(
+                "__pycache__", "*.egg-info", "*.so", *([Path(PROGRAM).name] if folder != "etc" else [])
+            ),
         )
+    (source / MANUAL).parent.mkdir(parents=True)
+    (source / MANUAL).write_text(".TH PONDSTACK-STATUS 1\n")  # as Sphinx would have made it
     built = subprocess.run(
         [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(work), str(source)],
         capture_output=True,

@@ -13,3 +13,7 @@ class DataPlaneSilent(Unavailable):
 
 class DataPlaneRefused(Conflict):
     """The data plane does not do it, and says why."""
+
+
+class AttachDenied(DataPlaneRefused):
+    """The host would deny the data plane a guest's process; the text names by what, and what to do."""

@@ -11,6 +11,8 @@ from pondstack_agent.borrower.records import Store
 from pondstack_agent.context import AgentContext
 from pondstack_agent.data_plane import preflight
 from pondstack_agent.data_plane.client import ControlClient, DataPlane
+from pondstack_agent.data_plane.confinement import Confinement
+from pondstack_agent.data_plane.denials import Denials, nothing_denied
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, find_memory, start_of
 from pondstack_agent.data_plane.links import DataPlaneLinks
 from pondstack_agent.remote.borrow_requests import BorrowRequests
@@ -40,10 +42,12 @@ def build_remote(
     plane = context.conf.data_plane
     consumers = Consumers(context.records("remote"), context.clock)
     borrowed = Borrowed(Store(context.records("borrowing"), context.clock))
-    data_plane = data_plane or _data_plane(context)
+    denials: Denials = nothing_denied
+    if data_plane is None and plane.folder:
+        data_plane, denials = _data_plane(Path(plane.folder), plane.timeout_seconds)
     links = links or (DataPlaneLinks(data_plane) if data_plane else None)
     limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds)
-    extensions = Extensions(consumers, borrowed, data_plane, find, limits, started=started)
+    extensions = Extensions(consumers, borrowed, data_plane, find, limits, started=started, denials=denials)
     place = DiskPlace(Path(plane.folder), plane.disk_user, plane.leave_seconds)
     disks = SwapDisks(consumers, borrowed, data_plane, find, place)
     former = FormerStores(Path(context.conf.agent.state_dir) / "pages", consumers)
@@ -66,11 +70,9 @@ def build_remote(
     return borrower, remote
 
 
-def _data_plane(context: AgentContext) -> DataPlane | None:
-    """Return the data plane of the configuration; what its host lacks for it is logged."""
-    plane = context.conf.data_plane
-    if not plane.folder:
-        return None
-    for reason in preflight.missing():
+def _data_plane(folder: Path, timeout_seconds: float) -> tuple[DataPlane, Denials]:
+    """Return the data plane of a folder, and what would deny it guests; what its host lacks for it is logged."""
+    denials = Confinement(folder, timeout_seconds)
+    for reason in [*preflight.missing(), *denials(None)]:
         LOG.warning("The data plane needs what this host lacks: %s", reason)
-    return ControlClient(Path(plane.folder), plane.timeout_seconds)
+    return ControlClient(folder, timeout_seconds), denials

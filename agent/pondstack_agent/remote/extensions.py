@@ -14,7 +14,8 @@ from oslo_log import log
 from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, PondError, Unavailable
 from pondstack_agent.borrower.records import Held
 from pondstack_agent.data_plane.client import DataPlane
-from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused
+from pondstack_agent.data_plane.denials import Denials, nothing_denied
+from pondstack_agent.data_plane.errors import AttachDenied, DataPlaneGone, DataPlaneRefused
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, start_of
 from pondstack_agent.data_plane.views import PAGE_BYTES, GuestState, GuestView
 from pondstack_agent.remote.borrowed import Borrowed
@@ -39,7 +40,7 @@ class ExtensionLimits:
 class Extensions:
     """Implements remote.owners.Owner for instances. The caller orders calls of one consumer.
 
-    `data_plane` None: this host runs none.
+    `data_plane` None: this host runs none. `denials`: what would deny it a guest.
     """
 
     def __init__(
@@ -51,11 +52,13 @@ class Extensions:
         limits: ExtensionLimits,
         *,
         started: ProcessStarted = start_of,
+        denials: Denials = nothing_denied,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._consumers, self._maybe, self._find = consumers, data_plane, find
         self._limits, self._started, self._sleep, self._clock = limits, started, sleep, clock
+        self._denials = denials
         self._leased = Leased(
             borrowed, self._plane, lambda: self._plane().links(), limits.leave_seconds, sleep=sleep, clock=clock
         )
@@ -128,9 +131,11 @@ class Extensions:
     # As owner of what instances borrow
 
     def make(self, mine: Consumer) -> None:
-        """Raise HostUnusable where no data plane is: nothing could use what is borrowed."""
+        """Raise HostUnusable where no data plane is, or may attach: nothing could use what is borrowed."""
         del mine
         self._plane()
+        if denied := self._denials(None):
+            raise HostUnusable(f"no guest of this host can have remote memory: {'; '.join(denied)}")
 
     def remove(self, mine: Consumer) -> None:
         """See that nothing uses a consumer's buffers; raises Conflict while its process is served, Unavailable."""
@@ -225,6 +230,8 @@ class Extensions:
                 raise Unavailable(f"the data plane still has a former process of guest {guest}, {seen.pid}")
             self._sleep(PAUSE_SECONDS)
         if seen is None:
+            if denied := self._denials(wanted.pid):
+                raise AttachDenied(f"guest {guest} cannot have remote memory: {'; '.join(denied)}")
             seen = plane.attach(guest, wanted.pid, wanted.memory, mine.mirror, wanted.local_mib)
         if seen.state is GuestState.DETACHING:
             raise Unavailable(f"the pages of guest {guest} are on their way home by somebody else's order")

@@ -40,7 +40,8 @@ static int open_descriptor(const struct target *target, int number, struct probl
     snprintf(path, sizeof path, "/proc/%d/fd/%d", target->pid, number);
     int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) {
-        problem_set(problem, "descriptor %d of process %d cannot be opened: %s", number, target->pid, strerror(errno));
+        problem_set(problem, "descriptor %d of process %d cannot be opened: %s%s", number, target->pid,
+                    strerror(errno), target_denial(errno));
     }
     return fd;
 }

@@ -146,8 +146,8 @@ static int inject(const struct target *target, struct call *call, const char *wh
     }
     if (got != sizeof outcome || outcome.step != DONE) {
         return problem_set(problem,
-                           "process %d takes no system call from outside (%s: %s); see whether a debugger has it",
-                           target->pid, steps[outcome.step], strerror(outcome.error));
+                           "process %d takes no system call from outside (%s: %s)%s", target->pid,
+                           steps[outcome.step], strerror(outcome.error), target_denial(outcome.error));
     }
     if (outcome.result < 0) {
         return problem_set(problem,

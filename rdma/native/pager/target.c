@@ -87,6 +87,14 @@ void target_close(struct target *target)
     }
 }
 
+const char *target_denial(int error)
+{
+    return error != EPERM && error != EACCES ? ""
+                                             : "; CAP_SYS_PTRACE or CAP_CHECKPOINT_RESTORE is missing, it has a "
+                                               "debugger, or kernel.yama.ptrace_scope, AppArmor or SELinux denies it: "
+                                               "see journalctl -k";
+}
+
 /* One line of /proc/PID/maps. */
 struct mapping {
     uint64_t start, end, offset, inode;
@@ -119,8 +127,8 @@ static int open_memory(const struct target *target, struct memory *memory, uint6
     snprintf(path, sizeof path, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, target->pid, memory->address, first_end);
     memory->fd = open(path, O_RDWR | O_CLOEXEC);
     if (memory->fd < 0) {
-        return problem_set(problem, "the memory of process %d cannot be opened: %s; the data plane needs root",
-                           target->pid, strerror(errno));
+        return problem_set(problem, "the memory of process %d cannot be opened: %s%s", target->pid,
+                           strerror(errno), target_denial(errno));
     }
     return 0;
 }
@@ -130,7 +138,8 @@ int target_memory(const struct target *target, const char *name, struct memory *
     *memory = (struct memory){.fd = -1};
     FILE *file = open_file(target, "maps");
     if (file == NULL) {
-        return problem_set(problem, "the mappings of process %d cannot be read: %s", target->pid, strerror(errno));
+        return problem_set(problem, "the mappings of process %d cannot be read: %s%s", target->pid, strerror(errno),
+                           target_denial(errno));
     }
     char line[LINE_BYTES];
     struct mapping mapping;
@@ -163,7 +172,8 @@ int target_check_pages(const struct target *target, const struct memory *memory,
 {
     FILE *file = open_file(target, "smaps");
     if (file == NULL) {
-        return problem_set(problem, "the mappings of process %d cannot be read: %s", target->pid, strerror(errno));
+        return problem_set(problem, "the mappings of process %d cannot be read: %s%s", target->pid, strerror(errno),
+                           target_denial(errno));
     }
     char line[LINE_BYTES];
     struct mapping mapping;
@@ -223,8 +233,8 @@ int target_duplicate(const struct target *target, int number, struct problem *pr
     int fd = (int)syscall(SYS_pidfd_getfd, target->pidfd, number, 0);
     if (fd < 0) {
         return problem_set(problem,
-                           "descriptor %d of process %d cannot be had: %s; the data plane needs CAP_SYS_PTRACE", number,
-                           target->pid, strerror(errno));
+                           "descriptor %d of process %d cannot be had: %s%s", number, target->pid,
+                           strerror(errno), target_denial(errno));
     }
     return fd;
 }

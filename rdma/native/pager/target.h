@@ -34,6 +34,9 @@ bool target_is_guest(pid_t pid, const char *guest);
 
 void target_close(struct target *target);
 
+/* Return what may have denied something, to end a problem's text with; "" after an error that is no denial. */
+const char *target_denial(int error);
+
 /* Find the one shared mapping whose path has `name` in it, and open its file. Adjacent mappings of a file are one. */
 int target_memory(const struct target *target, const char *name, struct memory *memory, struct problem *problem);
 

@@ -84,6 +84,11 @@ class QemuGuest:
         maps = Path(f"/proc/{self.pid}/maps")
         assert wait_until(lambda: self.memory in maps.read_text(), DEADLINE_SECONDS, 0.01)
 
+    def filtered(self) -> bool:
+        """Wait until a seccomp filter binds QEMU's process, as -sandbox has it."""
+        status = Path(f"/proc/{self.pid}/status")
+        return wait_until(lambda: "Seccomp:\t2" in status.read_text(), DEADLINE_SECONDS, 0.01)
+
     def await_ready(self) -> None:
         """Wait until its init runs."""
         self._await_line("ready")

@@ -15,6 +15,19 @@ LENDER = "lender1"
 CONNECT_SECONDS = 120.0
 
 
+def insist(plane: DataPlane, **request: Any) -> float:
+    """Ask again while a lender does not answer; the seconds."""
+    begun, pause = time.monotonic(), Deadline(CONNECT_SECONDS)
+    while True:
+        try:
+            plane.ask(**request)
+            return time.monotonic() - begun
+        except RefusedError as error:
+            if "does not answer" not in str(error) or pause.over:
+                raise
+        pause.pause()
+
+
 class Paged:
     """A stand-in guest and its data plane; `seed` says what it writes and where."""
 
@@ -31,27 +44,16 @@ class Paged:
     def lease(self, ticket: Ticket, keys: Sequence[Key], deadline_ms: int) -> float:
         """Have the data plane connect to a lender and use its keys, however long their hosts take; the seconds."""
         shown = {"ticket": ticket.to_dict(), "keys": [key.to_dict() for key in keys]}
-        return self._insist(verb="lease", guest=GUEST, lender=LENDER, deadline_ms=deadline_ms, **shown)
+        return insist(self._plane, verb="lease", guest=GUEST, lender=LENDER, deadline_ms=deadline_ms, **shown)
 
     def connect(self, ticket: Ticket, deadline_ms: int) -> float:
         """Have the data plane keep a link to a lender; the seconds."""
-        return self._insist(verb="connect", lender=LENDER, ticket=ticket.to_dict(), deadline_ms=deadline_ms)
+        shown = {"ticket": ticket.to_dict(), "deadline_ms": deadline_ms}
+        return insist(self._plane, verb="connect", lender=LENDER, **shown)
 
     def disclose(self, keys: Sequence[Key]) -> None:
         """Have the data plane use keys over that link; nothing is asked of the lender."""
         self._plane.ask(verb="lease", guest=GUEST, lender=LENDER, keys=[key.to_dict() for key in keys])
-
-    def _insist(self, **request: Any) -> float:
-        """Ask again while a lender does not answer; the seconds."""
-        begun, pause = time.monotonic(), Deadline(CONNECT_SECONDS)
-        while True:
-            try:
-                self._plane.ask(**request)
-                return time.monotonic() - begun
-            except RefusedError as error:
-                if "does not answer" not in str(error) or pause.over:
-                    raise
-            pause.pause()
 
     def limit(self, mib: int) -> None:
         """Give the guest so much local memory."""

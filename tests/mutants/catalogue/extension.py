@@ -4,6 +4,8 @@ from tests.mutants.mutant import Mutant
 
 _REMOTE = "agent/pondstack_agent/remote"
 _TESTS = "agent/tests/remote/test_extension.py"
+_DENIALS = "agent/pondstack_agent/data_plane/denials.py"
+_DENIAL_TESTS = "agent/tests/data_plane/test_denials.py"
 
 MUTANTS = (
     Mutant(
@@ -94,5 +96,29 @@ MUTANTS = (
         "        if not arguments:\n",
         ("agent/tests/qemu/test_wrapper.py::test_a_guest_with_a_shared_node_gets_no_huge_pages",),
         "the data plane refuses guests that have got huge pages before they were extended",
+    ),
+    Mutant(
+        "attached_though_denied",
+        f"{_REMOTE}/extensions.py",
+        "            if denied := self._denials(wanted.pid):\n",
+        "            if denied := self._denials(wanted.pid)[:0]:\n",
+        ("agent/tests/remote/test_denied_guests.py::test_a_guest_that_is_denied_is_not_tried",),
+        "nova-compute gets an errno, and nobody knows what denies the data plane a guest",
+    ),
+    Mutant(
+        "scope_of_no_attach_passed_over",
+        _DENIALS,
+        "host.ptrace_scope < NO_ATTACH:",
+        "host.ptrace_scope <= NO_ATTACH:",
+        (f"{_DENIAL_TESTS}::test_a_scope_that_forbids_all",),
+        "servers come to a host where no guest can have remote memory",
+    ),
+    Mutant(
+        "rules_out_of_sight_taken_for_none",
+        _DENIALS,
+        "    if host.rules is None or _lets_trace(host.rules, own):\n",
+        "    if _lets_trace(host.rules or '', own):\n",
+        (f"{_DENIAL_TESTS}::test_a_confined_data_plane_needs_the_guests_rule",),
+        "an agent in a container, which sees none of its host's rules, refuses guests that could be served",
     ),
 )

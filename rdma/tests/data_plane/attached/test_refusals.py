@@ -1,5 +1,6 @@
 """What an attachment refuses, with a reason, and with nothing changed."""
 
+import ctypes
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from ..processes import GUEST, DataPlane, RefusedError, StandinGuest
 
 Guests = Callable[..., StandinGuest]
+
+PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 17, 0x4206, 0x4207  # sys/ptrace.h
 
 
 @pytest.mark.parametrize(
@@ -45,6 +48,22 @@ def test_a_wrong_attachment(
     assert plane.ask(verb="view")["guests"] == []
     assert not list((plane.folder / "guests").iterdir())
     assert not (tmp_path / "mirror").exists()
+    plane.attach(served, tmp_path / "mirror", 2)
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+
+
+def test_a_guest_that_a_debugger_has(plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
+    """As where a profile or Yama denies it: the error says what may, and where to look."""
+    served, libc = guest(4), ctypes.CDLL(None, use_errno=True)
+    assert libc.ptrace(PTRACE_SEIZE, served.pid, None, None) == 0
+    with pytest.raises(RefusedError) as caught:
+        plane.attach(served, tmp_path / "mirror", 2)
+    assert "takes no system call from outside (ptrace: Operation not permitted); CAP_SYS_PTRACE" in str(caught.value)
+    assert "kernel.yama.ptrace_scope, AppArmor or SELinux denies it: see journalctl -k" in str(caught.value)
+    assert libc.ptrace(PTRACE_INTERRUPT, served.pid, None, None) == 0
+    os.waitpid(served.pid, os.WUNTRACED)
+    assert libc.ptrace(PTRACE_DETACH, served.pid, None, None) == 0
     plane.attach(served, tmp_path / "mirror", 2)
     plane.detach()
     assert served.finish()["wrong"] == 0
