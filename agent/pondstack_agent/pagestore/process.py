@@ -9,13 +9,17 @@ import signal
 import sys
 from pathlib import Path
 
-from pondstack_agent.helper.process import Ready, parser_of, run_helper
-from pondstack_agent.pagestore.exporter import Exporter
-from pondstack_agent.pagestore.program import PAGE_STORE
-from pondstack_agent.pagestore.service import StoreService
-from pondstack_agent.pagestore.settings import StoreSettings
-from pondstack_agent.pagestore.store import PageStore
-from pondstack_rdma.transports import load_transport
+from pondstack import native_threads
+
+native_threads.use()
+
+from pondstack_agent.helper.process import Ready, parser_of, run_helper  # noqa: E402 (threading first)
+from pondstack_agent.pagestore.exporter import Exporter  # noqa: E402
+from pondstack_agent.pagestore.program import PAGE_STORE  # noqa: E402
+from pondstack_agent.pagestore.service import StoreService  # noqa: E402
+from pondstack_agent.pagestore.settings import StoreSettings  # noqa: E402
+from pondstack_agent.pagestore.store import PageStore  # noqa: E402
+from pondstack_rdma.transports import load_transport  # noqa: E402
 
 _CLOSE_SECONDS = 30.0
 
