@@ -4,9 +4,9 @@ The configuration is the file that PONDSTACK_CONF_FILE names (default /etc/ponds
 module reads it, so that a server with a wrong one does not start.
 """
 
-from oslo_service import backend
+from pondstack import native_threads
 
-backend.init_backend(backend.BackendType.THREADING)
+native_threads.use()
 
 from pondstack import logs  # noqa: E402
 from pondstack_api import config, deploy  # noqa: E402

@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Sequence
 
-from oslo_service import backend
+from pondstack import native_threads
 
-backend.init_backend(backend.BackendType.THREADING)
+native_threads.use()
 
 from oslo_config import cfg  # noqa: E402 (threading first)
 from oslo_log import log  # noqa: E402

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
 
-from oslo_service import backend
+from pondstack import native_threads
 
-backend.init_backend(backend.BackendType.THREADING)
+native_threads.use()
 
 from oslo_config import cfg  # noqa: E402 (threading first)
 

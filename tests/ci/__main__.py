@@ -26,6 +26,9 @@ FLOOR = 6400
 STAGES = ("unit", "not unit")
 """The quick ones answer first; what they find wrong ends the run."""
 
+NO_BYTE_CODE = "PYTHONDONTWRITEBYTECODE"
+"""Not for the run: with it each worker, and each of a thousand services, compiles our code and the tests again."""
+
 NO_TESTS = 5
 """pytest's exit code when a selection is empty."""
 
@@ -35,7 +38,8 @@ def run(arguments: Sequence[str], workers: str) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "outcomes.json")
         command = [sys.executable, "-m", "pytest", "-n", workers, *arguments]
-        done = subprocess.run(command, cwd=ROOT, env={**os.environ, VARIABLE: str(path)}, check=False)
+        environment = {name: value for name, value in os.environ.items() if name != NO_BYTE_CODE}
+        done = subprocess.run(command, cwd=ROOT, env={**environment, VARIABLE: str(path)}, check=False)
         if done.returncode not in (0, 1, NO_TESTS) or not path.exists():
             return {}
         found: dict[str, Any] = json.loads(path.read_text())

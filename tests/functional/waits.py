@@ -10,14 +10,13 @@ from futurist._thread import ThreadWorker
 from nova.tests.functional import integrated_helpers
 
 from pondstack_rack.wait import Deadline
+from tests.functional import idle_threads
+from tests.functional.bus import PromptBus
 
 LOOK_SECONDS = 0.1
 """Between two looks of Nova's helpers for a state; Nova's own half a second is most of a test's time."""
 WAIT_SECONDS = 60.0
 """How long they look before a test fails."""
-IDLE_SECONDS = 0.25
-"""An idle thread of Nova's executors looks so often whether it is to end: Nova's own hundredth of a second, for each of
-a hundred threads, is most of a test's CPU time."""
 
 
 class PatientHelpers(integrated_helpers.ProviderUsageBaseTestCase):
@@ -26,21 +25,14 @@ class PatientHelpers(integrated_helpers.ProviderUsageBaseTestCase):
     def setUp(self) -> None:
         """Make Nova's pauses short, and its waits long."""
         pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
+        # Before Nova starts anything that is to sleep, and until all of it has ended.
+        self.useFixture(idle_threads.IdleThreads())
+        self.useFixture(PromptBus())
         super().setUp()
-        self._often = ThreadWorker.MAX_IDLE_FOR
-        self.addCleanup(self._look_often)
-        ThreadWorker.MAX_IDLE_FOR = IDLE_SECONDS
+        ThreadWorker.MAX_IDLE_FOR = idle_threads.LOOK_SECONDS
         self.stub_out("nova.tests.functional.integrated_helpers.time", pause)
         told = self.notifier.wait_for_versioned_notifications
         self.notifier.wait_for_versioned_notifications = functools.partial(told, timeout=WAIT_SECONDS)
-
-    def tearDown(self) -> None:
-        """Before anything is stopped, whose executors wait for their threads, have these look as Nova's tests do."""
-        self._look_often()
-        super().tearDown()
-
-    def _look_often(self) -> None:
-        ThreadWorker.MAX_IDLE_FOR = self._often
 
     def _wait_for_server_parameter(self, server: dict[str, Any], expected: dict[str, Any], **kwargs: Any) -> Any:
         look = functools.partial(super()._wait_for_server_parameter, server, expected, **{**kwargs, "max_retries": 10})
