@@ -11,7 +11,6 @@ from nova.tests.functional import integrated_helpers
 
 from pondstack_rack.wait import Deadline
 from tests.functional import idle_threads
-from tests.functional.bus import PromptBus
 
 LOOK_SECONDS = 0.1
 """Between two looks of Nova's helpers for a state; Nova's own half a second is most of a test's time."""
@@ -27,7 +26,6 @@ class PatientHelpers(integrated_helpers.ProviderUsageBaseTestCase):
         pause = SimpleNamespace(sleep=lambda _seconds: time.sleep(LOOK_SECONDS))
         # Before Nova starts anything that is to sleep, and until all of it has ended.
         self.useFixture(idle_threads.IdleThreads())
-        self.useFixture(PromptBus())
         super().setUp()
         ThreadWorker.MAX_IDLE_FOR = idle_threads.LOOK_SECONDS
         self.stub_out("nova.tests.functional.integrated_helpers.time", pause)
