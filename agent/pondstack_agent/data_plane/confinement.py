@@ -66,11 +66,12 @@ class Confinement:
 
     def _rules(self) -> str | None:
         folder = self._root / "etc/apparmor.d"
+        if not (folder / RULES[0]).exists():
+            return None  # the host's own /etc is out of sight
         try:
-            texts = [path.read_text(errors="replace") for name in RULES for path in sorted(folder.glob(name))]
+            return "\n".join(path.read_text(errors="replace") for name in RULES for path in sorted(folder.glob(name)))
         except OSError:
             return None
-        return "\n".join(texts) if texts else None  # none: the host's /etc is out of sight
 
     def _read(self, path: str) -> str:
         try:

@@ -101,6 +101,7 @@ def root(tmp_path: Path) -> Path:
         "proc/4711/attr/current": f"{LABEL}\n",
         f"proc/{os.getpid()}/status": f"Name:\tpondstack-data-\nTracerPid:\t0\nCapEff:\t{UNIT:016x}\n",
         f"proc/{os.getpid()}/attr/current": f"{OURS}\n",
+        "etc/apparmor.d/abstractions/base": "  # no rule for tracers\n",
         "etc/apparmor.d/abstractions/libvirt-qemu": RULES,
         "etc/apparmor.d/abstractions/libvirt-qemu.d/own": "/srv/** r,\n",
     }
@@ -112,13 +113,13 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_what_a_host_has_is_read(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    confinement = Confinement(tmp_path, 5, root)
+    confinement, rules = Confinement(tmp_path, 5, root), "  # no rule for tracers\n\n" + RULES + "\n/srv/** r,\n"
     assert confinement.host().plane is None
     with socket.socket(socket.AF_UNIX) as listener:
         monkeypatch.chdir(tmp_path)  # an address has 107 bytes at most
         listener.bind(SOCKET)
         listener.listen()
-        assert confinement.host() == HostFacts(1, True, ProcessFacts(os.getpid(), UNIT, OURS), RULES + "\n/srv/** r,\n")
+        assert confinement.host() == HostFacts(1, True, ProcessFacts(os.getpid(), UNIT, OURS), rules)
         assert confinement.process(4711) == GUEST
         assert confinement(None) == confinement(4712) == []
         (reason,) = confinement(4711)
