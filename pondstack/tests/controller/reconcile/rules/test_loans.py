@@ -35,6 +35,7 @@ def test_not_before_the_grace_is_over():
 
 def test_swap_needs_no_claim():
     assert "loan_unclaimed" not in found(LentBuilder().age_loan(31.0, guaranteed=False))
+    assert "loan_unclaimed" not in found(LentBuilder().age_loan(31.0, guaranteed=False).silence("h2"))
 
 
 @pytest.mark.parametrize("state", [SliceState.ASSIGNING, SliceState.ONLINE])
