@@ -110,27 +110,6 @@ def test_pages_come_from_a_lender_without_cpus(hosts: Sequence[EmulatedHost], le
     end(paged, figures)
 
 
-@pytest.mark.parametrize("how", ["killed", "suspended"])
-def test_a_lender_that_ends_and_the_mirror(
-    hosts: Sequence[EmulatedHost], lending: Any, figures: Figures, how: str
-) -> None:
-    """The suspended one is the last of all tests here: nobody wakes it."""
-    paged = begin(hosts, lending)
-    paged.limit(LOCAL_MIB)
-    await_store(paged, "lender_reads", PAGES // 4)
-    if how == "killed":
-        hosts[0].run(["kill", "-9", str(lending._process.pid)]).check()
-    else:
-        hosts[0].start(["sh", "-ec", SUSPEND])
-    await_store(paged, "mirror_reads", PAGES // 4)
-
-    def lost() -> bool:
-        return {lease["state"] for lease in paged.view()["leases"]} == {"lost"}
-
-    assert wait_until(lost, WAIT_SECONDS, 0.5), paged.view()
-    end(paged, figures)
-
-
 def test_a_guest_that_apparmor_confines(
     hardware: Hardware, hosts: Sequence[EmulatedHost], lending: Any, tmp_path: Path
 ) -> None:
@@ -158,6 +137,27 @@ def test_a_guest_that_apparmor_confines(
     confined.limit(LOCAL_MIB)
     await_store(confined, "lender_reads", PAGES // 4)
     assert confined.finish()["wrong"] == 0
+
+
+@pytest.mark.parametrize("how", ["killed", "suspended"])
+def test_a_lender_that_ends_and_the_mirror(
+    hosts: Sequence[EmulatedHost], lending: Any, figures: Figures, how: str
+) -> None:
+    """The suspended one is the last of all tests here: nobody wakes it."""
+    paged = begin(hosts, lending)
+    paged.limit(LOCAL_MIB)
+    await_store(paged, "lender_reads", PAGES // 4)
+    if how == "killed":
+        hosts[0].run(["kill", "-9", str(lending._process.pid)]).check()
+    else:
+        hosts[0].start(["sh", "-ec", SUSPEND])
+    await_store(paged, "mirror_reads", PAGES // 4)
+
+    def lost() -> bool:
+        return {lease["state"] for lease in paged.view()["leases"]} == {"lost"}
+
+    assert wait_until(lost, WAIT_SECONDS, 0.5), paged.view()
+    end(paged, figures)
 
 
 def end(paged: Any, figures: Figures) -> None:
