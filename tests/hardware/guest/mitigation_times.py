@@ -1,11 +1,12 @@
 """Times of moving a process's memory from the pool's node to local memory: raw, by the cgroup alone, by the agent."""
 
-import os
-import signal
+import contextlib
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 from pondstack_agent.host import numa
 from pondstack_agent.mitigation import guest as guests
@@ -13,7 +14,6 @@ from pondstack_agent.mitigation.guest import Guest
 from pondstack_agent.mitigation.mover import Mover
 from pondstack_agent.mitigation.room import HostNodes, LocalRoom
 from tests.hardware.guest.mitigated import Agent
-from tests.hardware.guest.tenant import bound_memory
 
 LOCAL = 0
 GROUP = Path("/sys/fs/cgroup/machine.slice/measured.scope")
@@ -60,8 +60,7 @@ class Times(Agent):
             folder.mkdir(exist_ok=True)
             (folder.parent / "cgroup.subtree_control").write_text("+cpuset")
         (GROUP / "cpuset.mems").write_text("\n")
-        pid = _occupier(node, mib)
-        try:
+        with _occupier(node, mib) as pid:
             guest = Guest("measured", pid)
             pages = numa.pages_on(guest.regions(), node)
             phases = Phases()
@@ -81,29 +80,20 @@ class Times(Agent):
             left = numa.pages_on(guest.regions(), node)
             if left > pages // 100:
                 raise RuntimeError(f"{way}: {left} of {pages} pages stayed on node {node}")
-        finally:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
         return phases.seconds
 
 
-def _occupier(node: int, mib: int) -> int:
-    """Fork a process with touched memory on a node, in the cgroup."""
-    reader, writer = os.pipe()
-    pid = os.fork()
-    if pid == 0:
+@contextlib.contextmanager
+def _occupier(node: int, mib: int) -> Iterator[int]:
+    """Run a guest's stand-in with touched memory on a node, in the cgroup; its number."""
+    words = ["-uuid", str(uuid4()), str(node), str(mib), "text"]
+    command = [sys.executable, "-m", "tests.hardware.guest.filler", *words]
+    joined = ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', str(GROUP), *command]
+    with subprocess.Popen(joined, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
         try:
-            (GROUP / "cgroup.procs").write_text(str(os.getpid()))
-            memory = bound_memory(node, mib)
-            for start in range(0, mib << 20, 4096):
-                memory[start] = 1
-            os.write(writer, b"1")
-            signal.pause()
+            if process.stdout.readline() != "filled\n":
+                raise RuntimeError("the process could not take its memory; see the host's console")
+            yield process.pid
         finally:
-            sys.stderr.flush()
-            os._exit(1)
-    os.close(writer)
-    with os.fdopen(reader, "rb") as ready:
-        if not ready.read(1):
-            raise RuntimeError("the process could not take its memory; see the host's console")
-    return pid
+            process.kill()
