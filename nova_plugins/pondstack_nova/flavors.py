@@ -94,13 +94,12 @@ def sized(found: Shares) -> dict[str, str]:
     return {key: str(mib) for key, mib in (local | keys).items() if mib}
 
 
-def disk_mib(extra_specs: Mapping[str, str]) -> int:
-    """Return what of a guest's memory nothing is claimed for but a mirror, in MiB; 0 also where the specs are wrong."""
+def given(extra_specs: Mapping[str, str] | None) -> PondSpecs:
+    """Return the `pond:` specs of a guest that has its flavor already; all local where they are wrong, or none."""
     try:
-        specs = parse_specs(extra_specs)
+        return parse_specs(extra_specs or {}) or PondSpecs()
     except BadSpec:
-        return 0
-    return 0 if specs is None else specs.disk_mib
+        return PondSpecs()
 
 
 def obstacle(extra_specs: Mapping[str, str], topology: object) -> str | None:

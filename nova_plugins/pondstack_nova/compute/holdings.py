@@ -123,7 +123,7 @@ class PoolMemoryHoldings:
         flavor = instance.flavor
         own_amount = flavors.LOCAL_KEY in (flavor.extra_specs or {})
         try:
-            claimed_mib = flavor.memory_mb - flavors.disk_mib(flavor.extra_specs or {})
+            claimed_mib = flavor.memory_mb - flavors.given(flavor.extra_specs).disk_mib
             return claims.claim_of(held, provider, claimed_mib, own_amount=own_amount)
         except claims.Unclaimed:
             raise

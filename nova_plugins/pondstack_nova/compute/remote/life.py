@@ -13,7 +13,6 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.remote_share import Shares, shares
-from pondstack.domain.sizing import PondSpecs, parse_specs
 from pondstack_nova import flavors
 from pondstack_nova.compute.holdings import PoolMemoryHoldings
 from pondstack_nova.compute.remote import mirror_inventory
@@ -39,7 +38,7 @@ class RemoteMemoryLife(PoolMemoryHoldings):
 
     def _pond_borrow(self, instance: Any, *, patient: bool) -> bool:
         """Borrow what the guest's flavor says; True when it is new. Raises RemoteMemoryUnavailable, SwapUnavailable."""
-        specs = _specs_of(instance)
+        specs = flavors.given(instance.flavor.extra_specs)
         host, whose = self._pond_node()[1], _owner(instance)
         borrowed = bool(specs.remote_mib) and self.remote_memory.borrow(
             host, instance.uuid, specs.remote_mib, patient=patient, **whose
@@ -83,7 +82,7 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         attachment = self._pond_attachment(instance)
         try:
             pool_mib = attachment.pool_mib if attachment is not None else 0
-            specs = _specs_of(instance)
+            specs = flavors.given(instance.flavor.extra_specs)
             return shares(instance.flavor.memory_mb, pool_mib, specs.remote_mib, disk_mib=specs.disk_mib)
         except BadSpec as error:
             raise RemoteMemoryUnavailable(reason=error.message) from error
@@ -100,12 +99,12 @@ class RemoteMemoryLife(PoolMemoryHoldings):
 
 def remote_mib_of(instance: Any) -> int:
     """Return the remote memory of a guest in MiB, 0 for none."""
-    return _specs_of(instance).remote_mib
+    return flavors.given(instance.flavor.extra_specs).remote_mib
 
 
 def swap_mib_of(instance: Any) -> int:
     """Return the size of a guest's swap disk in MiB, 0 for none."""
-    return _specs_of(instance).swap_mib
+    return flavors.given(instance.flavor.extra_specs).swap_mib
 
 
 def check_move(instance: Any) -> None:
@@ -114,14 +113,6 @@ def check_move(instance: Any) -> None:
         raise exception.MigrationPreCheckError(reason=flavors.REMOTE_STAYS)
     if swap_mib_of(instance):
         raise exception.MigrationPreCheckError(reason=flavors.SWAP_STAYS)
-
-
-def _specs_of(instance: Any) -> PondSpecs:
-    try:
-        return parse_specs(instance.flavor.extra_specs or {}) or PondSpecs()
-    except BadSpec as error:
-        LOG.debug("Its flavor's pond: specs are wrong: %s", error.message, instance=instance)
-        return PondSpecs()
 
 
 def _owner(instance: Any) -> dict[str, str]:
