@@ -4,15 +4,14 @@ Each program's main() is called as its command would, and stopped where it parse
 """
 
 import argparse
-import configparser
 import json
 import sys
-from importlib import import_module
-from pathlib import Path
+from importlib import import_module, metadata
 from typing import Any
 from unittest import mock
 
-ROOT = Path(__file__).resolve().parents[1]
+NATIVE = "pondstack_rdma.data_plane:main"
+"""Becomes another program."""
 
 
 class Parsed(BaseException):
@@ -24,11 +23,9 @@ class Parsed(BaseException):
 
 
 def programs() -> dict[str, str]:
-    """Return the programs that setup.cfg installs, and their functions as MODULE:NAME."""
-    setup = configparser.ConfigParser()
-    setup.read(ROOT / "setup.cfg")
-    lines = setup["options.entry_points"]["console_scripts"].strip().splitlines()
-    return {name.strip(): function.strip() for name, function in (line.split("=") for line in lines)}
+    """Return the programs that are installed, and their functions as MODULE:NAME."""
+    installed = metadata.distribution("pondstack").entry_points.select(group="console_scripts")
+    return {found.name: found.value for found in installed}
 
 
 def parser_of(name: str, function: str) -> argparse.ArgumentParser | None:
@@ -84,9 +81,6 @@ def main() -> None:
         shown[name] = commands(parser, name) if parser else []
     json.dump(shown, sys.stdout, indent=1)
 
-
-NATIVE = "pondstack_rdma.data_plane:main"
-"""Becomes another program."""
 
 if __name__ == "__main__":
     main()
