@@ -1,5 +1,7 @@
 """The rack that the tests of this folder share: brought up once a session, in a short folder, on ports of its own.
 
+What its services logged meanwhile is printed with a test that fails.
+
 PONDSTACK_TEST_RACK=DIR uses the running rack of that folder instead, and leaves it running: for writing tests.
 """
 
@@ -15,19 +17,27 @@ from pondstack_rack import ports
 from pondstack_rack.layout import PORTS, Sizes
 from pondstack_rack.rack import Rack
 from tests.fixtures import workers
+from tests.rack.service_logs import told_since
 
 RUNNING = "PONDSTACK_TEST_RACK"
 HOSTS, FAKES, SLICES = 2, 4, 16
 TEMPEST = pytest.StashKey[list[str]]()
+RACK = pytest.StashKey[Rack]()
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Give the report of a phase what Tempest told in it."""
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give the report of a phase what Tempest told in it, and the logs of one that failed."""
     report = yield
     lines = item.stash.get(TEMPEST, [])
     workers.tell(report, "tempest", lines)
     lines.clear()
+    shared = item.config.stash.get(RACK, None)
+    if report.failed and shared is not None:
+        logs = told_since(shared.layout.log, call.start)
+        report.sections += [(f"log of {name}", "\n".join(told)) for name, told in logs]
     return report
 
 
@@ -38,8 +48,14 @@ def tempest_told(request: pytest.FixtureRequest) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def rack() -> Iterator[Rack]:
+def rack(pytestconfig: pytest.Config) -> Iterator[Rack]:
     """A running rack, with TLS: two libvirt hosts, four fake computes, a pool of 16 slices."""
+    for rack in _racks():
+        pytestconfig.stash[RACK] = rack
+        yield rack
+
+
+def _racks() -> Iterator[Rack]:
     if os.environ.get(RUNNING):
         yield Rack.open(Path(os.environ[RUNNING]))
         return

@@ -9,7 +9,9 @@ CREATE = base.closed(
 FINDING = base.closed(
     {
         "code": base.described(base.TEXT, "what kind of finding, a stable word"),
-        "severity": base.described(base.TEXT, "how bad it is"),
+        "severity": base.described(
+            base.TEXT, "how bad it is: info (no fault: something under way or as configured), warning or critical"
+        ),
         "subject": base.described(base.TEXT, "what it is about"),
         "detail": base.described(base.TEXT, "what does not agree"),
         "action": base.described(base.TEXT, "what was done about it, or what has to be done"),
@@ -17,7 +19,7 @@ FINDING = base.closed(
 )
 AUDIT = base.closed(
     {
-        "clean": base.described(base.FLAG, "whether ledger, Placement, agents and devices agree"),
+        "clean": base.described(base.FLAG, "whether ledger, Placement, agents and devices agree: no finding but info"),
         "repair": base.described(base.FLAG, "whether repairs were asked for"),
         "findings": {"type": "array", "items": FINDING, "description": "what does not agree"},
         "totals": {"type": "object", "description": "how much was looked at, by kind"},
