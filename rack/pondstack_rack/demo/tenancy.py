@@ -17,6 +17,9 @@ FLAVOR, MEMORY_MIB = "pond.auto.medium", 8192
 HOST_SINCE = "2.90"
 MITIGATIONS_SINCE = "1.16"
 SECONDS = 120.0
+MITIGATED_SECONDS = 300.0
+"""Time for a live migration that Nova gives up, or that gets pool memory again, and for one more."""
+LOGS = "logs: nova-*.log, pondstack-*.log of the rack"
 LABELLED = 0.5
 """Share of its life that must have been observed: as [prediction] min_coverage."""
 
@@ -104,7 +107,9 @@ class Tenancy:
             found.update(next(iter(told["mitigations"]), {}))
             return bool(found.get("ended_at"))
 
-        self._until(ended, f"{server} is not mitigated: see openstack memory mitigation list --consumer {server}")
+        if not wait_until(ended, MITIGATED_SECONDS, 0.3):
+            told = f"{found['state']} ({found['reason']})" if found else "not begun"
+            raise RackError(f"after {MITIGATED_SECONDS:.0f} s the mitigation of {server} is {told}; {LOGS}")
         return found
 
     def claimed_mib(self, server: str, resource: str) -> int:
@@ -136,4 +141,4 @@ class Tenancy:
     @staticmethod
     def _until(condition: Callable[[], bool], otherwise: str) -> None:
         if not wait_until(condition, SECONDS, 0.3):
-            raise RackError(f"after {SECONDS:.0f} s {otherwise}; logs: nova-*.log, pondstack-*.log of the rack")
+            raise RackError(f"after {SECONDS:.0f} s {otherwise}; {LOGS}")

@@ -161,7 +161,8 @@ def _claim_rules(observation: Observation) -> Iterable[Finding]:
             subject = f"consumer {consumer}"
             if held_mib is None:
                 detail = (
-                    f"it claims {claimed_mib} MiB of pool {pool_uuid} and holds no slices (starting, moving or off)"
+                    f"it claims {claimed_mib} MiB of pool {pool_uuid} and holds no slices (starting, moving or off; if "
+                    "it is no server and no migration of Nova any more: nova-manage placement audit)"
                 )
                 if consumer not in waiting:
                     yield Finding("claim_without_slices", Severity.INFO, subject, detail)
