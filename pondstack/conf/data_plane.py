@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from oslo_config import cfg
+from oslo_config import cfg, types
 
 GROUP = "data_plane"
 
@@ -32,6 +32,34 @@ OPTS = [
         help=(
             "So many MiB of mirrors this host has room for, all guests with remote memory together. The mirror of a "
             "guest is as large as its whole local node, and takes that room at once. Placement is told of it."
+        ),
+    ),
+    cfg.StrOpt(
+        "policy",
+        default="mixed",
+        choices=[
+            ("fifo", "the page that came the longest ago"),
+            ("clock", "as fifo, but a page that was accessed gets another chance"),
+            ("mixed", "Clock over the few oldest pages, then FIFO (Zombieland)"),
+            ("s3-fifo", "three queues: most pages leave soon, those that are wanted again stay"),
+        ],
+        help="Which page of a guest leaves local memory when another one has to come, for guests to come.",
+    ),
+    cfg.IntOpt(
+        "read_ahead_pages",
+        default=8,
+        min=0,
+        max=32,
+        help="At most so many pages of 4 KiB come with one fault of a guest that reads on; for guests to come.",
+    ),
+    cfg.Opt(
+        "chunk_kib",
+        type=types.Integer(choices=[4, 8, 16, 32, 64]),
+        default=4,
+        help=(
+            "What is in the same chunk of so many KiB comes and leaves together, where it can; for guests to come. 4: "
+            "each page by itself. More is less work per page, for guests whose accesses lie close together; others "
+            "bring in pages that they do not want."
         ),
     ),
     cfg.StrOpt(

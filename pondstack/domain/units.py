@@ -1,6 +1,7 @@
 """Units: every figure of memory is in MiB, every count of pool memory in slices."""
 
-MIB = 1024 * 1024
+KIB = 1024
+MIB = 1024 * KIB
 GIB_MIB = 1024
 
 DEFAULT_SLICE_MIB = GIB_MIB

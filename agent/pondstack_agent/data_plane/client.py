@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pondstack_agent.data_plane.blocks import BlockClient, BlockDevices
 from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
+from pondstack_agent.data_plane.paging import PAGING, Paging
 from pondstack_agent.data_plane.views import GuestView, guests_of, links_of
 from pondstack_agent.helper.unix_socket import connect
 
@@ -28,7 +29,9 @@ class DataPlane(Protocol):
     def blocks(self) -> BlockDevices:
         """Block devices, beside guests."""
 
-    def attach(self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int) -> GuestView:
+    def attach(
+        self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int, paging: Paging = PAGING
+    ) -> GuestView:
         """Serve a process's memory, the mapping with `memory` in its path; idempotent."""
 
     def limit(self, guest: str, limit_mib: int) -> GuestView:
@@ -67,9 +70,12 @@ class ControlClient:
         self.folder, self._seconds = folder, timeout_seconds
         self.blocks: BlockDevices = BlockClient(self._ask)
 
-    def attach(self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int) -> GuestView:
+    def attach(
+        self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int, paging: Paging = PAGING
+    ) -> GuestView:
         """Serve a process's memory."""
-        return self._guest(verb="attach", guest=guest, pid=pid, memory=memory, mirror=mirror, limit_mib=limit_mib)
+        where = {"guest": guest, "pid": pid, "memory": memory, "mirror": mirror}
+        return self._guest(verb="attach", **where, limit_mib=limit_mib, **paging.settings())
 
     def limit(self, guest: str, limit_mib: int) -> GuestView:
         """Change what may be resident."""

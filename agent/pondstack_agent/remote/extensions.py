@@ -17,6 +17,7 @@ from pondstack_agent.data_plane.client import DataPlane
 from pondstack_agent.data_plane.denials import Denials, nothing_denied
 from pondstack_agent.data_plane.errors import AttachDenied, DataPlaneGone, DataPlaneRefused
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, start_of
+from pondstack_agent.data_plane.paging import PAGING, Paging
 from pondstack_agent.data_plane.views import PAGE_BYTES, GuestState, GuestView
 from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.leased import PAUSE_SECONDS, Leased, lease_counts
@@ -30,11 +31,12 @@ _END_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class ExtensionLimits:
-    """Of one host. `mirror_mib`: of all mirrors; seconds: of waits for pages."""
+    """Of one host. `mirror_mib`: of all mirrors; seconds: of waits for pages; `paging`: of guests to come."""
 
     mirror_mib: int = 65536
     leave_seconds: float = 30.0
     home_seconds: float = 40.0
+    paging: Paging = PAGING
 
 
 class Extensions:
@@ -232,7 +234,8 @@ class Extensions:
         if seen is None:
             if denied := self._denials(wanted.pid):
                 raise AttachDenied(f"guest {guest} cannot have remote memory: {'; '.join(denied)}")
-            seen = plane.attach(guest, wanted.pid, wanted.memory, mine.mirror, wanted.local_mib)
+            paging = self._limits.paging
+            seen = plane.attach(guest, wanted.pid, wanted.memory, mine.mirror, wanted.local_mib, paging)
         if seen.state is GuestState.DETACHING:
             raise Unavailable(f"the pages of guest {guest} are on their way home by somebody else's order")
         if seen.state is GuestState.FAILED:

@@ -7,9 +7,12 @@ from typing import Any
 from pondstack.domain.errors import Conflict
 from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
 from pondstack_agent.data_plane.guest_memory import MEMFD, GuestMemory
+from pondstack_agent.data_plane.paging import PAGING, Paging
 from pondstack_agent.data_plane.views import GuestState, GuestView, LeaseState, LeaseView
 
 from .standin_blocks import StandinBlocks
+
+POLICIES = ("fifo", "clock", "mixed", "s3-fifo")
 
 
 @dataclass
@@ -20,6 +23,7 @@ class StandinDataPlane:
     processes: dict[str, GuestMemory] = field(default_factory=dict)
     """Guests that run, by UUID."""
     mirrors: dict[str, str] = field(default_factory=dict)
+    paging: dict[str, Paging] = field(default_factory=dict)
     dead_keys: set[tuple[str, int]] = field(default_factory=set)
     """Lender and number of keys that are refused."""
     gone: bool = False
@@ -66,8 +70,11 @@ class StandinDataPlane:
 
     # As the data plane
 
-    def attach(self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int) -> GuestView:
+    def attach(
+        self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int, paging: Paging = PAGING
+    ) -> GuestView:
         self._look("attach")
+        self.paging[guest] = paging
         assert memory == MEMFD
         known = self.served.get(guest)
         if known is not None and (known.pid != pid or known.state is not GuestState.SERVING):
@@ -76,6 +83,8 @@ class StandinDataPlane:
             started = self.started(pid)
             if self.refuses or started is None:
                 raise DataPlaneRefused(self.refuses or f"process {pid} has ended")
+            if paging.policy not in POLICIES:
+                raise DataPlaneRefused(f"policy: {paging.policy} is none of {', '.join(POLICIES)}")
             self.mirrors[guest] = mirror
             pages = self.processes[guest].size_mib * 256
             limit = min(limit_mib * 256, pages)

@@ -84,7 +84,8 @@ def test_an_answer(tmp_path: Path) -> None:
     assert found.leases == (LeaseView("host1@a", 3, LeaseState.LOST, 7),)
     told = [json.loads(line) for line in heard]
     assert [request.pop("verb") for request in told] == ["attach", "lease", "leave", "limit", "detach", "view"]
-    assert told[0] == {"guest": GUEST, "pid": 4711, "memory": "/memfd:x", "mirror": "/mirrors/a", "limit_mib": 64}
+    where = {"guest": GUEST, "pid": 4711, "memory": "/memfd:x", "mirror": "/mirrors/a", "limit_mib": 64}
+    assert told[0] == {**where, "policy": "mixed", "read_ahead_pages": 8}  # and no chunks, which a release before lacks
     assert told[1] == {"guest": GUEST, "lender": "host1@a", "ticket": {"driver": "shm"}, "keys": [{"number": 3}]}
     assert told[2] == {"guest": GUEST, "lender": "host1@a", "numbers": [3]}
 

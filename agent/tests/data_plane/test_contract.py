@@ -11,6 +11,7 @@ import pytest
 from pondstack.domain.errors import Conflict
 from pondstack_agent.data_plane.client import ControlClient, DataPlane, DataPlaneGone, DataPlaneRefused
 from pondstack_agent.data_plane.guest_memory import MEMFD, start_of
+from pondstack_agent.data_plane.paging import Paging
 from pondstack_agent.data_plane.views import GuestState, GuestView, LeaseState
 from pondstack_rack.wait import wait_until
 from rdma.tests.data_plane.lenders import Lender
@@ -174,6 +175,14 @@ def test_a_guest_is_served(bed: Bed) -> None:
     assert bed.attach().started == found.started
     assert [each.guest for each in bed.plane.guests()] == [GUEST]
     assert wait_until(lambda: (bed.seen().evicted_mib or 0) > 0.5 * (MIB - LIMIT), DEADLINE_SECONDS)
+
+
+def test_a_guest_is_paged_as_wanted(bed: Bed) -> None:
+    paging = Paging("s3-fifo", read_ahead_pages=0, chunk_kib=64)
+    found = bed.plane.attach(GUEST, bed.pid, bed.memory, bed.mirror, LIMIT, paging)
+    assert found.state is GuestState.SERVING
+    with pytest.raises(DataPlaneRefused):
+        bed.plane.attach("6f1c2d1e-0000-4000-8000-00000000000b", bed.pid, bed.memory, bed.mirror, LIMIT, Paging("lru"))
 
 
 def test_another_process_is_refused(bed: Bed) -> None:

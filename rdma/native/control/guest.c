@@ -154,6 +154,7 @@ static int begin_pager(struct guest *guest, const struct attachment *attachment)
         .parameter = guest->settings.parameter,
         .limit_pages = guest->settings.limit_mib * PAGES_PER_MIB,
         .read_ahead = guest->settings.read_ahead_pages,
+        .chunk = guest->settings.chunk_pages,
     };
     return pager_begin(&guest->pager, &attachment->target, &attachment->memory, attachment->userfault_fd, &guest->store,
                        &settings, &guest->problem);

@@ -30,6 +30,7 @@ struct guest_settings {
     uint32_t parameter;
     uint32_t limit_mib;
     uint32_t read_ahead_pages;
+    uint32_t chunk_pages;
     bool sealed;
     bool detaching;
     bool incoming; /* it comes from another data plane, the source */

@@ -19,6 +19,9 @@ json_t *settings_to_json(const struct guest_settings *settings)
                                (int)settings->parameter, "limit_mib", (int)settings->limit_mib, "read_ahead_pages",
                                (int)settings->read_ahead_pages, "sealed", (int)settings->sealed, "detaching",
                                (int)settings->detaching);
+    if (settings->chunk_pages > 1) { /* else a release before, which does not know it, can go on with the guest */
+        json_object_set_new(object, "chunk_pages", json_integer(settings->chunk_pages));
+    }
     if (settings->incoming) {
         json_object_set_new(object, "incoming", origin_to_json(&settings->source));
     }
@@ -35,10 +38,36 @@ static bool copy_text(char *into, size_t room, const char *text)
     return (size_t)snprintf(into, room, "%s", text) < room;
 }
 
-static int check(struct guest_settings *settings, json_int_t limit, json_int_t parameter, json_int_t read_ahead,
-                 struct problem *problem)
+/* What may be left out: numbers as they came. */
+struct choices {
+    json_int_t limit, parameter, read_ahead, chunk;
+};
+
+static int check_choices(struct guest_settings *settings, const struct choices *chosen, struct problem *problem)
 {
-    const struct policy_type *policy = policy_named(settings->policy);
+    if (chosen->limit < 1 || chosen->limit > MOST_LIMIT_MIB) {
+        return problem_set(problem, "limit_mib: 1 to %d, not %lld", MOST_LIMIT_MIB, (long long)chosen->limit);
+    }
+    if (chosen->parameter < -1 || chosen->parameter > MOST_PARAMETER || chosen->read_ahead < 0 ||
+        chosen->read_ahead > MOST_READ_AHEAD) {
+        return problem_set(problem, "parameter: up to %d; read_ahead_pages: 0 to %d", MOST_PARAMETER, MOST_READ_AHEAD);
+    }
+    if (chosen->chunk < 1 || chosen->chunk > BATCH_PAGES || BATCH_PAGES % chosen->chunk != 0) {
+        return problem_set(problem, "chunk_pages: a power of two from 1 to %d, not %lld", BATCH_PAGES,
+                           (long long)chosen->chunk);
+    }
+    settings->limit_mib = (uint32_t)chosen->limit;
+    settings->parameter = (uint32_t)chosen->parameter;
+    if (chosen->parameter < 0) {
+        settings->parameter = policy_named(settings->policy)->default_parameter;
+    }
+    settings->read_ahead_pages = (uint32_t)chosen->read_ahead;
+    settings->chunk_pages = (uint32_t)chosen->chunk;
+    return 0;
+}
+
+static int check(struct guest_settings *settings, const struct choices *chosen, struct problem *problem)
+{
     size_t size = strlen(settings->guest);
     if (size == 0 || strspn(settings->guest, "0123456789abcdef-") != size) {
         return problem_set(problem, "guest: %s is no UUID", settings->guest);
@@ -46,19 +75,10 @@ static int check(struct guest_settings *settings, json_int_t limit, json_int_t p
     if (settings->memory[0] == '\0' || settings->mirror[0] != '/') {
         return problem_set(problem, "memory: a part of the path of a mapping is needed; mirror: an absolute path");
     }
-    if (policy == NULL) {
+    if (policy_named(settings->policy) == NULL) {
         return problem_set(problem, "policy: %s is none of %s", settings->policy, policy_names());
     }
-    if (limit < 1 || limit > MOST_LIMIT_MIB) {
-        return problem_set(problem, "limit_mib: 1 to %d, not %lld", MOST_LIMIT_MIB, (long long)limit);
-    }
-    if (parameter < -1 || parameter > MOST_PARAMETER || read_ahead < 0 || read_ahead > MOST_READ_AHEAD) {
-        return problem_set(problem, "parameter: up to %d; read_ahead_pages: 0 to %d", MOST_PARAMETER, MOST_READ_AHEAD);
-    }
-    settings->limit_mib = (uint32_t)limit;
-    settings->parameter = parameter < 0 ? policy->default_parameter : (uint32_t)parameter;
-    settings->read_ahead_pages = (uint32_t)read_ahead;
-    return 0;
+    return check_choices(settings, chosen, problem);
 }
 
 int settings_from_json(struct guest_settings *settings, json_t *object, struct problem *problem)
@@ -66,13 +86,15 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
     const char *guest, *memory, *mirror, *policy = "mixed";
     int sealed = 1, detaching = 0;
     json_t *source = NULL, *switched = NULL;
-    json_int_t pid, started = 0, keeper = 0, keeper_started = 0, parameter = -1, limit, read_ahead = 8;
+    json_int_t pid, started = 0, keeper = 0, keeper_started = 0;
+    struct choices chosen = {.parameter = -1, .read_ahead = 8, .chunk = 1};
     json_error_t error;
-    static const char format[] = "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?b, s?b, s?I, s?I, s?o, s?o}";
+    static const char format[] = "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?I, s?b, s?b, s?I, s?I, s?o, s?o}";
     if (json_unpack_ex(object, &error, JSON_STRICT, format, "guest", &guest, "pid", &pid, "started", &started, "memory",
-                       &memory, "mirror", &mirror, "policy", &policy, "parameter", &parameter, "limit_mib", &limit,
-                       "read_ahead_pages", &read_ahead, "sealed", &sealed, "detaching", &detaching, "keeper", &keeper,
-                       "keeper_started", &keeper_started, "incoming", &source, "switched", &switched) != 0) {
+                       &memory, "mirror", &mirror, "policy", &policy, "parameter", &chosen.parameter, "limit_mib",
+                       &chosen.limit, "read_ahead_pages", &chosen.read_ahead, "chunk_pages", &chosen.chunk, "sealed",
+                       &sealed, "detaching", &detaching, "keeper", &keeper, "keeper_started", &keeper_started,
+                       "incoming", &source, "switched", &switched) != 0) {
         return problem_set(problem, "%s", error.text);
     }
     *settings = (struct guest_settings){.started = (uint64_t)started, .sealed = sealed, .detaching = detaching};
@@ -93,7 +115,7 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
     if (source != NULL && origin_from_json(&settings->source, &settings->key, source, problem) != 0) {
         return -1;
     }
-    return check(settings, limit, parameter, read_ahead, problem);
+    return check(settings, &chosen, problem);
 }
 
 static void path_of(char path[PATH_BYTES], const char *folder, const char *guest, const char *ending)

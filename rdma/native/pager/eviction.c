@@ -30,6 +30,38 @@ static uint64_t address_of(const struct pager *pager, uint32_t page)
     return pager->memory.address + (uint64_t)page * PAGE_BYTES;
 }
 
+static void insert(uint32_t *victims, uint32_t *count, uint32_t page)
+{
+    uint32_t at = (*count)++;
+    for (; at > 0 && victims[at - 1] > page; at--) {
+        victims[at] = victims[at - 1];
+    }
+    victims[at] = page;
+}
+
+static bool is_among(const uint32_t *victims, uint32_t count, uint32_t page)
+{
+    for (uint32_t at = 0; at < count; at++) {
+        if (victims[at] == page) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What is resident of a victim's chunk leaves with it, unless it was accessed. */
+static void take_along(struct pager *pager, uint32_t *victims, uint32_t *count, uint32_t wanted, uint32_t victim)
+{
+    uint32_t begin = victim - victim % pager->chunk;
+    for (uint32_t page = begin; page < begin + pager->chunk && page < pager->pages && *count < wanted; page++) {
+        bool idle = (pager->flags[page] & (RESIDENT | ACCESSED)) == RESIDENT;
+        if (idle && !is_among(victims, *count, page)) {
+            pager->policy->forget(pager->policy_memory, page);
+            insert(victims, count, page);
+        }
+    }
+}
+
 /* Choose victims, in ascending order. */
 static uint32_t choose(struct pager *pager, uint32_t *victims, uint32_t wanted)
 {
@@ -39,11 +71,8 @@ static uint32_t choose(struct pager *pager, uint32_t *victims, uint32_t wanted)
         if (page == NO_PAGE) {
             break;
         }
-        uint32_t at = count++;
-        for (; at > 0 && victims[at - 1] > page; at--) {
-            victims[at] = victims[at - 1];
-        }
-        victims[at] = page;
+        insert(victims, &count, page);
+        take_along(pager, victims, &count, wanted, page);
     }
     return count;
 }
@@ -120,6 +149,7 @@ uint32_t evict(struct pager *pager, uint32_t wanted)
     uint32_t victims[BATCH_PAGES];
     struct run runs[BATCH_PAGES];
     uint64_t begun = clock_ns();
+    wanted = wanted > pager->chunk ? wanted : pager->chunk;
     uint32_t count = choose(pager, victims, wanted < BATCH_PAGES ? wanted : BATCH_PAGES);
     uint32_t made = join(victims, count, runs), left = 0;
     bool protects[BATCH_PAGES];

@@ -32,18 +32,21 @@ static uint32_t room(const struct pager *pager)
     return limit > resident ? limit - resident : 0;
 }
 
-/* See that a page can come in. Where nothing can leave, since the store fails, the guest is slowed down and goes on. */
+/* See that a chunk can come in. Where nothing can leave, since the store fails, the guest is slowed down and goes on. */
 static void make_room(struct pager *pager)
 {
     if (atomic_load(&pager->order) == ORDER_DETACH || pager->frozen) {
         return;
     }
-    while (room(pager) == 0) {
-        if (evict(pager, INLINE_PAGES) == 0) {
+    while (room(pager) < pager->chunk) {
+        if (evict(pager, INLINE_PAGES) > 0) {
+            continue;
+        }
+        if (room(pager) == 0) {
             COUNT(pager->counters, over_limit, 1);
             nanosleep(&STORE_FULL_PAUSE, NULL);
-            return;
         }
+        return;
     }
 }
 
@@ -73,13 +76,13 @@ static void fill_with_zeros(struct pager *pager, uint32_t page)
     }
 }
 
-/* Fetch adjacent stored pages, and fill their holes. How many came in. */
-static uint32_t load(struct pager *pager, uint32_t first, uint32_t count)
+/* Fetch adjacent stored pages, of which one is needed, and fill their holes. How many came in. */
+static uint32_t load(struct pager *pager, uint32_t first, uint32_t count, uint32_t needed)
 {
     uint64_t filled = 0;
     if (store_read(pager->store, first, count, pager->buffer) != 0) {
         if (count > 1) {
-            return load(pager, first, 1); /* only the one that is needed may be counted as failed */
+            return load(pager, needed, 1, needed); /* only that one may be counted as failed */
         }
         COUNT(pager->counters, read_failures, 1);
         pager->retry = true;
@@ -101,16 +104,34 @@ static uint32_t load(struct pager *pager, uint32_t first, uint32_t count)
     return came;
 }
 
-/* How many adjacent pages to fetch from a missing one on. */
-static uint32_t run_length(struct pager *pager, uint32_t page)
+static bool is_stored(const struct pager *pager, uint32_t page)
 {
-    uint32_t wanted = read_ahead_wanted(&pager->read_ahead, page), most = wanted < room(pager) ? wanted : room(pager);
-    uint32_t count = 1;
-    while (count < most && page + count < pager->pages && !is_resident(pager, page + count) &&
-           store_has(pager->store, page + count)) {
+    return !is_resident(pager, page) && store_has(pager->store, page);
+}
+
+/* Fetch a missing page, what is stored next to it in its chunk, and what a sequential run is to have ahead; as much as
+ * there is room for. How many came in from the page on. */
+static uint32_t load_run(struct pager *pager, uint32_t page)
+{
+    uint32_t first = page, begin = page - page % pager->chunk, most = room(pager), count = 1;
+    uint32_t end = page + read_ahead_wanted(&pager->read_ahead, page);
+    while (first > begin && is_stored(pager, first - 1)) {
+        first--;
+    }
+    if (page - first >= most) {
+        first = page;
+    }
+    end = end > begin + pager->chunk ? end : begin + pager->chunk;
+    end = end < pager->pages ? end : pager->pages;
+    while (count < most && first + count < end && is_stored(pager, first + count)) {
         count++;
     }
-    return count;
+    uint32_t came = load(pager, first, count, page);
+    if (first < page && !is_resident(pager, page)) {
+        load(pager, page, 1, page); /* one before it had come in another way */
+    }
+    COUNT(pager->counters, read_ahead, came > 1 ? came - 1 : 0);
+    return first + came > page ? first + came - page : 0;
 }
 
 static void serve_missing(struct pager *pager, uint32_t page)
@@ -120,9 +141,7 @@ static void serve_missing(struct pager *pager, uint32_t page)
     COUNT(pager->counters, faults, 1);
     COUNT(pager->counters, refaults, refault);
     if (store_has(pager->store, page)) {
-        uint32_t came = load(pager, page, run_length(pager, page));
-        read_ahead_came(&pager->read_ahead, page, came);
-        COUNT(pager->counters, read_ahead, came > 1 ? came - 1 : 0);
+        read_ahead_came(&pager->read_ahead, page, load_run(pager, page));
     } else {
         fill_with_zeros(pager, page);
     }
@@ -180,7 +199,28 @@ static void serve_discard(struct pager *pager, uint64_t start, uint64_t end)
 
 uint32_t take_home(struct pager *pager, uint32_t first, uint32_t count)
 {
-    return load(pager, first, count);
+    return load(pager, first, count, first);
+}
+
+/* Serve those of the events that are discards, or those that are faults. */
+static void serve_all(struct pager *pager, const struct uffd_msg *events, int count, bool discards)
+{
+    uint64_t begun = clock_ns();
+    for (int at = 0; at < count; at++) {
+        const struct uffd_msg *event = &events[at];
+        bool discard = event->event == UFFD_EVENT_REMOVE || event->event == UFFD_EVENT_UNMAP;
+        if (discard != discards) {
+            continue;
+        }
+        if (discard) {
+            serve_discard(pager, event->arg.remove.start, event->arg.remove.end);
+        } else if (event->event == UFFD_EVENT_PAGEFAULT) {
+            serve_fault(pager, event->arg.pagefault.address, event->arg.pagefault.flags);
+        }
+        uint64_t now = clock_ns();
+        latency_record(&pager->service, now - begun);
+        begun = now;
+    }
 }
 
 int serve_events(struct pager *pager)
@@ -195,34 +235,25 @@ int serve_events(struct pager *pager)
     }
     int count = (int)((size_t)got / sizeof *events);
     CRASH_POINT("read");
-    uint64_t begun = clock_ns();
-    for (int at = 0; at < count; at++) {
-        const struct uffd_msg *event = &events[at];
-        if (event->event == UFFD_EVENT_PAGEFAULT) {
-            serve_fault(pager, event->arg.pagefault.address, event->arg.pagefault.flags);
-        } else if (event->event == UFFD_EVENT_REMOVE || event->event == UFFD_EVENT_UNMAP) {
-            serve_discard(pager, event->arg.remove.start, event->arg.remove.end);
-        }
-        uint64_t now = clock_ns();
-        latency_record(&pager->service, now - begun);
-        begun = now;
-    }
+    /* Whoever gives pages up goes on once its event is read: they have to be forgotten before a page next to them is
+     * asked for, or what they had would come back with it. */
+    serve_all(pager, events, count, true);
+    serve_all(pager, events, count, false);
     return count;
 }
 
 bool bring_home(struct pager *pager, uint32_t *cursor)
 {
-    while (*cursor < pager->pages && (is_resident(pager, *cursor) || !store_has(pager->store, *cursor))) {
+    while (*cursor < pager->pages && !is_stored(pager, *cursor)) {
         (*cursor)++;
     }
     uint32_t count = 0;
-    while (count < STORE_MOST_PAGES && *cursor + count < pager->pages && !is_resident(pager, *cursor + count) &&
-           store_has(pager->store, *cursor + count)) {
+    while (count < STORE_MOST_PAGES && *cursor + count < pager->pages && is_stored(pager, *cursor + count)) {
         count++;
     }
     if (count == 0) {
         return false;
     }
-    load(pager, *cursor, count); /* what did not come is found again by the next call */
+    load(pager, *cursor, count, *cursor); /* what did not come is found again by the next call */
     return true;
 }

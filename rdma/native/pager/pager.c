@@ -23,6 +23,7 @@ int pager_begin(struct pager *pager, const struct target *target, const struct m
     pager->store = store;
     pager->policy = settings->policy;
     read_ahead_begin(&pager->read_ahead, settings->read_ahead);
+    pager->chunk = settings->chunk;
     pager->evicted = 1;
     pager->limit_pages = settings->limit_pages;
     pager->policy_memory = calloc(1, pager->policy->size_bytes(pager->pages));

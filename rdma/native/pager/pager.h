@@ -36,6 +36,7 @@ struct pager {
     int userfault_fd;
     int wake_fd; /* an eventfd: there is a new limit or order */
     struct read_ahead read_ahead;
+    uint32_t chunk; /* so many adjacent pages come and leave together, where they can */
     bool retry;  /* a fault waits whose page the store did not give */
     bool frozen; /* nobody may write: pages come in protected, none leaves, and who writes waits */
     struct chore *_Atomic chore;
@@ -56,6 +57,7 @@ struct pager_settings {
     uint32_t parameter; /* of the policy */
     uint32_t limit_pages;
     uint32_t read_ahead; /* pages, at most MOST_READ_AHEAD; 0: never */
+    uint32_t chunk;      /* pages, a divisor of BATCH_PAGES; 1: each page by itself */
 };
 
 /* Prepare a pager. It takes over target, memory and userfault_fd when this returns 0. */

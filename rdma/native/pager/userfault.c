@@ -2,7 +2,9 @@
 
 #include <errno.h>
 #include <linux/userfaultfd.h>
+#include <poll.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 /* Removal, so that what the guest discards (a balloon) is forgotten. */
 static const uint64_t FEATURES = UFFD_FEATURE_PAGEFAULT_FLAG_WP | UFFD_FEATURE_MISSING_SHMEM |
@@ -27,10 +29,26 @@ int userfault_register(int fd, uint64_t address, uint64_t bytes)
     return call(fd, UFFDIO_REGISTER, &range);
 }
 
+/* Let those go on that give pages up: each waits until its event is read, also after the memory is no longer watched.
+ * While one does, other calls are answered with EAGAIN, this one too, which has nothing to fill any more. */
+static void release_discards(int fd, uint64_t address)
+{
+    struct pollfd event = {.fd = fd, .events = POLLIN};
+    struct uffd_msg told;
+    do {
+        while (read(fd, &told, sizeof told) == (ssize_t)sizeof told) {
+        }
+    } while (userfault_zero(fd, address, (uint64_t)sysconf(_SC_PAGESIZE)) == EAGAIN && poll(&event, 1, 1) >= 0);
+}
+
 int userfault_unregister(int fd, uint64_t address, uint64_t bytes)
 {
     struct uffdio_range range = {.start = address, .len = bytes};
-    return call(fd, UFFDIO_UNREGISTER, &range);
+    int error = call(fd, UFFDIO_UNREGISTER, &range);
+    if (error == 0) {
+        release_discards(fd, address);
+    }
+    return error;
 }
 
 int userfault_copy(int fd, uint64_t address, const void *from, uint64_t bytes, bool forbid, uint64_t *done)

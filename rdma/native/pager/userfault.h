@@ -8,7 +8,8 @@
 /* Agree on features, unless that was done in an earlier life, and register the range for missing pages and writes. */
 int userfault_register(int fd, uint64_t address, uint64_t bytes);
 
-/* Let go of the range; its holes read as zeros from now on. */
+/* Let go of the range; its holes read as zeros from now on. Whoever waits goes on, also who gives pages up. The fd is
+ * one that does not block. */
 int userfault_unregister(int fd, uint64_t address, uint64_t bytes);
 
 /* Fill holes with pages, and wake who waits for them; where `forbid`, nobody may write to them. `done`: how many bytes

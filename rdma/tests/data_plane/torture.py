@@ -212,7 +212,11 @@ def run(options: Options, folder: Path, programs: tuple[Path, Path]) -> Result:
     try:
         plane.start()
         plane.await_ready()
-        chosen = {"policy": dice.choice(sorted(MODELS)), "read_ahead_pages": dice.choice((0, 8, 32))}
+        chosen = {
+            "policy": dice.choice(sorted(MODELS)),
+            "read_ahead_pages": dice.choice((0, 8, 32)),
+            "chunk_pages": dice.choice((1, 4, 16)),
+        }
         memory = MEMORY if isinstance(guest, StandinGuest) else QEMU_MEMORY
         plane.attach(guest, folder / "mirror", _limit_mib(options), memory=memory, **chosen)
         if isinstance(guest, QemuGuest):

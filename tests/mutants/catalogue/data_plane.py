@@ -33,6 +33,22 @@ MUTANTS = (
         "memory that a guest gave up has its former content, and not zeros",
     ),
     Mutant(
+        "discarded_pages_come_back_beside_others",
+        "rdma/native/pager/faults.c",
+        "    serve_all(pager, events, count, true);\n    serve_all(pager, events, count, false);\n",
+        "    serve_all(pager, events, count, false);\n    serve_all(pager, events, count, true);\n",
+        (f"{_TESTS}/attached/test_pager.py::test_a_guest_gives_up_pages_of_chunks",),
+        "a page that a guest gave up comes back with its former content, beside a neighbour",
+    ),
+    Mutant(
+        "victims_of_a_chunk_twice",
+        "rdma/native/pager/eviction.c",
+        "        if (idle && !is_among(victims, *count, page)) {",
+        "        if (idle && (is_among(victims, *count, page) || true)) {",
+        (f"{_TESTS}/attached/test_pager.py::test_pages_of_a_chunk_come_and_leave_together[clock]",),
+        "a page of a chunk is chosen twice, and the order of replacement breaks",
+    ),
+    Mutant(
         "any_file_a_mirror",
         "rdma/native/control/guests.c",
         " && strchr(path + size + 1, '/') == NULL;",

@@ -35,6 +35,12 @@ def await_quiet(plane: DataPlane) -> None:
     assert wait_until(the_same, DEADLINE_SECONDS)
 
 
+def is_stuck(pid: int) -> bool:
+    """Tell whether a thread of a process waits in the kernel and cannot be interrupted."""
+    stats = Path(f"/proc/{pid}/task").glob("*/stat")
+    return any(path.read_text().rpartition(")")[2].split()[0] == "D" for path in stats)
+
+
 def first_word(page: int, version: int) -> int:
     """Return what standin_guest.c writes to the beginning of a page, with the seed 1."""
     value = ((1 ^ page << 32 ^ version << 10) + 0x9E3779B97F4A7C15) % 2**64
@@ -106,6 +112,27 @@ def test_without_read_ahead(plane: DataPlane, guest: Guests, tmp_path: Path) -> 
     assert served.finish()["wrong"] == 0
 
 
+@pytest.mark.parametrize("policy", sorted(MODELS))
+def test_pages_of_a_chunk_come_and_leave_together(policy: str, plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
+    served = guest(8, pattern="skewed")
+    plane.attach(served, tmp_path / "mirror", 2, policy=policy, read_ahead_pages=0, chunk_pages=16)
+    await_count(plane, "loads", 20000)
+    counters = plane.view()["counters"]
+    assert counters["read_ahead"] > 4 * counters["faults"]
+    assert counters["eviction_failures"] == counters["read_failures"] == 0
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+
+
+def test_a_guest_gives_up_pages_of_chunks(plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
+    served = guest(8, threads=8, pattern="discard")
+    plane.attach(served, tmp_path / "mirror", 2, policy="s3-fifo", read_ahead_pages=32, chunk_pages=16)
+    await_count(plane, "discards", 4000)
+    await_count(plane, "loads", 20000)
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+
+
 def test_what_the_guest_gives_up_is_zero(plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
     served = guest(8, pattern="discard")
     plane.attach(served, tmp_path / "mirror", 2)
@@ -115,6 +142,17 @@ def test_what_the_guest_gives_up_is_zero(plane: DataPlane, guest: Guests, tmp_pa
     counts = served.finish()
     assert counts["wrong"] == 0
     assert counts["discards"] >= 500
+
+
+def test_a_guest_goes_on_that_gives_up_pages_when_it_is_let_go(plane: DataPlane, guest: Guests, tmp_path: Path) -> None:
+    """Who gives a page up waits until somebody has read of it; after the pager nobody would."""
+    served = guest(8, threads=8, pattern="discard")
+    for _ in range(15):
+        plane.attach(served, tmp_path / "mirror", 2)
+        await_count(plane, "discards", 20)
+        plane.detach()
+        assert wait_until(lambda: not is_stuck(served.pid), DEADLINE_SECONDS), "it waits for ever"
+    assert served.finish()["wrong"] == 0
 
 
 @pytest.mark.parametrize("sealed", [True, False], ids=["sealed", "plain"])
