@@ -134,8 +134,8 @@ def build_agent(
         lambda lent: build_remote(lent, data_plane, find_memory, process_started, links),
     )
     switch = TieringSwitch(tiering, context.pools, context.records("tiering-order"))
-    disks = remote_memory.swap_disks if remote_memory else None
-    reporter = _reporter(context, pool, tiering, switch, lending, borrower, disks)
+    reported = remote_memory.reported if remote_memory else None
+    reporter = _reporter(context, pool, tiering, switch, lending, borrower, reported)
     moving = replace(context, executor=mitigating or executor)
     mitigations = build_mitigations(moving, nodes, room, step)
     misplaced = build_misplaced(moving, nodes, mitigations.on_record, pool.consumers)
@@ -170,7 +170,7 @@ def _reporter(
     switch: TieringSwitch,
     lending: Lending | None,
     borrower: Borrower | None,
-    disks: Callable[[], dict[str, int]] | None,
+    remote: Callable[[], dict[str, Any]] | None,
 ) -> Reporter:
     return Reporter(
         host=context.host,
@@ -183,7 +183,7 @@ def _reporter(
         switch=switch,
         lending=lending,
         borrower=borrower,
-        disks=disks,
+        remote=remote,
         note_revoked=KeptRevocations(context.records("revocations"), context.revocations).note,
     )
 

@@ -38,7 +38,7 @@ class Reporter:
         switch: TieringSwitch,
         lending: Lending | None = None,
         borrower: Borrower | None = None,
-        disks: Callable[[], dict[str, int]] | None = None,
+        remote: Callable[[], dict[str, Any]] | None = None,
         note_revoked: Callable[[Mapping[str, Any]], object] = lambda _moments: None,
     ) -> None:
         self._host = host
@@ -49,7 +49,7 @@ class Reporter:
         self._controller = controller
         self._tiering, self._switch = tiering, switch
         self._lending = lending
-        self._borrower, self._disks = borrower, disks
+        self._borrower, self._remote = borrower, remote
         self._note_revoked = note_revoked
         self._lock = threading.Lock()
         self._trouble = ""
@@ -83,7 +83,7 @@ class Reporter:
         if self._borrower is None:
             return None
         found = self._borrower.report()
-        return found if self._disks is None else {**found, "swap_disks": self._disks()}
+        return found if self._remote is None else {**found, **self._remote()}
 
     def heartbeat(self) -> bool:
         """Report to the controller and settle what it confirms; False when that failed (logged once)."""

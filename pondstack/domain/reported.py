@@ -55,6 +55,11 @@ LENT_BUFFERS: Shape = Items(Fields({"index": _INDEX, "offset_mib": Whole(0, 2**4
 """What a host delegates: all its buffers."""
 _BY_ALLOCATION = Table(_ID, Items(_INDEX, most=MOST_BUFFERS))
 _GIVEN_BACK = Fields({"allocation_uuid": _ID, "indexes": Items(_INDEX, most=MOST_BUFFERS)}, others=True)
+_SHARE = Fields(
+    {"consumer_uuid": _ID, "project_id": Text(255), "guaranteed": Flag(), "mib": Whole(0, 2**40)},
+    {"disk_mib": Nullable(Whole(0, 2**40))},
+    others=True,
+)
 BORROWED: Shape = Fields(
     {},
     {
@@ -73,6 +78,7 @@ BORROWED: Shape = Fields(
         ),
         "links": Items(Row((_ID, _ID)), most=100_000),
         "swap_disks": Table(_ID, Whole(1, 2**40), most=100_000),
+        "shares": Items(_SHARE, most=100_000),
     },
     others=True,
 )

@@ -91,6 +91,19 @@ class Consumer:
         return not self.guaranteed and not self.is_disk
 
     @property
+    def shares(self) -> bool:
+        """Whether an instance has it, as a part of its memory or as its swap disk."""
+        return not self.is_former and self.state != State.ENDING
+
+    @property
+    def share(self) -> dict[str, Any]:
+        """Return what its instance is to have of it, as reports say it; `disk_mib` None: it has no process now."""
+        found = {"consumer_uuid": self.borrower_uuid, "project_id": self.project_id}
+        served = self.extension
+        disk_mib = None if served is None else max(0, served.memory_mib - served.local_mib - self.mib)
+        return {**found, "guaranteed": self.guaranteed, "mib": self.mib, "disk_mib": disk_mib}
+
+    @property
     def borrower_uuid(self) -> str:
         """By which UUID the controller knows it."""
         return self.instance_uuid or self.consumer_uuid

@@ -131,6 +131,13 @@ class RemoteMemory:
         there = [mine for mine in self._consumers.all() if mine.is_disk and mine.state != State.ENDING]
         return {mine.instance_uuid: mine.mib for mine in there}
 
+    def reported(self) -> dict[str, Any]:
+        """Return what a report says of who uses borrowed memory here."""
+        return {
+            "swap_disks": self.swap_disks(),
+            "shares": [mine.share for mine in self._consumers.all() if mine.shares],
+        }
+
     def get_swap(self, instance_uuid: str) -> dict[str, Any] | None:
         """Return what an instance has as its swap disk, None when it has none."""
         return self.get(disk_uuid(instance_uuid))

@@ -90,6 +90,24 @@ def test_a_part_has_no_room_with_lenders(lent) -> None:
     assert (view["memory_mib"], view["limit_mib"], view["leases"]) == (MEMORY, 2, {"active": 4})
 
 
+def test_what_an_instance_is_to_have_is_reported(lent) -> None:
+    """Its disk share only while it has a process; what is being given back no more."""
+    host = lent.borrower
+
+    def reported():
+        return [(each["mib"], each["disk_mib"]) for each in host.agent.reporter.report().borrowed["shares"]]
+
+    assert reported() == [(REMOTE, None)]
+    extend(host, local=3, disk=1)
+    told = host.agent.reporter.report().borrowed["shares"]
+    assert told == [{"consumer_uuid": CONSUMER, "project_id": "", "guaranteed": True, "mib": REMOTE, "disk_mib": 1}]
+    host.data_plane.end(CONSUMER)
+    lent.turn(2)
+    assert reported() == [(REMOTE, None)]
+    host.release()
+    assert reported() == []
+
+
 @pytest.mark.parametrize(
     ("memory", "local", "disk"),
     [(8, 0, 0), (8, 8, 0), (8, -1, 0), (8, 3, 0), (4, 8, 0), (8, 1, 2), (8, 5, 4), (8, 5, -1)],

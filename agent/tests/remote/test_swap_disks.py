@@ -251,7 +251,11 @@ def test_a_disk_that_nova_forgot_is_reported_and_ended(lent) -> None:
     """Not while its instance runs or has it open, and not when Nova has just asked for it."""
     host = lent.borrower
     host.attach_swap(4)
-    assert host.agent.reporter.report().borrowed["swap_disks"] == {CONSUMER: 4}
+    reported = host.agent.reporter.report().borrowed
+    assert reported["swap_disks"] == {CONSUMER: 4}
+    assert [(each["consumer_uuid"], each["guaranteed"], each["mib"]) for each in reported["shares"]] == [
+        (CONSUMER, False, 4)
+    ]
     with pytest.raises(InUse, match="less than a minute"):
         end_swap(host)
     host.now += 61.0
