@@ -48,6 +48,7 @@ PATH_NAMES = {
     "buffers.host": "name of the host that lends",
     "lenders.host": "name of the host that lends",
     "uuid": "UUID of the allocation",
+    "loan": "UUID of the loan",
     "consumer": "UUID of the instance",
     "version": "version of the model",
     "project_id": "id of the project",
@@ -197,6 +198,7 @@ def live_samples() -> dict[str, Any]:
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
             names["consumer"], names["project_id"] = sample_rack.CONSUMERS[name == "abort"], sample_rack.BLUE
             names["version"] = sample_models.CANDIDATE if name == "promote_model" else sample_models.RUNNING
+            names["loan"] = sample_rack.LOAN
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
             names["name"] = NAMES.get(name, names["name"])

@@ -21,6 +21,7 @@ VERSIONS: dict[str, str] = {
     "1.15": "which model decided a split, and from what; the points of Eq. 1 and the budget of models that serve",
     "1.16": "mitigations, and the QoS monitor's decisions; what tenants measure of their servers' performance",
     "1.17": "a fence says which generation of the host is dead",
+    "1.18": "loans: who borrows what of whom; what instances have beside local memory; what hosts borrow",
 }
 
 MINIMUM = next(iter(VERSIONS))

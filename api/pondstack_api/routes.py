@@ -9,12 +9,10 @@ from pondstack_api.handlers import (
     agent,
     allocation,
     audit,
-    buffer,
     controller,
     history,
     host,
     leader,
-    lender,
     model,
     pool,
     project,
@@ -23,6 +21,7 @@ from pondstack_api.handlers import (
     split,
     telemetry,
 )
+from pondstack_api.lending_routes import LENDING_ROUTES
 from pondstack_api.qos_routes import QOS_ROUTES
 from pondstack_api.route import Route
 
@@ -152,44 +151,7 @@ ROUTES: dict[str, dict[str, Route]] = {
             errors=(409,),
         )
     },
-    "/lenders": {
-        "GET": Route(
-            lender.list_lenders,
-            "List the hosts that lend memory",
-            policies.lender.LIST,
-            schemas.lender.LENDERS,
-            query=schemas.lender.LIST_QUERY,
-            since=(1, 5),
-        )
-    },
-    "/lenders/{host}": {
-        "GET": Route(
-            lender.show_lender,
-            "Show a host that lends memory",
-            policies.lender.SHOW,
-            schemas.lender.LENDER,
-            since=(1, 5),
-        )
-    },
-    "/lenders/{host}/buffers": {
-        "GET": Route(
-            buffer.list_buffers,
-            "List the buffers of a lender",
-            policies.buffer.LIST,
-            schemas.buffer.BUFFERS,
-            query=schemas.buffer.LIST_QUERY,
-            since=(1, 5),
-        )
-    },
-    "/lenders/{host}/buffers/{index}": {
-        "GET": Route(
-            buffer.show_buffer,
-            "Show a buffer",
-            policies.buffer.SHOW,
-            schemas.buffer.BUFFER,
-            since=(1, 5),
-        )
-    },
+    **LENDING_ROUTES,
     "/agents": {
         "GET": Route(
             agent.list_agents, "List agents", policies.agent.LIST, schemas.agent.AGENTS, query=schemas.agent.LIST_QUERY

@@ -32,6 +32,7 @@ class Rack(fixture.GabbiFixture):
                 "GREEN": sample_rack.GREEN,
                 "LIFE": sample_rack.INCARNATIONS["host-1"],
                 "RECLAIM": sample_rack.RECLAIM,
+                "LOAN": sample_rack.LOAN,
                 **{f"CONSUMER_{number}": uuid for number, uuid in enumerate(sample_rack.CONSUMERS)},
                 **{f"ALLOCATION_{number}": uuid for number, uuid in enumerate(rack.allocations)},
             }

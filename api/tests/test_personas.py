@@ -49,6 +49,10 @@ ALLOWED = {
     ("GET", "/lenders/{host}"): RACK,
     ("GET", "/lenders/{host}/buffers"): RACK,
     ("GET", "/lenders/{host}/buffers/{index}"): RACK,
+    ("GET", "/loans"): RACK | PROJECT | {"other-project"},
+    ("GET", "/loans/{loan}"): RACK | PROJECT,
+    ("GET", "/shares"): RACK | PROJECT | {"other-project"},
+    ("GET", "/shares/{consumer}"): RACK | PROJECT,
     ("GET", "/agents"): RACK,
     ("GET", "/agents/{host}"): RACK,
     ("GET", "/allocations"): RACK | PROJECT | {"other-project"},
@@ -79,6 +83,8 @@ ALLOWED = {
 }
 HIDDEN = {
     "/allocations/{uuid}",
+    "/loans/{loan}",
+    "/shares/{consumer}",
     "/history/{consumer}",
     "/splits/{consumer}",
     "/qos/{consumer}",
@@ -125,7 +131,13 @@ def fill(path, api):
         name = "host-2"  # it is asked for nothing yet
     if path.endswith("/reclaim"):
         name = "host-3"  # so is this one
-    names = {"uuid": api.allocations[0], "consumer": CONSUMER, "version": MODEL, "project_id": BLUE}
+    names = {
+        "uuid": api.allocations[0],
+        "consumer": CONSUMER,
+        "version": MODEL,
+        "project_id": BLUE,
+        "loan": sample_rack.LOAN,
+    }
     return path.format(pool="pool0", index=0, name=name, host="host-1", **names)
 
 
@@ -155,9 +167,11 @@ def test_each_route(api, call, persona):
 def test_a_project_never_learns_a_place_or_another_project(api, call, persona):
     pages = [call("GET", "/allocations", PERSONAS[persona]).text]
     pages += [call("GET", f"/allocations/{uuid}", PERSONAS[persona]).text for uuid in api.allocations]
-    for secret in ("host-1", "host-2", "pool0", sample_rack.POOL, "extents", sample_rack.GREEN):
+    for path in ("/loans", f"/loans/{sample_rack.LOAN}", "/shares", f"/shares/{CONSUMER}"):
+        pages.append(call("GET", path, PERSONAS[persona]).text)
+    for secret in ("host-1", "host-2", "host-3", "pool0", sample_rack.POOL, "extents", "buffers", sample_rack.GREEN):
         assert not any(secret in page for page in pages)
-    assert (BLUE in pages[0]) == (persona != "other-project")
+    assert all((BLUE in page) == (persona != "other-project") for page in (pages[0], *pages[-4:]))
 
 
 def test_a_project_cannot_tell_a_foreign_allocation_from_none(api, call):

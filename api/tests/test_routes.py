@@ -58,7 +58,7 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     fence = {"reason": "it burns", "force": True, "generation": 0}
     model = sample_models.CANDIDATE if path.endswith("/promote") else sample_models.RUNNING
     uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0], "version": model}
-    uuids["project_id"] = sample_rack.BLUE
+    uuids |= {"project_id": sample_rack.BLUE, "loan": sample_rack.LOAN}
     if path.endswith("/abort"):
         uuids["consumer"] = sample_rack.CONSUMERS[1]
     name = "host-2" if path.endswith(("/delegate", "/reclaim")) else name
@@ -98,6 +98,7 @@ def test_before_its_microversion_a_route_does_not_exist(api, call, method, path,
         index=0,
         version=sample_models.RUNNING,
         project_id=sample_rack.BLUE,
+        loan=sample_rack.LOAN,
     )
     versions = list(VERSIONS)
     for header in ("1.0", versions[versions.index(f"{route.since[0]}.{route.since[1]}") - 1]):

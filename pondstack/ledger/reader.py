@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection
+from pondstack.ledger.loan_records import LoanRecord, ShareRecord
 from pondstack.ledger.qos_records import Performance, QosDecision, Reprediction
 from pondstack.ledger.records import (
     AllocationRecord,
@@ -90,6 +91,44 @@ class ProjectReader(Protocol):
         """Return what is set for a project, which may be nothing."""
 
 
+class LoanReader(Protocol):
+    """What consumers have borrowed."""
+
+    def loans(
+        self,
+        *,
+        project_id: str | None = None,
+        consumer_uuid: str | None = None,
+        host: str | None = None,
+        lender: str | None = None,
+        guaranteed: bool | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[LoanRecord]:
+        """List loans by UUID; `host`: who borrows, `lender`: of whom. Raises NotFound for an unknown marker."""
+
+    def loan(self, uuid: str) -> LoanRecord:
+        """Return one loan; raises NotFound."""
+
+
+class ShareReader(Protocol):
+    """What instances have beside their hosts' own memory."""
+
+    def shares(
+        self,
+        *,
+        project_id: str | None = None,
+        consumer_uuid: str | None = None,
+        host: str | None = None,
+        limit: int | None = None,
+        marker: str | None = None,
+    ) -> list[ShareRecord]:
+        """List shares by instance; `marker`: an instance. Raises NotFound for an unknown one."""
+
+    def share(self, consumer_uuid: str) -> ShareRecord:
+        """Return the share of one instance; raises NotFound."""
+
+
 class Reader(Protocol):
     """Consistent reads; lists are ordered by key, `marker` is exclusive, `limit` None means all."""
 
@@ -108,6 +147,14 @@ class Reader(Protocol):
     @property
     def projects(self) -> ProjectReader:
         """What operators set per project."""
+
+    @property
+    def loans(self) -> LoanReader:
+        """What consumers have borrowed."""
+
+    @property
+    def shares(self) -> ShareReader:
+        """What instances have beside local memory."""
 
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer."""

@@ -49,7 +49,8 @@ class HostRecord:
     """A host and its agent. `up`: it was heard of within the time limit, judged by the database's clock.
 
     `tiering`: as pondstack.rpc.wire.Report has it. `lent_mib`: size of the buffers that it lends, `admitted_mib` of
-    those that may be borrowed. `lend`: what it is to lend, as agents tell of their operations, None: nothing.
+    those that may be borrowed; `guaranteed_mib`, `best_effort_mib`: of those that it borrows. `lend`: what it is to
+    lend, as agents tell of their operations, None: nothing.
     `holdings`: what it holds or is to hold for itself, each {"pool_uuid", "purpose", "wanted", "online", "reason"}.
     `tiering_on`: whether an operator wants its kernel to tier, None: as its agent is configured.
     """
@@ -73,6 +74,8 @@ class HostRecord:
     lent_mib: int = 0
     admitted_mib: int = 0
     lend: dict[str, Any] | None = None
+    guaranteed_mib: int = 0
+    best_effort_mib: int = 0
     holdings: tuple[dict[str, Any], ...] = ()
     tiering_on: bool | None = None
 

@@ -9,7 +9,7 @@ from pondstack.osc.client import MemoryClient
 
 API_NAME = "memory"
 API_VERSION_OPTION = "os_memory_api_version"
-DEFAULT_API_VERSION = "1.17"
+DEFAULT_API_VERSION = "1.18"
 API_VERSIONS = (
     "1",
     "1.0",
@@ -30,6 +30,7 @@ API_VERSIONS = (
     "1.15",
     "1.16",
     "1.17",
+    "1.18",
 )
 
 

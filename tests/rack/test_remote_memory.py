@@ -63,6 +63,11 @@ class Memory:
         answer = self._api.get(f"/lenders/{lender}/buffers")
         return [] if answer.status_code == 404 else sorted(item["state"] for item in answer.json()["buffers"])
 
+    def share(self, consumer: str) -> dict[str, Any]:
+        """Return what an instance is to have, and is lent; {} of nothing."""
+        answer = self._api.get(f"/shares/{consumer}", microversion="1.18")
+        return {} if answer.status_code == 404 else dict(answer.json())
+
 
 @pytest.fixture
 def memory(rack: Rack) -> Iterator[Memory]:
@@ -99,11 +104,15 @@ def _borrow_for_an_instance(memory: Memory, agents: AgentAPI, consumer: str) -> 
     assert room["total_mib"] > room["used_mib"] == 0
     view = agents.alloc_ext(BORROWER, operation_id=str(uuid4()), consumer_uuid=consumer, mib=MIB)
     assert (view["state"], view["borrowed_mib"], view["extension"]) == ("active", MIB, None)
+    # What it is to have, its host says with its next heartbeat; what is lent, the ledger knows at once.
+    assert memory.share(consumer)["remote_lent_mib"] == MIB
+    assert wait_until(lambda: memory.share(consumer)["remote_mib"] == MIB, SECONDS), memory.share(consumer)
     with pytest.raises(Conflict, match="no process"):
         agents.extend(BORROWER, consumer_uuid=consumer, memory_mib=2 * MIB, local_mib=MIB)
     assert agents.release_remote(BORROWER, consumer_uuid=consumer)
     for lender in memory.lenders:
         assert wait_until(lambda lender=lender: set(memory.states(lender)) == {"free"}, SECONDS)
+    assert wait_until(lambda: memory.share(consumer) == {}, SECONDS), memory.share(consumer)
 
 
 def _borrow(rack: Rack, memory: Memory, agents: AgentAPI, consumer: str) -> None:

@@ -15,6 +15,7 @@ TIERING_SINCE = (1, 3)
 LENDING_SINCE = (1, 10)
 SLICES_SINCE = (1, 11)
 FENCED_GENERATION_SINCE = (1, 17)
+BORROWING_SINCE = (1, 18)
 
 
 def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
@@ -22,6 +23,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
     fence = {"fenced": host.fenced, "fenced_reason": host.fenced_reason} if version >= FENCES_SINCE else {}
     tiering = {"tiering": host.tiering} if version >= TIERING_SINCE else {}
     lending = {"lending": _lending(host)} if version >= LENDING_SINCE else {}
+    borrowing = {"borrowing": _borrowing(host)} if version >= BORROWING_SINCE else {}
     own = {"host_slices": list(host.holdings), "tiering_on": host.tiering_on} if version >= SLICES_SINCE else {}
     return {
         "name": host.name,
@@ -34,6 +36,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
         "pool_mib": host.pool_mib,
         **tiering,
         **lending,
+        **borrowing,
         **own,
         "generation": host.generation,
         "created_at": render.time(host.created_at),
@@ -43,6 +46,10 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
 def _lending(host: HostRecord) -> dict[str, Any]:
     operation = lender.operation(host.lend) if host.lend else None
     return {"lent_mib": host.lent_mib, "admitted_mib": host.admitted_mib, "operation": operation}
+
+
+def _borrowing(host: HostRecord) -> dict[str, Any]:
+    return {"guaranteed_mib": host.guaranteed_mib, "best_effort_mib": host.best_effort_mib}
 
 
 def list_hosts(request: Request) -> Reply:

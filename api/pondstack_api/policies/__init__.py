@@ -13,12 +13,14 @@ from pondstack_api.policies import (
     host,
     leader,
     lender,
+    loan,
     mitigation,
     model,
     performance,
     pool,
     project,
     qos,
+    share,
     slice,
     split,
     telemetry,
@@ -27,6 +29,6 @@ from pondstack_api.policies import (
 
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
-    rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer)
-    guests = (telemetry, split, history, model, project, mitigation, qos, performance)
+    rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer, loan)
+    guests = (telemetry, split, history, model, project, mitigation, qos, performance, share)
     return [rule for module in (*rack, *guests) for rule in module.RULES]

@@ -26,7 +26,10 @@ ALLOCATION = base.closed(
         "project_id": base.described(base.TEXT, "project of the instance"),
         "user_id": base.described(base.TEXT, "user of the instance"),
         "state": base.described(base.STATE_OF_SLICE, "the least advanced state of its slices"),
-        "local_mib": base.described(base.COUNT, "memory of the guest that is local to its host, in MiB"),
+        "local_mib": base.described(
+            base.COUNT,
+            "memory of the guest that is not from the pool, in MiB; GET /shares/{consumer} tells what of it is remote",
+        ),
         "pool_mib": base.described(base.COUNT, "memory of the guest that comes from the pool, in MiB"),
         "guest_mib": base.described(base.COUNT, "all memory that the guest sees, in MiB"),
         "generation": base.GENERATION,

@@ -59,6 +59,7 @@ PATH: dict[str, Schema] = {
     "name": {**NAME, "description": "name of the host or the controller"},
     "host": {**NAME, "description": "name of the host"},
     "uuid": {**NAME, "description": "UUID of the allocation"},
+    "loan": {**NAME, "description": "UUID of the loan"},
     "version": {**NAME, "description": "version of the model"},
     "project_id": {**NAME, "description": "id of the project"},
     "consumer": {

@@ -35,6 +35,15 @@ LENDING: base.Schema = {
     ),
     "description": "the DRAM that it lends to others; since 1.10",
 }
+BORROWING: base.Schema = {
+    **base.closed(
+        {
+            "guaranteed_mib": base.described(base.COUNT, "for parts of instances' memory, in MiB"),
+            "best_effort_mib": base.described(base.COUNT, "for swap disks, in MiB"),
+        }
+    ),
+    "description": "what it has from lenders; since 1.18",
+}
 HOST_SLICES: base.Schema = {
     "type": "array",
     "items": base.closed(
@@ -64,6 +73,7 @@ HOST = base.closed(
         "pool_mib": base.described(base.COUNT, "pool memory that the host holds now, in MiB"),
         "tiering": TIERING,
         "lending": LENDING,
+        "borrowing": BORROWING,
         "host_slices": HOST_SLICES,
         "tiering_on": base.nullable(
             base.described(
@@ -73,7 +83,7 @@ HOST = base.closed(
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
     },
-    optional=("fenced", "fenced_reason", "tiering", "lending", "host_slices", "tiering_on"),
+    optional=("fenced", "fenced_reason", "tiering", "lending", "borrowing", "host_slices", "tiering_on"),
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))

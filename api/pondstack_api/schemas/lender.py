@@ -38,6 +38,7 @@ LENDER = base.closed(
         "kind": KIND,
         "buffer_mib": base.described(base.COUNT, "size of one buffer in MiB"),
         "lent_mib": base.described(base.COUNT, "size of all its buffers in MiB, whether somebody has them or not"),
+        "borrowed_mib": base.described(base.COUNT, "what of them is some host's, in MiB; since 1.18"),
         "lendable_mib": base.nullable(
             base.described(base.COUNT, "how much more it could lend, in MiB; null: it does not say")
         ),
@@ -48,7 +49,8 @@ LENDER = base.closed(
             "description": "what it was asked to lend and to take back lately, the newest last",
         },
         "created_at": base.CREATED_AT,
-    }
+    },
+    optional=("borrowed_mib",),
 )
 LENDERS = base.page("lenders", LENDER)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last lender seen"))

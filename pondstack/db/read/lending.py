@@ -13,7 +13,7 @@ from pondstack.domain.causes import stored
 from pondstack.domain.errors import BadRequest, NotFound
 from pondstack.domain.lending import LenderKind
 from pondstack.domain.lent_memory import AgedBuffer, AgedLoan, LentMemory
-from pondstack.domain.states import SliceState
+from pondstack.domain.states import OWNED, SliceState
 from pondstack.ledger.records import BufferRecord, LenderRecord
 
 
@@ -110,6 +110,27 @@ def lends(session: Session, hosts: list[str]) -> dict[str, Lending]:
     rows = session.execute(select(LendRow).where(LendRow.host.in_(hosts))).scalars()
     under_way = {row.host: lend_of(row).progress(found[row.host][1]) for row in rows}
     return {host: Lending(*sizes, under_way.get(host)) for host, sizes in found.items()}
+
+
+class Borrowing(NamedTuple):
+    """What a host borrows for guests' memory, and what for their swap disks."""
+
+    guaranteed_mib: int = 0
+    best_effort_mib: int = 0
+
+
+def borrows(session: Session, hosts: list[str]) -> dict[str, Borrowing]:
+    """Return what hosts borrow and what is theirs still, by host."""
+    guaranteed = func.sum(case((RemoteAllocationRow.guaranteed, LenderRow.buffer_mib), else_=0))
+    sums = (
+        select(BufferRow.host, guaranteed, func.sum(LenderRow.buffer_mib))
+        .join(LenderRow, LenderRow.host == BufferRow.lender)
+        .join(RemoteAllocationRow, RemoteAllocationRow.uuid == BufferRow.allocation_uuid)
+        .where(BufferRow.host.in_(hosts), BufferRow.state.in_(sorted(OWNED)))
+        .group_by(BufferRow.host)
+    )
+    found = {host: Borrowing(int(kept), int(total - kept)) for host, kept, total in session.execute(sums)}
+    return {host: found.get(host, Borrowing()) for host in hosts}
 
 
 def _lends() -> ColumnElement[bool]:

@@ -15,16 +15,18 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.models import AllocationRow, HostRow, Leadership, PoolRow, SliceRow
 from pondstack.db.read import lending
 from pondstack.db.read.history import SqlHistory
+from pondstack.db.read.loans import SqlLoans
 from pondstack.db.read.models import SqlModels
 from pondstack.db.read.project_settings import SqlProjects
 from pondstack.db.read.qos import SqlQos
 from pondstack.db.read.rack import read_rack
 from pondstack.db.read.records import allocation_records, host_records, pool_records, slice_query, slice_record
+from pondstack.db.read.shares import SqlShares
 from pondstack.db.store import controllers, mitigations, splits, telemetry
 from pondstack.db.store.leadership import ROW
 from pondstack.domain.errors import NotFound
 from pondstack.domain.rack import RackView
-from pondstack.ledger.reader import HistoryReader, ModelReader, ProjectReader, QosReader
+from pondstack.ledger.reader import HistoryReader, LoanReader, ModelReader, ProjectReader, QosReader, ShareReader
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -59,6 +61,8 @@ class SqlReader:
         self.models: ModelReader = SqlModels(database)
         self.projects: ProjectReader = SqlProjects(database)
         self.qos: QosReader = SqlQos(database)
+        self.loans: LoanReader = SqlLoans(database)
+        self.shares: ShareReader = SqlShares(database)
         self._down = agent_down_seconds
         self._node_down = node_down_seconds
 

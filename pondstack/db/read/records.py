@@ -80,7 +80,8 @@ def host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: fl
         pools[link.host].append(link.pool_uuid)
     totals = select(AllocationRow.host, func.sum(AllocationRow.pool_mib)).where(AllocationRow.host.in_(names))
     pool_mib = {host: int(total) for host, total in session.execute(totals.group_by(AllocationRow.host))}
-    lent, held = lending.lends(session, names), holdings.by_host(session, names)
+    lent, borrowed = lending.lends(session, names), lending.borrows(session, names)
+    held = holdings.by_host(session, names)
     return [
         HostRecord(
             name=row.name,
@@ -102,6 +103,7 @@ def host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: fl
             tiering_on=row.tiering_on,
             holdings=tuple(held[row.name]),
             **lent[row.name]._asdict(),
+            **borrowed[row.name]._asdict(),
         )
         for row, now in rows
     ]

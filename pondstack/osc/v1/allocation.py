@@ -49,7 +49,8 @@ def find(client: MemoryClient, uuid: str) -> Document:
             raise
         raise exceptions.CommandError(
             f"no allocation and no instance with pool memory has the UUID {uuid}; "
-            "`openstack memory allocation list` shows all that you may see"
+            "`openstack memory allocation list` shows all that you may see, "
+            "`openstack memory share show` the remote memory of one, too"
         ) from None
 
 

@@ -111,6 +111,38 @@ class Names(Column[Iterable[str]]):
         return ", ".join(self._value) or "-"
 
 
+class MaybeNames(Column[Iterable[str] | None]):
+    """A list of names, or None, what the caller may not see: `-`."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return ", ".join(self._value or ()) or "-"
+
+
+class LentRuns(Column[list[dict[str, Any]] | None]):
+    """The buffers of a loan, a line each: `host-1: 0-1 online, leaving`; None, what the caller may not see, as `-`."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return "\n".join(self._line(run) for run in self._value or ()) or "-"
+
+    @staticmethod
+    def _line(run: dict[str, Any]) -> str:
+        key = "key disclosed" if run["disclosed"] else "key in escrow" if run["escrowed"] else ""
+        words = [run["state"], key, "leaving" if run["leaving"] else ""]
+        return f"{run['lender']}: {span(run['start'], run['count'])} " + ", ".join(word for word in words if word)
+
+
+class Borrowing(Column[dict[str, Any] | None]):
+    """What a host borrows: `1024 MiB guaranteed, 512 MiB best effort`; `-` for nothing."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        if not self._value or not any(self._value.values()):
+            return "-"
+        return f"{self._value['guaranteed_mib']} MiB guaranteed, {self._value['best_effort_mib']} MiB best effort"
+
+
 class Counts(Column[dict[str, int]]):
     """Counts by name, without those that are zero: `free 12, online 4`."""
 

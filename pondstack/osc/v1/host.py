@@ -7,7 +7,7 @@ from uuid import uuid4
 from osc_lib import exceptions
 
 from pondstack.osc.v1 import base, host_slices, operation, removal
-from pondstack.osc.v1.columns import HostSlices, Lending, Maybe, Names, Tiering, YesNo
+from pondstack.osc.v1.columns import Borrowing, HostSlices, Lending, Maybe, Names, Tiering, YesNo
 
 _LIST: base.Fields = {
     "Name": ("name", None),
@@ -26,6 +26,7 @@ _SHOW: base.Fields = {
     "Created At": ("created_at", None),
     "Tiering": ("tiering", Tiering),
     "Lending": ("lending", Lending),
+    "Borrowing": ("borrowing", Borrowing),
     "Host Slices": ("host_slices", HostSlices),
     "Tiering On": ("tiering_on", YesNo),
 }

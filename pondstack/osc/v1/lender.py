@@ -13,6 +13,7 @@ _LIST: base.Fields = {
     "Lendable MiB": ("lendable_mib", Maybe),
     "Buffer MiB": ("buffer_mib", None),
     "Buffers": ("buffers", Counts),
+    "Borrowed MiB": ("borrowed_mib", Maybe),
 }
 _SHOW: base.Fields = {
     **_LIST,

@@ -42,6 +42,10 @@ ROUTES = (
     Route("GET", "/lenders/{host}", RACK),
     Route("GET", "/lenders/{host}/buffers", RACK),
     Route("GET", "/lenders/{host}/buffers/{index}", RACK),
+    Route("GET", "/loans", EVERYBODY),
+    Route("GET", "/loans/{loan}", EVERYBODY),
+    Route("GET", "/shares", EVERYBODY),
+    Route("GET", "/shares/{consumer}", EVERYBODY),
     Route("GET", "/agents", RACK),
     Route("GET", "/agents/{host}", RACK),
     Route("GET", "/allocations", EVERYBODY),
@@ -80,7 +84,7 @@ ROUTES = (
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.16"
+    min_microversion = "1.18"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")
@@ -118,7 +122,7 @@ class PersonasTest(MemoryTest):
     def _refused(self, client: Any, route: Route) -> bool:
         unknown = self.unknown_uuid()
         # Nothing that is there: who may change things is not tried, and nobody else gets that far.
-        names = dict.fromkeys(("pool", "name", "host", "uuid", "consumer", "version", "project_id"), unknown)
+        names = dict.fromkeys(("pool", "name", "host", "uuid", "loan", "consumer", "version", "project_id"), unknown)
         path = route.path.format(index=0, **names)
         body = None if route.body is None else jsonutils.dumps(route.body)
         try:

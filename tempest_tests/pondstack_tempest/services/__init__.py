@@ -9,12 +9,14 @@ from pondstack_tempest.services.history import HistoryClient
 from pondstack_tempest.services.host import HostsClient
 from pondstack_tempest.services.leader import LeaderClient
 from pondstack_tempest.services.lender import LendersClient
+from pondstack_tempest.services.loan import LoansClient
 from pondstack_tempest.services.mitigation import MitigationsClient
 from pondstack_tempest.services.model import ModelsClient
 from pondstack_tempest.services.pool import PoolsClient
 from pondstack_tempest.services.project import ProjectsClient
 from pondstack_tempest.services.qos import QosClient
 from pondstack_tempest.services.root import RootClient
+from pondstack_tempest.services.share import SharesClient
 from pondstack_tempest.services.slice import SlicesClient
 from pondstack_tempest.services.split import SplitsClient
 from pondstack_tempest.services.telemetry import TelemetryClient
@@ -29,12 +31,14 @@ __all__ = [
     "HostsClient",
     "LeaderClient",
     "LendersClient",
+    "LoansClient",
     "MitigationsClient",
     "ModelsClient",
     "PoolsClient",
     "ProjectsClient",
     "QosClient",
     "RootClient",
+    "SharesClient",
     "SlicesClient",
     "SplitsClient",
     "TelemetryClient",

@@ -20,6 +20,22 @@ MUTANTS = (
         "a project sees another project's allocation",
     ),
     Mutant(
+        "other_projects_loans_shown",
+        "api/pondstack_api/handlers/loan.py",
+        'if not request.context.can(policy.SHOW, {"project_id": loan.project_id}):',
+        'if not request.context.can(policy.SHOW, {"project_id": request.context.project_id}):',
+        ("api/tests/test_gabbi.py",),
+        "a project sees another project's loan",
+    ),
+    Mutant(
+        "lenders_by_their_loans",
+        "api/pondstack_api/handlers/loan.py",
+        '("host" in query or "lender" in query)',
+        '"host" in query',
+        ("api/tests/test_gabbi.py",),
+        "a project asks host after host whether it lends to its servers",
+    ),
+    Mutant(
         "service_mends",
         "api/pondstack_api/handlers/audit.py",
         "    if repair:\n        request.context.require(policy.REPAIR)\n",

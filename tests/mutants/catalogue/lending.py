@@ -8,6 +8,22 @@ _LENT = f"{_CONTROLLER}/reconcile/test_lent_memory.py"
 
 MUTANTS = (
     Mutant(
+        "lost_memory_counts_as_lent",
+        "pondstack/db/read/shares.py",
+        "        .where(BufferRow.state.in_(sorted(OWNED)))\n",
+        "",
+        ("pondstack/tests/db/read/test_shares.py",),
+        "a server that has lost half of its lenders' memory is told that it has all",
+    ),
+    Mutant(
+        "fenced_host_still_says",
+        "pondstack/db/read/shares.py",
+        "HostRow.fenced_at.is_(None), ",
+        "",
+        ("pondstack/tests/db/read/test_shares.py",),
+        "a server that was evacuated from a dead host counts there for good",
+    ),
+    Mutant(
         "all_keys_taken_for_dead",
         "pondstack/controller/lending/lenders.py",
         "done = set(dead) & set(ended)",

@@ -137,6 +137,7 @@ def names(api: ApiFixture) -> dict[str, str]:
         "name": "host-1",
         "host": "host-1",
         "uuid": api.allocations[0],
+        "loan": sample_rack.LOAN,
         "consumer": sample_rack.CONSUMERS[0],
         "version": RUNNING,
         "project_id": sample_rack.BLUE,
