@@ -8,6 +8,8 @@ set +o xtrace
 
 # shellcheck source=devstack/lib/pondstack
 source "$POND_DIR/devstack/lib/pondstack"
+# shellcheck source=devstack/lib/pondstack-data-plane
+source "$POND_DIR/devstack/lib/pondstack-data-plane"
 # shellcheck source=devstack/lib/pondstack-nova
 source "$POND_DIR/devstack/lib/pondstack-nova"
 # shellcheck source=devstack/lib/pondstack-cloud

@@ -12,7 +12,7 @@ found=$(
     find /run \( -iname '*pondstack*' -o -iname '*devstack@pond*' \) -print
     sed -n '/pondstack/s/^/mount: /p' /proc/mounts | grep -v -e ' / ' -e ' /srv ' || true
     for folder in /proc/[0-9]*; do
-        if tr '\0' ' ' <"$folder/cmdline" 2>/dev/null | grep -q 'pondstack-\(controller\|agent\|lender\|qemu\)\|pondstack_api'; then
+        if tr '\0' ' ' <"$folder/cmdline" 2>/dev/null | grep -q 'pondstack-\(controller\|agent\|data-plane\|lender\|qemu\)\|pondstack_api'; then
             echo "process: $(tr '\0' ' ' <"$folder/cmdline")"
         fi
     done

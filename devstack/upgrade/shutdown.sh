@@ -13,6 +13,8 @@ source "$BASE_DEVSTACK_DIR/stackrc"
 source "$(dirname "$0")/../settings"
 # shellcheck source=devstack/lib/pondstack
 source "$(dirname "$0")/../lib/pondstack"
+# shellcheck source=devstack/lib/pondstack-data-plane
+source "$(dirname "$0")/../lib/pondstack-data-plane"
 
 set -o xtrace
 stop_pond_services

@@ -18,6 +18,8 @@ source "$TARGET_DEVSTACK_DIR/lib/apache"
 source "$(dirname "$0")/../settings"
 # shellcheck source=devstack/lib/pondstack
 source "$(dirname "$0")/../lib/pondstack"
+# shellcheck source=devstack/lib/pondstack-data-plane
+source "$(dirname "$0")/../lib/pondstack-data-plane"
 
 set -o xtrace
 install_pond
@@ -25,4 +27,6 @@ if is_service_enabled pond-controller1; then
     "$(pond_bin)/pondstack-manage" --config-file "$POND_CONF" db sync
     "$(pond_bin)/pondstack-status" --config-file "$POND_CONF" upgrade check
 fi
+# Guests with remote memory wait for it meanwhile.
+stop_process pond-data-plane
 start_pond

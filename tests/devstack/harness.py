@@ -10,19 +10,24 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PLUGIN = Path(os.environ.get("POND_PLUGIN", ROOT))
 """The repository whose plugin is run; mutants.py names broken copies."""
-PROGRAMS = ("pondstack-manage", "uwsgi")
+PROGRAMS = ("pondstack-data-plane", "pondstack-manage", "uwsgi")
 NOVA_CONF = "[filter_scheduler]\nenabled_filters = ComputeFilter,ImagePropertiesFilter\n"
 SECONDS = 240
+ABSTRACTIONS = "etc/apparmor.d/abstractions"
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One node as its local.conf describes it; `authority`: it has that of the first node."""
+    """One node as its local.conf describes it; `authority`: it has that of the first node.
+
+    `apparmor`: what libvirt's rules of guests say, "" where there is no AppArmor.
+    """
 
     name: str
     services: str
     settings: Mapping[str, str] = field(default_factory=dict)
     authority: bool = False
+    apparmor: str = ""
 
 
 class PhaseFailed(Exception):
@@ -38,7 +43,17 @@ class Sandbox:
     plugin: Path = PLUGIN
 
     def __post_init__(self) -> None:
-        for folder in ("bin", "etc/nova", "etc/libvirt", "usr/bin", "tempest/etc", "data", "dest", "files"):
+        for folder in (
+            "bin",
+            "etc/nova",
+            "etc/libvirt",
+            ABSTRACTIONS,
+            "usr/bin",
+            "tempest/etc",
+            "data",
+            "dest",
+            "files",
+        ):
             (self.path / folder).mkdir(parents=True, exist_ok=True)
         for name in PROGRAMS:
             program = self.path / "bin" / name
@@ -49,6 +64,8 @@ class Sandbox:
         if self.scenario.authority:
             (self.path / "etc/pondstack/authority").mkdir(parents=True)
             (self.path / "etc/pondstack/authority/authority.key").write_text("")
+        if self.scenario.apparmor:
+            (self.path / ABSTRACTIONS / "libvirt-qemu").write_text(f"# {self.scenario.apparmor}\n")
         (self.path / "etc/libvirt/qemu.conf").write_text("# as the distribution has it\nvnc_tls = 1\n")
 
     def run(self, mode: str, **more: str) -> str:

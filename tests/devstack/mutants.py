@@ -14,7 +14,14 @@ from pathlib import Path
 from tests.devstack.harness import HERE, ROOT, Scenario, expected, story
 from tests.devstack.scenarios import SCENARIOS
 
-FILES = ("plugin.sh", "settings", "lib/pondstack", "lib/pondstack-nova", "lib/pondstack-cloud")
+FILES = (
+    "plugin.sh",
+    "settings",
+    "lib/pondstack",
+    "lib/pondstack-data-plane",
+    "lib/pondstack-nova",
+    "lib/pondstack-cloud",
+)
 # Structure of the shell, what only declares, what only tells, and ends of waiting: no stand-in can show these.
 _KEPT = re.compile(
     r"(function|if|elif|else|fi|for|while|until|do|done|case|esac|local|source|define_plugin|unset|echo_summary|die|sleep|return"
@@ -59,6 +66,7 @@ def survives(mutant: Mutant, scenarios: Sequence[Scenario] = SCENARIOS) -> bool:
     with tempfile.TemporaryDirectory(prefix="pond-mutant-") as folder:
         plugin = Path(folder) / "plugin"
         shutil.copytree(ROOT / "devstack", plugin / "devstack", ignore=shutil.ignore_patterns("tools", "samples"))
+        shutil.copytree(ROOT / "etc", plugin / "etc")
         path = plugin / "devstack" / mutant.file
         lines = path.read_text().splitlines(keepends=True)
         lines[mutant.first : mutant.last + 1] = [":\n"]

@@ -17,6 +17,7 @@ NOVA_DIR=$DEST/nova NOVA_CONF=$SANDBOX/etc/nova/nova.conf NOVA_CPU_CONF=$SANDBOX
 QEMU_CONF=$SANDBOX/etc/libvirt/qemu.conf TEMPEST_CONFIG=$SANDBOX/tempest/etc/tempest.conf
 ENABLE_DEBUG_LOG_LEVEL=True SERVICE_TIMEOUT=60
 if [[ "$mode" != settings ]]; then
+    POND_APPARMOR_DIR=$SANDBOX/etc/apparmor.d SYSTEMD_DIR=$SANDBOX/etc/systemd/system
     POND_CONF_DIR=$SANDBOX/etc/pondstack POND_EMULATOR=$SANDBOX/usr/bin/qemu-pondstack
 fi
 PATH=$SANDBOX/bin:$PATH

@@ -88,6 +88,16 @@ def test_a_pool_that_placement_does_not_offer_ends_stack_sh(tmp_path: Path) -> N
         Sandbox(tmp_path, QEMU).run("stack", POOL_READY="no", POND_READY_SECONDS="0")
 
 
+@pytest.mark.parametrize(
+    ("verb", "message"), [("--help", "was not built"), ("ask", "after 0 s the data plane does not answer")]
+)
+def test_a_data_plane_that_does_not_run_ends_stack_sh(verb: str, message: str, tmp_path: Path) -> None:
+    sandbox = Sandbox(tmp_path, SCENARIOS[1])
+    (tmp_path / "bin/pondstack-data-plane").write_text(f'#!/bin/bash\n[[ "$1" != {verb} ]]\n')
+    with pytest.raises(PhaseFailed, match=message):
+        sandbox.run("stack", POND_READY_SECONDS="0")
+
+
 def test_a_base_slice_that_does_not_come_online_ends_stack_sh(tmp_path: Path) -> None:
     with pytest.raises(PhaseFailed, match="after 0 s the base slice is not online"):
         Sandbox(tmp_path, SCENARIOS[2]).run("stack", BASE_ONLINE="0", POND_READY_SECONDS="0")
