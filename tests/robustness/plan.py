@@ -8,6 +8,9 @@ from tests.robustness import faults
 from tests.robustness.faults import Fault
 from tests.robustness.rack import AGENTS
 
+LEAST_KILLS = 5
+"""So many kills of the leader alone it takes to judge the time to resume: the median of fewer is that of luck."""
+
 
 @dataclass(frozen=True, slots=True)
 class Counts:
@@ -26,6 +29,11 @@ class Counts:
     def rare(self) -> int:
         """How often each other fault happens: one for 20 kills."""
         return max(1, self.kills // 20) if self.others < 0 else self.others
+
+    @property
+    def alone(self) -> int:
+        """How often the leader is killed alone where most kills take a database server along: enough to be judged."""
+        return max(self.rare, min(self.kills, LEAST_KILLS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +58,7 @@ def make_plan(seed: int, counts: Counts, store: str, casualties: Casualties) -> 
     rng = random.Random(f"plan-{seed}")
     store_alone, with_leader = faults.of_store(casualties.store)
     wanted: Mapping[Fault, int] = {
-        faults.KILL_LEADER: counts.kills if store == "mariadb" else counts.rare,
+        faults.KILL_LEADER: counts.kills if store == "mariadb" else counts.alone,
         with_leader: counts.rare if store == "mariadb" else counts.kills,
         faults.PAUSE_LEADER: counts.pauses,
         faults.CUT_LEADER: counts.cuts,

@@ -7,7 +7,7 @@ import pytest
 from tests.fixtures.seeds import by_night, seed
 from tests.robustness import network, report
 from tests.robustness.faults import CUT_BROKER, CUT_LEADER
-from tests.robustness.plan import Counts
+from tests.robustness.plan import LEAST_KILLS, Counts
 from tests.robustness.run import Options, run
 
 COUNTS = Counts(kills=by_night(5, 2), pauses=by_night(2, 1), others=1)
@@ -31,6 +31,7 @@ def test_the_command_that_does_the_same_again_leaves_nothing_to_a_default() -> N
 def test_on_a_cluster_the_leader_dies_together_with_a_server(database: str) -> None:
     names = [step.fault.name for step in Options(1, Counts(20, 5), database).plan()]
     assert sum(name.startswith("kill -9 leader, and ") for name in names) == 20
+    assert names.count("kill -9 leader") == LEAST_KILLS
 
 
 def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
