@@ -99,11 +99,11 @@ class Database:
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run `work` in one read-only, consistent transaction. Raises Unavailable."""
-        return retry.run(lambda: self._once(self._reader, work), self._retry_seconds)
+        return retry.run(lambda: self._look(self._reader, work), self._retry_seconds)
 
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer at once."""
-        retry.run(lambda: self._once(self._reader, lambda session: session.execute(text("SELECT 1"))), 0.0)
+        retry.run(lambda: self._look(self._reader, lambda session: session.execute(text("SELECT 1"))), 0.0)
 
     def dispose(self) -> None:
         """Close all idle connections."""
@@ -112,6 +112,12 @@ class Database:
     @staticmethod
     def _once(engine: Engine, work: Callable[[Session], T]) -> T:
         with Session(engine, expire_on_commit=False) as session, session.begin():
+            return work(session)
+
+    @staticmethod
+    def _look(engine: Engine, work: Callable[[Session], T]) -> T:
+        """As _once(), without a commit: there is nothing to keep, and closing ends the transaction."""
+        with Session(engine, expire_on_commit=False) as session:
             return work(session)
 
 

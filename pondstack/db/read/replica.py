@@ -7,11 +7,11 @@ at the start, after a pruned stretch, and when something does not fit.
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
-from pondstack.db.models import Leadership
+from pondstack.db.models import Leadership, OperationRow, table
 from pondstack.db.read.rack import read_rack, read_rest
 from pondstack.db.store import journal
 from pondstack.db.store.leadership import ROW
@@ -33,20 +33,26 @@ class Replica:
     moment: float
 
 
+_LEADERSHIP, _JOURNAL = table(Leadership).c, table(OperationRow).c
+_HEAD = select(
+    now_seconds().label("moment"),
+    _LEADERSHIP.epoch,
+    func.coalesce(select(func.max(_JOURNAL.sequence)).scalar_subquery(), 0).label("newest"),
+).where(_LEADERSHIP.id == ROW)
+"""What a look at the journal begins with, in one statement that is made once: on an idle rack nothing has followed."""
+
+
 def load(session: Session) -> Replica:
     """Read everything."""
-    moment = session.execute(select(now_seconds())).scalar_one()
-    sequence = journal.newest(session)
-    return Replica(read_rack(session), sequence, _epoch(session), moment)
+    head = session.execute(_HEAD).one()
+    return Replica(read_rack(session), head.newest, head.epoch, head.moment)
 
 
 def follow(session: Session, last: Replica) -> Replica:
     """Return what follows `last`, by at most OPERATIONS_AT_ONCE operations; raises OutOfStep: load anew."""
-    if not journal.continues(session, last.sequence):
-        raise OutOfStep(f"the operations that follow {last.sequence} were pruned")
-    rows = journal.after(session, last.sequence, OPERATIONS_AT_ONCE)
-    moment = session.execute(select(now_seconds())).scalar_one()
-    rest = read_rest(session)
+    head = session.execute(_HEAD).one()
+    rows, moment = _rows_after(session, last.sequence, head), head.moment
+    rest = read_rest(session, moment)
     passed = moment - last.moment
     slices = {
         (aged.item.pool_uuid, aged.item.index): AgedSlice(aged.item, aged.age_seconds + passed)
@@ -70,7 +76,7 @@ def follow(session: Session, last: Replica) -> Replica:
             allocations={uuid: aged for uuid, aged in allocations.items() if uuid in held},
         ),
         rows[-1].sequence if rows else last.sequence,
-        _epoch(session),
+        head.epoch,
         moment,
     )
 
@@ -85,8 +91,13 @@ def differences(warm: RackView, read: RackView) -> list[Key]:
     return sorted(key for key in one.keys() | other.keys() if one.get(key) != other.get(key))
 
 
-def _epoch(session: Session) -> int:
-    return session.execute(select(Leadership.epoch).where(Leadership.id == ROW)).scalar_one()
+def _rows_after(session: Session, sequence: int, head: Row[Any]) -> list[OperationRow]:
+    """Return the operations that follow a sequence; raises OutOfStep."""
+    if head.newest == sequence:
+        return []
+    if not journal.continues(session, sequence):
+        raise OutOfStep(f"the operations that follow {sequence} were pruned")
+    return journal.after(session, sequence, OPERATIONS_AT_ONCE)
 
 
 def _older(aged: AgedAllocation, seconds: float) -> AgedAllocation:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import Float, bindparam, delete, insert, select, update
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
@@ -14,6 +14,15 @@ from pondstack.ledger.records import ControllerView
 LEADER, STANDBY, DOWN = "leader", "standby", "down"
 FORGET_SECONDS = 7 * 24 * 3600.0
 """A controller that was silent for so long is gone for good."""
+
+# Made once: every controller runs them once a second.
+_C = table(ControllerRow).c
+_HOLDER = select(_C.holder).where(_C.name == bindparam("own_name"))
+_SAY = (
+    update(table(ControllerRow))
+    .where(_C.name == bindparam("own_name"))
+    .values(seen_at=now_seconds(), reached_at=now_seconds() - bindparam("reached_seconds", type_=Float(53)))
+)
 
 
 def record(
@@ -31,26 +40,20 @@ def record(
     `epoch` 0 leaves the last one that it led with. `reached_seconds`: how long ago it reached itself through the
     message broker, None: not in this life.
     """
-    values: dict[str, Any] = {
-        "holder": holder,
-        "role": role,
-        "seen_at": now_seconds(),
-        "followed_sequence": followed_sequence,
-        "reached_at": None if reached_seconds is None else now_seconds() - reached_seconds,
-    }
+    values: dict[str, Any] = {"holder": holder, "role": role, "followed_sequence": followed_sequence}
     if epoch:
         values["epoch"] = epoch
-    before = session.execute(select(ControllerRow.holder).where(ControllerRow.name == name)).scalar()
+    before = session.execute(_HOLDER, {"own_name": name}).scalar()
     if before is None:
         _forget(session)
-        session.execute(
-            insert(table(ControllerRow)).values({"name": name, "epoch": epoch, "started_at": now_seconds(), **values})
-        )
-        return ""
-    if before != holder:
-        values["started_at"] = now_seconds()
-    session.execute(update(table(ControllerRow)).where(ControllerRow.name == name).values(values))
-    return before
+        first = {"epoch": epoch, "seen_at": now_seconds(), "started_at": now_seconds()}
+        session.execute(insert(table(ControllerRow)).values({"name": name, **values, **first}))
+    # Of a controller that has not reached itself yet, `reached_at` becomes NULL by this arithmetic.
+    session.execute(_SAY, {"own_name": name, "reached_seconds": reached_seconds, **values})
+    if before and before != holder:
+        again = update(table(ControllerRow)).where(ControllerRow.name == name)
+        session.execute(again.values(started_at=now_seconds()))
+    return before or ""
 
 
 def deregister(session: Session, name: str, holder: str) -> None:

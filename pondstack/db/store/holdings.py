@@ -9,6 +9,9 @@ from pondstack.db.models import HoldingRow, table
 from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.purpose import Purpose
 
+_C = table(HoldingRow).c
+_ALL = select(table(HoldingRow)).order_by(_C.host, _C.pool_uuid, _C.purpose)
+
 
 def get(session: Session, key: HoldingKey) -> Holding | None:
     """Return what a host is to hold for one purpose, None when nothing."""
@@ -19,9 +22,7 @@ def get(session: Session, key: HoldingKey) -> Holding | None:
 
 def find(session: Session) -> list[Holding]:
     """Return all, by host, pool and purpose."""
-    rows = table(HoldingRow)
-    query = select(rows).order_by(rows.c.host, rows.c.pool_uuid, rows.c.purpose)
-    return [_holding(row) for row in session.execute(query)]
+    return [_holding(row) for row in session.execute(_ALL)]
 
 
 def put(session: Session, item: Holding) -> None:

@@ -5,7 +5,7 @@ its own epoch, so that an old leader cannot commit, however late it comes. The e
 clock, says only when somebody else may stand.
 """
 
-from sqlalchemy import and_, or_, select, update
+from sqlalchemy import Float, and_, bindparam, or_, select, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
@@ -19,6 +19,17 @@ ROW = 1
 HANDED_OVER = 0.0
 """End of a lease that its holder gave up: nobody writes under its epoch any more."""
 
+# Made once, and without the ORM: they run several times a second on every controller, and what they cost is the making.
+_C = table(Leadership).c
+_EXTEND = (
+    update(table(Leadership))
+    .where(_C.id == ROW, _C.epoch == bindparam("own_epoch"), _C.expires_at > bindparam("handed_over"))
+    .values(renewed_at=now_seconds(), expires_at=now_seconds() + bindparam("lease_seconds", type_=Float(53)))
+)
+_LEASE = select(_C.epoch, _C.holder, _C.successor, (_C.expires_at - now_seconds()).label("remaining")).where(
+    _C.id == ROW
+)
+
 
 def check_epoch(session: Session, epoch: int, lease_seconds: float = Terms().lease_seconds) -> None:
     """Be the first statement of every transaction of the ledger; raises NotLeader when the epoch is over.
@@ -27,11 +38,7 @@ def check_epoch(session: Session, epoch: int, lease_seconds: float = Terms().lea
     makes it fail, on one server and on Galera alike. It also puts the writers in one order, which is the journal's, and
     renews the lease. A lease that has run out and that nobody took is renewed too: the epoch is still the newest.
     """
-    changed = session.execute(
-        update(table(Leadership))
-        .where(Leadership.id == ROW, Leadership.epoch == epoch, Leadership.expires_at > HANDED_OVER)
-        .values(renewed_at=now_seconds(), expires_at=now_seconds() + lease_seconds)
-    )
+    changed = session.execute(_EXTEND, {"own_epoch": epoch, "handed_over": HANDED_OVER, "lease_seconds": lease_seconds})
     assert isinstance(changed, CursorResult)
     if changed.rowcount != 1:
         raise NotLeader(f"this controller's epoch {epoch} has ended; call again, the leader answers")
@@ -65,14 +72,7 @@ class SqlLeadership:
 
 
 def _read(session: Session) -> Lease:
-    row = session.execute(
-        select(
-            Leadership.epoch,
-            Leadership.holder,
-            Leadership.successor,
-            (Leadership.expires_at - now_seconds()).label("remaining"),
-        ).where(Leadership.id == ROW)
-    ).one()
+    row = session.execute(_LEASE).one()
     remaining = row.remaining if row.remaining <= LONGEST_LEASE_SECONDS else 0.0
     return Lease(row.epoch, row.holder, remaining, row.successor)
 
