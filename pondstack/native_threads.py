@@ -24,3 +24,6 @@ def use() -> None:
     from oslo_service import backend
 
     backend.init_backend(backend.BackendType.THREADING)
+    from pondstack import idle_threads
+
+    idle_threads.let_sleep()
