@@ -52,6 +52,6 @@ def let_sleep() -> Callable[[], None]:
 def wake() -> None:
     """Have each look now whether it is to end."""
     for reference in _thread._to_be_cleaned.keyrefs():
-        worker = reference()
+        worker: Any = reference()
         if worker is not None and worker.is_alive():
             worker.work_queue.put(_Nothing())

@@ -12,6 +12,7 @@ from pondstack.clients.placement import Placement
 from pondstack.controller.lending.sealing import EscrowSealer
 from pondstack.controller.pool.devices import DeviceSpec, load_device, parse_spec
 from pondstack.db.connection.engine import Database
+from pondstack.db.connection.watch import Watch
 from pondstack.db.read.reader import SqlReader
 from pondstack.db.store.history import History
 from pondstack.db.store.leadership import SqlLeadership
@@ -54,7 +55,8 @@ class ControllerResources:
             connect_seconds=self.terms.lease_seconds,
             answer_seconds=self.terms.lease_seconds,
         )
-        self.leadership = SqlLeadership(self._lease_database)
+        self._lease_watch = Watch(self._lease_database)
+        self.leadership = SqlLeadership(self._lease_database, self._lease_watch)
         self.reader = SqlReader(
             self.database, conf.controller.agent_down_seconds, conf.ha.node_down_seconds, conf.prediction.gap_seconds
         )
@@ -87,5 +89,6 @@ class ControllerResources:
         self.bus.cleanup()
         self.notify_failed.close()
         self.notify_mitigated.close()
+        self._lease_watch.close()
         self._lease_database.dispose()
         self.database.dispose()

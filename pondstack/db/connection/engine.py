@@ -99,7 +99,11 @@ class Database:
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run `work` in one read-only, consistent transaction. Raises Unavailable."""
-        return retry.run(lambda: self._look(self._reader, work), self._retry_seconds)
+        return self.retry(lambda: self._look(self._reader, work))
+
+    def retry(self, work: Callable[[], T]) -> T:
+        """Run `work`, which asks this database by itself, by the rules of all transactions. Raises Unavailable."""
+        return retry.run(work, self._retry_seconds)
 
     def ping(self) -> None:
         """Raise Unavailable when the database does not answer at once."""

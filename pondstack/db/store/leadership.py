@@ -5,12 +5,15 @@ its own epoch, so that an old leader cannot commit, however late it comes. The e
 clock, says only when somebody else may stand.
 """
 
-from sqlalchemy import Float, and_, bindparam, or_, select, update
+from typing import Any
+
+from sqlalchemy import Float, Row, and_, bindparam, or_, select, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.connection.engine import Database
+from pondstack.db.connection.watch import Watch
 from pondstack.db.models import Leadership, table
 from pondstack.domain.errors import NotLeader
 from pondstack.ha.lease import LONGEST_LEASE_SECONDS, Lease, Terms
@@ -51,12 +54,16 @@ class SqlLeadership:
     and must not wait for a connection behind requests.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, watch: Watch | None = None) -> None:
+        """`watch`: what reads the row, for a controller that looks at it several times a second."""
         self._database = database
+        self._watch = watch
 
     def read(self) -> Lease:
         """Return the row."""
-        return self._database.read(_read)
+        if self._watch is not None:
+            return _lease(self._watch.one(_LEASE))
+        return _lease(self._database.read(lambda session: session.execute(_LEASE).one()))
 
     def take(self, expected: int, holder: str, lease_seconds: float) -> bool:
         """Set epoch `expected` + 1, `holder` and a new end if the epoch is still `expected` and the lease is over."""
@@ -71,8 +78,7 @@ class SqlLeadership:
         self._database.write(lambda session: _hand_over(session, epoch, successor))
 
 
-def _read(session: Session) -> Lease:
-    row = session.execute(_LEASE).one()
+def _lease(row: Row[Any]) -> Lease:
     remaining = row.remaining if row.remaining <= LONGEST_LEASE_SECONDS else 0.0
     return Lease(row.epoch, row.holder, remaining, row.successor)
 

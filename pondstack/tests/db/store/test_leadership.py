@@ -1,11 +1,13 @@
 """The lease in SQL: the contract of pondstack.ha.lease.LeaseStore, on SQLite, MariaDB and PostgreSQL."""
 
 import threading
+from collections.abc import Iterator
 
 import pytest
 from sqlalchemy import update
 
 from pondstack.db.connection.clock import now_seconds
+from pondstack.db.connection.watch import Watch
 from pondstack.db.models import Leadership
 from pondstack.db.store import SQL
 from pondstack.db.store.leadership import SqlLeadership, check_epoch
@@ -20,8 +22,11 @@ LONG = 20.0
 
 
 @pytest.fixture
-def store(database) -> SqlLeadership:
-    return SqlLeadership(database)
+def store(database) -> Iterator[SqlLeadership]:
+    """As a controller has it: it reads by a connection that is kept."""
+    watch = Watch(database)
+    yield SqlLeadership(database, watch)
+    watch.close()
 
 
 def ends(database, after_seconds: float) -> None:
