@@ -44,7 +44,7 @@ class Watch:
     def _ask(self, statement: Select[Any]) -> Row[Any]:
         with self._lock:
             now = self._clock()
-            if now - self._taken > KEEP_SECONDS or now - self._looked > PAUSE_SECONDS:
+            if self._is_due(now):
                 self._drop()
             try:
                 if self._connection is None:
@@ -56,6 +56,9 @@ class Watch:
                 raise
             self._looked = now
             return row
+
+    def _is_due(self, now: float) -> bool:
+        return now - self._taken > KEEP_SECONDS or now - self._looked > PAUSE_SECONDS
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -26,7 +26,7 @@ HANDED_OVER = 0.0
 _C = table(Leadership).c
 _EXTEND = (
     update(table(Leadership))
-    .where(_C.id == ROW, _C.epoch == bindparam("own_epoch"), _C.expires_at > bindparam("handed_over"))
+    .where(_C.id == ROW, _C.epoch == bindparam("own_epoch"), _C.expires_at > HANDED_OVER)
     .values(renewed_at=now_seconds(), expires_at=now_seconds() + bindparam("lease_seconds", type_=Float(53)))
 )
 _LEASE = select(_C.epoch, _C.holder, _C.successor, (_C.expires_at - now_seconds()).label("remaining")).where(
@@ -41,7 +41,7 @@ def check_epoch(session: Session, epoch: int, lease_seconds: float = Terms().lea
     makes it fail, on one server and on Galera alike. It also puts the writers in one order, which is the journal's, and
     renews the lease. A lease that has run out and that nobody took is renewed too: the epoch is still the newest.
     """
-    changed = session.execute(_EXTEND, {"own_epoch": epoch, "handed_over": HANDED_OVER, "lease_seconds": lease_seconds})
+    changed = session.execute(_EXTEND, {"own_epoch": epoch, "lease_seconds": lease_seconds})
     assert isinstance(changed, CursorResult)
     if changed.rowcount != 1:
         raise NotLeader(f"this controller's epoch {epoch} has ended; call again, the leader answers")

@@ -2,14 +2,31 @@
 
 from tests.mutants.mutant import Mutant
 
+_WATCH = "pondstack/tests/db/connection/test_watch.py"
+_PAUSED = "now - self._looked > PAUSE_SECONDS"
+
 MUTANTS = (
     Mutant(
         "writes_after_hand_over",
         "pondstack/db/store/leadership.py",
-        ".where(Leadership.id == ROW, Leadership.epoch == epoch, Leadership.expires_at > HANDED_OVER)",
-        ".where(Leadership.id == ROW, Leadership.epoch == epoch)",
+        '.where(_C.id == ROW, _C.epoch == bindparam("own_epoch"), _C.expires_at > HANDED_OVER)',
+        '.where(_C.id == ROW, _C.epoch == bindparam("own_epoch"))',
         ("pondstack/tests/db/store/test_leadership.py::test_handing_over_ends_the_lease_for_its_holder_too[sqlite]",),
         "a leader writes, and takes its lease back, after it has handed over",
+    ),
+    *(
+        Mutant(
+            name,
+            "pondstack/db/connection/watch.py",
+            f"return now - self._taken > KEEP_SECONDS or {_PAUSED}",
+            new,
+            (f"{_WATCH}::test_after_a_pause_and_after_a_while_the_pool_looks_at_it[mariadb-{looks}]",),
+            "a stand-by looks at the lease over a connection that is past its age, or that its server has ended",
+        )
+        for name, new, looks in (
+            ("kept_after_a_pause", "return now - self._taken > KEEP_SECONDS", "looks0"),
+            ("kept_for_good", f"return {_PAUSED}", "looks1"),
+        )
     ),
     Mutant(
         "old_look_takes_the_lease",
