@@ -11,7 +11,7 @@ DIR is the agent's [agent] state_dir, NAME its `host`. Guests without an attachm
 through. Real CXL memory is a node of the host and needs none of this. A guest whose local node is a shared memfd gets
 no transparent huge pages: the host's data plane may keep a part of it elsewhere, page by page. It gets its memfd from
 here, as a file by its descriptor, since a migration of QEMU leaves out what is a file to it and nothing else, and the
-data planes move this memory. Where such a guest comes from another host, its QEMU tells the agent so (arrivals.py).
+data planes move this memory. Where such a guest comes from another host, its QEMU tells the agent (arrival_door.py).
 Standard library only: it runs at each start of a guest.
 """
 
@@ -27,6 +27,7 @@ from typing import Any, NoReturn
 
 from pondstack.devices.emulated_files import read_table
 from pondstack.domain.errors import DeviceFailed
+from pondstack_agent.qemu import arrival_door
 from pondstack_agent.qemu.attachment_lock import FOLDER, hold
 from pondstack_agent.records import load
 
@@ -184,6 +185,15 @@ def prepare(arguments: list[str], state_dir: Path, host: str) -> list[str]:
     return changed
 
 
+def announce(arguments: list[str], state_dir: Path, host: str) -> list[str]:
+    """Return the arguments with a monitor for the agent, where the guest comes from another host and is expected."""
+    instance_uuid = _value_of(arguments, "-uuid")
+    if instance_uuid is None or _value_of(arguments, "-incoming") is None:
+        return arguments
+    link = arrival_door.knock(host, instance_uuid, state_dir.stat().st_uid)
+    return arguments if link is None else [*arguments, *arrival_door.words(link)]
+
+
 def _value_of(arguments: list[str], option: str) -> str | None:
     for position, argument in enumerate(arguments[:-1]):
         if argument in (option, f"-{option}"):
@@ -211,6 +221,7 @@ def main() -> NoReturn:
         if position is not None:
             forbid_huge_pages()
             arguments = on_descriptor(arguments, position, open_memory())
+            arguments = announce(arguments, Path(options["--state-dir"]), options["--host"])
         arguments = prepare(arguments, Path(options["--state-dir"]), options["--host"])
         os.execv(options["--qemu"], [options["--qemu"], *arguments])
     except (Refused, DeviceFailed, OSError, ValueError, KeyError) as error:

@@ -34,6 +34,8 @@ class Node:
     offset_bytes: int = 0
     host_nodes: frozenset[int] = frozenset()
     unknowable: str = ""
+    is_file: bool = False
+    """QEMU has it as a file, with a name or without."""
 
 
 def nodes_of(words: Sequence[str]) -> tuple[Node, ...]:
@@ -97,6 +99,7 @@ def _node(number: int, backend: Mapping[str, Any], whole: str) -> Node:
         offset_bytes=_bytes(backend.get("offset", 0)),
         host_nodes=_host_nodes(backend.get("host-nodes")),
         unknowable=reason,
+        is_file=kind == "file",
     )
 
 

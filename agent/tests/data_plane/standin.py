@@ -46,15 +46,15 @@ class StandinDataPlane:
 
     def boot(self, guest: str, mib: int, pid: int = 4711, started: int = 1) -> None:
         """Have a guest's process run."""
-        self.processes[guest] = GuestMemory(pid, started, MEMFD, mib)
+        self.processes[guest] = GuestMemory(pid, started, MEMFD, mib, is_file=True)
 
     def end(self, guest: str) -> None:
         """End a guest's process."""
         del self.processes[guest]
 
-    def find(self, guest: str) -> GuestMemory:
+    def find(self, guest: str, pid: int | None = None) -> GuestMemory:
         """As data_plane.guest_memory.find_memory."""
-        if guest not in self.processes:
+        if guest not in self.processes or pid not in (None, self.processes[guest].pid):
             raise Conflict(f"guest {guest} has no process on this host; start it first")
         return self.processes[guest]
 

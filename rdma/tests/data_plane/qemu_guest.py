@@ -10,6 +10,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from pondstack.domain.units import MIB
 from pondstack_rack.layout import share
 from pondstack_rack.services.image import KERNEL
 from pondstack_rack.wait import wait_until
@@ -43,8 +44,9 @@ def _prepare() -> None:
 
 
 class QemuGuest:
-    """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `opened`: its memory is a memfd that QEMU gets as
-    a file, as pondstack-qemu has it, so that QEMU does not migrate it; `more`: other words for QEMU."""
+    """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `opened`: its memory is a memfd that QEMU gets
+    as a file, as pondstack-qemu has it, so that QEMU does not migrate it; `more`: other words for QEMU; `program`:
+    another one, which becomes QEMU."""
 
     def __init__(
         self,
@@ -56,14 +58,17 @@ class QemuGuest:
         more: tuple[str, ...] = (),
         *,
         opened: bool = False,
+        program: tuple[str, ...] = ("qemu-system-x86_64",),
     ) -> None:
         memory = os.memfd_create(MEMORY) if opened else -1
-        kind = f"file,mem-path=/proc/self/fd/{memory}" if opened else "memfd"
-        backend = f"memory-backend-{kind},id=ram-node0,size={ram_mib}M,share=on"
+        kind = {"qom-type": "memory-backend-memfd"}
+        if opened:
+            kind = {"qom-type": "memory-backend-file", "mem-path": f"/proc/self/fd/{memory}"}
+        backend = json.dumps({**kind, "id": "ram-node0", "size": ram_mib * MIB, "share": True})
         arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} random"
         self.process = subprocess.Popen(
             [
-                *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
+                *(*program, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
                 *("-nodefaults", "-display", "none", "-no-reboot", "-m", f"{ram_mib}M"),
                 *("-object", backend, "-machine", "q35,memory-backend=ram-node0"),
                 *("-kernel", str(share(KERNEL)), "-initrd", str(image), "-append", arguments, "-serial", "stdio"),

@@ -292,9 +292,7 @@ def test_the_source_is_killed_at_the_switch(
     assert comes.finish()["wrong"] == 0
 
 
-def test_the_source_is_killed_before_its_offer_is_on_record(
-    plane: DataPlane, served: StandinGuest, tmp_path: Path
-) -> None:
+def test_the_source_is_killed_before_its_offer_is_on_record(plane: DataPlane, served: StandinGuest) -> None:
     """Its guest goes on, nothing is offered, and the keeper that nobody knows of ends."""
     plane.stop()
     plane.start(PONDSTACK_CRASH_AT="kept:1")

@@ -1,0 +1,21 @@
+"""QEMU's monitor of a guest, by libvirt: what it leaves out of a migration, for which libvirt has no word."""
+
+import json
+from typing import Any
+
+import libvirt
+import libvirt_qemu
+
+IGNORE_SHARED = "x-ignore-shared"
+
+
+def ignore_shared(guest: Any, *, on: bool) -> None:
+    """Have migrations of a nova.virt.libvirt.guest.Guest leave memory out that is a shared file, or not.
+
+    QEMU checks that both ends of a migration say the same. Raises libvirtError.
+    """
+    capability = {"capability": IGNORE_SHARED, "state": on}
+    command = {"execute": "migrate-set-capabilities", "arguments": {"capabilities": [capability]}}
+    answer = json.loads(libvirt_qemu.qemuMonitorCommand(guest._domain, json.dumps(command), 0))
+    if "error" in answer:
+        raise libvirt.libvirtError(f"QEMU refuses {IGNORE_SHARED}: {answer['error'].get('desc')}")
