@@ -128,6 +128,7 @@ def test_a_guest_moves(
 ) -> None:
     """While it works. QEMU's stream has none of its memory; the source's process ends without anybody's order."""
     source, destination = hosts
+    rack.turn()  # all are heard of
     prepare(source, destination)
     comes = start(OTHER, "-S", "-incoming", "defer")
     served_there = partial(extension, destination)

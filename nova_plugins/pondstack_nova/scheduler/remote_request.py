@@ -12,7 +12,7 @@ from pondstack_nova import flavors, migrations, pins
 
 
 def check(ctxt: Any, spec: Any, specs: PondSpecs) -> None:
-    """Raise RequestFilterFailed when a request cannot have what is remote: something pins it, or moves its swap disk."""
+    """Raise RequestFilterFailed when a request cannot have what is remote: something pins it, or its disk moves."""
     if not specs.remote_mib and not specs.swap_mib:
         return
     try:
