@@ -158,6 +158,8 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
             guest = _RewrittenGuest(guest, partial(znuma.rebind, pins=migrate_data.dst_numa_info.cell_pins))
         elif ours:
             guest = _RewrittenGuest(guest, znuma.leave)
+        if remote_mib_of(instance):
+            guest = _RewrittenGuest(guest, remote_node.keep_memfd)
         self._pond_leave_out_memory(guest, instance, on=True)
         return super()._live_migration_operation(
             context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
