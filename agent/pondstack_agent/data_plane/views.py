@@ -45,7 +45,7 @@ _LEASE = Fields(
 )
 _HANDOVER = Fields(
     {"state": Text(64, 1), "connected": Flag(), "bytes": Whole()},
-    {"port": Whole(0, 65535), "problem": Text(4096)},
+    {"port": Whole(0, 65535), "problem": Text(4096), "kept": Flag()},
     others=True,
 )
 _GUEST = Fields(
@@ -102,7 +102,8 @@ class LeaseView:
 class HandoverView:
     """How far a guest is on its way between data planes; doc/source/admin/data-plane.md has the states.
 
-    `connected`: whether they have found each other. `port`: of the source. `moved`: bytes so far.
+    `connected`: whether they have found each other. `port`: of the source. `moved`: bytes so far. `kept`: the source
+    has what the destination lacks also once the guest's process has ended; not so in a former release.
     """
 
     state: str
@@ -110,6 +111,7 @@ class HandoverView:
     moved: int = 0
     port: int = 0
     problem: str = ""
+    kept: bool = False
 
     @property
     def is_switched(self) -> bool:
@@ -202,7 +204,12 @@ def _handover(found: Mapping[str, Any] | None) -> HandoverView | None:
     if found is None:
         return None
     return HandoverView(
-        found["state"], found["connected"], found["bytes"], found.get("port", 0), found.get("problem", "")
+        found["state"],
+        found["connected"],
+        found["bytes"],
+        found.get("port", 0),
+        found.get("problem", ""),
+        found.get("kept", False),
     )
 
 

@@ -101,6 +101,9 @@ class Handovers:
         seen = self._plane().hand_over(guest, self.limits.address, key, deadline_ms)
         if seen.handover is None:
             raise Unavailable(f"the data plane does not offer guest {guest}: {seen.problem}")
+        if not seen.handover.kept:
+            self._plane().withdraw(guest)
+            raise Conflict("the data plane is of a former release; restart pondstack-data-plane.service")
         return seen.handover.port
 
     def _end_unanswered(self, mine: Consumer) -> None:

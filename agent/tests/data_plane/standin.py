@@ -36,6 +36,8 @@ class StandinDataPlane:
     """Whether pages come home, and leave lenders, by the next look."""
     keys: dict[str, str] = field(default_factory=dict)
     """Of guests that are offered."""
+    keeps: bool = True
+    """Whether the pages of a guest that is offered are kept, should its process end."""
     goes_back: bool = True
     """Whether a guest that is withdrawn is offered no more by the next look."""
     told: list[str] = field(default_factory=list)
@@ -114,7 +116,7 @@ class StandinDataPlane:
         if self._known(guest).handover is not None and self.keys.get(guest) != key:
             raise DataPlaneRefused(f"guest {guest} is being handed over already")
         self.keys[guest] = key
-        return self._change(guest, handover=HandoverView("offered", connected=False, port=7601))
+        return self._change(guest, handover=HandoverView("offered", connected=False, port=7601, kept=self.keeps))
 
     def withdraw(self, guest: str) -> GuestView:
         self._look("withdraw")

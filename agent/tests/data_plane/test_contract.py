@@ -294,6 +294,7 @@ def test_a_guest_is_offered_and_taken_back(bed: Bed) -> None:
     going = bed.plane.hand_over(GUEST, HOST, KEY, SILENCE_MS).handover
     assert going
     assert (going.state, going.port, going.connected, going.is_switched) == ("offered", port, False, False)
+    assert going.kept
     bed.plane.withdraw(GUEST)
     assert wait_until(lambda: bed.seen().handover is None, DEADLINE_SECONDS)
     with pytest.raises(DataPlaneRefused, match="was not switched"):

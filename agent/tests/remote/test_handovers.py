@@ -113,6 +113,10 @@ def test_who_is_not_offered(host: RemoteHost) -> None:
     with pytest.raises(Conflict, match="hard reboot it"):
         hand_over(host)
     host.data_plane.processes[CONSUMER] = found
+    host.data_plane.keeps = False
+    with pytest.raises(Conflict, match="restart pondstack-data-plane"):
+        hand_over(host)
+    assert host.data_plane.served[CONSUMER].handover is None
     host.conf.set_override("handover_address", "", group="data_plane")
     host.restart()
     with pytest.raises(HostUnusable, match="set \\[data_plane\\] handover_address"):

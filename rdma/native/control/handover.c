@@ -73,7 +73,8 @@ static json_t *outgoing_to_json(const struct outgoing *outgoing)
 {
     static const char *const names[] = {"none",     "offered",   "frozen", "switching",
                                         "switched", "withdrawn", "back",   "delivered"};
-    return json_pack("{s:s, s:i, s:b, s:I, s:I, s:I}", "state", names[atomic_load(&outgoing->state)], "port",
+    /* `kept`: since the offer; a former release kept nothing before the switch. */
+    return json_pack("{s:s, s:b, s:i, s:b, s:I, s:I, s:I}", "state", names[atomic_load(&outgoing->state)], "kept", 1, "port",
                      door_port(&outgoing->door), "connected", (int)atomic_load(&outgoing->connected), "resident_pages",
                      (json_int_t)atomic_load(&outgoing->resident_pages), "stored_pages",
                      (json_int_t)atomic_load(&outgoing->stored_pages), "bytes",
