@@ -5,10 +5,10 @@ An abstract socket, which the agent listens on while it expects the guest, and n
 any process of the host may take an abstract name. Standard library only, because the head of a guest reads it.
 """
 
-import hashlib
 import os
 import socket
 import struct
+import zlib
 
 _CREDENTIALS = struct.Struct("3i")
 MONITOR = "pondstack"
@@ -17,7 +17,7 @@ MONITOR = "pondstack"
 
 def address(host: str, guest: str) -> bytes:
     """Return the socket's address. `host`: the agent's name of it, as several hosts of a rack may share a machine."""
-    return b"\0pondstack-arrival-" + hashlib.sha256(f"{host}/{guest}".encode()).hexdigest()[:40].encode()
+    return f"\0pondstack-arrival-{zlib.crc32(host.encode()):08x}-{guest}".encode()
 
 
 def listen(host: str, guest: str) -> socket.socket:

@@ -190,7 +190,11 @@ def announce(arguments: list[str], state_dir: Path, host: str) -> list[str]:
     instance_uuid = _value_of(arguments, "-uuid")
     if instance_uuid is None or _value_of(arguments, "-incoming") is None:
         return arguments
-    link = arrival_door.knock(host, instance_uuid, state_dir.stat().st_uid)
+    try:
+        agent = state_dir.stat().st_uid
+    except OSError:  # out of this user's sight: nobody can tell the agent from another process
+        return arguments
+    link = arrival_door.knock(host, instance_uuid, agent)
     return arguments if link is None else [*arguments, *arrival_door.words(link)]
 
 
