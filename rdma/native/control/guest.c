@@ -184,13 +184,12 @@ static int begin_chore(struct guest *guest)
     outgoing_begin(&guest->outgoing, &guest->pager);
     if (guest->settings.incoming) {
         incoming_begin(&guest->incoming, &guest->pager, &guest->state, &guest->settings.source);
-        return 0;
-    }
-    if (guest->settings.offered) {
+    } else if (guest->settings.offered) {
         return remains_offer(guest);
+    } else {
+        OPENSSL_cleanse(guest->state.header->session_key, KEY_BYTES);
+        pager_set_chore(&guest->pager, &guest->outgoing.chore);
     }
-    OPENSSL_cleanse(guest->state.header->session_key, KEY_BYTES);
-    pager_set_chore(&guest->pager, &guest->outgoing.chore);
     return 0;
 }
 

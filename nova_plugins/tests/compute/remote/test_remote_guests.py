@@ -7,7 +7,6 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-import libvirt
 import nova.conf
 import pytest
 from nova import exception
@@ -180,7 +179,7 @@ def told(ours: Ours, monkeypatch: pytest.MonkeyPatch) -> Ours:
     def tell(_guest: Any, *, on: bool) -> None:
         ours.steps.append(f"leave out: {on}")
         if ours.breaks:
-            raise libvirt.libvirtError("no monitor")
+            raise exception.InternalError("no monitor")
 
     monkeypatch.setattr(monitor, "ignore_shared", tell)
     return ours
@@ -192,7 +191,7 @@ def test_what_is_saved_has_its_memory(told: Ours) -> None:
     told.suspend("context", guest(REMOTE))
     assert told.steps == ["suspend", "leave out: False", "suspend"]
     told.breaks = True
-    with pytest.raises(libvirt.libvirtError):
+    with pytest.raises(exception.InternalError):
         told.suspend("context", guest(REMOTE))
     assert told.steps[-1] == "leave out: False"
 
@@ -224,8 +223,8 @@ def test_what_qemus_monitor_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(json.loads(text))
         return json.dumps(answers.pop(0))
 
-    monkeypatch.setattr(monitor.libvirt_qemu, "qemuMonitorCommand", command)
+    monkeypatch.setattr(monitor, "_bindings", lambda: SimpleNamespace(qemuMonitorCommand=command))
     monitor.ignore_shared(SimpleNamespace(_domain="domain"), on=True)
     assert asked[0]["arguments"] == {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
-    with pytest.raises(libvirt.libvirtError, match="a migration runs"):
+    with pytest.raises(exception.InternalError, match="a migration runs"):
         monitor.ignore_shared(SimpleNamespace(_domain="domain"), on=False)
