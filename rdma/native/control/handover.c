@@ -238,7 +238,8 @@ int handover_switch(struct guests *guests, struct guest *guest, struct problem *
 int handover_withdraw(struct guest *guest, struct problem *problem)
 {
     struct outgoing *outgoing = &guest->outgoing;
-    if (state_of(guest) == OUT_SWITCHED || state_of(guest) == OUT_DELIVERED) {
+    bool ended = guest->settings.offered && !target_lives(guest->settings.pid, guest->settings.started);
+    if (ended || state_of(guest) == OUT_SWITCHED || state_of(guest) == OUT_DELIVERED) {
         return problem_set(problem, "guest %s is its destination's since the switch; once that is lost, see forget",
                            guest->settings.guest);
     }

@@ -169,13 +169,17 @@ static int answer(struct outgoing *outgoing, struct pager *pager)
     return error;
 }
 
-/* The destination was silent for too long. Before the switch, this host has the guest back. */
+/* The destination was silent for too long. Before the switch, which the end of its process is, too, this host has the
+ * guest back. */
 static void give_up(struct outgoing *outgoing)
 {
     uint64_t silent_ns = wire_now_ns() - outgoing->heard_ns;
     if (silent_ns / NS_PER_MS > outgoing->deadline_ms && state_of(outgoing) != OUT_OFFERED) {
+        const struct target *target = &outgoing->pager->target;
         hang_up(outgoing);
-        outgoing_change(outgoing, OUT_FROZEN, OUT_WITHDRAWN);
+        if (target_lives(target->pid, target->started)) {
+            outgoing_change(outgoing, OUT_FROZEN, OUT_WITHDRAWN);
+        }
     }
 }
 
