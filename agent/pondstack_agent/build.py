@@ -44,6 +44,7 @@ from pondstack_agent.records import Records
 from pondstack_agent.remote.build import build_remote
 from pondstack_agent.remote.endpoint import RemoteEndpoint
 from pondstack_agent.remote.extension_endpoint import ExtensionEndpoint
+from pondstack_agent.remote.move_endpoint import MoveEndpoint
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.remote.swap_endpoint import SwapEndpoint
 from pondstack_agent.reporter import Reporter
@@ -147,6 +148,7 @@ def build_agent(
         BorrowerEndpoint(borrower, context.epoch, remote_memory.views if remote_memory else None),
         RemoteEndpoint(remote_memory),
         ExtensionEndpoint(remote_memory),
+        MoveEndpoint(remote_memory.moves if remote_memory else None, Askers(context.host, context.controller)),
         SwapEndpoint(remote_memory, context.epoch),
         HostSlicesEndpoint(context.host, pool, context.pools, context.epoch, switch),
         MitigationEndpoint(

@@ -203,7 +203,7 @@ _EXTENSION = Fields(
         "memory_mib": Whole(1, _MOST_MIB),
         "local_mib": Whole(1, _MOST_MIB),
     },
-    {"homing": Flag()},
+    {"homing": Flag(), "incoming": Flag()},
 )
 _CONSUMER = Fields(
     {

@@ -24,10 +24,6 @@ REMOTE_KEY = f"resources{REMOTE_SUFFIX}:{REMOTE_CLASS}"
 MIRROR_KEY = f"resources:{MIRROR_CLASS}"
 GROUP_POLICY_KEY = "group_policy"
 
-REMOTE_STAYS = (
-    "a server with remote memory cannot be migrated live: its pages are with lenders that serve this host only; "
-    "migrate it cold"
-)
 SWAP_STAYS = (
     "a server with a swap disk in remote memory cannot be migrated live: its pages are in its host's mirror, and with "
     "lenders that serve this host only; migrate it cold"

@@ -120,6 +120,7 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
     def check_can_live_migrate_source(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
         """Refuse to move a guest whose nodes are not what its agent holds; raises MigrationPreCheckError."""
         check_move(instance)
+        self._pond_check_leaves(instance)
         self._pond_check_running_guest(instance)
         return super().check_can_live_migrate_source(context, instance, *args, **kwargs)
 
@@ -157,6 +158,9 @@ class PondLibvirtDriver(RemoteGuests, PoolMemoryLifecycle, driver.LibvirtDriver)
             guest = _RewrittenGuest(guest, partial(znuma.rebind, pins=migrate_data.dst_numa_info.cell_pins))
         elif ours:
             guest = _RewrittenGuest(guest, znuma.leave)
+        if remote_mib_of(instance):
+            guest = _RewrittenGuest(guest, remote_node.keep_memfd)
+        self._pond_leave_out_memory(guest, instance, on=True)
         return super()._live_migration_operation(
             context, instance, dest, block_migration, migrate_data, guest, *args, **kwargs
         )

@@ -108,6 +108,45 @@ OPTS = [
             "call again. Keep it below the time that callers of the agent wait."
         ),
     ),
+    cfg.StrOpt(
+        "handover_address",
+        default="",
+        help=(
+            "Numeric address of this host at which the data planes of other hosts fetch the pages of guests with "
+            "remote memory that are migrated live. Each guest that leaves has a TCP port of its own meanwhile, any one "
+            "that is free; all on it is encrypted. Empty: no such guest leaves this host while it runs."
+        ),
+    ),
+    cfg.FloatOpt(
+        "silence_seconds",
+        default=30.0,
+        min=1.0,
+        max=600.0,
+        help=(
+            "How long, in seconds, the data plane of a guest's source and that of its destination may be silent to "
+            "each other. Before the guest runs at its destination, the source has it back then."
+        ),
+    ),
+    cfg.FloatOpt(
+        "arrival_seconds",
+        default=1800.0,
+        min=1.0,
+        max=86400.0,
+        help=(
+            "How long, in seconds, a guest with remote memory may take to come by a live migration, with the copy of "
+            "its disks, and how long an offer of one waits for its destination."
+        ),
+    ),
+    cfg.FloatOpt(
+        "abandoned_seconds",
+        default=3600.0,
+        min=60.0,
+        max=2592000.0,
+        help=(
+            "How long, in seconds, pages of a guest that has left are kept for its new host, while that does not come "
+            "to fetch them. They are lost to it then, if it still lacks them."
+        ),
+    ),
 ]
 
 

@@ -229,6 +229,9 @@ class Reader(Protocol):
     def buffer(self, lender: str, index: int) -> BufferRecord:
         """Return one buffer; raises NotFound."""
 
+    def borrowing_hosts(self, consumer_uuid: str) -> set[str]:
+        """Return the hosts on which a consumer has borrowed lent memory."""
+
     def telemetry(
         self, consumer_uuid: str, *, history: str | None = None, metric: str | None = None, limit: int = 1000
     ) -> list[TelemetryRecord]:

@@ -8,6 +8,7 @@ from pondstack.rpc.agent_extension_api import AgentExtensionAPI
 from pondstack.rpc.agent_host_api import AgentHostAPI
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 from pondstack.rpc.agent_mitigation_api import AgentMitigationAPI
+from pondstack.rpc.agent_move_api import AgentMoveAPI
 from pondstack.rpc.agent_remote_api import AgentRemoteAPI
 from pondstack.rpc.agent_swap_api import AgentSwapAPI
 from pondstack.rpc.transport import Bus
@@ -17,7 +18,15 @@ REVOKED_VERSION = "1.7"
 """The version that get_revoked() came with."""
 
 
-class AgentAPI(AgentExtensionAPI, AgentHostAPI, AgentLendingAPI, AgentMitigationAPI, AgentRemoteAPI, AgentSwapAPI):
+class AgentAPI(
+    AgentExtensionAPI,
+    AgentHostAPI,
+    AgentLendingAPI,
+    AgentMitigationAPI,
+    AgentMoveAPI,
+    AgentRemoteAPI,
+    AgentSwapAPI,
+):
     """Calls to the agent of one host. `monitor_seconds`: an agent that is gone is noticed after this long."""
 
     def __init__(self, bus: Bus, timeout_seconds: float = 60.0, monitor_seconds: int = 10) -> None:

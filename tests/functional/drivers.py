@@ -211,3 +211,4 @@ class NovaWithLibvirt(NovaWithAgents):
 
         for name, method in (("_parse_definition", parse), ("XMLDesc", dump), ("migrateToURI3", migrate)):
             self.useFixture(fixtures.MonkeyPatch(f"nova.tests.fixtures.libvirt.Domain.{name}", method))
+        self.useFixture(fixtures.MonkeyPatch("libvirt_qemu.qemuMonitorCommand", lambda *_: '{"return": {}}'))

@@ -7,6 +7,7 @@ swapped out to its disk, of which lenders have room for a half.
 import os
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -38,6 +39,11 @@ SWAP_MIB = int(FLAVORS[FLAVOR][2]["pond:swap_mb"])
 LENT_MIB = REMOTE_MIB + SWAP_MIB // 2
 """Of the disk, which is best effort, half is with a lender."""
 MIRROR_MIB = MEMORY_MIB + SWAP_MIB
+MOVING = "pond.remote.small"
+MOVING_MIB = FLAVORS[MOVING][1]
+MOVING_REMOTE_MIB = int(FLAVORS[MOVING][2]["pond:remote_mb"])
+STREAM_MIB = 24.0
+"""What QEMU copies at most of a guest that moves: its devices, their memory and the firmware's."""
 SECONDS = 120.0
 
 
@@ -70,10 +76,10 @@ class RemoteGuest:
         found = self.cloud.placement.get(f"/allocation_candidates?{own}&resources_R={REMOTE_CLASS}:{REMOTE_MIB}")
         return bool(found.json()["allocation_requests"])
 
-    def boot(self) -> None:
+    def boot(self, name: str = FLAVOR) -> None:
         """Boot it as a tenant does."""
         tenant = self.rack.connection(keystone.TENANT)
-        flavor = tenant.compute.find_flavor(FLAVOR, ignore_missing=False)
+        flavor = tenant.compute.find_flavor(name, ignore_missing=False)
         picture = tenant.image.find_image(image.IMAGE, ignore_missing=False)
         made = tenant.compute.create_server(name="remote", flavor_id=flavor.id, image_id=picture.id, networks="none")
         self.server = str(made.id)
@@ -100,6 +106,21 @@ class RemoteGuest:
         found = self.agents.get_remote(self.host, consumer_uuid=self.server)
         assert found
         return found
+
+    def migrations(self) -> list[tuple[str, Any]]:
+        """Return how far each of its migrations came, and what went wrong with it."""
+        found = [item.status for item in self.admin.compute.migrations(instance_uuid=self.server)]
+        return [(status, self.admin.compute.get_server(self.server).fault) for status in found]
+
+    def copied_mib(self) -> float:
+        """Return what QEMU has copied of it to the host where it is, in MiB: libvirt counts that."""
+        enter = str(self.rack.layout.bin / f"in-{self.host}")
+        name = self.admin.compute.get_server(self.server).instance_name
+        command = [enter, "virsh", "--quiet", "domjobinfo", name, "--completed", "--rawstats"]
+        told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        print(told)
+        found = dict(line.split(": ", 1) for line in told.splitlines() if ": " in line)
+        return int(found["memory_processed"]) / 2**20
 
     def starts(self) -> None:
         """Wait until the guest runs and beats."""
@@ -143,13 +164,13 @@ class RemoteGuest:
         assert disk["leases"] == {"active": SWAP_MIB // 2 // DEFAULT_BUFFER_MIB}
 
 
-@pytest.fixture
-def remote(rack: Rack) -> Iterator[RemoteGuest]:
-    """A host lends; the server and what was lent are gone at the end."""
+@contextmanager
+def lent(rack: Rack, mib: int) -> Iterator[RemoteGuest]:
+    """Have a host lend; the server and what was lent are gone at the end."""
     with Days(rack) as days:
         transport = days.transport()
         made = RemoteGuest(rack, days, AgentAPI(transport))
-        made.openstack("host", "delegate", made.lender, "--mib", str(LENT_MIB), "--wait")
+        made.openstack("host", "delegate", made.lender, "--mib", str(mib), "--wait")
         try:
             assert wait_until(made.fits, SECONDS, 1.0), "Placement has no host with room for remote memory"
             yield made
@@ -157,8 +178,22 @@ def remote(rack: Rack) -> Iterator[RemoteGuest]:
             if made.server:
                 made.admin.compute.delete_server(made.server, ignore_missing=True)
             if made.buffers():
-                made.openstack("host", "reclaim", made.lender, "--mib", str(LENT_MIB), "--wait")
+                made.openstack("host", "reclaim", made.lender, "--mib", str(mib), "--wait")
             transport.cleanup()
+
+
+@pytest.fixture
+def remote(rack: Rack) -> Iterator[RemoteGuest]:
+    """A host lends for one server."""
+    with lent(rack, LENT_MIB) as made:
+        yield made
+
+
+@pytest.fixture
+def moving(rack: Rack) -> Iterator[RemoteGuest]:
+    """A host lends for a server without a swap disk, and as much again: where it moves to, it borrows anew."""
+    with lent(rack, 2 * MOVING_REMOTE_MIB) as made:
+        yield made
 
 
 def test_a_server_with_remote_memory_and_a_swap_disk(remote: RemoteGuest) -> None:
@@ -198,3 +233,28 @@ def test_a_server_with_remote_memory_and_a_swap_disk(remote: RemoteGuest) -> Non
     assert remote.agents.get_mirror_room(agent_host)["used_mib"] == 0
     assert [remote.cloud.claimed_mib(server, name) for name in (REMOTE_CLASS, MIRROR_CLASS)] == [0, 0]
     remote.server = ""
+
+
+def test_a_server_moves_live(moving: RemoteGuest) -> None:
+    """QEMU copies none of its memory, the data planes hand it over, and each word of it is as before."""
+    moving.boot(MOVING)
+    count = beat(moving.admin, moving.server, SLOTS + 1)["count"]
+    source = moving.host
+    assert moving.view()["extension"]["counters"]["evictions"] > 0, "most of its pages are not there"
+    moving.admin.compute.live_migrate_server(moving.server, host=None, block_migration="auto")
+    moving.becomes("ACTIVE")
+    assert moving.host != source, moving.migrations()
+    assert 0 < moving.copied_mib() < STREAM_MIB
+    count = beat(moving.admin, moving.server, count + 1)["count"]
+    after = beat(moving.admin, moving.server, count + SLOTS)
+    assert after["errors"] == 0, "the guest read something else than it had written"
+
+    agents, server = moving.agents, moving.server
+    assert wait_until(lambda: moving.view()["extension"]["handover"] is None, SECONDS), moving.view()
+    assert wait_until(lambda: agents.get_remote(source, consumer_uuid=server) is None, SECONDS)
+    served = moving.view()["extension"]
+    print(served)
+    assert (served["memory_mib"], served["local_mib"]) == (MOVING_MIB, MOVING_MIB - MOVING_REMOTE_MIB)
+    assert served["state"] == "serving"
+    assert moving.buffers().count("online") * DEFAULT_BUFFER_MIB == MOVING_REMOTE_MIB
+    assert moving.cloud.claimed_mib(server, REMOTE_CLASS) == MOVING_REMOTE_MIB

@@ -4,6 +4,7 @@ import json
 import socket
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +20,16 @@ _MOST_ANSWER = 16 * 2**20
 """Bytes: of all guests with all of their leases."""
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a guest comes from: a data plane's address, and the key of the hand-over, 64 hexadecimal digits."""
+
+    host: str
+    port: int
+    key: str = field(repr=False)
+    deadline_ms: int
+
+
 class DataPlane(Protocol):
     """What the agent asks of the data plane. All raise DataPlaneGone, DataPlaneSilent, DataPlaneRefused.
 
@@ -30,9 +41,31 @@ class DataPlane(Protocol):
         """Block devices, beside guests."""
 
     def attach(
-        self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int, paging: Paging = PAGING
+        self,
+        guest: str,
+        pid: int,
+        memory: str,
+        mirror: str,
+        limit_mib: int,
+        paging: Paging = PAGING,
+        incoming: Origin | None = None,
     ) -> GuestView:
-        """Serve a process's memory, the mapping with `memory` in its path; idempotent."""
+        """Serve a process's memory, the mapping with `memory` in its path; idempotent.
+
+        `incoming`: its pages come from there, and what the process has of its memory so far is thrown away.
+        """
+
+    def hand_over(self, guest: str, host: str, key: str, deadline_ms: int) -> GuestView:
+        """Offer a guest to the data plane that has the key, at this host's address; the view says the port. Idempotent.
+
+        A guest whose process ends while it is offered is that data plane's. `deadline_ms`: of its silence.
+        """
+
+    def withdraw(self, guest: str) -> GuestView:
+        """Offer it no more, in the background: the view has no hand-over then. Refused once it is the other's."""
+
+    def forget(self, guest: str) -> GuestView:
+        """Give up the pages of a guest that is another data plane's."""
 
     def limit(self, guest: str, limit_mib: int) -> GuestView:
         """Change what may be resident."""
@@ -71,11 +104,31 @@ class ControlClient:
         self.blocks: BlockDevices = BlockClient(self._ask)
 
     def attach(
-        self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int, paging: Paging = PAGING
+        self,
+        guest: str,
+        pid: int,
+        memory: str,
+        mirror: str,
+        limit_mib: int,
+        paging: Paging = PAGING,
+        incoming: Origin | None = None,
     ) -> GuestView:
         """Serve a process's memory."""
+        more = {} if incoming is None else {"incoming": asdict(incoming)}
         where = {"guest": guest, "pid": pid, "memory": memory, "mirror": mirror}
-        return self._guest(verb="attach", **where, limit_mib=limit_mib, **paging.settings())
+        return self._guest(verb="attach", **where, limit_mib=limit_mib, **paging.settings(), **more)
+
+    def hand_over(self, guest: str, host: str, key: str, deadline_ms: int) -> GuestView:
+        """Offer a guest."""
+        return self._guest(verb="hand_over", guest=guest, host=host, key=key, deadline_ms=deadline_ms)
+
+    def withdraw(self, guest: str) -> GuestView:
+        """Offer it no more."""
+        return self._guest(verb="withdraw", guest=guest)
+
+    def forget(self, guest: str) -> GuestView:
+        """Give up its pages."""
+        return self._guest(verb="forget", guest=guest)
 
     def limit(self, guest: str, limit_mib: int) -> GuestView:
         """Change what may be resident."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pondstack.domain.errors import BadRequest, Conflict
 from pondstack.domain.units import MIB
-from pondstack_agent.host.memory_users import PROC, guests
+from pondstack_agent.host.memory_users import PROC, guests, is_guest
 from pondstack_agent.telemetry.guests import Node, nodes_of
 
 MEMFD = "/memfd:memory-backend-memfd"
@@ -18,25 +18,33 @@ MEMFD = "/memfd:memory-backend-memfd"
 class GuestMemory:
     """Node 0 of a guest. `started`: when its process began, in clock ticks since the host's start.
 
-    `memory`: a part of the path of its mapping, by which the data plane finds it.
+    `memory`: a part of the path of its mapping, by which the data plane finds it. `is_file`: QEMU has it as a file,
+    which a migration can leave out.
     """
 
     pid: int
     started: int
     memory: str
     size_mib: int
+    is_file: bool = False
 
 
-FindMemory = Callable[[str], GuestMemory]
-"""Returns a guest's memory by its UUID; raises Conflict when no process runs, BadRequest when it cannot be served."""
+FindMemory = Callable[..., GuestMemory]
+"""Returns a guest's memory by its UUID, and by its process where there may be several (`pid=`).
+
+Raises Conflict when no process runs, BadRequest when it cannot be served.
+"""
 
 ProcessStarted = Callable[[int], int | None]
 """Returns when a process began, None when it has ended."""
 
 
-def find_memory(guest: str, proc: Path = PROC) -> GuestMemory:
+def find_memory(guest: str, proc: Path = PROC, *, pid: int | None = None) -> GuestMemory:
     """Return the memory of a guest that runs, or is paused; see FindMemory."""
-    pid = guests(proc).get(guest)
+    if pid is None:
+        pid = guests(proc).get(guest)
+    elif not is_guest(pid, proc):
+        pid = None
     started = start_of(pid, proc) if pid is not None else None
     if pid is None or started is None:
         raise Conflict(f"guest {guest} has no process on this host; start it first")
@@ -47,7 +55,7 @@ def find_memory(guest: str, proc: Path = PROC) -> GuestMemory:
     node = next((found for found in nodes_of(words) if found.number == 0), None)
     if node is None:
         raise BadRequest(f"the command line of guest {guest} (process {pid}) says nothing of its memory")
-    return GuestMemory(pid, started, _mapping(guest, node), node.size_bytes // MIB)
+    return GuestMemory(pid, started, _mapping(guest, node), node.size_bytes // MIB, node.is_file)
 
 
 def start_of(pid: int, proc: Path = PROC) -> int | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from pondstack.domain.shape import Anything, Fields, Items, Number, OneOf, Table, Text, Whole
+from pondstack.domain.shape import Anything, Fields, Flag, Items, Number, OneOf, Table, Text, Whole
 from pondstack.domain.units import MIB
 
 PAGE_BYTES = 4096
@@ -43,6 +43,11 @@ _LEASE = Fields(
     {"pages": Whole(), "used": Whole()},
     others=True,
 )
+_HANDOVER = Fields(
+    {"state": Text(64, 1), "connected": Flag(), "bytes": Whole()},
+    {"port": Whole(0, 65535), "problem": Text(4096), "kept": Flag()},
+    others=True,
+)
 _GUEST = Fields(
     {
         "guest": Text(64, 1),
@@ -58,6 +63,7 @@ _GUEST = Fields(
         "leases": Items(_LEASE),
         "counters": Table(Text(64), Number()),
         "store": Table(Text(64), Number()),
+        "handover": _HANDOVER,
     },
     others=True,
 )
@@ -93,6 +99,27 @@ class LeaseView:
 
 
 @dataclass(frozen=True, slots=True)
+class HandoverView:
+    """How far a guest is on its way between data planes; doc/source/admin/data-plane.md has the states.
+
+    `connected`: whether they have found each other. `port`: of the source. `moved`: bytes so far. `kept`: the source
+    has what the destination lacks also once the guest's process has ended; not so in a former release.
+    """
+
+    state: str
+    connected: bool
+    moved: int = 0
+    port: int = 0
+    problem: str = ""
+    kept: bool = False
+
+    @property
+    def is_switched(self) -> bool:
+        """Whether it is the other data plane's, at the source."""
+        return self.state in ("switched", "delivered")
+
+
+@dataclass(frozen=True, slots=True)
 class GuestView:
     """One guest that is attached. `started`: when its process began, in clock ticks since the host's start.
 
@@ -110,6 +137,7 @@ class GuestView:
     leases: tuple[LeaseView, ...] = ()
     counters: Mapping[str, float] | None = None
     store: Mapping[str, float] | None = None
+    handover: HandoverView | None = None
 
     @property
     def evicted_mib(self) -> float | None:
@@ -137,6 +165,7 @@ class GuestView:
             leases=_leases(found),
             counters=found.get("counters"),
             store=found.get("store"),
+            handover=_handover(found.get("handover")),
         )
 
 
@@ -169,6 +198,19 @@ class BlockView:
             counters=found.get("counters"),
             store=found.get("store"),
         )
+
+
+def _handover(found: Mapping[str, Any] | None) -> HandoverView | None:
+    if found is None:
+        return None
+    return HandoverView(
+        found["state"],
+        found["connected"],
+        found["bytes"],
+        found.get("port", 0),
+        found.get("problem", ""),
+        found.get("kept", False),
+    )
 
 
 def _leases(found: Mapping[str, Any]) -> tuple[LeaseView, ...]:

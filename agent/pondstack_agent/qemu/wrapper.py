@@ -9,8 +9,10 @@ libvirt gives an emulator QEMU's own arguments only, so a host has a shim with t
 
 DIR is the agent's [agent] state_dir, NAME its `host`. Guests without an attachment, and libvirt's probing, pass
 through. Real CXL memory is a node of the host and needs none of this. A guest whose local node is a shared memfd gets
-no transparent huge pages: the host's data plane may keep a part of it elsewhere, page by page. Standard library only:
-it runs at each start of a guest.
+no transparent huge pages: the host's data plane may keep a part of it elsewhere, page by page. It gets its memfd from
+here, as a file by its descriptor, since a migration of QEMU leaves out what is a file to it and nothing else, and the
+data planes move this memory. Where such a guest comes from another host, its QEMU tells the agent (arrival_door.py).
+Standard library only: it runs at each start of a guest.
 """
 
 import ctypes
@@ -25,6 +27,7 @@ from typing import Any, NoReturn
 
 from pondstack.devices.emulated_files import read_table
 from pondstack.domain.errors import DeviceFailed
+from pondstack_agent.qemu import arrival_door
 from pondstack_agent.qemu.attachment_lock import FOLDER, hold
 from pondstack_agent.records import load
 
@@ -36,6 +39,9 @@ _PR_SET_THP_DISABLE = 41  # linux/prctl.h
 _BACKENDS = {"memory-backend-file", "memory-backend-ram", "memory-backend-memfd"}
 # What libvirt may say of any backend and a file range can honour. Host nodes and prealloc concern local DRAM only.
 _KEPT = ("dump", "merge", "x-use-canonical-path-for-ramblock-id")
+_LOCAL = ("host-nodes", "policy", "prealloc", "prealloc-threads", "reserve")
+OWN_FILES = "/proc/self/fd/"
+"""What a process has open: QEMU opens its memory there once more."""
 
 
 class Refused(Exception):
@@ -66,14 +72,27 @@ def rewrite(arguments: list[str], record: dict[str, Any]) -> list[str]:
     return changed
 
 
-def has_shared_node(arguments: list[str]) -> bool:
-    """Tell whether a guest's first node is a shared memfd, which a guest with remote memory has."""
-    for option, argument in itertools.pairwise(arguments):
+def shared_node(arguments: list[str]) -> int | None:
+    """Return where the words have a guest's first node if it is a shared memfd, as of one with remote memory."""
+    for position, (option, argument) in enumerate(itertools.pairwise(arguments)):
         if option == "-object" and argument.startswith("{"):
             backend = json.loads(argument)
             if backend.get("qom-type") == "memory-backend-memfd" and backend.get("id") in _FIRST_NODES:
-                return bool(backend.get("share", True))
-    return False
+                return position + 1 if backend.get("share", True) else None
+    return None
+
+
+def on_descriptor(arguments: list[str], position: int, descriptor: int) -> list[str]:
+    """Return the words with the shared memfd at a position as a file that this process has open."""
+    backend = json.loads(arguments[position])
+    kept = {key: backend[key] for key in ("id", "size", *_KEPT, *_LOCAL) if key in backend}
+    file = {"qom-type": "memory-backend-file", "mem-path": f"{OWN_FILES}{descriptor}", "share": True}
+    return [*arguments[:position], json.dumps({**file, **kept}), *arguments[position + 1 :]]
+
+
+def open_memory() -> int:
+    """Make an empty memfd that QEMU inherits, with the name that QEMU's own have; returns its descriptor."""
+    return os.memfd_create("memory-backend-memfd", 0)
 
 
 def forbid_huge_pages() -> None:
@@ -166,6 +185,19 @@ def prepare(arguments: list[str], state_dir: Path, host: str) -> list[str]:
     return changed
 
 
+def announce(arguments: list[str], state_dir: Path, host: str) -> list[str]:
+    """Return the arguments with a monitor for the agent, where the guest comes from another host and is expected."""
+    instance_uuid = _value_of(arguments, "-uuid")
+    if instance_uuid is None or _value_of(arguments, "-incoming") is None:
+        return arguments
+    try:
+        agent = state_dir.stat().st_uid
+    except OSError:  # out of this user's sight: nobody can tell the agent from another process
+        return arguments
+    link = arrival_door.knock(host, instance_uuid, agent)
+    return arguments if link is None else [*arguments, *arrival_door.words(link)]
+
+
 def _value_of(arguments: list[str], option: str) -> str | None:
     for position, argument in enumerate(arguments[:-1]):
         if argument in (option, f"-{option}"):
@@ -189,8 +221,11 @@ def main() -> NoReturn:
     """Become QEMU, or say why not and exit with 1."""
     try:
         options, arguments = _own_options(sys.argv[1:])
-        if has_shared_node(arguments):
+        position = shared_node(arguments)
+        if position is not None:
             forbid_huge_pages()
+            arguments = on_descriptor(arguments, position, open_memory())
+            arguments = announce(arguments, Path(options["--state-dir"]), options["--host"])
         arguments = prepare(arguments, Path(options["--state-dir"]), options["--host"])
         os.execv(options["--qemu"], [options["--qemu"], *arguments])
     except (Refused, DeviceFailed, OSError, ValueError, KeyError) as error:

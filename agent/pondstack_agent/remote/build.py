@@ -16,10 +16,13 @@ from pondstack_agent.data_plane.denials import Denials, nothing_denied
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, find_memory, start_of
 from pondstack_agent.data_plane.links import DataPlaneLinks
 from pondstack_agent.data_plane.paging import Paging
+from pondstack_agent.locks import NamedLocks
 from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.extensions import ExtensionLimits, Extensions
 from pondstack_agent.remote.former_stores import FormerStores
+from pondstack_agent.remote.handovers import HandoverLimits
+from pondstack_agent.remote.moves import Moves
 from pondstack_agent.remote.owners import Owners
 from pondstack_agent.remote.records import Consumers
 from pondstack_agent.remote.remote import RemoteMemory
@@ -49,7 +52,13 @@ def build_remote(
     links = links or (DataPlaneLinks(data_plane) if data_plane else None)
     paging = Paging(plane.policy, plane.read_ahead_pages, plane.chunk_kib)
     limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds, paging)
-    extensions = Extensions(consumers, borrowed, data_plane, find, limits, started=started, denials=denials)
+    handover = HandoverLimits(
+        plane.handover_address, plane.silence_seconds, plane.arrival_seconds, plane.abandoned_seconds
+    )
+    extensions = Extensions(
+        consumers, borrowed, data_plane, find, limits, handover=handover, started=started, denials=denials
+    )
+    locks = NamedLocks()
     place = DiskPlace(Path(plane.folder), plane.disk_user, plane.leave_seconds)
     disks = SwapDisks(consumers, borrowed, data_plane, find, place)
     former = FormerStores(Path(context.conf.agent.state_dir) / "pages", consumers)
@@ -68,6 +77,8 @@ def build_remote(
         mirror_mib=plane.mirror_mib,
         buffer_mib=context.conf.lending.buffer_mib,
         grow_seconds=plane.grow_seconds,
+        locks=locks,
+        moves=Moves(context.host, consumers, extensions.handovers, locks),
     )
     return borrower, remote
 

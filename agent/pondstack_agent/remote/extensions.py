@@ -6,7 +6,7 @@ says, and so goes on after the death of the agent, of the data plane, or of both
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from oslo_log import log
@@ -20,6 +20,7 @@ from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, 
 from pondstack_agent.data_plane.paging import PAGING, Paging
 from pondstack_agent.data_plane.views import PAGE_BYTES, GuestState, GuestView
 from pondstack_agent.remote.borrowed import Borrowed
+from pondstack_agent.remote.handovers import NO_HANDOVER, HandoverLimits, Handovers
 from pondstack_agent.remote.leased import PAUSE_SECONDS, Leased, lease_counts
 from pondstack_agent.remote.records import Consumer, Consumers, Extension, State
 
@@ -53,6 +54,7 @@ class Extensions:
         find: FindMemory,
         limits: ExtensionLimits,
         *,
+        handover: HandoverLimits = NO_HANDOVER,
         started: ProcessStarted = start_of,
         denials: Denials = nothing_denied,
         sleep: Callable[[float], None] = time.sleep,
@@ -61,6 +63,16 @@ class Extensions:
         self._consumers, self._maybe, self._find = consumers, data_plane, find
         self._limits, self._started, self._sleep, self._clock = limits, started, sleep, clock
         self._denials = denials
+        self.handovers = Handovers(
+            consumers,
+            self._plane,
+            find,
+            handover,
+            limits.mirror_mib,
+            paging=limits.paging,
+            sleep=sleep,
+            clock=clock,
+        )
         self._leased = Leased(
             borrowed, self._plane, lambda: self._plane().links(), limits.leave_seconds, sleep=sleep, clock=clock
         )
@@ -145,7 +157,10 @@ class Extensions:
         if mine.extension is None:
             return
         ends = self._clock() + _END_SECONDS
-        while self._seen(mine) is not None:
+        while (seen := self._seen(mine)) is not None:
+            if seen.handover is not None:
+                self.handovers.tend(mine, seen)
+                raise Unavailable(f"another host still fetches pages of guest {mine.consumer_uuid}, which left")
             if self._clock() > ends:
                 raise Unavailable(f"the data plane has not noticed the end of guest {mine.consumer_uuid} yet")
             self._sleep(PAUSE_SECONDS)
@@ -165,13 +180,15 @@ class Extensions:
         if extension is None:
             return {}
         if not self._lives(extension):
+            self._moving(mine, extension)
             if self._seen(mine) is None:
                 self._consumers.put(mine, extension=None)
             return {}
         if extension.homing:
             self._bring_home(mine)
             return {}
-        self._serve(mine, extension, self._clock())
+        mine = self._moving(mine, extension)
+        self._serve(mine, mine.extension or extension, self._clock())
         return self._leased.compare(mine)
 
     def view(self, mine: Consumer) -> dict[str, Any]:
@@ -231,6 +248,10 @@ class Extensions:
             if self._clock() >= ends:
                 raise Unavailable(f"the data plane still has a former process of guest {guest}, {seen.pid}")
             self._sleep(PAUSE_SECONDS)
+        if seen is None and wanted.incoming:
+            raise Conflict(
+                f"guest {guest} came from another host, and the data plane does not know it: its memory is not here"
+            )
         if seen is None:
             if denied := self._denials(wanted.pid):
                 raise AttachDenied(f"guest {guest} cannot have remote memory: {'; '.join(denied)}")
@@ -242,6 +263,15 @@ class Extensions:
             raise Unavailable(f"the data plane does not serve guest {guest}, and tries again: {seen.problem}")
         if seen.limit_mib != wanted.local_mib:
             plane.limit(guest, wanted.local_mib)
+
+    def _moving(self, mine: Consumer, extension: Extension) -> Consumer:
+        """Look after a guest that is on its way from or to another host; the consumer as it is then."""
+        seen = self._seen(mine)
+        if seen is not None and extension.incoming and seen.handover is None and seen.state is GuestState.SERVING:
+            return self._consumers.put(mine, extension=replace(extension, incoming=False))
+        if seen is not None and not extension.incoming:
+            self.handovers.tend(mine, seen)
+        return mine
 
     def _bring_home(self, mine: Consumer) -> Consumer:
         """Go on with it; the consumer as it is then, without an extension when all is home."""
@@ -267,4 +297,5 @@ def _view(extension: Extension, seen: GuestView | None, problem: str) -> dict[st
         "leases": lease_counts(seen.leases) if seen else {},
         "counters": dict(seen.counters or {}) if seen else {},
         "store": dict(seen.store or {}) if seen else {},
+        "handover": asdict(seen.handover) if seen and seen.handover else None,
     }

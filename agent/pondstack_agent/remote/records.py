@@ -47,6 +47,7 @@ class Extension:
     """The process of an instance that the data plane is to serve, with `local_mib` of `memory_mib` resident.
 
     `pid`, `started`, `memory`: as of GuestMemory. `homing`: its pages are to come home, and nobody serves it then.
+    `incoming`: it comes from another host; where the data plane does not know it, its memory is not the guest's.
     """
 
     pid: int
@@ -55,6 +56,7 @@ class Extension:
     memory_mib: int
     local_mib: int
     homing: bool = False
+    incoming: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from pondstack_agent.locks import NamedLocks
 from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.extensions import Extensions
+from pondstack_agent.remote.moves import Moves
 from pondstack_agent.remote.owners import Owners
 from pondstack_agent.remote.records import Borrow, BorrowState, Consumer, Consumers, State, disk_uuid
 from pondstack_agent.remote.swap_disks import SwapDisks
@@ -42,13 +43,16 @@ class RemoteMemory:
         mirror_mib: int,
         buffer_mib: int,
         grow_seconds: float,
+        locks: NamedLocks | None = None,
+        moves: Moves | None = None,
     ) -> None:
         """`mirror_folder`, `mirror_mib`: of the mirrors of instances and their disks."""
         self._consumers, self._owners, self._asking, self._borrower = consumers, owners, asking, borrower
         self._extensions, self._disks, self._borrowed = extensions, disks, borrowed
         self._folder, self._mirror_mib = mirror_folder, mirror_mib
         self._buffer_mib, self._grow_seconds = buffer_mib, grow_seconds
-        self._locks = NamedLocks()
+        self._locks = locks or NamedLocks()
+        self.moves = moves
         self._maintenance = RecurringWork(executor, self._maintain)
         self._asked_at: dict[str, float] = {}
         self._trouble: dict[str, str] = {}

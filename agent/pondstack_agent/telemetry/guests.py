@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pondstack_agent.host.numa import parse_list
+from pondstack_agent.qemu.wrapper import OWN_FILES
 
 _UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _TRUE = {"on", "yes", "true", "y", "1"}
@@ -33,6 +34,8 @@ class Node:
     offset_bytes: int = 0
     host_nodes: frozenset[int] = frozenset()
     unknowable: str = ""
+    is_file: bool = False
+    """QEMU has it as a file, with a name or without."""
 
 
 def nodes_of(words: Sequence[str]) -> tuple[Node, ...]:
@@ -92,11 +95,17 @@ def _node(number: int, backend: Mapping[str, Any], whole: str) -> Node:
         number=number,
         size_bytes=_bytes(backend.get("size", 0)),
         shared=_true(backend.get("share", kind == "memfd")),
-        path=str(backend.get("mem-path", "")) if kind == "file" else "",
+        path=_path(str(backend.get("mem-path", ""))) if kind == "file" else "",
         offset_bytes=_bytes(backend.get("offset", 0)),
         host_nodes=_host_nodes(backend.get("host-nodes")),
         unknowable=reason,
+        is_file=kind == "file",
     )
+
+
+def _path(path: str) -> str:
+    """Return a file's name, '' for what the process got as an open descriptor: a memfd of pondstack-qemu's."""
+    return "" if path.startswith(OWN_FILES) else path
 
 
 def _whole_reason(options: Sequence[tuple[str, str]]) -> str:

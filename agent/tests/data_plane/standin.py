@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pondstack.domain.errors import Conflict
+from pondstack_agent.data_plane.client import Origin
 from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
 from pondstack_agent.data_plane.guest_memory import MEMFD, GuestMemory
 from pondstack_agent.data_plane.paging import PAGING, Paging
-from pondstack_agent.data_plane.views import GuestState, GuestView, LeaseState, LeaseView
+from pondstack_agent.data_plane.views import GuestState, GuestView, HandoverView, LeaseState, LeaseView
 
 from .standin_blocks import StandinBlocks
 
@@ -33,6 +34,12 @@ class StandinDataPlane:
     comes_home: bool = True
     leaves: bool = True
     """Whether pages come home, and leave lenders, by the next look."""
+    keys: dict[str, str] = field(default_factory=dict)
+    """Of guests that are offered."""
+    keeps: bool = True
+    """Whether the pages of a guest that is offered are kept, should its process end."""
+    goes_back: bool = True
+    """Whether a guest that is withdrawn is offered no more by the next look."""
     told: list[str] = field(default_factory=list)
     linked: set[str] = field(default_factory=set)
     asleep: set[str] = field(default_factory=set)
@@ -46,15 +53,15 @@ class StandinDataPlane:
 
     def boot(self, guest: str, mib: int, pid: int = 4711, started: int = 1) -> None:
         """Have a guest's process run."""
-        self.processes[guest] = GuestMemory(pid, started, MEMFD, mib)
+        self.processes[guest] = GuestMemory(pid, started, MEMFD, mib, is_file=True)
 
     def end(self, guest: str) -> None:
         """End a guest's process."""
         del self.processes[guest]
 
-    def find(self, guest: str) -> GuestMemory:
+    def find(self, guest: str, pid: int | None = None) -> GuestMemory:
         """As data_plane.guest_memory.find_memory."""
-        if guest not in self.processes:
+        if guest not in self.processes or pid not in (None, self.processes[guest].pid):
             raise Conflict(f"guest {guest} has no process on this host; start it first")
         return self.processes[guest]
 
@@ -71,7 +78,14 @@ class StandinDataPlane:
     # As the data plane
 
     def attach(
-        self, guest: str, pid: int, memory: str, mirror: str, limit_mib: int, paging: Paging = PAGING
+        self,
+        guest: str,
+        pid: int,
+        memory: str,
+        mirror: str,
+        limit_mib: int,
+        paging: Paging = PAGING,
+        incoming: Origin | None = None,
     ) -> GuestView:
         self._look("attach")
         self.paging[guest] = paging
@@ -91,7 +105,33 @@ class StandinDataPlane:
             self.served[guest] = GuestView(
                 guest, pid, started, limit_mib, GuestState.SERVING, resident_pages=limit, evicted_pages=pages - limit
             )
+            if incoming is not None:
+                self._change(guest, handover=HandoverView("waiting", connected=False))
         return self.served[guest]
+
+    def hand_over(self, guest: str, host: str, key: str, deadline_ms: int) -> GuestView:
+        self._look("hand_over")
+        assert host
+        assert deadline_ms
+        if self._known(guest).handover is not None and self.keys.get(guest) != key:
+            raise DataPlaneRefused(f"guest {guest} is being handed over already")
+        self.keys[guest] = key
+        return self._change(guest, handover=HandoverView("offered", connected=False, port=7601, kept=self.keeps))
+
+    def withdraw(self, guest: str) -> GuestView:
+        self._look("withdraw")
+        going = self._known(guest).handover
+        if going is not None and going.is_switched:
+            raise DataPlaneRefused(f"guest {guest} is its destination's since the switch")
+        return self._change(guest, handover=None) if self.goes_back else self._known(guest)
+
+    def forget(self, guest: str) -> GuestView:
+        self._look("forget")
+        found = self._known(guest)
+        if found.handover is None or not found.handover.is_switched:
+            raise DataPlaneRefused(f"guest {guest} was not switched to another data plane")
+        del self.served[guest], self.mirrors[guest]
+        return found
 
     def limit(self, guest: str, limit_mib: int) -> GuestView:
         self._look("limit")
@@ -160,7 +200,10 @@ class StandinDataPlane:
         self.told.append(verb)
         for guest, found in list(self.served.items()):
             home = found.state is GuestState.DETACHING and self.comes_home
-            if home or self.started(found.pid) != found.started:
+            if found.handover is not None and self.started(found.pid) != found.started:
+                if found.handover.state == "offered":
+                    self.served[guest] = replace(found, handover=replace(found.handover, state="switched"))
+            elif home or self.started(found.pid) != found.started:
                 del self.served[guest], self.mirrors[guest]
             elif self.leaves:
                 leases = tuple(lease for lease in found.leases if lease.state is not LeaseState.LEAVING)

@@ -278,3 +278,37 @@ def test_a_guest_ends(bed: Bed) -> None:
     assert not Path(bed.mirror).exists()
     with pytest.raises(DataPlaneRefused):
         bed.attach()
+
+
+HOST, KEY, OTHER_KEY, SILENCE_MS = "127.0.0.1", "01" * 32, "02" * 32, 60000
+
+
+def test_a_guest_is_offered_and_taken_back(bed: Bed) -> None:
+    """Also over the death of the data plane."""
+    bed.attach()
+    port = getattr(bed.plane.hand_over(GUEST, HOST, KEY, SILENCE_MS).handover, "port", 0)
+    assert port > 0
+    with pytest.raises(DataPlaneRefused, match="is being handed over already"):
+        bed.plane.hand_over(GUEST, HOST, OTHER_KEY, SILENCE_MS)
+    bed.kill()
+    going = bed.plane.hand_over(GUEST, HOST, KEY, SILENCE_MS).handover
+    assert going
+    assert (going.state, going.port, going.connected, going.is_switched) == ("offered", port, False, False)
+    assert going.kept
+    bed.plane.withdraw(GUEST)
+    assert wait_until(lambda: bed.seen().handover is None, DEADLINE_SECONDS)
+    with pytest.raises(DataPlaneRefused, match="was not switched"):
+        bed.plane.forget(GUEST)
+
+
+def test_an_offered_guest_whose_process_ends(bed: Bed) -> None:
+    """It is its destination's, and its pages are kept until somebody says that nobody comes for them."""
+    bed.attach()
+    bed.plane.hand_over(GUEST, HOST, KEY, SILENCE_MS)
+    bed.end_guest()
+    assert wait_until(lambda: bed.seen().handover is not None and bed.seen().handover.is_switched, DEADLINE_SECONDS)
+    with pytest.raises(DataPlaneRefused, match="since the switch"):
+        bed.plane.withdraw(GUEST)
+    bed.plane.forget(GUEST)
+    assert wait_until(lambda: bed.plane.view(GUEST) is None, DEADLINE_SECONDS)
+    assert not Path(bed.mirror).exists()

@@ -231,13 +231,34 @@ def test_a_guest_with_a_shared_node_gets_no_huge_pages(tmp_path: Path, backend: 
     assert done.stdout.split() == ["THP_enabled:", "0" if forbidden else "1"]
 
 
+def test_a_shared_node_is_a_file_that_is_open(tmp_path: Path) -> None:
+    """QEMU gets it empty, with what libvirt said of it, and its name is that of QEMU's own memfds."""
+    options = ["--state-dir", str(tmp_path / "state"), "--host", "host1", "--qemu", "/bin/sh", "--"]
+    given = memfd(**{"host-nodes": [1], "policy": "bind", "seal": True, "x-use-canonical-path-for-ramblock-id": False})
+    look = ["-c", 'echo "$3"; cd /proc/self/fd; for f in *; do readlink $f || :; done', "-uuid", VM, *given]
+    done = subprocess.run([*HEAD, *options, *look], capture_output=True, text=True, check=True)
+    first, *files = done.stdout.splitlines()
+    backend = json.loads(first)
+    assert backend.pop("mem-path").startswith("/proc/self/fd/")
+    assert backend == {
+        "qom-type": "memory-backend-file",
+        "id": "ram-node0",
+        "size": 64 * MIB,
+        "share": True,
+        "host-nodes": [1],
+        "policy": "bind",
+        "x-use-canonical-path-for-ramblock-id": False,
+    }
+    assert "/memfd:memory-backend-memfd (deleted)" in files
+
+
 def test_a_shared_node_and_slices(tmp_path: Path, driver, make_grant) -> None:
     driver.attach(make_grant(Extent(0, 2), consumer=VM))
     local = ["-S", "-machine", "q35", "-uuid", VM, *memfd(), *node(1, 2)]
     changed = wrapper.prepare(local, tmp_path / "state", "host1")
     (pool,) = changed_objects(local, changed)
     assert (pool["id"], pool["qom-type"]) == ("ram-node1", "memory-backend-file")
-    assert wrapper.has_shared_node(changed)
+    assert wrapper.shared_node(changed) is not None
 
 
 needs_qemu = pytest.mark.skipif(not os.access(wrapper.QEMU, os.X_OK), reason=f"{wrapper.QEMU} is not installed")

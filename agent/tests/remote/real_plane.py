@@ -9,10 +9,12 @@ from ..lending.conftest import DEADLINE_SECONDS
 from .conftest import Rack, RemoteHost
 
 
-def use(host: RemoteHost, rack: Rack, folder: Path, find: FindMemory = find_memory) -> None:
-    """Have it served from now on by the data plane in `folder`."""
-    mirrors = rack.root / "mirrors"
-    mirrors.mkdir()
+def use(
+    host: RemoteHost, rack: Rack, folder: Path, find: FindMemory = find_memory, mirrors: Path | None = None
+) -> None:
+    """Have it served from now on by the data plane in `folder`; `mirrors`: where, by default, all hosts have theirs."""
+    mirrors = mirrors or rack.root / "mirrors"
+    mirrors.mkdir(exist_ok=True)
     host.conf.set_override("folder", str(folder), group="data_plane")
     host.conf.set_override("mirror_folder", str(mirrors), group="data_plane")
     host.real = (ControlClient(folder, DEADLINE_SECONDS), find, start_of)

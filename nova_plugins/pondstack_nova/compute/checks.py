@@ -35,6 +35,7 @@ DRIVER_HOOKS: dict[str, tuple[str, ...]] = {
     "pre_live_migration": ("context", "instance"),
     "post_live_migration": ("context", "instance"),
     "rollback_live_migration_at_destination": ("context", "instance"),
+    "rollback_live_migration_at_source": ("context", "instance"),
     "get_nodenames_by_uuid": (),
     "update_provider_tree": ("provider_tree", "nodename", "allocations"),
     "get_available_resource": ("nodename",),

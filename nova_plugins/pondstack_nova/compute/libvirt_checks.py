@@ -124,6 +124,7 @@ LIBVIRT_HOOKS: dict[str, tuple[str, ...]] = {
     "_live_migration_operation": ("context", "instance", "dest", "block_migration", "migrate_data", "guest"),
     "_get_host_numa_topology": (),
     "resume": ("context", "instance"),
+    "suspend": ("context", "instance"),
     "_create_guest": ("context", "xml", "instance", "power_on", "pause", "post_xml_callback"),
     "_soft_reboot": ("instance",),
     "attach_volume": ("context", "connection_info", "instance"),

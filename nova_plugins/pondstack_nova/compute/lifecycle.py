@@ -12,8 +12,8 @@
 | post_live_migration | released at the source |
 | rollback_live_migration_at_destination | released at the destination |
 
-Remote memory is borrowed where pool memory is attached, and given back where that is released (remote/life.py); a guest
-with remote memory does not move live.
+Remote memory is borrowed where pool memory is attached, and given back where that is released (remote/life.py). A guest
+that has some and moves live is handed over between the hosts' data planes; one with a swap disk does not move live.
 
 Whether a guest has pool memory, holdings.py says: by what Placement holds for it, never by its flavor.
 While nova-compute starts, perhaps because its host does, guests that are started again wait for the agent.
@@ -186,13 +186,19 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
         )
 
     def pre_live_migration(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
-        """Attach at the destination, as many slices per node as at the source, before the guest's XML is used there."""
-        attachment = self._pond_attach_for_move(context, instance)
+        """Attach at the destination, as many slices per node as at the source, before the guest's XML is used there.
+
+        Remote memory is borrowed anew, and its pages are handed over from the source's data plane.
+        """
+        attachment, arrives = self._pond_attach_for_move(context, instance), False
         try:
+            arrives = self._pond_await_move(instance, attachment)
             migrate_data = super().pre_live_migration(context, instance, *args, **kwargs)  # type: ignore[misc]
         except Exception:
             if attachment:
                 self._pond_release(instance)
+            if arrives:
+                self._pond_give_back(instance)
             raise
         if attachment:
             # Set, it also makes Nova clean up at the destination after a failure on shared storage.
@@ -207,6 +213,12 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
             return super().post_live_migration(context, instance, *args, **kwargs)  # type: ignore[misc]
         finally:
             self._pond_release(instance)
+            self._pond_give_back(instance)
+
+    def rollback_live_migration_at_source(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
+        """Have the guest's memory be this host's again: it runs on here."""
+        self._pond_take_back(instance)
+        return super().rollback_live_migration_at_source(context, instance, *args, **kwargs)  # type: ignore[misc]
 
     def rollback_live_migration_at_destination(self, context: Any, instance: Any, *args: Any, **kwargs: Any) -> Any:
         """Release at the destination: the guest runs on at the source."""
@@ -216,6 +228,7 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
             )
         finally:
             self._pond_release(instance)
+            self._pond_give_back(instance)
 
     # Helpers.
 

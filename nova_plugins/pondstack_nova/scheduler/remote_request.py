@@ -12,16 +12,16 @@ from pondstack_nova import flavors, migrations, pins
 
 
 def check(ctxt: Any, spec: Any, specs: PondSpecs) -> None:
-    """Raise RequestFilterFailed when a request cannot have what is remote: something pins it, or it moves live."""
+    """Raise RequestFilterFailed when a request cannot have what is remote: something pins it, or its disk moves."""
     if not specs.remote_mib and not specs.swap_mib:
         return
     try:
         pins.check(specs, pins.of_request(spec))
     except BadSpec as error:
         raise exception.RequestFilterFailed(error.message) from error
-    move = migrations.find(ctxt, spec)
+    move = migrations.find(ctxt, spec) if specs.swap_mib else None
     if move is not None and move.running_local_mib is not None:
-        raise exception.RequestFilterFailed(flavors.REMOTE_STAYS if specs.remote_mib else flavors.SWAP_STAYS)
+        raise exception.RequestFilterFailed(flavors.SWAP_STAYS)
 
 
 def leave_local(specs: PondSpecs, memory_mib: int) -> PondSpecs:

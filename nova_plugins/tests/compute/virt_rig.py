@@ -46,6 +46,7 @@ class NovaDriver:
     pre_live_migration = _noted("pre_live_migration")
     post_live_migration = _noted("post_live_migration")
     rollback_live_migration_at_destination = _noted("rollback")
+    rollback_live_migration_at_source = _noted("rollback at source")
     init_host = _noted("init_host")
     made_anew = _noted("made anew")
 

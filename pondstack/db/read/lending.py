@@ -90,6 +90,12 @@ def buffer(session: Session, host: str, index: int) -> BufferRecord:
     return _buffer(*found)
 
 
+def borrowing_hosts(session: Session, consumer_uuid: str) -> set[str]:
+    """Return the hosts on which a consumer has borrowed."""
+    query = select(RemoteAllocationRow.host).where(RemoteAllocationRow.consumer_uuid == consumer_uuid)
+    return set(session.execute(query).scalars())
+
+
 class Lending(NamedTuple):
     """What a host lends in all, what of that may be borrowed, and what it is to lend (None: nothing)."""
 

@@ -237,6 +237,10 @@ class SqlReader:
         """Return one buffer; raises NotFound."""
         return self._database.read(lambda session: lending.buffer(session, lender, index))
 
+    def borrowing_hosts(self, consumer_uuid: str) -> set[str]:
+        """Return the hosts on which a consumer has borrowed."""
+        return self._database.read(lambda session: lending.borrowing_hosts(session, consumer_uuid))
+
     def telemetry(
         self, consumer_uuid: str, *, history: str | None = None, metric: str | None = None, limit: int = 1000
     ) -> list[TelemetryRecord]:

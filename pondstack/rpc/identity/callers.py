@@ -103,6 +103,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "detach": OWN_COMPUTE,
         # The other end of a migration asks, too; the endpoint refuses those to whom no server moves.
         "get_attachment": Callers({Role.COMPUTE: ANY}),
+        "hand_over": Callers({Role.COMPUTE: ANY}),  # the same
         "get_revoked": OWN_COMPUTE,
         "get_lent": OWN_COMPUTE,
         "alloc_ext": OWN_COMPUTE,
@@ -112,6 +113,9 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "extend": OWN_COMPUTE,
         "unextend": OWN_COMPUTE,
         "get_mirror_room": OWN_COMPUTE,
+        "expect_guest": OWN_COMPUTE,
+        "receive_guest": OWN_COMPUTE,
+        "take_back": OWN_COMPUTE,
         "attach_swap": OWN_COMPUTE,
         "release_swap": OWN_COMPUTE,
         "get_swap": OWN_COMPUTE,

@@ -89,6 +89,12 @@ def test_a_loan_keeps_since_when_nobody_claims_it(lent, reader):
     assert reader.rack(lent=True).lent.loans[uuid].unclaimed_seconds is None
 
 
+def test_where_a_consumer_has_borrowed(lent, reader):
+    borrow(lent)
+    assert reader.borrowing_hosts(VM) == {"h2"}
+    assert reader.borrowing_hosts(str(uuid4())) == set()
+
+
 def test_all_is_read_at_one_moment(lent, reader):
     uuid = borrow(lent, 1)
     seen = reader.rack(lent=True).lent

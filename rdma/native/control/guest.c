@@ -31,7 +31,7 @@ struct attachment {
 /* Whether a process of a former data plane has attached it. */
 static bool was_attached(uint32_t phase)
 {
-    return phase == PHASE_ATTACHED || phase == PHASE_INCOMING || phase == PHASE_TAKING;
+    return phase == PHASE_ATTACHED || phase == PHASE_INCOMING || phase == PHASE_TAKING || phase == PHASE_FROZEN;
 }
 
 static int open_descriptor(const struct target *target, int number, struct problem *problem)
@@ -177,17 +177,20 @@ static int fix_mapping(const struct pager *pager, struct problem *problem)
     return target_check_pages(&pager->target, &pager->memory, problem);
 }
 
-/* What the pager does beside faults: take the guest over from its source, or nothing until it is handed over. A
- * hand-over that was not switched ended with the process that offered it. */
-static void begin_chore(struct guest *guest)
+/* What the pager does beside faults: take the guest over from its source, go on with offering it, or nothing until it is
+ * handed over. */
+static int begin_chore(struct guest *guest)
 {
     outgoing_begin(&guest->outgoing, &guest->pager);
     if (guest->settings.incoming) {
         incoming_begin(&guest->incoming, &guest->pager, &guest->state, &guest->settings.source);
+    } else if (guest->settings.offered) {
+        return remains_offer(guest);
     } else {
         OPENSSL_cleanse(guest->state.header->session_key, KEY_BYTES);
         pager_set_chore(&guest->pager, &guest->outgoing.chore);
     }
+    return 0;
 }
 
 static void end_pager(struct guest *guest)
@@ -308,8 +311,7 @@ int guest_attach(struct guest *guest)
         return -1;
     }
     guest->settings.started = attachment.target.started;
-    begin_chore(guest);
-    if (begin_serving(guest, attachment.fresh) != 0) {
+    if (begin_chore(guest) != 0 || begin_serving(guest, attachment.fresh) != 0) {
         end_pager(guest);
         release(guest);
         return -1;

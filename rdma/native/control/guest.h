@@ -34,7 +34,8 @@ struct guest_settings {
     bool sealed;
     bool detaching;
     bool incoming; /* it comes from another data plane, the source */
-    bool switched; /* it is another data plane's, which gets its pages here, at `source`; a keeper has them */
+    bool offered;  /* it is offered to another data plane, at `source`; a keeper has its pages */
+    bool switched; /* the same, and it is that data plane's */
     struct origin_address source;
     struct keeper keeper;
     struct session_key key; /* in no record */

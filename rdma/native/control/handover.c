@@ -73,7 +73,8 @@ static json_t *outgoing_to_json(const struct outgoing *outgoing)
 {
     static const char *const names[] = {"none",     "offered",   "frozen", "switching",
                                         "switched", "withdrawn", "back",   "delivered"};
-    return json_pack("{s:s, s:i, s:b, s:I, s:I, s:I}", "state", names[atomic_load(&outgoing->state)], "port",
+    /* `kept`: since the offer; a former release kept nothing before the switch. */
+    return json_pack("{s:s, s:b, s:i, s:b, s:I, s:I, s:I}", "state", names[atomic_load(&outgoing->state)], "kept", 1, "port",
                      door_port(&outgoing->door), "connected", (int)atomic_load(&outgoing->connected), "resident_pages",
                      (json_int_t)atomic_load(&outgoing->resident_pages), "stored_pages",
                      (json_int_t)atomic_load(&outgoing->stored_pages), "bytes",
@@ -119,21 +120,49 @@ static void finish_incoming(struct guests *guests, struct guest *guest)
     }
 }
 
+/* The guest's process has ended while it was offered: it can go on at the destination only. Where that has ended, too,
+ * an order says so (`forget`). */
+static void switch_remains(struct guests *guests, struct guest *guest)
+{
+    struct outgoing *outgoing = &guest->outgoing;
+    enum outgoing_state before = state_of(guest);
+    if (guest->serves && ((before != OUT_OFFERED && before != OUT_FROZEN) ||
+                          !outgoing_change(outgoing, before, OUT_SWITCHING))) {
+        return; /* it was withdrawn: with its process the guest has ended */
+    }
+    int result = remains_switch(guest, guests->folder, &guest->problem);
+    if (guest->serves && result == 0) {
+        atomic_store(&guest->state.header->phase, PHASE_SWITCHED);
+    }
+    if (guest->serves) {
+        outgoing_change(outgoing, OUT_SWITCHING, result == 0 ? OUT_SWITCHED : before);
+    }
+}
+
 void handover_look(struct guests *guests, struct guest *guest)
 {
+    const struct guest_settings *settings = &guest->settings;
+    if (settings->offered && !target_lives(settings->pid, settings->started)) {
+        switch_remains(guests, guest);
+    }
     if (!guest->serves) {
         return;
     }
-    if (guest->settings.incoming && atomic_load(&guest->incoming.phase) == IN_OVER) {
+    if (settings->incoming && atomic_load(&guest->incoming.phase) == IN_OVER) {
         finish_incoming(guests, guest);
+    }
+    if (state_of(guest) == OUT_BACK) {
+        remains_let_go(guest, guests->folder);
+        OPENSSL_cleanse(guest->state.header->session_key, KEY_BYTES);
     }
     outgoing_tidy(&guest->outgoing);
 }
 
 /* The key is in the shared state, so that it outlives this process with the guest, and is on no disk. */
-static int offer(struct guest *guest, const struct origin_address *at, const struct session_key *key,
-                 struct problem *problem)
+static int offer(struct guests *guests, struct guest *guest, const struct origin_address *at,
+                 const struct session_key *key, struct problem *problem)
 {
+    struct outgoing *outgoing = &guest->outgoing;
     struct state_header *header = guest->state.header;
     do {
         if (getrandom(&header->session, sizeof header->session, 0) != sizeof header->session) {
@@ -141,11 +170,19 @@ static int offer(struct guest *guest, const struct origin_address *at, const str
         }
     } while (header->session == 0);
     memcpy(header->session_key, key->bytes, KEY_BYTES);
-    return outgoing_offer(&guest->outgoing, at->host, at->port, key->bytes, guest->settings.guest, header->session,
-                          at->deadline_ms, problem);
+    if (outgoing_open(outgoing, at->host, at->port, key->bytes, guest->settings.guest, header->session,
+                      at->deadline_ms, problem) != 0) {
+        return -1;
+    }
+    if (remains_keep(guest, guests->folder, problem) != 0) {
+        outgoing_close(outgoing);
+        return -1;
+    }
+    outgoing_offer(outgoing);
+    return 0;
 }
 
-int handover_offer(struct guest *guest, json_t *request, struct problem *problem)
+int handover_offer(struct guests *guests, struct guest *guest, json_t *request, struct problem *problem)
 {
     struct origin_address at;
     struct session_key key;
@@ -162,7 +199,7 @@ int handover_offer(struct guest *guest, json_t *request, struct problem *problem
                     state_of(guest) != OUT_WITHDRAWN && state_of(guest) != OUT_BACK;
         result = same ? 0 : problem_set(problem, "guest %s is being handed over already", guest->settings.guest);
     } else if (result == 0) {
-        result = offer(guest, &at, &key, problem);
+        result = offer(guests, guest, &at, &key, problem);
     }
     OPENSSL_cleanse(&key, sizeof key);
     return result;
@@ -189,9 +226,7 @@ int handover_switch(struct guests *guests, struct guest *guest, struct problem *
                            "order take_over there, or begin anew",
                            guest->settings.guest);
     }
-    atomic_store(&outgoing->chore.outlives, true);
-    if (remains_keep(guest, guests->folder, problem) != 0) {
-        atomic_store(&outgoing->chore.outlives, false);
+    if (remains_switch(guest, guests->folder, problem) != 0) {
         outgoing_change(outgoing, OUT_SWITCHING, OUT_FROZEN);
         return -1;
     }
@@ -203,7 +238,8 @@ int handover_switch(struct guests *guests, struct guest *guest, struct problem *
 int handover_withdraw(struct guest *guest, struct problem *problem)
 {
     struct outgoing *outgoing = &guest->outgoing;
-    if (state_of(guest) == OUT_SWITCHED || state_of(guest) == OUT_DELIVERED) {
+    bool ended = guest->settings.offered && !target_lives(guest->settings.pid, guest->settings.started);
+    if (ended || state_of(guest) == OUT_SWITCHED || state_of(guest) == OUT_DELIVERED) {
         return problem_set(problem, "guest %s is its destination's since the switch; once that is lost, see forget",
                            guest->settings.guest);
     }

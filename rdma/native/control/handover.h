@@ -23,7 +23,7 @@ bool handover_runs(const struct guest *guest);
 void handover_look(struct guests *guests, struct guest *guest);
 
 /* Each verb: 0, or -1 and a problem. Idempotent. */
-int handover_offer(struct guest *guest, json_t *request, struct problem *problem);
+int handover_offer(struct guests *guests, struct guest *guest, json_t *request, struct problem *problem);
 int handover_take(struct guest *guest, struct problem *problem);
 int handover_switch(struct guests *guests, struct guest *guest, struct problem *problem);
 int handover_withdraw(struct guest *guest, struct problem *problem);

@@ -25,8 +25,8 @@ json_t *settings_to_json(const struct guest_settings *settings)
     if (settings->incoming) {
         json_object_set_new(object, "incoming", origin_to_json(&settings->source));
     }
-    if (settings->switched) {
-        json_object_set_new(object, "switched", origin_to_json(&settings->source));
+    if (settings->offered || settings->switched) {
+        json_object_set_new(object, settings->switched ? "switched" : "offered", origin_to_json(&settings->source));
         json_object_set_new(object, "keeper", json_integer(settings->keeper.pid));
         json_object_set_new(object, "keeper_started", json_integer((json_int_t)settings->keeper.started));
     }
@@ -85,16 +85,16 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
 {
     const char *guest, *memory, *mirror, *policy = "mixed";
     int sealed = 1, detaching = 0;
-    json_t *source = NULL, *switched = NULL;
+    json_t *source = NULL, *offered = NULL, *switched = NULL;
     json_int_t pid, started = 0, keeper = 0, keeper_started = 0;
     struct choices chosen = {.parameter = -1, .read_ahead = 8, .chunk = 1};
     json_error_t error;
-    static const char format[] = "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?I, s?b, s?b, s?I, s?I, s?o, s?o}";
+    static const char format[] = "{s:s, s:I, s?I, s:s, s:s, s?s, s?I, s:I, s?I, s?I, s?b, s?b, s?I, s?I, s?o, s?o, s?o}";
     if (json_unpack_ex(object, &error, JSON_STRICT, format, "guest", &guest, "pid", &pid, "started", &started, "memory",
                        &memory, "mirror", &mirror, "policy", &policy, "parameter", &chosen.parameter, "limit_mib",
                        &chosen.limit, "read_ahead_pages", &chosen.read_ahead, "chunk_pages", &chosen.chunk, "sealed",
                        &sealed, "detaching", &detaching, "keeper", &keeper, "keeper_started", &keeper_started,
-                       "incoming", &source, "switched", &switched) != 0) {
+                       "incoming", &source, "offered", &offered, "switched", &switched) != 0) {
         return problem_set(problem, "%s", error.text);
     }
     *settings = (struct guest_settings){.started = (uint64_t)started, .sealed = sealed, .detaching = detaching};
@@ -109,9 +109,10 @@ int settings_from_json(struct guest_settings *settings, json_t *object, struct p
         return problem_set(problem, "a name is too long");
     }
     settings->incoming = source != NULL;
+    settings->offered = offered != NULL;
     settings->switched = switched != NULL;
     settings->keeper = (struct keeper){.pid = (int)keeper, .started = (uint64_t)keeper_started};
-    source = source == NULL ? switched : source;
+    source = source != NULL ? source : offered != NULL ? offered : switched;
     if (source != NULL && origin_from_json(&settings->source, &settings->key, source, problem) != 0) {
         return -1;
     }

@@ -41,7 +41,7 @@ int remains_keep(struct guest *guest, const char *folder, struct problem *proble
     }
     guest->state.header->memory_offset = guest->pager.memory.offset;
     snprintf(path, sizeof path, "%s/guests/%s.json", folder, guest->settings.guest);
-    wanted.switched = true;
+    wanted.offered = true;
     snprintf(wanted.source.host, sizeof wanted.source.host, "%s", guest->outgoing.host);
     wanted.source.port = door_port(&guest->outgoing.door);
     wanted.source.deadline_ms = guest->outgoing.deadline_ms;
@@ -61,6 +61,53 @@ int remains_keep(struct guest *guest, const char *folder, struct problem *proble
         keeper_end(&wanted.keeper);
     }
     return result;
+}
+
+int remains_switch(struct guest *guest, const char *folder, struct problem *problem)
+{
+    struct guest_settings wanted = guest->settings;
+    wanted.offered = false;
+    wanted.switched = true;
+    int result = record_write(folder, &wanted, problem);
+    if (result == 0) {
+        guest->settings = wanted;
+        CRASH_POINT("recorded as switched");
+    }
+    return result;
+}
+
+void remains_let_go(struct guest *guest, const char *folder)
+{
+    struct guest_settings wanted = guest->settings;
+    wanted.offered = false;
+    wanted.keeper = (struct keeper){0};
+    keeper_end(&guest->settings.keeper); /* before its record: else nobody would know of it */
+    if (record_write(folder, &wanted, &guest->problem) == 0) {
+        guest->settings = wanted;
+    }
+}
+
+/* Listen where the record says. */
+static int listen_again(struct guest *guest)
+{
+    const struct state_header *header = guest->state.header;
+    const struct origin_address *at = &guest->settings.source;
+    return outgoing_open(&guest->outgoing, at->host, at->port, header->session_key, header->guest, header->session,
+                         at->deadline_ms, &guest->problem);
+}
+
+int remains_offer(struct guest *guest)
+{
+    if (listen_again(guest) != 0) {
+        return -1;
+    }
+    if (atomic_load(&guest->state.header->phase) == PHASE_FROZEN) {
+        outgoing_resume(&guest->outgoing, OUT_FROZEN);
+    } else {
+        outgoing_offer(&guest->outgoing);
+    }
+    pager_set_chore(&guest->pager, &guest->outgoing.chore);
+    return 0;
 }
 
 /* The guest's pages, of a file that nobody uses any more. */
@@ -101,14 +148,11 @@ static int begin_pager(struct guest *guest, const struct memory *memory)
         close(memory->fd);
         return -1;
     }
-    const struct state_header *header = guest->state.header;
-    const struct origin_address *at = &guest->settings.source;
-    guest->pager.frozen = true;
     outgoing_begin(&guest->outgoing, &guest->pager);
     pager_set_chore(&guest->pager, &guest->outgoing.chore);
     int failed = residency_scan(&guest->pager, &guest->problem);
-    failed = failed || outgoing_resume(&guest->outgoing, at->host, at->port, header->session_key, header->guest,
-                                       header->session, at->deadline_ms, &guest->problem);
+    failed = failed || listen_again(guest);
+    outgoing_resume(&guest->outgoing, OUT_SWITCHED);
     int error = failed ? 0 : pthread_create(&guest->thread, NULL, guest_serve, &guest->pager);
     if (failed || error != 0) {
         outgoing_end(&guest->outgoing);

@@ -94,7 +94,7 @@ static json_t *do_hand_over(struct guests *guests, json_t *request, struct probl
         problem_set(problem, "guest: one that is attached is needed");
         return NULL;
     }
-    return handover_offer(guest, request, problem) == 0 ? guest_to_json(guest) : NULL;
+    return handover_offer(guests, guest, request, problem) == 0 ? guest_to_json(guest) : NULL;
 }
 
 static json_t *do_take_over(struct guests *guests, json_t *request, struct problem *problem)

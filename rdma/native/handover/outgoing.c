@@ -100,7 +100,9 @@ static struct peer_answer give_pages(struct outgoing *outgoing, struct pager *pa
 
 static struct peer_answer freeze(struct outgoing *outgoing, struct pager *pager)
 {
-    outgoing_change(outgoing, OUT_OFFERED, OUT_FROZEN);
+    if (outgoing_change(outgoing, OUT_OFFERED, OUT_FROZEN)) {
+        atomic_store(&pager->store->state->header->phase, PHASE_FROZEN);
+    }
     CRASH_POINT("freezing");
     outgoing->protects = outgoing->protects || pager_freeze(pager, true);
     CRASH_POINT("frozen");
@@ -127,8 +129,11 @@ static struct peer_answer carry_out(struct outgoing *outgoing, struct pager *pag
     if (request->verb == PEER_FREEZE && (state == OUT_OFFERED || serves(state))) {
         return freeze(outgoing, pager);
     }
-    if (!serves(state) || !outgoing->protects) {
+    if (!serves(state)) {
         return (struct peer_answer){.status = PEER_REFUSED};
+    }
+    if (!outgoing->protects) {
+        return (struct peer_answer){.status = PEER_NOT_YET};
     }
     if (request->verb == PEER_DONE) {
         return (struct peer_answer){.status = state == OUT_SWITCHED ? PEER_OK : PEER_NOT_YET};
@@ -164,13 +169,17 @@ static int answer(struct outgoing *outgoing, struct pager *pager)
     return error;
 }
 
-/* The destination was silent for too long. Before the switch, this host has the guest back. */
+/* The destination was silent for too long. Before the switch, which the end of its process is, too, this host has the
+ * guest back. */
 static void give_up(struct outgoing *outgoing)
 {
     uint64_t silent_ns = wire_now_ns() - outgoing->heard_ns;
     if (silent_ns / NS_PER_MS > outgoing->deadline_ms && state_of(outgoing) != OUT_OFFERED) {
+        const struct target *target = &outgoing->pager->target;
         hang_up(outgoing);
-        outgoing_change(outgoing, OUT_FROZEN, OUT_WITHDRAWN);
+        if (target_lives(target->pid, target->started)) {
+            outgoing_change(outgoing, OUT_FROZEN, OUT_WITHDRAWN);
+        }
     }
 }
 
@@ -178,10 +187,12 @@ static void give_up(struct outgoing *outgoing)
 static int go_back(struct outgoing *outgoing, struct pager *pager)
 {
     hang_up(outgoing);
+    atomic_store(&pager->store->state->header->phase, PHASE_ATTACHED); /* a next process has it go on, too */
     if (pager->frozen && !pager_freeze(pager, false)) {
         return RETRY_MS;
     }
     outgoing->protects = false;
+    atomic_store(&outgoing->chore.outlives, false);
     outgoing_change(outgoing, OUT_WITHDRAWN, OUT_BACK);
     return -1;
 }
@@ -200,6 +211,9 @@ static int outgoing_turn(struct chore *chore, struct pager *pager)
         hang_up(outgoing);
         pager->chore_end = ENDED_HANDED_OVER;
         return 0;
+    }
+    if (serves(state) && !outgoing->protects) { /* a former process was killed */
+        outgoing->protects = pager_freeze(pager, true);
     }
     welcome(outgoing);
     if (outgoing->peer != NULL) {
@@ -226,8 +240,8 @@ static void tell(void *pager)
     pager_tell(pager);
 }
 
-static int open_door(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
-                     const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem)
+int outgoing_open(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
+                  const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem)
 {
     struct door *door = &outgoing->door;
     memcpy(door->key, key, KEY_BYTES);
@@ -242,24 +256,24 @@ static int open_door(struct outgoing *outgoing, const char *host, int port, cons
     return door_open(door, host, port, problem);
 }
 
-int outgoing_resume(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
-                    const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem)
+void outgoing_resume(struct outgoing *outgoing, enum outgoing_state state)
 {
-    outgoing->protects = true; /* by the former process, and by the end of the guest's */
+    outgoing->pager->frozen = true;
+    outgoing->protects = state == OUT_SWITCHED;
     atomic_store(&outgoing->chore.outlives, true);
-    atomic_store(&outgoing->state, OUT_SWITCHED);
-    return open_door(outgoing, host, port, key, guest, session, deadline_ms, problem);
+    atomic_store(&outgoing->state, (int)state);
 }
 
-int outgoing_offer(struct outgoing *outgoing, const char *host, int port, const uint8_t key[KEY_BYTES],
-                   const char *guest, uint64_t session, uint32_t deadline_ms, struct problem *problem)
+void outgoing_offer(struct outgoing *outgoing)
 {
-    if (open_door(outgoing, host, port, key, guest, session, deadline_ms, problem) != 0) {
-        return -1;
-    }
+    atomic_store(&outgoing->chore.outlives, true);
     atomic_store(&outgoing->state, OUT_OFFERED);
     pager_tell(outgoing->pager);
-    return 0;
+}
+
+void outgoing_close(struct outgoing *outgoing)
+{
+    door_close(&outgoing->door);
 }
 
 void outgoing_tidy(struct outgoing *outgoing)

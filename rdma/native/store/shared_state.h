@@ -19,15 +19,17 @@ enum { NOT_STORED = 0, IN_MIRROR = 1, LOST = 2 /* nobody knows its content until
 /* Of a guest that comes from another data plane: that one has the page; nobody has asked yet how; in local memory
  * there; in its store. */
 enum { AT_SOURCE = 3, RESIDENT_AT_SOURCE = 4, STORED_AT_SOURCE = 5 };
-/* A guest that comes from another data plane is INCOMING before that one was frozen, TAKING afterwards. One that has
- * gone to another data plane is SWITCHED, and is never attached again. */
+/* A guest that comes from another data plane is INCOMING before that one was frozen, TAKING afterwards. One that goes
+ * to another data plane is FROZEN from when nobody may write, until it is withdrawn or SWITCHED; then it is never
+ * attached again. */
 enum state_phase {
     PHASE_NEW = 0,
     PHASE_ATTACHED = 1,
     PHASE_HOME = 2,
     PHASE_INCOMING = 3,
     PHASE_TAKING = 4,
-    PHASE_SWITCHED = 5
+    PHASE_SWITCHED = 5,
+    PHASE_FROZEN = 6
 };
 
 struct page_row {

@@ -6,9 +6,11 @@ Its RAM is a memfd of QEMU, of whose content QEMU's devices and the guest's kern
 import ctypes
 import gzip
 import json
+import os
 import subprocess
 from pathlib import Path
 
+from pondstack.domain.units import MIB
 from pondstack_rack.layout import share
 from pondstack_rack.services.image import KERNEL
 from pondstack_rack.wait import wait_until
@@ -42,8 +44,9 @@ def _prepare() -> None:
 
 
 class QemuGuest:
-    """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `file`: its memory is one with a name, as what
-    QEMU does not migrate has to be; `more`: other words for QEMU."""
+    """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `opened`: its memory is a memfd that QEMU gets
+    as a file, as pondstack-qemu has it, so that QEMU does not migrate it; `more`: other words for QEMU; `program`:
+    another one, which becomes QEMU."""
 
     def __init__(
         self,
@@ -53,16 +56,19 @@ class QemuGuest:
         threads: int = 2,
         seed: int = 1,
         more: tuple[str, ...] = (),
-        file: Path | None = None,
+        *,
+        opened: bool = False,
+        program: tuple[str, ...] = ("qemu-system-x86_64",),
     ) -> None:
-        self.memory = MEMORY if file is None else file.name
-        """A part of the path of its mapping."""
-        kind = "memfd" if file is None else f"file,mem-path={file}"
-        backend = f"memory-backend-{kind},id=ram-node0,size={ram_mib}M,share=on"
+        memory = os.memfd_create(MEMORY) if opened else -1
+        kind = {"qom-type": "memory-backend-memfd"}
+        if opened:
+            kind = {"qom-type": "memory-backend-file", "mem-path": f"/proc/self/fd/{memory}"}
+        backend = json.dumps({**kind, "id": "ram-node0", "size": ram_mib * MIB, "share": True})
         arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} random"
         self.process = subprocess.Popen(
             [
-                *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
+                *(*program, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
                 *("-nodefaults", "-display", "none", "-no-reboot", "-m", f"{ram_mib}M"),
                 *("-object", backend, "-machine", "q35,memory-backend=ram-node0"),
                 *("-kernel", str(share(KERNEL)), "-initrd", str(image), "-append", arguments, "-serial", "stdio"),
@@ -72,7 +78,10 @@ class QemuGuest:
             stdout=subprocess.PIPE,
             text=True,
             preexec_fn=_prepare,
+            pass_fds=(memory,) if opened else (),
         )
+        if opened:
+            os.close(memory)
 
     @property
     def pid(self) -> int:
@@ -82,7 +91,7 @@ class QemuGuest:
     def await_memory(self) -> None:
         """Wait until QEMU has its memory."""
         maps = Path(f"/proc/{self.pid}/maps")
-        assert wait_until(lambda: self.memory in maps.read_text(), DEADLINE_SECONDS, 0.01)
+        assert wait_until(lambda: MEMORY in maps.read_text(), DEADLINE_SECONDS, 0.01)
 
     def filtered(self) -> bool:
         """Wait until a seccomp filter binds QEMU's process, as -sandbox has it."""

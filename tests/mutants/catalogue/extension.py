@@ -92,8 +92,8 @@ MUTANTS = (
     Mutant(
         "huge_pages_under_the_pager",
         "agent/pondstack_agent/qemu/wrapper.py",
-        "        if has_shared_node(arguments):\n",
-        "        if not arguments:\n",
+        "            forbid_huge_pages()\n",
+        "            pass\n",
         ("agent/tests/qemu/test_wrapper.py::test_a_guest_with_a_shared_node_gets_no_huge_pages",),
         "the data plane refuses guests that have got huge pages before they were extended",
     ),

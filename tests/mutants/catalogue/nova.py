@@ -91,8 +91,8 @@ MUTANTS = (
     Mutant(
         "destination_keeps_memory",
         "nova_plugins/pondstack_nova/compute/lifecycle.py",
-        "            if attachment:\n                self._pond_release(instance)\n            raise\n",
-        "            raise\n",
+        "            if attachment:\n                self._pond_release(instance)\n            if arrives:\n",
+        "            if arrives:\n",
         ("nova_plugins/tests/compute/test_migration.py::test_a_destination_that_cannot_prepare_is_undone",),
         "a live migration that fails at the destination leaks its memory there",
     ),

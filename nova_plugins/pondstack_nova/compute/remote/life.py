@@ -13,7 +13,9 @@ from oslo_log import log as logging
 
 from pondstack.domain.errors import BadSpec
 from pondstack.domain.remote_share import Shares, shares
+from pondstack.rpc.wire import Attachment
 from pondstack_nova import flavors
+from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.holdings import PoolMemoryHoldings
 from pondstack_nova.compute.remote import mirror_inventory
 from pondstack_nova.compute.remote.memory import RemoteMemory, RemoteMemoryUnavailable
@@ -78,10 +80,41 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         if swap_mib_of(instance):
             self.swap.end(self._pond_node()[1], instance.uuid)
 
+    def _pond_await_move(self, instance: Any, attachment: Attachment | None) -> bool:
+        """Have a guest's remote memory be handed over to this host, where it is to run; True: it has some.
+
+        `attachment`: its pool memory here. Raises MigrationPreCheckError, after which nothing of it is left.
+        """
+        if not remote_mib_of(instance):
+            return False
+        host, source = self._pond_node()[1], instance.node
+        try:
+            found = self._pond_shares_of(instance, attachment.pool_mib if attachment is not None else 0)
+            self._pond_borrow(instance, patient=False)
+            self.remote_memory.move(
+                source,
+                host,
+                instance.uuid,
+                memory_mib=found.node_mib,
+                local_mib=found.local_mib,
+                disk_mib=found.disk_mib,
+            )
+        except PoolMemoryUnavailable as error:
+            self._pond_give_back(instance)
+            raise exception.MigrationPreCheckError(reason=str(error)) from error
+        return True
+
+    def _pond_take_back(self, instance: Any) -> None:
+        """Have a guest that was to leave this host go on here."""
+        if remote_mib_of(instance):
+            self.remote_memory.take_back(self._pond_node()[1], instance.uuid)
+
     def _pond_shares(self, instance: Any) -> Shares:
         attachment = self._pond_attachment(instance)
+        return self._pond_shares_of(instance, attachment.pool_mib if attachment is not None else 0)
+
+    def _pond_shares_of(self, instance: Any, pool_mib: int) -> Shares:
         try:
-            pool_mib = attachment.pool_mib if attachment is not None else 0
             specs = flavors.given(instance.flavor.extra_specs)
             return shares(instance.flavor.memory_mb, pool_mib, specs.remote_mib, disk_mib=specs.disk_mib)
         except BadSpec as error:
@@ -109,8 +142,6 @@ def swap_mib_of(instance: Any) -> int:
 
 def check_move(instance: Any) -> None:
     """Raise MigrationPreCheckError when a guest cannot be migrated live for what it has in remote memory."""
-    if remote_mib_of(instance):
-        raise exception.MigrationPreCheckError(reason=flavors.REMOTE_STAYS)
     if swap_mib_of(instance):
         raise exception.MigrationPreCheckError(reason=flavors.SWAP_STAYS)
 

@@ -8,7 +8,7 @@ import oslo_messaging
 from nova.i18n import _
 from oslo_log import log as logging
 
-from pondstack.domain.errors import Conflict, PondError
+from pondstack.domain.errors import Conflict, PondError, Unavailable
 from pondstack_nova.compute.agent_client import PoolAttachments, PoolMemoryUnavailable, unavailable
 
 LOG = logging.getLogger(__name__)
@@ -82,6 +82,43 @@ class RemoteMemory:
             what = f"{local_mib} of {memory_mib} MiB local, and the rest not served"
             raise self._failed(error, host, consumer_uuid, what, False) from error
         LOG.info("The memory of %s on %s is served: %d of %d MiB local", consumer_uuid, host, local_mib, memory_mib)
+
+    def move(
+        self, source: str, host: str, consumer_uuid: str, *, memory_mib: int, local_mib: int, disk_mib: int
+    ) -> None:
+        """Have a guest's memory be handed over from its source to a host where it is about to come by libvirt.
+
+        Raises RemoteMemoryUnavailable; the source's offer may stand then, until its nova-compute takes the guest back.
+        """
+        amounts = {"memory_mib": memory_mib, "local_mib": local_mib, "disk_mib": disk_mib}
+        self._agents().hear_of_revocations(host)
+        try:
+            public = self._agents().insist(host, lambda api: api.expect_guest(host, consumer_uuid=consumer_uuid), False)
+            origin = self._agents().insist(
+                source, lambda api: api.hand_over(source, consumer_uuid=consumer_uuid, public=public), False
+            )
+            self._agents().insist(
+                host,
+                lambda api: api.receive_guest(host, consumer_uuid=consumer_uuid, **amounts, origin=origin),
+                False,
+            )
+        except (PondError, _Bus) as error:
+            raise self._failed(error, host, consumer_uuid, f"not handed over by {source}", False) from error
+        LOG.info("The memory of %s is handed over from %s to %s once it is here", consumer_uuid, source, host)
+
+    def take_back(self, host: str, consumer_uuid: str) -> bool:
+        """Have a guest that was to leave a host go on there; True when that is so.
+
+        Never raises: what fails is logged, and the agent takes the guest back by itself later.
+        """
+        try:
+            self._agents().while_it_raises(
+                Unavailable, lambda: self._agents().client().take_back(host, consumer_uuid=consumer_uuid)
+            )
+        except (PondError, _Bus) as error:
+            LOG.warning("The memory of %s was not taken back on %s: %s", consumer_uuid, host, error)
+            return False
+        return True
 
     def give_back(self, host: str, consumer_uuid: str) -> bool:
         """Give back what a guest that is gone has borrowed; True when it is on its way, or there was nothing.

@@ -54,6 +54,17 @@ def apply(guest: Any, memory_mib: int, emulator: str) -> None:
         guest.add_device(znuma.Emulator(emulator))
 
 
+def keep_memfd(xml: str) -> str:
+    """Return a domain's XML for another host with its first node a memfd, as it is: Nova takes sources out of it."""
+    document = etree.fromstring(xml)
+    backing = document.find("./memoryBacking")
+    if backing is None:
+        backing = etree.SubElement(document, "memoryBacking")
+    if backing.find("./source") is None:
+        backing.append(etree.Element("source", type="memfd"))
+    return str(etree.tostring(document, encoding="unicode"))
+
+
 def pinned_by(guest: Any) -> str | None:
     """Return what of a LibvirtConfigGuest reaches its memory behind the page tables; None when nothing does."""
     pin = znuma.pinned_by(guest)

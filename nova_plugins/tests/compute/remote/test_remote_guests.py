@@ -1,5 +1,6 @@
 """The libvirt driver and guests with remote memory: no process of theirs runs before it is served."""
 
+import json
 import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -8,10 +9,12 @@ from unittest.mock import patch
 
 import nova.conf
 import pytest
+from nova import exception
 from nova.compute import power_state
 from nova.virt.libvirt import config as vconfig
 
 from pondstack.conf import compute as conf
+from pondstack_nova.compute.remote import monitor
 from pondstack_nova.compute.remote.guests import RemoteGuests
 from pondstack_nova.compute.remote.memory import RemoteMemoryUnavailable
 
@@ -50,6 +53,12 @@ class Nova:
     def _soft_reboot(self, _instance: Any) -> bool:
         self.steps.append("soft reboot")
         return True
+
+    def suspend(self, _context: Any, _instance: Any) -> None:
+        self.steps.append("suspend")
+
+    def rollback_live_migration_at_source(self, _context: Any, _instance: Any, _data: Any) -> None:
+        self.steps.append("rollback")
 
     def attach_volume(self, _context: Any, _info: Any, _instance: Any) -> Any:
         return self._get_volume_config()  # type: ignore[attr-defined]
@@ -161,3 +170,61 @@ def test_why_a_host_has_no_guest_with_remote_memory(ours: Ours) -> None:
         assert "file_backed_memory" in str(ours._pond_no_remote())
     CONF.set_override("emulator", "", group="pondstack")
     assert "emulator" in str(ours._pond_no_remote())
+
+
+@pytest.fixture
+def told(ours: Ours, monkeypatch: pytest.MonkeyPatch) -> Ours:
+    """What QEMU is told is one more step; it refuses where the driver breaks."""
+
+    def tell(_guest: Any, *, on: bool) -> None:
+        ours.steps.append(f"leave out: {on}")
+        if ours.breaks:
+            raise exception.InternalError("no monitor")
+
+    monkeypatch.setattr(monitor, "ignore_shared", tell)
+    return ours
+
+
+def test_what_is_saved_has_its_memory(told: Ours) -> None:
+    """Also after a live migration; where nobody knows, nothing is saved."""
+    told.suspend("context", guest(PLAIN))
+    told.suspend("context", guest(REMOTE))
+    assert told.steps == ["suspend", "leave out: False", "suspend"]
+    told.breaks = True
+    with pytest.raises(exception.InternalError):
+        told.suspend("context", guest(REMOTE))
+    assert told.steps[-1] == "leave out: False"
+
+
+def test_a_live_migration_that_fails(told: Ours) -> None:
+    told.breaks = True
+    told.rollback_live_migration_at_source("context", guest(REMOTE), "data")
+    told.rollback_live_migration_at_source("context", guest(PLAIN), "data")
+    assert told.steps == ["leave out: False", "rollback", "rollback"]
+
+
+def test_qemu_fetches_no_memory_itself(ours: Ours) -> None:
+    ours._pond_check_leaves(guest(REMOTE))
+    CONF.set_override("live_migration_permit_post_copy", True, group="libvirt")
+    try:
+        with pytest.raises(exception.MigrationPreCheckError, match="live_migration_permit_post_copy"):
+            ours._pond_check_leaves(guest(REMOTE))
+        ours._pond_check_leaves(guest(PLAIN))
+    finally:
+        CONF.clear_override("live_migration_permit_post_copy", group="libvirt")
+
+
+def test_what_qemus_monitor_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+    answers = [{"return": {}}, {"error": {"desc": "a migration runs"}}]
+
+    def command(domain: Any, text: str, flags: int) -> str:
+        assert (domain, flags) == ("domain", 0)
+        asked.append(json.loads(text))
+        return json.dumps(answers.pop(0))
+
+    monkeypatch.setattr(monitor, "_bindings", lambda: SimpleNamespace(qemuMonitorCommand=command))
+    monitor.ignore_shared(SimpleNamespace(_domain="domain"), on=True)
+    assert asked[0]["arguments"] == {"capabilities": [{"capability": "x-ignore-shared", "state": True}]}
+    with pytest.raises(exception.InternalError, match="a migration runs"):
+        monitor.ignore_shared(SimpleNamespace(_domain="domain"), on=False)

@@ -167,17 +167,45 @@ def test_a_cold_move_gives_it_back_at_the_source(with_remote: Rack, h1: Driver, 
     assert agents.borrowed == {("h1", VM): 1024}
 
 
-def test_it_does_not_move_live(with_remote: Rack, h1: Driver, h2: Driver) -> None:
-    """Before anything is asked or changed."""
+def test_it_moves_live(with_remote: Rack, h1: Driver, h2: Driver) -> None:
+    """Borrowed there, handed over, and given back here once it is there."""
     instance = make(h1)
-    log = list(with_remote.agents.log)
-    for step in (
-        lambda: h2.check_source_migrate_data_at_dest("context", instance, "data", None, None, claim("h2")),
-        lambda: h2.pre_live_migration("context", instance, "data"),
-    ):
-        with pytest.raises(exception.MigrationPreCheckError, match=r"cannot be migrated live.*migrate it cold"):
-            step()
-    assert with_remote.agents.log == log
+    h1._pond_extend(instance)
+    with_remote.claims[VM] = claim("h2")
+    h2.pre_live_migration("context", instance, "data")
+    agents = with_remote.agents
+    assert agents.borrowed == {("h1", VM): 1024, ("h2", VM): 1024}
+    assert agents.offered == {("h1", VM): "public key of h2"}
+    assert agents.served["h2", VM] == agents.served["h1", VM] == (4096, 3072)
+    h1.post_live_migration("context", instance)
+    assert agents.borrowed == {("h2", VM): 1024}
+
+
+def test_a_live_move_that_fails(with_remote: Rack, h1: Driver, h2: Driver) -> None:
+    """It goes on here, and there is nothing left there."""
+    instance = make(h1)
+    h1._pond_extend(instance)
+    with_remote.claims[VM] = claim("h2")
+    h2.pre_live_migration("context", instance, "data")
+    agents = with_remote.agents
+    agents.faults["take_back"] = [Unavailable("pages are still on their way")]
+    h1.rollback_live_migration_at_source("context", instance, "data")
+    h2.rollback_live_migration_at_destination("context", instance)
+    assert not agents.offered
+    assert agents.borrowed == {("h1", VM): 1024}
+
+
+@pytest.mark.parametrize("verb", ["alloc_ext", "expect_guest", "hand_over", "receive_guest"])
+def test_a_live_move_that_cannot_begin(with_remote: Rack, h1: Driver, h2: Driver, verb: str) -> None:
+    """Before libvirt begins, and nothing is left at the destination."""
+    instance = make(h1)
+    h1._pond_extend(instance)
+    with_remote.claims[VM] = claim("h2")
+    with_remote.agents.faults[verb] = [HostUnusable("not now")]
+    with pytest.raises(exception.MigrationPreCheckError):
+        h2.pre_live_migration("context", instance, "data")
+    assert with_remote.agents.borrowed == {("h1", VM): 1024}
+    assert ("pre_live_migration", 0) not in h2.seen
 
 
 def test_others_ask_no_agent_for_it(rack: Rack, h1: Driver) -> None:

@@ -122,3 +122,15 @@ def test_encrypted_memory() -> None:
     guest.launch_security = object()
     with pytest.raises(Conflict, match="encrypted memory"):
         remote_node.apply(guest, 4096, QEMU)
+
+
+def test_it_stays_a_memfd_where_it_moves_to() -> None:
+    """Nova takes sources out of the XML, which libvirt would refuse; what it says otherwise stays."""
+    for given in ("<domain/>", "<domain><memoryBacking><nosharepages/></memoryBacking></domain>"):
+        document = etree.fromstring(remote_node.keep_memfd(given))
+        [source] = document.findall("./memoryBacking/source")
+        assert source.get("type") == "memfd"
+        assert ("nosharepages" in given) == (document.find("./memoryBacking/nosharepages") is not None)
+    file = '<domain><memoryBacking><source type="file"/></memoryBacking></domain>'
+    [source] = etree.fromstring(remote_node.keep_memfd(file)).findall("./memoryBacking/source")
+    assert source.get("type") == "file", "libvirt refuses it"

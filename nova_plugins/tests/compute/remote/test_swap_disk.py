@@ -112,7 +112,7 @@ def test_a_data_plane_that_starts_is_waited_for(rack: Rack, h1: Driver) -> None:
 def test_it_stays_on_its_host() -> None:
     with pytest.raises(exception.MigrationPreCheckError, match="swap disk in remote memory cannot be migrated live"):
         check_move(guest(SWAP))
-    with pytest.raises(exception.MigrationPreCheckError, match="server with remote memory cannot be migrated live"):
+    with pytest.raises(exception.MigrationPreCheckError, match="swap disk in remote memory cannot be migrated live"):
         check_move(guest(BOTH))
     check_move(guest({"pond:policy": "local"}))
 

@@ -55,6 +55,18 @@ def test_without_placement_the_ledger_alone_decides(rack: Rack) -> None:
     assert not found.confirm(consumer, "h2", "h1")
 
 
+def test_what_is_borrowed_counts_like_slices() -> None:
+    """A server with remote memory, and without slices, is handed over as well."""
+    lent = {"vm": {"h1"}}
+    reader: Any = SimpleNamespace(
+        allocations=lambda **_: [], borrowing_hosts=lambda consumer: lent.get(consumer, set())
+    )
+    found = Migrations(reader, None)
+    assert found.confirm("vm", "h1", "h2")
+    assert not found.confirm("vm", "h2", "h1")
+    assert not found.confirm("other", "h1", "h2")
+
+
 def test_while_placement_does_not_answer_nobody_says_no(placed: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
     """Refused is for good; nova-compute asks again only what is unavailable."""
     consumer = placed.online("h1").consumer_uuid

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pondstack_rack.servers.base import free_port
 from pondstack_rack.wait import wait_until
 
 from ..handover import Handover, tell
@@ -133,27 +134,95 @@ def test_withdrawn(plane: DataPlane, other: DataPlane, served: StandinGuest, gue
     assert comes.finish()["wrong"] == 0
 
 
-@pytest.mark.parametrize("point", ["freezing", "frozen", "answering"])
+@pytest.mark.parametrize("point", ["recorded", "freezing", "frozen", "answering"])
 def test_the_source_is_killed_before_the_switch(
     point: str, plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, tmp_path: Path
 ) -> None:
-    """Its guest goes on, and the destination gets nothing any more."""
+    """The next process goes on with the hand-over, and nobody has written meanwhile; it can have its guest back."""
     plane.stop()
     plane.start(PONDSTACK_CRASH_AT=f"{point}:{3 if point == 'answering' else 1}")
     plane.await_ready()
     handover = Handover(plane, other)
+    port = free_port()
     comes = guests(works=False)
-    handover.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, handover.offer())
-    other.ask(verb="take_over", guest=GUEST)
+    with contextlib.suppress(RefusedError):  # at `recorded` it dies before it answers
+        handover.offer(port=port)
+    if point != "recorded":
+        handover.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, port)
+        other.ask(verb="take_over", guest=GUEST)
     plane.await_end()
     plane.start()
     plane.await_ready()
-    await_count(plane, "faults", 500)
-    assert "handover" not in plane.view()
-    assert not other.view()["handover"]["connected"]
+    assert handover.offer(port=port) == port
+    if point == "recorded":
+        handover.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, port)
+        other.ask(verb="take_over", guest=GUEST)
+    handover.await_destination("complete")
+    await_quiet(plane)  # who writes waits
+    faults = plane.view()["counters"]["faults"]
+    plane.ask(verb="withdraw", guest=GUEST)
+    await_count(plane, "faults", faults + 500)
     comes.kill()
+    assert "handover" not in plane.view()
     plane.detach()
     assert served.finish()["wrong"] == 0
+
+
+@pytest.mark.parametrize("killed", [(), ("source",), ("source", "destination")], ids="-".join)
+@pytest.mark.parametrize("frozen", [False, True], ids=["offered", "frozen"])
+def test_its_process_ends_before_the_switch(
+    *,
+    frozen: bool,
+    killed: tuple[str, ...],
+    plane: DataPlane,
+    other: DataPlane,
+    served: StandinGuest,
+    guests: Guests,
+    tmp_path: Path,
+) -> None:
+    """As libvirt has it end, before anybody can order the switch: the guest is its destination's, with all pages."""
+    other.stop()
+    other.start(PONDSTACK_CRASH_AT="fetched:3")
+    other.await_ready()
+    handover = Handover(plane, other)
+    comes = guests(works=False)
+    handover.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, handover.offer())
+    served.stop()
+    tell(served, comes)
+    if frozen:
+        take_over_and_die(other)
+        handover.await_source("frozen")
+    if "source" in killed:
+        plane.kill()
+    if "destination" in killed:
+        other.kill()
+    served.kill()
+    if "source" in killed:
+        plane.start()
+        plane.await_ready()
+    handover.await_source("switched")
+    comes.begin()
+    if not frozen and "destination" not in killed:
+        other.await_end()
+    other.kill()
+    other.start()
+    handover.await_all()
+    assert not (tmp_path / "mirror").exists()
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+def test_given_up_after_its_process_ended(plane: DataPlane, served: StandinGuest, tmp_path: Path) -> None:
+    """Nobody came for it: an order ends what is kept."""
+    handover = Handover(plane, plane)
+    handover.offer()
+    served.kill()
+    handover.await_source("switched")
+    with pytest.raises(RefusedError, match="destination's since the switch"):
+        plane.ask(verb="withdraw", guest=GUEST)
+    plane.ask(verb="forget", guest=GUEST)
+    assert wait_until(lambda: not plane.ask(verb="view")["guests"], DEADLINE_SECONDS, 0.01)
+    assert not (tmp_path / "mirror").exists()
 
 
 @pytest.mark.parametrize("point", ["taking:1", "mapped:1", "fetched:9", "filled:9", "complete:1", "told:1"])
@@ -185,12 +254,11 @@ def test_the_destination_is_killed(
     assert comes.finish()["wrong"] == 0
 
 
-@pytest.mark.parametrize("point", ["kept", "recorded", "switched"])
+@pytest.mark.parametrize("point", ["recorded as switched", "switched"])
 def test_the_source_is_killed_at_the_switch(
     point: str, plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, tmp_path: Path
 ) -> None:
-    """Before its record says so, its guest goes on; afterwards the next process serves the destination, although the
-    guest's own process has ended as well."""
+    """The next process serves the destination, although the guest's own process has ended as well."""
     plane.stop()
     plane.start(PONDSTACK_CRASH_AT=f"{point}:1")
     plane.await_ready()
@@ -214,11 +282,6 @@ def test_the_source_is_killed_at_the_switch(
         plane.await_end()
     plane.start()
     plane.await_ready()
-    if point == "kept":
-        assert "handover" not in plane.view()
-        plane.detach()
-        assert served.finish()["wrong"] == 0
-        return
     assert plane.view()["handover"]["state"] == "switched"
     served.kill()
     other.start()
@@ -227,6 +290,22 @@ def test_the_source_is_killed_at_the_switch(
     assert not (tmp_path / "mirror").exists()
     other.detach()
     assert comes.finish()["wrong"] == 0
+
+
+def test_the_source_is_killed_before_its_offer_is_on_record(plane: DataPlane, served: StandinGuest) -> None:
+    """Its guest goes on, nothing is offered, and the keeper that nobody knows of ends."""
+    plane.stop()
+    plane.start(PONDSTACK_CRASH_AT="kept:1")
+    plane.await_ready()
+    with pytest.raises(RefusedError):
+        Handover(plane, plane).offer()
+    plane.await_end()
+    plane.start()
+    plane.await_ready()
+    await_count(plane, "faults", 500)
+    assert "handover" not in plane.view()
+    plane.detach()
+    assert served.finish()["wrong"] == 0
 
 
 def test_a_silent_destination(

@@ -1,0 +1,99 @@
+"""Live migrations of guests with remote memory, as nova-compute of the destination has them prepared and ended.
+
+expect (destination) -> hand_over (source) -> receive (destination) -> QEMU migrates; take_back (source) where it fails.
+What was borrowed for the guest at either end is another matter: alloc_ext before, release_remote afterwards.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from typing import Any
+
+from pondstack.domain.errors import BadRequest, Conflict, NotFound
+from pondstack_agent.data_plane.client import Origin
+from pondstack_agent.locks import NamedLocks
+from pondstack_agent.remote.arrivals import Arrivals
+from pondstack_agent.remote.handovers import Handovers
+from pondstack_agent.remote.records import Consumer, Consumers, State
+from pondstack_agent.remote.session_keys import SessionKeys
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    memory_mib: int
+    local_mib: int
+    origin: Origin
+
+
+class Moves:
+    """Of one agent. `locks`: a consumer's, those of RemoteMemory."""
+
+    def __init__(self, host: str, consumers: Consumers, handovers: Handovers, locks: NamedLocks) -> None:
+        self._consumers, self._handovers, self._locks = consumers, handovers, locks
+        self._keys = SessionKeys()
+        self._expected: dict[str, _Expected] = {}
+        self._arrivals = Arrivals(host, self._attach, self._is_wanted, handovers.limits.arrival_seconds)
+
+    def expect(self, consumer_uuid: str) -> str:
+        """Begin the move of a guest to this host, which has borrowed for it; returns a public key."""
+        with self._locks.holding(consumer_uuid):
+            self._borrowing(consumer_uuid)
+            return self._keys.begin(consumer_uuid)
+
+    def hand_over(self, consumer_uuid: str, public: str) -> dict[str, Any]:
+        """Offer a guest of this host to who has a public key: {"host", "port", "public"}; see Handovers.offer."""
+        with self._locks.holding(consumer_uuid):
+            mine = self._borrowing(consumer_uuid, served=True)
+            own = self._keys.begin(consumer_uuid)
+            port = self._handovers.offer(mine, self._keys.agree(consumer_uuid, public))
+            self._keys.forget(consumer_uuid)
+            return {"host": self._handovers.limits.address, "port": port, "public": own}
+
+    def receive(
+        self, consumer_uuid: str, memory_mib: int, local_mib: int, disk_mib: int, origin: dict[str, Any]
+    ) -> None:
+        """Wait for the guest's process from now on; `origin`: as hand_over answered. Raises BadRequest, Conflict."""
+        with self._locks.holding(consumer_uuid):
+            mine = self._borrowing(consumer_uuid)
+            if not 0 < local_mib < memory_mib or not 0 <= memory_mib - local_mib - disk_mib <= mine.mib or disk_mib < 0:
+                raise BadRequest(f"of {memory_mib} MiB, {local_mib} local and {disk_mib} on disk do not fit {mine.mib}")
+            made = self._origin(consumer_uuid, origin)
+            self._expected[consumer_uuid] = _Expected(memory_mib, local_mib, made)
+            self._arrivals.expect(consumer_uuid)
+
+    def take_back(self, consumer_uuid: str) -> bool:
+        """Have a guest that was offered go on here; False when it was not. See Handovers.take_back."""
+        with self._locks.holding(consumer_uuid):
+            mine = self._consumers.get(consumer_uuid)
+            return mine is not None and self._handovers.take_back(mine)
+
+    def _borrowing(self, consumer_uuid: str, *, served: bool = False) -> Consumer:
+        mine = self._consumers.get(consumer_uuid)
+        if mine is None or not mine.guaranteed or mine.state != State.ACTIVE:
+            raise NotFound(f"instance {consumer_uuid} has borrowed no memory on this host; call alloc_ext first")
+        if not served and mine.extension is not None:
+            raise Conflict(f"guest {consumer_uuid} has a process that is served here; it cannot come again")
+        return mine
+
+    def _origin(self, consumer_uuid: str, told: dict[str, Any]) -> Origin:
+        host, port, public = told.get("host"), told.get("port"), told.get("public")
+        try:
+            good = isinstance(port, int) and 0 < port < 65536 and bool(ipaddress.ip_address(str(host)))
+        except ValueError:
+            good = False
+        if not good or not isinstance(public, str):
+            raise BadRequest("origin: host (a numeric address), port and public are needed, as hand_over answered")
+        key = self._keys.agree(consumer_uuid, public)
+        self._keys.forget(consumer_uuid)
+        return Origin(str(host), int(str(port)), key, int(self._handovers.limits.silence_seconds * 1000))
+
+    def _is_wanted(self, consumer_uuid: str) -> bool:
+        mine = self._consumers.get(consumer_uuid)
+        return mine is not None and mine.state == State.ACTIVE and consumer_uuid in self._expected
+
+    def _attach(self, consumer_uuid: str, pid: int) -> None:
+        with self._locks.holding(consumer_uuid):
+            mine = self._borrowing(consumer_uuid)
+            expected = self._expected.pop(consumer_uuid, None)
+            if expected is None:
+                raise Conflict(f"guest {consumer_uuid} is not expected")
+            self._handovers.receive(mine, expected.memory_mib, expected.local_mib, expected.origin, pid)
