@@ -50,11 +50,11 @@ OPTS = [
         default=8,
         min=0,
         max=32,
-        help="At most so many pages of 4 KiB come with one fault of a guest that reads on; for guests to come.",
+        help="The greatest number of pages that come ahead with one fault of a guest that reads on.",
     ),
     cfg.Opt(
         "chunk_kib",
-        type=types.Integer(choices=[4, 8, 16, 32, 64]),
+        type=types.Integer(min=4, max=64, choices=[4, 8, 16, 32, 64]),
         default=4,
         help=(
             "What is in the same chunk of so many KiB comes and leaves together, where it can; for guests to come. 4: "

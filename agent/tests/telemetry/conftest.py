@@ -20,6 +20,7 @@ _GUEST = """
 import mmap, os, random, sys
 local_mib, local_pages, pool_mib, pool_pages = map(int, sys.argv[1:5])
 local = mmap.mmap(-1, local_mib << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+local.madvise(mmap.MADV_DONTFORK)  # as QEMU does; else the kernel may join it with memory of Python's beside it
 memory = os.open(sys.argv[5], os.O_RDWR) if sys.argv[5] else os.memfd_create("memory-backend-memfd")
 if not sys.argv[5]:
     os.ftruncate(memory, pool_mib << 20)

@@ -24,7 +24,7 @@ LIBVIRT = [
 def test_the_nodes_of_a_znuma_guest_of_libvirt() -> None:
     assert nodes_of(LIBVIRT) == (
         Node(0, 2 * GIB, host_nodes=frozenset({0})),
-        Node(1, GIB, shared=True, path="/pool/memory", offset_bytes=5 * GIB),
+        Node(1, GIB, shared=True, path="/pool/memory", offset_bytes=5 * GIB, is_file=True),
     )
 
 
