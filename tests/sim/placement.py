@@ -257,6 +257,16 @@ class Placement:
         self.providers[provider].claims[consumer] = mib
         self.providers[f"provider-{host}"].claims[consumer] = 1
 
+    def move_lent(self, consumer: str, aside: str, host: str, provider: str) -> None:
+        """Put a consumer's claim on lent memory aside for another name and claim on `host`. Raises Unavailable."""
+        self._answer()
+        mib = self.providers[provider].claims[consumer]
+        for each in self.providers.values():
+            if consumer in each.claims:
+                each.claims[aside] = each.claims.pop(consumer)
+        self.providers[provider].claims[consumer] = mib
+        self.providers[f"provider-{host}"].claims[consumer] = 1
+
     def claim_pool(self, consumer: str, host: str, pool: str, mib: int) -> bool:
         """Claim pool memory for a consumer on a host; False when the inventory has no room. Raises Unavailable."""
         self._answer()

@@ -35,14 +35,15 @@ class Claims:
         """Return what a consumer claims of lent memory from a host, in MiB; 0 when it claims nothing on that host."""
         return (self.remote or {}).get(consumer_uuid, 0) if consumer_uuid in self.hosts.get(host, {}) else 0
 
-    def moves_remote(self, host: str, mib: int, borrowers: Container[str]) -> bool:
-        """Whether somebody who has borrowed nothing claims exactly so much lent memory from a host: a migration.
+    def moves_remote(self, host: str, least_mib: int, borrowers: Container[str]) -> bool:
+        """Whether somebody who has borrowed nothing claims at least so much lent memory from a host: a migration.
 
-        While Nova moves an instance that has borrowed it, the claim at the source is the migration's.
+        While Nova moves an instance that has borrowed it, the claim at the source is the migration's. It is for less
+        than was lent, which is whole buffers, or for more: a lender may have been lost.
         """
         here = self.hosts.get(host, {})
         claimed = (self.remote or {}).items()
-        return any(held == mib and consumer in here and consumer not in borrowers for consumer, held in claimed)
+        return any(held >= least_mib and consumer in here and consumer not in borrowers for consumer, held in claimed)
 
     def holds_disk(self, host: str, consumer_uuid: str, mib: int, known: Container[str]) -> bool:
         """Whether somebody claims the mirror of a swap disk from a host: its instance, or a migration which moves that.

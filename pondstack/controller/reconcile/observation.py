@@ -115,9 +115,10 @@ class Observation:
                 return True
             if claims.claimed_remote_mib(item.host, item.consumer_uuid) > 0:
                 return True
-            mib = sum(aged.item.size_mib for aged in self.buffers_of.get(uuid, ()))
+            sizes = [aged.item.size_mib for aged in self.buffers_of.get(uuid, ())]
+            least_mib = sum(sizes) - max(sizes, default=0) + 1
             moves = item.consumer_uuid in (claims.remote or {})
-            return moves and claims.moves_remote(item.host, mib, borrowers)
+            return moves and claims.moves_remote(item.host, least_mib, borrowers)
 
         return {uuid: is_claimed(uuid, aged.item) for uuid, aged in loans.items()}
 

@@ -123,7 +123,7 @@ MUTANTS = [
     Mutant(
         "loan_of_a_moving_guest_is_unclaimed",
         "pondstack/controller/reconcile/observation.py",
-        "return moves and claims.moves_remote(item.host, mib, borrowers)",
+        "return moves and claims.moves_remote(item.host, least_mib, borrowers)",
         "return False",
         ("pondstack/tests/controller/reconcile/rules/test_loans.py::test_a_migration_holds_the_claim_at_the_source",),
         "a guest that runs while its move begins loses its buffers",

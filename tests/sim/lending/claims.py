@@ -51,6 +51,12 @@ class LoanClaims:
             seen = self._rack.lead.led_seconds(back_at) > settings.RECONCILE_SECONDS + LOOK_SECONDS
             self._gone_at[consumer] = now if seen else gone_at
 
+    def only(self, consumer: str, allocation_uuid: str) -> None:
+        """Of a consumer's loans only this one is claimed from now on: it was moved, or is back."""
+        self.consumer_of = {
+            uuid: other for uuid, other in self.consumer_of.items() if other != consumer or uuid == allocation_uuid
+        }
+
     def look(self, buffers: Mapping[Place, Buffer]) -> None:
         """No loan is asked back for want of a claim that is there, or has gone a moment ago.
 

@@ -304,3 +304,10 @@ def loans_of_sleepers_give_way() -> Iterator[None]:
     """Buffers of a lender that sleeps are asked back for another host, although nobody can end their keys."""
     with mock.patch.object(buffer_choice, "_can_be_anothers", lambda item, _silent: not item.leaving):
         yield
+
+
+@mutant()
+def migrations_claim_nothing() -> Iterator[None]:
+    """While Nova moves a guest, nobody claims what it has borrowed at its source."""
+    with mock.patch.object(Claims, "moves_remote", return_value=False):
+        yield

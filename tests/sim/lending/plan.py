@@ -38,6 +38,8 @@ CLAIMS_SHARE = 0.4
 CRASH = "data_plane_crash"
 ESCROW_SHARE = 0.6
 """So many histories have hosts that sleep while others borrow, and data planes that crash; of these, too."""
+MOVES_SHARE = 0.5
+"""So many histories have guests that move live with what they have borrowed; by the stream's name none of these."""
 BACK_SECONDS = 1.0
 """A claim that comes back does so within half of [controller] unclaimed_grace_seconds."""
 
@@ -52,7 +54,7 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     if not only:
         faults = _with_half_answers(seed, hosts, faults)
     history = History(seed, controllers, hosts, {"pool0": 3}, 0, True, operations, faults, lending=True)
-    return _with_escrow(_with_claims(history), only)
+    return _with_moves(_with_escrow(_with_claims(history), only))
 
 
 def _operations(rng: Random, controllers: tuple[str, ...], hosts: tuple[str, ...]) -> list[Step]:
@@ -139,6 +141,21 @@ def _with_escrow(history: History, only: tuple[str, ...]) -> History:
                 faults.append(Step(at + rng.uniform(2.0, 3.0 + seconds), CRASH, rng.choice(hosts)))
     steps = (tuple(sorted(all_, key=lambda step: step.at)) for all_ in (operations, faults))
     return replace(history, operations=next(steps), faults=next(steps))
+
+
+def _with_moves(history: History) -> History:
+    """Return the history, in some with guests that move with their guaranteed loans, as soon as there are some."""
+    rng, hosts = Random(f"live moves of loans 54 {history.seed}"), history.hosts
+    if rng.random() >= MOVES_SHARE:
+        return history
+    operations = list(history.operations)
+    for _ in range(3):
+        source, target = rng.sample(hosts, 2)
+        at, buffers = rng.uniform(3.0, SECONDS), rng.randint(1, 2)
+        borrow = {"buffers": buffers, "guaranteed": True, "forgets": False}
+        move = {"which": rng.randrange(4), "to": target, "seconds": rng.uniform(0.1, 6.0), "fails": rng.random() < 0.4}
+        operations += [Step(at, "borrow", source, borrow), Step(at + rng.uniform(0.5, 4.0), "move", source, move)]
+    return replace(history, operations=tuple(sorted(operations, key=lambda step: step.at)))
 
 
 def _revoke_partly(rng: Random, at: float, hosts: tuple[str, ...]) -> Step:

@@ -35,7 +35,7 @@ FAILED = (PondError, oslo_messaging.MessagingTimeout)
 class Loan:
     """An allocation. `leaving`: it is not wanted any more. `forgotten`: whoever asked died before it knew.
 
-    `consumer`: who claims it in Placement, "" when it needs no claim.
+    `consumer`: who claims it in Placement, "" when it needs no claim. `moves`: its guest moves to another host.
     """
 
     operation_id: str
@@ -45,6 +45,7 @@ class Loan:
     leaving: bool = False
     forgotten: bool = False
     consumer: str = ""
+    moves: bool = False
 
 
 class Tenant:
@@ -102,13 +103,14 @@ class Tenant:
         mib = step.values["buffers"] * BUFFER_MIB
         request = BorrowRequest(f"vm-{self._host.name}", self._host.name, mib, guaranteed=step.values["guaranteed"])
         self.loans.append(loan)
-        claims = self._claims if request.guaranteed else None
+        step.values.get("made", []).append(loan)
+        claims, mover = self._claims if request.guaranteed else None, step.values.get("mover", "")
         claimed_mib = step.values.get("claimed_mib", mib)
         try:
             if claims is not None:
-                loan.consumer = f"vm-{loan.operation_id}"
+                loan.consumer = mover or f"vm-{loan.operation_id}"
                 request = replace(request, consumer_uuid=loan.consumer)
-                if claimed_mib:
+                if claimed_mib and not mover:
                     claims.claim(loan.consumer, self._host.name, claimed_mib)
             answer = controller.borrow(loan.operation_id, request)
             if request.guaranteed:
@@ -125,7 +127,7 @@ class Tenant:
         if not loan.uuid:
             # Not known here: the controller takes back what nobody acknowledges.
             self.loans = [other for other in self.loans if other is not loan]
-            if claims is not None and not loan.forgotten:
+            if claims is not None and not loan.forgotten and not mover:
                 claims.drop(loan.consumer)
         elif loan.leaving:
             self.give_back(controller, loan)
@@ -249,7 +251,7 @@ class Tenant:
 
     def unclaim(self, step: "Step") -> None:
         """Have the claim of a loan go, and come back if the step says so; who uses the loan does not know."""
-        mine = [loan for loan in self.loans if loan.acknowledged and loan.consumer and not loan.leaving]
+        mine = [loan for loan in self.loans if loan.acknowledged and loan.consumer and not loan.leaving | loan.moves]
         if not mine or self._claims is None:
             return
         claims, loan = self._claims, mine[step.values["which"] % len(mine)]

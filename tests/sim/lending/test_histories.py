@@ -23,6 +23,7 @@ def test_no_history_violates_anything(first: int) -> None:
     assert faults["data plane crashed"]
     assert faults["keys ended in part"]
     assert faults["best effort gave way"]
+    assert faults["borrower moved"]
 
 
 @pytest.mark.parametrize("seed", [3371, 3563])

@@ -19,6 +19,7 @@ from ..api import SimControllerAPI
 from ..kernel import Process
 from .claims import LoanClaims
 from .lender import DRIVER, Life, SimClient, SimTransport
+from .moves import Moves
 from .plan import BUFFER_MIB
 from .tenant import FAILED
 from .watch import LendWatch
@@ -73,6 +74,7 @@ class LendingWorld:
         self._draining = False
         self._unanswered: set[str] = set()
         self.claims = LoanClaims(rack) if rack.history.claims else None
+        self.moves = Moves(rack)
 
     def lives(self) -> list[Life]:
         """Return the present lives of all hosts' lent memory."""
@@ -155,7 +157,7 @@ class LendingWorld:
         host = self._rack.hosts[step.target]
         if step.kind in ("borrow", "give_back", "unclaim"):
             if host.agent_up and host.process is not None and host.tenant.agent is not None:
-                self._rack.scheduler.spawn(host.process, self._tenant, step, host)
+                self._rack.scheduler.spawn(host.process, self.tenant, step, host)
             return
         self._at_work += 1
         self._rack.scheduler.spawn(self.process, self._operator, step, host)
@@ -164,15 +166,16 @@ class LendingWorld:
         rack = self._rack
         return SimControllerAPI(rack.network, rack.moments, rack.scheduler, 3.0, process.rng)
 
-    def _tenant(self, step: "Step", host: "SimHost") -> None:
+    def tenant(self, step: "Step", host: "SimHost") -> None:
+        """Do what a guest's host does, in the host's own process."""
         assert host.process
         controller = self._client(host.process)
         if step.kind == "borrow":
             host.tenant.borrow(host.process, controller, step)
         elif step.kind == "unclaim":
             host.tenant.unclaim(step)
-        elif host.tenant.loans:
-            host.tenant.give_back(controller, host.tenant.loans[step.values["which"] % len(host.tenant.loans)])
+        elif mine := [loan for loan in host.tenant.loans if not loan.moves]:
+            host.tenant.give_back(controller, mine[step.values["which"] % len(mine)])
 
     def _operator(self, step: "Step", host: "SimHost") -> None:
         controller, scheduler = self._client(self.process), self._rack.scheduler
@@ -183,6 +186,8 @@ class LendingWorld:
                 mib = step.values["buffers"] * BUFFER_MIB
                 seconds = step.values["seconds"]
                 controller.reclaim_host(name=host.name, mib=mib, seconds=seconds, operation_id=self._new_id())
+            elif step.kind == "move":
+                self.moves.run(step, host)
             else:
                 self._sleep(controller, host, step.values["seconds"])
         except FAILED as error:

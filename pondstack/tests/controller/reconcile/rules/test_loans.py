@@ -71,6 +71,8 @@ def test_a_migration_holds_the_claim_at_the_source():
     held = {"h1": {VM: 0}, "h2": {"migration": 0}}
     for remote, claimed in (
         ({VM: 2 * SIZE, "migration": 2 * SIZE}, True),
+        ({VM: SIZE + 1, "migration": SIZE + 1}, True),  # whole buffers were lent
+        ({VM: 3 * SIZE, "migration": 3 * SIZE}, True),  # a lender of one more was lost
         ({VM: 2 * SIZE, "migration": SIZE}, False),
         ({"migration": 2 * SIZE}, False),  # the instance is gone
     ):
