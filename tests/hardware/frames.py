@@ -108,9 +108,10 @@ class Client:
         answers: Queue[Answer | None] = Queue()
         number = next(self._ids)
         with self._lock:
-            if self._closed:
-                raise StreamClosed(self._closed)
-            self._waiting[number] = answers
+            if not self._closed:
+                self._waiting[number] = answers
+        if self._closed:
+            raise StreamClosed(f"{self._closed}\n{self._about()}")
         try:
             self._frames.send({"id": number, "op": operation, **header}, blob)
             answer = answers.get(timeout=within)
@@ -121,7 +122,7 @@ class Client:
             with self._lock:
                 self._waiting.pop(number, None)
         if answer is None:
-            raise StreamClosed(self._closed)
+            raise StreamClosed(f"{self._closed}\n{self._about()}")
         self._silent = False
         if "error" in answer[0]:
             raise RequestFailed(answer[0])

@@ -1,4 +1,4 @@
-"""What the channel into an emulated host does when the host is silent."""
+"""What the channel into an emulated host does when the host is silent, or has ended."""
 
 import socket
 
@@ -16,3 +16,12 @@ def test_who_was_silent_once_is_not_waited_for_again(monkeypatch: pytest.MonkeyP
             client.request("run", within=within)
     host.close()
     client.ended()
+
+
+def test_a_host_that_has_ended_leaves_the_end_of_its_console() -> None:
+    near, far = socket.socketpair()
+    client, host = frames.Client(frames.Frames(near.detach()), lambda: "its console"), frames.Frames(far.detach())
+    host.close()
+    client.ended()
+    with pytest.raises(frames.StreamClosed, match="its console"):
+        client.request("run", within=None)
