@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from pondstack_agent.data_plane.blocks import BlockClient, BlockDevices
 from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
-from pondstack_agent.data_plane.paging import PAGING, Paging
+from pondstack_agent.data_plane.pager_settings import DEFAULT_PAGER, PagerSettings
 from pondstack_agent.data_plane.views import GuestView, guests_of, links_of
 from pondstack_agent.helper.unix_socket import connect
 
@@ -47,7 +47,7 @@ class DataPlane(Protocol):
         memory: str,
         mirror: str,
         limit_mib: int,
-        paging: Paging = PAGING,
+        pager: PagerSettings = DEFAULT_PAGER,
         incoming: Origin | None = None,
     ) -> GuestView:
         """Serve a process's memory, the mapping with `memory` in its path; idempotent.
@@ -110,13 +110,13 @@ class ControlClient:
         memory: str,
         mirror: str,
         limit_mib: int,
-        paging: Paging = PAGING,
+        pager: PagerSettings = DEFAULT_PAGER,
         incoming: Origin | None = None,
     ) -> GuestView:
         """Serve a process's memory."""
         more = {} if incoming is None else {"incoming": asdict(incoming)}
         where = {"guest": guest, "pid": pid, "memory": memory, "mirror": mirror}
-        return self._guest(verb="attach", **where, limit_mib=limit_mib, **paging.settings(), **more)
+        return self._guest(verb="attach", **where, limit_mib=limit_mib, **pager.members(), **more)
 
     def hand_over(self, guest: str, host: str, key: str, deadline_ms: int) -> GuestView:
         """Offer a guest."""

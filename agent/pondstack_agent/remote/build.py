@@ -15,7 +15,7 @@ from pondstack_agent.data_plane.confinement import Confinement
 from pondstack_agent.data_plane.denials import Denials, nothing_denied
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, find_memory, start_of
 from pondstack_agent.data_plane.links import DataPlaneLinks
-from pondstack_agent.data_plane.paging import Paging
+from pondstack_agent.data_plane.pager_settings import PagerSettings
 from pondstack_agent.locks import NamedLocks
 from pondstack_agent.remote.borrow_requests import BorrowRequests
 from pondstack_agent.remote.borrowed import Borrowed
@@ -50,8 +50,8 @@ def build_remote(
     if data_plane is None and plane.folder:
         data_plane, denials = _data_plane(Path(plane.folder), plane.timeout_seconds)
     links = links or (DataPlaneLinks(data_plane) if data_plane else None)
-    paging = Paging(plane.policy, plane.read_ahead_pages, plane.chunk_kib)
-    limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds, paging)
+    pager = PagerSettings(plane.policy, plane.read_ahead_pages, plane.chunk_kib)
+    limits = ExtensionLimits(plane.mirror_mib, plane.leave_seconds, plane.home_seconds, pager)
     handover = HandoverLimits(
         plane.handover_address, plane.silence_seconds, plane.arrival_seconds, plane.abandoned_seconds
     )

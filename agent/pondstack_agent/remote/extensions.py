@@ -17,7 +17,7 @@ from pondstack_agent.data_plane.client import DataPlane
 from pondstack_agent.data_plane.denials import Denials, nothing_denied
 from pondstack_agent.data_plane.errors import AttachDenied, DataPlaneGone, DataPlaneRefused
 from pondstack_agent.data_plane.guest_memory import FindMemory, ProcessStarted, start_of
-from pondstack_agent.data_plane.paging import PAGING, Paging
+from pondstack_agent.data_plane.pager_settings import DEFAULT_PAGER, PagerSettings
 from pondstack_agent.data_plane.views import PAGE_BYTES, GuestState, GuestView
 from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.handovers import NO_HANDOVER, HandoverLimits, Handovers
@@ -32,12 +32,12 @@ _END_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class ExtensionLimits:
-    """Of one host. `mirror_mib`: of all mirrors; seconds: of waits for pages; `paging`: of guests to come."""
+    """Of one host. `mirror_mib`: of all mirrors; seconds: of waits for pages; `pager`: of guests to come."""
 
     mirror_mib: int = 65536
     leave_seconds: float = 30.0
     home_seconds: float = 40.0
-    paging: Paging = PAGING
+    pager: PagerSettings = DEFAULT_PAGER
 
 
 class Extensions:
@@ -69,7 +69,7 @@ class Extensions:
             find,
             handover,
             limits.mirror_mib,
-            paging=limits.paging,
+            pager=limits.pager,
             sleep=sleep,
             clock=clock,
         )
@@ -255,8 +255,8 @@ class Extensions:
         if seen is None:
             if denied := self._denials(wanted.pid):
                 raise AttachDenied(f"guest {guest} cannot have remote memory: {'; '.join(denied)}")
-            paging = self._limits.paging
-            seen = plane.attach(guest, wanted.pid, wanted.memory, mine.mirror, wanted.local_mib, paging)
+            pager = self._limits.pager
+            seen = plane.attach(guest, wanted.pid, wanted.memory, mine.mirror, wanted.local_mib, pager)
         if seen.state is GuestState.DETACHING:
             raise Unavailable(f"the pages of guest {guest} are on their way home by somebody else's order")
         if seen.state is GuestState.FAILED:

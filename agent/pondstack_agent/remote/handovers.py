@@ -14,7 +14,7 @@ from pondstack.domain.errors import Conflict, HostUnusable, PondError, Unavailab
 from pondstack_agent.data_plane.client import DataPlane, Origin
 from pondstack_agent.data_plane.errors import DataPlaneRefused
 from pondstack_agent.data_plane.guest_memory import FindMemory, GuestMemory
-from pondstack_agent.data_plane.paging import PAGING, Paging
+from pondstack_agent.data_plane.pager_settings import DEFAULT_PAGER, PagerSettings
 from pondstack_agent.data_plane.views import GuestView, HandoverView
 from pondstack_agent.remote.records import Consumer, Consumers, Extension, State
 
@@ -69,13 +69,13 @@ class Handovers:
         limits: HandoverLimits,
         mirror_mib: int,
         *,
-        paging: Paging = PAGING,
+        pager: PagerSettings = DEFAULT_PAGER,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`plane` may raise HostUnusable. `mirror_mib`: room for all mirrors; `paging`: of guests that come."""
+        """`plane` may raise HostUnusable. `mirror_mib`: room for all mirrors; `pager`: of guests that come."""
         self._consumers, self._plane, self._find = consumers, plane, find
-        self.limits, self._mirror_mib, self._paging = limits, mirror_mib, paging
+        self.limits, self._mirror_mib, self._pager = limits, mirror_mib, pager
         self._sleep, self._clock = sleep, clock
         self._alone_since: dict[str, float] = {}
 
@@ -160,7 +160,7 @@ class Handovers:
         mine = self._consumers.extend(mine, wanted, self._mirror_mib)
         while True:
             try:
-                self._plane().attach(guest, pid, found.memory, mine.mirror, local_mib, self._paging, origin)
+                self._plane().attach(guest, pid, found.memory, mine.mirror, local_mib, self._pager, origin)
             except DataPlaneRefused as error:
                 if _NO_MEMORY not in error.message or self._clock() > ends:
                     raise

@@ -8,7 +8,7 @@ from pondstack.domain.errors import Conflict
 from pondstack_agent.data_plane.client import Origin
 from pondstack_agent.data_plane.errors import DataPlaneGone, DataPlaneRefused, DataPlaneSilent
 from pondstack_agent.data_plane.guest_memory import MEMFD, GuestMemory
-from pondstack_agent.data_plane.paging import PAGING, Paging
+from pondstack_agent.data_plane.pager_settings import DEFAULT_PAGER, PagerSettings
 from pondstack_agent.data_plane.views import GuestState, GuestView, HandoverView, LeaseState, LeaseView
 
 from .standin_blocks import StandinBlocks
@@ -24,7 +24,7 @@ class StandinDataPlane:
     processes: dict[str, GuestMemory] = field(default_factory=dict)
     """Guests that run, by UUID."""
     mirrors: dict[str, str] = field(default_factory=dict)
-    paging: dict[str, Paging] = field(default_factory=dict)
+    pager: dict[str, PagerSettings] = field(default_factory=dict)
     dead_keys: set[tuple[str, int]] = field(default_factory=set)
     """Lender and number of keys that are refused."""
     gone: bool = False
@@ -84,11 +84,11 @@ class StandinDataPlane:
         memory: str,
         mirror: str,
         limit_mib: int,
-        paging: Paging = PAGING,
+        pager: PagerSettings = DEFAULT_PAGER,
         incoming: Origin | None = None,
     ) -> GuestView:
         self._look("attach")
-        self.paging[guest] = paging
+        self.pager[guest] = pager
         assert memory == MEMFD
         known = self.served.get(guest)
         if known is not None and (known.pid != pid or known.state is not GuestState.SERVING):
@@ -97,8 +97,8 @@ class StandinDataPlane:
             started = self.started(pid)
             if self.refuses or started is None:
                 raise DataPlaneRefused(self.refuses or f"process {pid} has ended")
-            if paging.policy not in POLICIES:
-                raise DataPlaneRefused(f"policy: {paging.policy} is none of {', '.join(POLICIES)}")
+            if pager.policy not in POLICIES:
+                raise DataPlaneRefused(f"policy: {pager.policy} is none of {', '.join(POLICIES)}")
             self.mirrors[guest] = mirror
             pages = self.processes[guest].size_mib * 256
             limit = min(limit_mib * 256, pages)

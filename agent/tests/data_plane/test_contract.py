@@ -11,7 +11,7 @@ import pytest
 from pondstack.domain.errors import Conflict
 from pondstack_agent.data_plane.client import ControlClient, DataPlane, DataPlaneGone, DataPlaneRefused
 from pondstack_agent.data_plane.guest_memory import MEMFD, start_of
-from pondstack_agent.data_plane.paging import Paging
+from pondstack_agent.data_plane.pager_settings import PagerSettings
 from pondstack_agent.data_plane.views import GuestState, GuestView, LeaseState
 from pondstack_rack.wait import wait_until
 from rdma.tests.data_plane.lenders import Lender
@@ -178,11 +178,13 @@ def test_a_guest_is_served(bed: Bed) -> None:
 
 
 def test_a_guest_is_paged_as_wanted(bed: Bed) -> None:
-    paging = Paging("s3-fifo", read_ahead_pages=0, chunk_kib=64)
-    found = bed.plane.attach(GUEST, bed.pid, bed.memory, bed.mirror, LIMIT, paging)
+    pager = PagerSettings("s3-fifo", read_ahead_pages=0, chunk_kib=64)
+    found = bed.plane.attach(GUEST, bed.pid, bed.memory, bed.mirror, LIMIT, pager)
     assert found.state is GuestState.SERVING
     with pytest.raises(DataPlaneRefused):
-        bed.plane.attach("6f1c2d1e-0000-4000-8000-00000000000b", bed.pid, bed.memory, bed.mirror, LIMIT, Paging("lru"))
+        bed.plane.attach(
+            "6f1c2d1e-0000-4000-8000-00000000000b", bed.pid, bed.memory, bed.mirror, LIMIT, PagerSettings("lru")
+        )
 
 
 def test_another_process_is_refused(bed: Bed) -> None:

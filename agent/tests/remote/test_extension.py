@@ -5,7 +5,6 @@ import itertools
 import pytest
 
 from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, NotFound, Unavailable
-from pondstack_agent.data_plane.paging import Paging
 from pondstack_agent.data_plane.views import GuestState, LeaseState
 from pondstack_rack.wait import wait_until
 
@@ -48,15 +47,6 @@ def test_what_was_borrowed_is_not_in_use_yet(lent) -> None:
     assert (view["state"], view["borrowed_mib"], view["extension"]) == ("active", REMOTE, None)
     assert "socket" not in view
     assert host.data_plane.served == {}
-
-
-def test_a_guest_is_paged_as_its_host_says(lent) -> None:
-    host = lent.borrower
-    for name, value in (("policy", "s3-fifo"), ("read_ahead_pages", 0), ("chunk_kib", 64)):
-        host.conf.set_override(name, value, group="data_plane")
-    host.restart()
-    extend(host)
-    assert host.data_plane.paging == {CONSUMER: Paging("s3-fifo", 0, 64)}
 
 
 def test_a_guest_is_extended(lent) -> None:
