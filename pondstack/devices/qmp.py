@@ -1,4 +1,4 @@
-"""The few lines of QEMU's monitor protocol that the fabric needs: one command at a time, one answer each.
+"""The few lines of QEMU's monitor protocol that fabric and agents need: one command at a time, one answer each.
 
 The package qemu.qmp is asyncio throughout, and before its 1.0; our threads would need an event loop each.
 """
@@ -30,15 +30,17 @@ class NobodyListens(Exception):
 class Monitor:
     """A connection to one QEMU's monitor, which serves one client at a time: use it as a context manager, briefly.
 
-    Raises DeviceFailed when it does not answer within `answer_seconds`, all in all, or talks nonsense; NobodyListens.
+    `link`: one that QEMU has made itself, of which `path` is only the name. Raises DeviceFailed when it does not answer
+    within `answer_seconds`, since it was made or renewed, or talks nonsense; NobodyListens.
     """
 
-    def __init__(self, path: str, answer_seconds: float) -> None:
+    def __init__(self, path: str, answer_seconds: float, link: socket.socket | None = None) -> None:
         self._path = path
-        self._ends = time.monotonic() + answer_seconds
         self._seconds = answer_seconds
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        self._connected = link is not None
+        self._socket = link or socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         self._lines = self._socket.makefile("rb")
+        self.renew()
 
     def __enter__(self) -> Self:
         try:
@@ -50,6 +52,10 @@ class Monitor:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._close()
+
+    def renew(self) -> None:
+        """Give it all of its time once more."""
+        self._ends = time.monotonic() + self._seconds
 
     def execute(self, command: str, **arguments: Any) -> Any:
         """Run a command and return what it returns; raises Refused, DeviceFailed."""
@@ -67,10 +73,8 @@ class Monitor:
 
     def _greet(self) -> None:
         try:
-            # A full queue makes connect(2) wait, but only with this limit; settimeout() would have it fail at once.
-            limit = struct.pack("@ll", int(self._seconds), int(self._seconds % 1 * 1e6))
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
-            self._socket.connect(self._path)
+            if not self._connected:
+                self._connect()
             if "QMP" not in self._read():
                 raise ValueError("no greeting")
             self.execute("qmp_capabilities")
@@ -78,6 +82,12 @@ class Monitor:
             raise NobodyListens(self._path) from error
         except (Refused, OSError, ValueError) as error:
             raise self._failed(error) from error
+
+    def _connect(self) -> None:
+        # A full queue makes connect(2) wait, but only with this limit; settimeout() would have it fail at once.
+        limit = struct.pack("@ll", int(self._seconds), int(self._seconds % 1 * 1e6))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        self._socket.connect(self._path)
 
     def _read(self) -> dict[str, Any]:
         self._socket.settimeout(self._left())

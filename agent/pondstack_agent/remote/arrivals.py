@@ -82,11 +82,11 @@ class Arrivals:
 
     def _take_in(self, guest: str, link: socket.socket, stop: threading.Event, ends: float) -> None:
         self._attach(guest, arrival_door.peer(link)[0])
-        monitor = Monitor(link, _MONITOR_SECONDS)
-        monitor.ignore_shared(on=True)
-        LOG.info("Guest %s may come: its memory is attached, and empty", guest)
-        while not monitor.has_come():
-            if stop.wait(_LOOK_SECONDS) or time.monotonic() > ends:
-                raise MonitorError("it took too long")
-        monitor.ignore_shared(on=False)
+        with Monitor(link, _MONITOR_SECONDS) as monitor:
+            monitor.ignore_shared(on=True)
+            LOG.info("Guest %s may come: its memory is attached, and empty", guest)
+            while not monitor.has_come():
+                if stop.wait(_LOOK_SECONDS) or time.monotonic() > ends:
+                    raise MonitorError("it took too long")
+            monitor.ignore_shared(on=False)
         LOG.info("Guest %s is here; its pages follow", guest)

@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -57,25 +59,27 @@ def test_the_process_that_becomes_qemu(tmp_path: Path, *, incoming: bool) -> Non
 
 
 def test_a_monitor_that_answers_nothing_to_go_by() -> None:
-    ends: list[socket.socket] = []
-
-    def talk(*lines: object) -> Monitor:
+    @contextmanager
+    def talk(*lines: object) -> Iterator[Monitor]:
         here, there = socket.socketpair()
-        ends.extend((here, there))
-        there.sendall(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-        there.shutdown(socket.SHUT_WR)
-        return Monitor(here, SECONDS)
+        with there:
+            there.sendall(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+            there.shutdown(socket.SHUT_WR)
+            with Monitor(here, SECONDS) as monitor:
+                yield monitor
 
     greeting, done = {"QMP": {}}, {"return": {}}
-    with pytest.raises(MonitorError, match="ended"):
-        talk(greeting)
-    with pytest.raises(MonitorError, match="no answer to go by"):
-        talk([])
-    with pytest.raises(MonitorError, match="refuses migrate-set-capabilities: not now"):
-        talk(greeting, done, {"event": "RESUME"}, {"error": {"desc": "not now"}}).ignore_shared(on=True)
-    with pytest.raises(MonitorError, match="failed"):
-        talk(greeting, done, {"return": {"status": "failed"}}).has_come()
-    assert talk(greeting, done, {"return": {"status": "completed"}}).has_come()
-    assert not talk(greeting, done, {"return": {}}).has_come()
-    for end in ends:
-        end.close()
+    for lines in ((greeting,), ([],)):
+        with pytest.raises(MonitorError, match="does not answer"), talk(*lines):
+            pass
+    refusal = {"error": {"class": "GenericError", "desc": "not now"}}
+    with talk(greeting, done, {"event": "RESUME"}, refusal) as monitor:
+        with pytest.raises(MonitorError, match="refuses migrate-set-capabilities: not now"):
+            monitor.ignore_shared(on=True)
+    with talk(greeting, done, {"return": {"status": "failed"}}) as monitor:
+        with pytest.raises(MonitorError, match="failed"):
+            monitor.has_come()
+    with talk(greeting, done, {"return": {"status": "completed"}}) as monitor:
+        assert monitor.has_come()
+    with talk(greeting, done, {"return": {}}) as monitor:
+        assert not monitor.has_come()

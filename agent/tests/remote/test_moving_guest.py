@@ -83,7 +83,8 @@ def monitor(path: Path) -> Iterator[Monitor]:
     assert wait_until(path.exists, DEADLINE_SECONDS, 0.01)
     with socket.socket(socket.AF_UNIX) as link:
         assert wait_until(lambda: link.connect_ex(str(path)) == 0, DEADLINE_SECONDS, 0.01)
-        yield Monitor(link, DEADLINE_SECONDS)
+        with Monitor(link, DEADLINE_SECONDS) as monitor:
+            yield monitor
 
 
 def prepare(source: RemoteHost, destination: RemoteHost) -> None:
