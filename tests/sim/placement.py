@@ -66,6 +66,13 @@ class Placement:
             self._scheduler.faults["placement down"] += 1
             raise Unavailable("Placement does not answer")
 
+    def _existing(self, uuid: str) -> "Provider":
+        """Answer about a provider; Placement's 404 for one that somebody has deleted is a refusal to the client."""
+        self._answer()
+        if uuid not in self.providers:
+            raise Unavailable(f"Placement refused: no resource provider {uuid}")
+        return self.providers[uuid]
+
     # The controller's calls
 
     def provider_by_name(self, name: str) -> str | None:
@@ -87,23 +94,21 @@ class Placement:
 
     def ensure_trait(self, uuid: str, trait: str) -> None:
         """Add a trait."""
-        self._answer()
-        self.providers[uuid].traits.add(trait)
+        self._existing(uuid).traits.add(trait)
 
     def change_aggregates(
         self, uuid: str, decide: Callable[[set[str]], set[str]], *, still: Callable[[], object] = lambda: None
     ) -> bool:
         """Set a provider's aggregates."""
-        provider = self.providers[uuid]
         for _ in range(TRIES):
-            self._answer()
+            provider = self._existing(uuid)
             generation, present = provider.generation, set(provider.aggregates)
             wanted = decide(present)
             if wanted == present:
                 return False
             if self.fences_aggregates:
                 still()
-            self._answer()
+            provider = self._existing(uuid)
             if provider.generation == generation:
                 provider.aggregates = wanted
                 provider.generation += 1
@@ -150,15 +155,14 @@ class Placement:
     ) -> bool:
         """Write one inventory record; returns whether it was another before."""
         assert resource_class == RESOURCE_CLASS
-        provider = self.providers[uuid]
         for _ in range(TRIES):
-            self._answer()
+            provider = self._existing(uuid)
             generation = provider.generation
             right = provider.inventory == wanted
             if right and not force:
                 return False
             still()
-            self._answer()
+            provider = self._existing(uuid)
             if provider.generation == generation:
                 provider.inventory = wanted
                 provider.generation += 1
@@ -188,7 +192,7 @@ class Placement:
     def inventories(self, uuid: str) -> dict[str, Inventory]:
         """Return all inventory records of a host."""
         self._answer()
-        return dict(self.providers[uuid].records)
+        return dict(self.providers[uuid].records) if uuid in self.providers else {}
 
     def claim(
         self,
@@ -205,11 +209,10 @@ class Placement:
             return self._claim_slices(self.providers.get(uuid), amounts)
         assert resource_class == MEMORY_CLASS
         for _ in range(TRIES):
-            self._answer()
-            provider = self.providers[uuid]
+            provider = self._existing(uuid)
             before = {consumer: provider.memory.get(consumer) for consumer in amounts}
             still()
-            self._answer()
+            provider = self._existing(uuid)
             if before == {consumer: provider.memory.get(consumer) for consumer in amounts}:
                 return self.claim_memory(provider, amounts)
         raise Unavailable("Placement: somebody else keeps changing it")

@@ -39,6 +39,12 @@ def test_late_fences_fence_nobody_who_is_back_and_would_if_they_counted() -> Non
     assert_caught(LATE_FENCES, draw_late_fences, WITHIN)
 
 
+def test_a_leader_may_find_a_provider_deleted_by_a_former_one() -> None:
+    """The former leader's removal of a pool reaches Placement late, between the next one's read and write."""
+    outcome = run(draw(101001045))
+    assert not outcome.code, outcome.detail
+
+
 def test_the_sql_ledger_violates_nothing() -> None:
     outcome = run(draw(2), sql=True)
     assert not outcome.code, outcome.detail
