@@ -1,6 +1,7 @@
 """pondstack-manage model as an operator meets it. tests/robustness/test_training.py kills its training."""
 
 import json
+import os
 import subprocess
 from types import SimpleNamespace
 
@@ -13,12 +14,19 @@ from pondstack.controller.service import register_opts
 from pondstack.db.connection.engine import Database
 from pondstack.db.models import ModelRow
 from pondstack.db.store import registry
+from pondstack.domain.errors import Unavailable
 from pondstack.prediction import examples, sandbox, trainer
 from tests.fixtures import lifetimes
 from tests.fixtures import samples as sample_file
 
 ITEMS = lifetimes.generate(projects=12, weeks=6)
 NOW = lifetimes.end(ITEMS).isoformat()
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch):
+    """Beside other tests a child of the least priority waits for all of them: minutes, where it needs seconds."""
+    monkeypatch.setattr(sandbox, "NICENESS", 0)
 
 
 @pytest.fixture(scope="module")
@@ -189,6 +197,20 @@ def test_limits_end_a_training(run, file, configuration, options, told, monkeypa
     code, text = run("train", "--from", file, "--now", NOW)
     assert (code, told in text) == (1, True), text
     assert models(configuration) == {}
+
+
+def test_a_training_gives_way_to_all_else(monkeypatch):
+    monkeypatch.undo()
+    priorities = []
+
+    def look(child):
+        priorities.append(os.getpriority(os.PRIO_PROCESS, child.pid))
+        child.kill()
+
+    settings, limits = trainer.Settings(4.0, 98.0, 15, 1024), sandbox.Limits(600, 4096)
+    with pytest.raises(Unavailable, match="ended with -9"):
+        sandbox.train(ITEMS, settings, None, lifetimes.end(ITEMS), limits, 0.5, look)
+    assert priorities == [19]
 
 
 def _too_long(wait):
