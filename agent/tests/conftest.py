@@ -16,7 +16,7 @@ from pondstack.domain.model import Extent
 from pondstack.rpc.wire import Attachment, Grant
 from pondstack_agent.build import Agent, build_agent
 from pondstack_agent.drivers.emulated import EmulatedHostPool
-from rdma.tests.data_plane.builds import data_plane, standin_guest
+from rdma.tests.data_plane import builds
 from tests.fixtures.fake_controller import FakeController
 from tests.fixtures.rpc_call import call
 
@@ -26,8 +26,7 @@ GrantMaker = Callable[..., Grant]
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The data plane with sanitizers, and the stand-in guest."""
-    folder = tmp_path_factory.mktemp("programs")
-    return data_plane(folder), standin_guest(folder)
+    return builds.programs(tmp_path_factory)
 
 
 @pytest.fixture

@@ -1,8 +1,12 @@
 """Builds of rdma/native for tests: with sanitizers, with points where a process kills itself; programs of tests."""
 
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+import pytest
+from oslo_concurrency import lockutils
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "native"
@@ -29,6 +33,28 @@ def build(
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return built
+
+
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Path]) -> Path:
+    """Return what `make` builds in a folder of this name: the first worker of a run builds it, the others wait."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    path = folder / "path"
+    with lockutils.external_lock(f"{name}.lock", lock_path=str(folder.parent)):
+        if not path.exists():
+            folder.mkdir(exist_ok=True)
+            path.write_text(str(make(folder)))
+    return Path(path.read_text())
+
+
+def programs(factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Return the data plane, with sanitizers and points to die at, and the stand-in guest, built once a run."""
+    return once(factory, "data_plane", data_plane), once(factory, "standin_guest", standin_guest)
+
+
+def racing(factory: pytest.TempPathFactory) -> Path:
+    """Return the data plane with the thread sanitizer, built once a run."""
+    return once(factory, "racing", lambda folder: data_plane(folder, THREADS))
 
 
 def data_plane(folder: Path, flags: Sequence[str] = (*SANITIZERS, *CRASH_POINTS)) -> Path:

@@ -13,13 +13,13 @@ import pytest
 from pondstack_rdma.shm import ShmTransport
 from tests.fixtures.seeds import seed
 
-from .builds import data_plane
+from . import builds
 from .processes import DEADLINE_SECONDS, DataPlane, RefusedError
 
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return data_plane(tmp_path_factory.mktemp("program"))
+    return builds.programs(tmp_path_factory)[0]
 
 
 @pytest.fixture

@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ..builds import data_plane, standin_guest
+from .. import builds
 from ..processes import DataPlane, StandinGuest
 
 
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """The data plane, with sanitizers and points to die at, and the stand-in guest."""
-    folder = tmp_path_factory.mktemp("programs")
-    return data_plane(folder), standin_guest(folder)
+    return builds.programs(tmp_path_factory)
 
 
 @pytest.fixture

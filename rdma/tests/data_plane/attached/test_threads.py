@@ -7,7 +7,7 @@ import pytest
 
 from pondstack_rack.wait import wait_until
 
-from ..builds import THREADS, data_plane
+from .. import builds
 from ..exported.client import connect
 from ..lenders import Lender
 from ..processes import BLOCK, DEADLINE_SECONDS, GUEST, BlockPlane, DataPlane, StandinGuest
@@ -15,7 +15,7 @@ from ..processes import BLOCK, DEADLINE_SECONDS, GUEST, BlockPlane, DataPlane, S
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return data_plane(tmp_path_factory.mktemp("threads"), THREADS)
+    return builds.racing(tmp_path_factory)
 
 
 @pytest.mark.parametrize("driver", ["shm", "tcp"])

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ..builds import data_plane
+from .. import builds
 from ..processes import BlockPlane
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data plane, with sanitizers and points to die at."""
-    return data_plane(tmp_path_factory.mktemp("program"))
+    return builds.programs(tmp_path_factory)[0]
 
 
 @pytest.fixture

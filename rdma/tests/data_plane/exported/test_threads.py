@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ..builds import THREADS, data_plane
+from .. import builds
 from ..lenders import Lender
 from ..processes import BLOCK, BlockPlane
 from .client import TRIM, connect
@@ -16,7 +16,7 @@ MIB, PAGE = 2**20, 4096
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return data_plane(tmp_path_factory.mktemp("threads"), THREADS)
+    return builds.racing(tmp_path_factory)
 
 
 def test_no_race(program: Path, tmp_path: Path) -> None:
