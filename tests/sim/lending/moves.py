@@ -28,12 +28,12 @@ class Moves:
         self._rack = rack
 
     def run(self, step: Step, source: "SimHost") -> None:
-        """Move a guest of a host, if it has one; at its end the guest is at one of the two hosts."""
+        """Move a guest of a host, one that does not move yet; at its end it is at one of the two hosts."""
         target = self._rack.hosts[step.values["to"]]
         loan = self._chosen(source, step.values["which"])
         if loan is None or not target.agent_up or target.process is None or target.tenant.agent is None:
             return
-        loan.moves = True
+        loan.moves, there = True, None
         try:
             aside = self._claim(loan, target)
             there = self._borrow(loan, target)
@@ -47,7 +47,9 @@ class Moves:
         except PondError as error:  # Placement did not answer, and nothing has begun
             self._rack.scheduler.note(f"no move: {error}")
         finally:
-            loan.moves = False
+            for each in (loan, there):
+                if each is not None:
+                    each.moves = False
 
     def _chosen(self, source: "SimHost", which: int) -> "Loan | None":
         assert self._rack.lent

@@ -81,18 +81,19 @@ class Tenant:
 
     def leave(self, allocation_uuid: str, held: Held, indexes: Sequence[int]) -> None:
         """Use buffers no more."""
-        del allocation_uuid
         self._rack.moments.pass_by("agent.leave")
         for index in indexes:
-            self._drop(Place(held.lender, held.incarnation, index))
+            self._drop(allocation_uuid, Place(held.lender, held.incarnation, index))
 
-    def _drop(self, place: Place) -> None:
+    def _drop(self, allocation_uuid: str, place: Place) -> None:
+        """Use a buffer no more for a loan; another loan of this host may have the same one by now."""
         assert self._rack.lent
         users = self._rack.lent.watch.users
-        if place in users and users[place][0] == self._host.name:  # it may have had a dead key of another's
+        if users.get(place) == (self._host.name, allocation_uuid):
             del users[place]
         for loan in self.loans:
-            loan.places.discard(place)
+            if loan.uuid == allocation_uuid:
+                loan.places.discard(place)
         self.loans = [loan for loan in self.loans if loan.places or not loan.uuid]
 
     # What it wants
@@ -100,6 +101,7 @@ class Tenant:
     def borrow(self, process: "Process", controller: "SimControllerAPI", step: "Step") -> None:
         """Ask for memory and use it."""
         loan = Loan(str(UUID(int=process.rng.getrandbits(128), version=4)), forgotten=step.values["forgets"])
+        loan.moves = bool(step.values.get("mover"))
         mib = step.values["buffers"] * BUFFER_MIB
         request = BorrowRequest(f"vm-{self._host.name}", self._host.name, mib, guaranteed=step.values["guaranteed"])
         self.loans.append(loan)
@@ -232,7 +234,7 @@ class Tenant:
             operation = str(UUID(int=self._host.process.rng.getrandbits(128), version=4))  # type: ignore[union-attr]
             controller.release_buffers(operation_id=operation, host=self._host.name, indexes=gone, **about)
             for index in gone:
-                self._drop(Place(lender, incarnation, index))
+                self._drop(loan.uuid, Place(lender, incarnation, index))
 
     def tidy(self, controller: "SimControllerAPI") -> None:
         """Go on with what was not done; with each heartbeat."""
