@@ -16,6 +16,7 @@ import pytest
 from pondstack.conf import opts
 from pondstack.domain.causes import Cause
 from pondstack.domain.states import TRANSITIONS, SliceState
+from pondstack_agent.state_shapes import SHAPES
 
 ROOT = Path(__file__).resolve().parents[2]
 DOC = ROOT / "doc" / "source"
@@ -174,6 +175,13 @@ def test_the_architecture_page_gives_a_reason_for_each_large_folder() -> None:
     sizes = Counter(str(Path(name).parent) for name in tracked.splitlines() if not name.endswith("__init__.py"))
     reasons = page.split("## Folders with more than 15 modules")[1]
     assert not [folder for folder, modules in sizes.items() if modules > 15 and f"`{folder}/`" not in reasons]
+
+
+def test_every_folder_of_the_agents_state_is_documented() -> None:
+    table = (DOC / "admin" / "agent.md").read_text().split("## Its state on disk")[1].split("## ")[0]
+    cells = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
+    documented = {folder for cell in cells for folder in re.findall(r"`([\w-]+)`", cell)}
+    assert sorted(set(SHAPES) - documented) == []
 
 
 def test_every_cause_of_a_quarantine_is_documented() -> None:
