@@ -177,6 +177,14 @@ def test_the_architecture_page_gives_a_reason_for_each_large_folder() -> None:
     assert not [folder for folder, modules in sizes.items() if modules > 15 and f"`{folder}/`" not in reasons]
 
 
+@pytest.mark.parametrize("package", ["pondstack", "pondstack/controller", "agent/pondstack_agent"])
+def test_the_architecture_page_has_every_package(package: str) -> None:
+    page = (DOC / "contributor" / "architecture.md").read_text()
+    inside = {path.parent.name for path in (ROOT / package).glob("*/__init__.py")} - {"tests"}
+    assert len(inside) > 5
+    assert not [name for name in sorted(inside) if f"`{name}/`" not in page]
+
+
 def test_every_folder_of_the_agents_state_is_documented() -> None:
     table = (DOC / "admin" / "agent.md").read_text().split("## Its state on disk")[1].split("## ")[0]
     cells = re.findall(r"^\| (`[^|]+`) \|", table, re.MULTILINE)
