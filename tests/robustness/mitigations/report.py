@@ -45,11 +45,6 @@ class Run:
     unclean: Sequence[str]
     seconds: float
 
-    @property
-    def command(self) -> str:
-        """What does the same again."""
-        return f"make robustness MITIGATIONS={self.count} SEED={self.seed}"
-
 
 def missed(run: Run) -> list[str]:
     """Return the targets that do not hold."""

@@ -5,24 +5,20 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 from xml.etree import ElementTree
 
 from keystoneauth1.exceptions import ClientException, Conflict, NotFound
 
-from pondstack.clients.nova import LIVE_MIGRATION_SECONDS
 from pondstack.domain.units import GIB_MIB
 from pondstack_agent.qemu import attachment_lock
-from pondstack_rack.cloud_client import Cloud
 from pondstack_rack.daemon import DaemonFailed
-from pondstack_rack.layout import program
-from pondstack_rack.processes import environment
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import image
 from pondstack_rack.wait import wait_until
 from tests.rack.beats import beat
+from tests.robustness.left_by_nova import LeftByNova
 from tests.robustness.mitigations.plan import Place
 
 MITIGATIONS = "1.16"
@@ -33,7 +29,6 @@ BUILD_SECONDS = 300.0
 DONE_SECONDS = 180.0
 BEATS = 2
 TRAIT = "CUSTOM_POND_KILLED"
-_UNDER_WAY = frozenset({"accepted", "pre-migrating", "preparing", "queued", "running", "running (post-copy)"})
 ABSENT = ""
 """What virsh has of a domain on a host that has none."""
 
@@ -54,22 +49,19 @@ class Seen:
     cells: Mapping[str, tuple[str, str]] | None
 
 
-class Servers:
+class Servers(LeftByNova):
     """All of a run; each name begins with `prefix`."""
 
     def __init__(self, rack: Rack) -> None:
-        self.rack = rack
-        self.cloud = Cloud.of_rack(rack.layout.root)
+        super().__init__(rack)
         self.prefix = f"kill-{uuid4().hex[:6]}-"
         self.admin = rack.connection()
         self._flavors: dict[Place, str] = {}
         self._images: dict[Place, str] = {}
-        self.providers: dict[str, str] = {}
 
     def prepare(self) -> None:
         """Make the flavors: each for one kind of host."""
-        found = self.cloud.nova.get("/os-hypervisors/detail").json()["hypervisors"]
-        self.providers = {item["hypervisor_hostname"]: item["id"] for item in found}
+        self.find_providers()
         images = {item.name: item.id for item in self.admin.image.images()}
         self._images = {Place.FAKE: images[image.BLANK], Place.GUEST: images[image.IMAGE]}
         for place, hosts in self.hosts.items():
@@ -184,25 +176,6 @@ class Servers:
                 held.callback(os.close, handle)
             yield
 
-    # What Nova leaves to its operator where a nova-compute is killed in the middle of Nova's own live migration
-
-    def reset_error(self, server: str) -> bool:
-        """Have a server that is in ERROR be ACTIVE again (`openstack server set --state active`); True if it was."""
-        if self.get(server)["status"] != "ERROR":
-            return False
-        self.cloud.nova.post(f"/servers/{server}/action", json={"os-resetState": {"state": "active"}})
-        return True
-
-    def delete_orphans(self) -> list[str]:
-        """Delete claims in Placement of migrations that Nova gave up (`nova-manage placement audit --delete`)."""
-        found = self.strangers()
-        if found:
-            audit = ["placement", "audit", "--delete"]
-            command = [program("nova-manage"), "--config-file", str(self.rack.layout.etc / "nova.conf"), *audit]
-            subprocess.run(command, env=environment(), capture_output=True, check=False, timeout=DONE_SECONDS)
-        left = self.strangers() if found else []
-        return [item for item in found if item not in left]
-
     # What all parts have
 
     def look(self, server: str, place: Place) -> Seen:
@@ -237,23 +210,3 @@ class Servers:
             return ABSENT
         cells = ElementTree.fromstring(done.stdout).findall("./cpu/numa/cell")
         return "pool" if any(cell.get("memAccess") == "shared" for cell in cells) else "local"
-
-    def strangers(self) -> list[str]:
-        """Return consumers in Placement that are no servers: what an interrupted migration of Nova left there."""
-        servers = {item["id"] for item in self.cloud.servers("")}
-        claims = {uuid: host for host, provider in self.providers.items() for uuid in self.cloud.claims(provider)}
-        return [f"{uuid} on {host}" for uuid, host in sorted(claims.items()) if uuid not in servers]
-
-    def migrations_under_way(self, server: str) -> list[tuple[str, bool]]:
-        """Return the states of Nova's migrations of it that have not ended, and whether Nova has given one up.
-
-        One whose nova-compute was killed before it had begun stays under way for ever.
-        """
-        found = self.cloud.nova.get(f"/os-migrations?instance_uuid={server}").json()["migrations"]
-        before = datetime.now(UTC) - timedelta(seconds=LIVE_MIGRATION_SECONDS)
-        written = [(item["status"], item["updated_at"] or item["created_at"]) for item in found]
-        return [
-            (status, datetime.fromisoformat(moment).replace(tzinfo=UTC) < before)
-            for status, moment in written
-            if status in _UNDER_WAY
-        ]

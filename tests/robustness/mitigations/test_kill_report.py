@@ -26,7 +26,6 @@ def test_a_run_in_which_all_holds() -> None:
     assert lines[-1] == "OK: every target holds"
     for step in STEPS:
         assert any(line.startswith(f"{step.name} ") for line in lines)
-    assert run.command == "make robustness MITIGATIONS=50 SEED=1"
 
 
 def test_what_is_simulated_is_called_so() -> None:

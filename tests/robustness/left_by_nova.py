@@ -1,0 +1,64 @@
+"""What Nova leaves to its operator where a nova-compute is killed in the middle of Nova's own live migration."""
+
+import subprocess
+from datetime import UTC, datetime, timedelta
+
+from pondstack.clients.nova import LIVE_MIGRATION_SECONDS
+from pondstack_rack.cloud_client import Cloud
+from pondstack_rack.layout import program
+from pondstack_rack.processes import environment
+from pondstack_rack.rack import Rack
+
+COMMAND_SECONDS = 180.0
+_UNDER_WAY = frozenset({"accepted", "pre-migrating", "preparing", "queued", "running", "running (post-copy)"})
+
+
+class LeftByNova:
+    """Of one rack. `providers`: the hosts' in Placement, by name; see `find_providers`."""
+
+    def __init__(self, rack: Rack) -> None:
+        self.rack = rack
+        self.cloud = Cloud.of_rack(rack.layout.root)
+        self.providers: dict[str, str] = {}
+
+    def find_providers(self) -> None:
+        """Read them; once Nova knows all hosts."""
+        found = self.cloud.nova.get("/os-hypervisors/detail").json()["hypervisors"]
+        self.providers = {item["hypervisor_hostname"]: item["id"] for item in found}
+
+    def reset_error(self, server: str) -> bool:
+        """Have a server that is in ERROR be ACTIVE again (`openstack server set --state active`); True if it was."""
+        if self.cloud.nova.get(f"/servers/{server}").json()["server"]["status"] != "ERROR":
+            return False
+        self.cloud.nova.post(f"/servers/{server}/action", json={"os-resetState": {"state": "active"}})
+        return True
+
+    def delete_orphans(self) -> list[str]:
+        """Delete claims in Placement of migrations that Nova gave up (`nova-manage placement audit --delete`)."""
+        found = self.strangers()
+        if found:
+            audit = ["placement", "audit", "--delete"]
+            command = [program("nova-manage"), "--config-file", str(self.rack.layout.etc / "nova.conf"), *audit]
+            subprocess.run(command, env=environment(), capture_output=True, check=False, timeout=COMMAND_SECONDS)
+        left = self.strangers() if found else []
+        return [item for item in found if item not in left]
+
+    def strangers(self) -> list[str]:
+        """Return consumers in Placement that are no servers: what an interrupted migration of Nova left there."""
+        servers = {item["id"] for item in self.cloud.servers("")}
+        claims = {uuid: host for host, provider in self.providers.items() for uuid in self.cloud.claims(provider)}
+        return [f"{uuid} on {host}" for uuid, host in sorted(claims.items()) if uuid not in servers]
+
+    def migrations_under_way(self, server: str) -> list[tuple[str, bool]]:
+        """Return the states of Nova's migrations of it that have not ended, and whether Nova has given one up.
+
+        One whose nova-compute was killed before it had begun stays under way for ever.
+        """
+        found = self.cloud.nova.get(f"/os-migrations?instance_uuid={server}").json()["migrations"]
+        before = datetime.now(UTC) - timedelta(seconds=LIVE_MIGRATION_SECONDS)
+        written = [(item["status"], item["updated_at"] or item["created_at"]) for item in found]
+        return [
+            (status, datetime.fromisoformat(moment).replace(tzinfo=UTC) < before)
+            for status, moment in written
+            if status in _UNDER_WAY
+        ]
