@@ -5,6 +5,7 @@ The controller, the simulation and the planner call the same functions.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from pondstack.domain.errors import BufferShortage
 from pondstack.domain.escrow import NOWHERE, Reach
@@ -75,6 +76,43 @@ def to_ask(rooms: Mapping[str, int], count: int) -> dict[str, int]:
         left[host] -= 1
         asked[host] += 1
     return dict(asked)
+
+
+class Supply(NamedTuple):
+    """What a shortage can be met from, in buffers.
+
+    `returning`: on their way back already, for anybody; `able`: those of best-effort loans that can give way besides.
+    `coming`: on their way from active hosts; `rooms`: how many more each of these can lend, by name.
+    """
+
+    returning: int = 0
+    able: int = 0
+    coming: int = 0
+    rooms: Mapping[str, int] = {}
+
+
+class Demand(NamedTuple):
+    """What a shortage is met from.
+
+    `asked`: how many buffers each active host is asked for. `given_way`: how many best-effort loans are to have given,
+    with what is on its way back anyway.
+    """
+
+    asked: Mapping[str, int]
+    given_way: int
+
+
+def to_find(missing: int, supply: Supply) -> Demand | None:
+    """Return who makes room for a guaranteed loan (Zombieland, section 4.4): active hosts first, loans for the rest.
+
+    What is on its way counts first, so that a repetition asks nobody for the same. None when all of it together is too
+    little: then nobody is asked for anything.
+    """
+    left = missing - supply.coming - supply.returning
+    asked = to_ask(supply.rooms, left)
+    if left - sum(asked.values()) > supply.able:
+        return None
+    return Demand(asked, max(missing - supply.coming - sum(asked.values()), 0))
 
 
 def to_reclaim(buffers: Iterable[Buffer], count: int, unguaranteed: Collection[str]) -> tuple[Buffer, ...]:

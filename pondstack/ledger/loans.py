@@ -231,14 +231,7 @@ class Loans:
         """
 
         def plan(tx: Transaction) -> tuple[int, tuple[Buffer, ...]]:
-            silent = self._store.buffers.silent(tx, self._down)
-            known = [item for item in self._store.buffers.everything(tx) if item.size_mib == buffer_mib]
-            items = [item for item in known if item.lender != host]
-            loans = {
-                each.uuid: each.consumer_uuid for each in self._store.buffers.allocations(tx) if not each.guaranteed
-            }
-            coming = sum(buffer_choice.comes_back(item, silent) for item in items)
-            swap = [item for item in items if item.allocation_uuid in loans and buffer_choice.gives_way(item, silent)]
+            coming, swap, loans = self._way(tx, host, buffer_mib)
             return coming, buffer_choice.to_give_way(swap, count - coming, loans)
 
         def work(tx: Transaction) -> dict[str, Any]:
@@ -252,6 +245,25 @@ class Loans:
             effect = self._transactions.journal("make_way", {"host": host, "count": count}, work)
             coming, asked = effect["coming"], len(effect["buffers"])
         return (coming + asked, asked) if coming + asked >= count else (0, asked)
+
+    def way(self, host: str, buffer_mib: int) -> tuple[int, int]:
+        """Return how many buffers come back anyway for a loan of a host, and how many can give way besides."""
+
+        def look(tx: Transaction) -> tuple[int, int]:
+            coming, swap, _ = self._way(tx, host, buffer_mib)
+            return coming, len(swap)
+
+        return self._transactions.read(look)
+
+    def _way(self, tx: Transaction, host: str, buffer_mib: int) -> tuple[int, list[Buffer], dict[str, str]]:
+        """Return how many come back anyway, the best-effort ones that can, and whose those are, by allocation."""
+        silent = self._store.buffers.silent(tx, self._down)
+        known = [item for item in self._store.buffers.everything(tx) if item.size_mib == buffer_mib]
+        items = [item for item in known if item.lender != host]
+        loans = {each.uuid: each.consumer_uuid for each in self._store.buffers.allocations(tx) if not each.guaranteed}
+        coming = sum(buffer_choice.comes_back(item, silent) for item in items)
+        swap = [item for item in items if item.allocation_uuid in loans and buffer_choice.gives_way(item, silent)]
+        return coming, swap, loans
 
     def mark_claims(self, claimed: Sequence[str], unclaimed: Sequence[str]) -> None:
         """Note which loans Placement backs with a claim; an unclaimed one keeps the moment of its first note."""

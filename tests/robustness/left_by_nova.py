@@ -3,14 +3,25 @@
 import subprocess
 from datetime import UTC, datetime, timedelta
 
+import sqlalchemy as sa
+
 from pondstack.clients.nova import LIVE_MIGRATION_SECONDS
+from pondstack.domain.admission import consumers
 from pondstack_rack.cloud_client import Cloud
 from pondstack_rack.layout import program
 from pondstack_rack.processes import environment
 from pondstack_rack.rack import Rack
+from pondstack_rack.services import database
 
 COMMAND_SECONDS = 180.0
 _UNDER_WAY = frozenset({"accepted", "pre-migrating", "preparing", "queued", "running", "running (post-copy)"})
+
+_ADOPTED = (
+    "UPDATE instances SET host = :host, node = :host, task_state = NULL, vm_state = 'active', power_state = 1, "
+    "compute_id = (SELECT id FROM compute_nodes WHERE host = :host AND deleted = 0) WHERE uuid = :server",
+    "UPDATE migrations SET status = 'error' WHERE instance_uuid = :server AND status NOT IN "
+    "('completed', 'error', 'failed', 'cancelled', 'done')",
+)
 
 
 class LeftByNova:
@@ -43,11 +54,22 @@ class LeftByNova:
         left = self.strangers() if found else []
         return [item for item in found if item not in left]
 
+    def adopt(self, server: str, host: str) -> None:
+        """Have Nova know that a server runs on a host: its database says so, since no command of Nova's can.
+
+        A nova-compute that dies while libvirt migrates a guest does not hear that this has ended.
+        """
+        engine = sa.create_engine(database.mariadb(self.rack.layout).database_url("nova"), poolclass=sa.NullPool)
+        with engine.begin() as connection:
+            for statement in _ADOPTED:
+                connection.execute(sa.text(statement), {"server": server, "host": host})
+
     def strangers(self) -> list[str]:
         """Return consumers in Placement that are no servers: what an interrupted migration of Nova left there."""
-        servers = {item["id"] for item in self.cloud.servers("")}
+        known = {item["id"] for item in self.cloud.servers("")}
+        known |= {uuid for host in self.providers for uuid in consumers(host)}  # of what hosts lend
         claims = {uuid: host for host, provider in self.providers.items() for uuid in self.cloud.claims(provider)}
-        return [f"{uuid} on {host}" for uuid, host in sorted(claims.items()) if uuid not in servers]
+        return [f"{uuid} on {host}" for uuid, host in sorted(claims.items()) if uuid not in known]
 
     def migrations_under_way(self, server: str) -> list[tuple[str, bool]]:
         """Return the states of Nova's migrations of it that have not ended, and whether Nova has given one up.

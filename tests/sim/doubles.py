@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import oslo_messaging
 
+from pondstack.controller.lending.active_hosts import ActiveHosts
 from pondstack.controller.lending.admission import Admission
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.pool.devices import DeviceSpec
@@ -34,7 +35,8 @@ class SimResources:
 
     def __init__(self, rack: "Rack", name: str, process: Process) -> None:
         self._rack = rack
-        self.conf = settings.controller_conf(name, rack.history.buffer_slices)
+        asks = rack.history.rooms is not None
+        self.conf = settings.controller_conf(name, rack.history.buffer_slices, ask_active_hosts=asks)
         self.clock = lambda: rack.scheduler.now
         self.terms = settings.TERMS
         self.broker_terms = settings.BROKER_TERMS
@@ -268,6 +270,10 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         "Ledger": rack.ledger,
         "WakeableWorker": lambda name, task, settle_seconds=0.0: (
             Idle() if name in idle else WakeableWorker(name, task, settle_seconds)
+        ),
+        # Without guests nobody else has the memory of hosts, and their providers tell of none.
+        "ActiveHosts": lambda *given, **named: ActiveHosts(
+            *given, **(named if rack.guests is not None else named | {"claims": None})
         ),
         "Admission": Admission if rack.guests is not None else lambda *_arguments, **_named: None,
         **({} if rack.history.sized else {"BufferSizer": lambda *_arguments: Idle()}),

@@ -19,7 +19,7 @@ from .fault_links import DiskRecords
 from .kernel import Process
 from .lending.lender import Life
 from .lending.tenant import Tenant
-from .lending.world import HOST_BYTES, NoFolder
+from .lending.world import NoFolder
 from .slow_host import SlowHostPool
 from .threads import RLock, SimExecutor
 
@@ -69,7 +69,7 @@ class SimHost:
         more: dict[str, Any] = {}
         if lent is not None:
             conf.lending = lent.conf()
-            more = {"meminfo": lambda: (HOST_BYTES, HOST_BYTES), "growth_mib": lambda: 0}
+            more = {"meminfo": lambda: lent.memory_of(self), "growth_mib": lambda: 0}
             more |= {"pages": self.tenant, "links": self.tenant.data_plane}
         driver = SlowHostPool(self, self._records(Path("attachments")))  # type: ignore[arg-type]
         try:

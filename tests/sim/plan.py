@@ -42,7 +42,8 @@ class History:
     `holding`: hosts hold slices for themselves (see the folder holding). `claims`: guaranteed loans need a claim in
     Placement. `removal`: an operator removes hosts and pools (see the folder removal). `guests`: Nova places guests on
     the hosts that lend (see the folder guests). `sized`: the leader sizes the free buffers, from `buffer_slices` up;
-    else they are `buffer_slices`.
+    else they are `buffer_slices`. `rooms`: how many buffers each host can lend in all, where the active ones are asked
+    to; None: any number, and nobody is asked.
     """
 
     seed: int
@@ -59,6 +60,7 @@ class History:
     sized: bool = False
     claims: bool = False
     holding: bool = False
+    rooms: dict[str, int] | None = None
 
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:

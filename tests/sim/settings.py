@@ -39,14 +39,14 @@ CONSISTENT_SECONDS = 60.0
 """All has to be consistent so soon after the last fault and operation."""
 
 
-def controller_conf(name: str, buffer_slices: int) -> SimpleNamespace:
+def controller_conf(name: str, buffer_slices: int, *, ask_active_hosts: bool = False) -> SimpleNamespace:
     """Return what pondstack.controller reads of its configuration."""
     controller = SimpleNamespace(
         name=name,
         agent_down_seconds=DOWN_SECONDS,
         agent_timeout_seconds=AGENT_CALL_SECONDS,
         agent_calls=8,
-        ask_active_hosts=False,
+        ask_active_hosts=ask_active_hosts,
         free_buffer_slices=buffer_slices,
         free_buffer_max_percent=FREE_BUFFER_MAX_PERCENT,
         free_buffer_window_seconds=30.0,

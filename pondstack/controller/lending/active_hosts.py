@@ -5,7 +5,7 @@ A host is asked once for what is missing; while that is on its way nobody else i
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +16,7 @@ from pondstack.controller.lending.admission import Claims
 from pondstack.domain import buffer_choice
 from pondstack.domain.admission import Lend, LendStage
 from pondstack.domain.errors import NotLeader, PondError
-from pondstack.domain.lending import LenderKind
+from pondstack.domain.lending import Buffer, LenderKind
 from pondstack.domain.rack import HostReport, RackView
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
@@ -49,16 +49,10 @@ class ActiveHosts:
         self._claims, self._admit, self._clock = claims, admit, clock
         self._asked: dict[str, tuple[int, float]] = {}
 
-    def ask(self, borrower: str, buffers: int, buffer_mib: int, *, all_of_it: bool) -> int:
-        """Have hosts lend so many buffers more; returns how many are on their way, with those asked for before.
-
-        With `all_of_it` nobody is asked when all hosts together have too little room. Raises NotLeader, Unavailable.
-        """
+    def room(self, borrower: str, buffer_mib: int) -> tuple[int, dict[str, int]]:
+        """Return how many buffers are on their way, and how many more each host could lend to a borrower, by name."""
         items, lends = self._ledger.buffers.find(), {lend.host: lend for lend in self._ledger.lends.find()}
-        lent: Counter[str] = Counter()
-        for item in items:
-            lent[item.lender] += item.size_mib
-        coming = self._coming(lent, buffer_mib)
+        coming = self._coming(_lent(items), buffer_mib)
         self._end_those_that_wait(lends)
         others = {borrower, *lends, *coming, *(item.lender for item in items if item.kind is LenderKind.ZOMBIE)}
         rooms = {
@@ -66,13 +60,20 @@ class ActiveHosts:
             for name, report in sorted(self._view().hosts.items())
             if name not in others and self._may_lend(report, buffer_mib)
         }
-        plan = buffer_choice.to_ask(rooms, buffers - sum(coming.values()))
-        total = sum(coming.values()) + sum(plan.values())
-        if all_of_it and total < buffers:
-            return 0
-        for host, count in plan.items():
-            total -= 0 if self._lend(host, lent[host] + count * buffer_mib) else count
-        return total
+        return sum(coming.values()), rooms
+
+    def ask(self, plan: Mapping[str, int], buffer_mib: int) -> int:
+        """Have hosts lend so many buffers more, by name; returns how many are on their way then.
+
+        Raises NotLeader, Unavailable.
+        """
+        lent = _lent(self._ledger.buffers.find())
+        return sum(count for host, count in plan.items() if self._lend(host, lent[host] + count * buffer_mib))
+
+    def ask_for(self, borrower: str, buffers: int, buffer_mib: int) -> int:
+        """Have hosts lend so many buffers, or what they can, with those asked for before; as ask()."""
+        coming, rooms = self.room(borrower, buffer_mib)
+        return coming + self.ask(buffer_choice.to_ask(rooms, buffers - coming), buffer_mib)
 
     def _coming(self, lent: Mapping[str, int], buffer_mib: int) -> dict[str, int]:
         """Return the buffers that hosts were asked for and do not lend yet."""
@@ -122,3 +123,11 @@ class ActiveHosts:
             return False
         self._asked[host] = (mib, self._clock())
         return True
+
+
+def _lent(items: Iterable[Buffer]) -> Counter[str]:
+    """Return what each host lends, in MiB."""
+    lent: Counter[str] = Counter()
+    for item in items:
+        lent[item.lender] += item.size_mib
+    return lent

@@ -39,8 +39,18 @@ class BestEffortLoans:
         now = self._clock()
         return any(now - at < PATIENCE_SECONDS for at in tuple(self._waiting.values()))
 
-    def give_way(self, operation_id: str, host: str, missing: int, buffer_mib: int) -> bool:
-        """Have them give way to an operation of a host, which lacks `missing` buffers.
+    def way(self, host: str, buffer_mib: int) -> tuple[int, int]:
+        """Return how many buffers come back anyway for a loan of a host, and how many can give way besides."""
+        return self._ledger.loans.way(host, buffer_mib)
+
+    def wait(self, operation_id: str) -> None:
+        """Note that an operation waits for what becomes free, of whomever: who swaps must leave it."""
+        now = self._clock()
+        others = {key: at for key, at in self._waiting.items() if now - at < PATIENCE_SECONDS}
+        self._waiting = {**others, operation_id: now}
+
+    def give_way(self, host: str, missing: int, buffer_mib: int) -> bool:
+        """Have them give way to a loan of a host, which lacks `missing` buffers.
 
         False when even so there would be too few: then nothing changes. Raises NotLeader, Unavailable.
         """
@@ -50,9 +60,6 @@ class BestEffortLoans:
             LOG.info("%d buffers of best-effort loans are asked back: %s", asked, reason)
             self._gave_way(asked)
         if coming:
-            now = self._clock()
-            others = {key: at for key, at in self._waiting.items() if now - at < PATIENCE_SECONDS}
-            self._waiting = {**others, operation_id: now}
             self._settle()
         return coming > 0
 

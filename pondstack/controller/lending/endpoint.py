@@ -14,6 +14,7 @@ from pondstack.controller.lending.lenders import Lenders, call_agent
 from pondstack.db.read.reader import SqlReader
 from pondstack.domain import column_shapes
 from pondstack.domain.admission import LendStage, told
+from pondstack.domain.buffer_choice import Supply, to_find
 from pondstack.domain.errors import BadRequest, BufferShortage, Conflict, NotAligned, Unavailable
 from pondstack.domain.lending import Lender, LenderKind, buffers_for
 from pondstack.domain.reported import LENT_BUFFERS
@@ -106,8 +107,8 @@ class LendingEndpoint:
         """Give buffers and keys to a borrower (GS_alloc_ext when guaranteed, else GS_alloc_swap).
 
         `request`: the fields of BorrowRequest. A guaranteed one is admitted against the consumer's claim in Placement.
-        What is missing, hosts that are awake are asked for (AS_get_free_mem), then best-effort loans give way to a
-        guaranteed one, which is Unavailable meanwhile: to be repeated.
+        What is missing, hosts that are awake are asked for (AS_get_free_mem), and for the rest best-effort loans give
+        way to a guaranteed one, which is Unavailable meanwhile: to be repeated.
         """
         wanted, hosts = borrow_request(**request), self._active_hosts()
         size = self._buffer_mib(hosts is not None)
@@ -123,17 +124,39 @@ class LendingEndpoint:
             raise Unavailable(f"{shortage.message}. {coming}: repeat it") from shortage
         self._best_effort.served(operation_id)
         if hosts is not None and (missing := wanted.remote_mib // size - len(given["buffers"])) > 0:
-            hosts.ask(wanted.host, missing, size, all_of_it=False)
+            hosts.ask_for(wanted.host, missing, size)
         return given
 
     def _find_more(self, operation_id: str, wanted: BorrowRequest, size: int, hosts: ActiveHosts | None) -> str:
-        """Have somebody make room for a guaranteed loan, active hosts first; returns who does, '' when nobody can."""
-        missing = buffers_for(wanted.remote_mib, size) - self._lenders.count_usable(wanted.host, size)
-        if hosts is not None and hosts.ask(wanted.host, missing, size, all_of_it=True):
-            return "Hosts that have room are asked to lend"
-        if self._best_effort.give_way(operation_id, wanted.host, missing, size):
-            return "Best-effort loans give way"
-        return ""
+        """Have others make room for a guaranteed loan; returns who does, '' when all of them together cannot.
+
+        Active hosts come first, best-effort loans give way for the rest: one wait for both.
+        """
+        supply = Supply(*self._best_effort.way(wanted.host, size), *(hosts.room(wanted.host, size) if hosts else ()))
+        missing = self._missing(wanted, size)
+        who = self._ask(wanted.host, missing, supply, size, hosts)
+        if not who and (missing <= 0 or self._missing(wanted, size) < missing):
+            # Neither free nor on its way when it was looked for, one after the other.
+            who = ["some of it has come meanwhile"]
+        if who:
+            self._best_effort.wait(operation_id)
+        return " and ".join(who).capitalize()
+
+    def _missing(self, wanted: BorrowRequest, size: int) -> int:
+        return buffers_for(wanted.remote_mib, size) - self._lenders.count_usable(wanted.host, size)
+
+    def _ask(self, host: str, missing: int, supply: Supply, size: int, hosts: ActiveHosts | None) -> list[str]:
+        """Ask those that the plan names for what a host lacks; returns who gives, [] when there is no such plan."""
+        demand = to_find(missing, supply)
+        if demand is None or missing <= 0:
+            return []
+        coming = supply.coming + (hosts.ask(demand.asked, size) if hosts else 0)
+        who = ["hosts that have room are asked to lend"] if coming else []
+        if missing > coming:
+            if not self._best_effort.give_way(host, missing - coming, size):
+                return []
+            who.append("best-effort loans give way")
+        return who
 
     def _buffer_mib(self, before_anybody_lends: bool) -> int:
         """Return the size of a buffer in the rack, 0 when nobody says."""

@@ -8,7 +8,6 @@ from typing import Any
 from keystoneauth1.exceptions import ClientException
 from oslo_messaging import MessagingException
 
-from pondstack.domain.admission import consumers
 from pondstack.domain.errors import PondError
 from pondstack.domain.lending import DEFAULT_BUFFER_MIB
 from pondstack_agent.data_plane.client import ControlClient
@@ -133,11 +132,6 @@ class MovingGuest:
         found = self.remote.agents.get_remote(host, consumer_uuid=self.server)
         return str(found["state"]) if found else ""
 
-    def strangers(self) -> list[str]:
-        """Return consumers in Placement that are no servers, nor claims of what hosts lend."""
-        lent = {uuid for host in self.remote.rack.layout.all_hosts for uuid in consumers(host)}
-        return [item for item in self.left.strangers() if item.partition(" ")[0] not in lent]
-
     def forget(self) -> None:
         """Delete it; the next boot() makes another one. Raises DaemonFailed."""
         server, self.remote.server = self.server, ""
@@ -170,7 +164,7 @@ class MovingGuest:
             found += [f"{host} has a keeper: {line}" for line in keepers(folder)]
         free = set(self.remote.buffers()) <= {"free"}
         found += [] if free else [f"lent buffers are {self.remote.buffers()}"]
-        return found + [f"Placement has a claim of no server: {item}" for item in self.strangers()]
+        return found + [f"Placement has a claim of no server: {item}" for item in self.left.strangers()]
 
 
 def keepers(folder: Path) -> list[str]:

@@ -7,6 +7,7 @@ from unittest import mock
 
 import oslo_messaging
 
+from pondstack.controller.lending import endpoint
 from pondstack.controller.lending.lenders import BufferSettler
 from pondstack.controller.reconcile.holders import Claims
 from pondstack.controller.reconcile.observation import Observation
@@ -23,6 +24,7 @@ from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_rdma.lending import SoftwareLender
 from tests.fixtures.memory import buffers, escrow
+from tests.sim.lending.shortage import SHORTAGE
 from tests.sim.mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
@@ -310,4 +312,27 @@ def loans_of_sleepers_give_way() -> Iterator[None]:
 def migrations_claim_nothing() -> Iterator[None]:
     """While Nova moves a guest, nobody claims what it has borrowed at its source."""
     with mock.patch.object(Claims, "moves_remote", return_value=False):
+        yield
+
+
+def _found(plain: Any, change: Any) -> Any:
+    return mock.patch.object(endpoint, "to_find", lambda missing, supply: change(plain, missing, supply))
+
+
+@mutant(SHORTAGE)
+def shortages_are_met_by_one_kind() -> Iterator[None]:
+    """Active hosts are asked for all that is missing, or best-effort loans give way for all of it."""
+
+    def one(plain: Any, missing: int, supply: Any) -> Any:
+        hosts = supply._replace(able=0, returning=0)
+        return plain(missing, hosts) or plain(missing, supply._replace(rooms={}, coming=0))
+
+    with _found(buffer_choice.to_find, one):
+        yield
+
+
+@mutant(SHORTAGE)
+def what_comes_back_is_asked_for_again() -> Iterator[None]:
+    """Who repeats a borrow has hosts asked for what best-effort loans are giving back already."""
+    with _found(buffer_choice.to_find, lambda plain, missing, supply: plain(missing, supply._replace(returning=0))):
         yield

@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 from ..plan import SECONDS, History, Step, fault
+from . import shortage
 
 BUFFER_MIB = 1
 MOST_BUFFERS = 4
@@ -46,6 +47,8 @@ BACK_SECONDS = 1.0
 
 def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     """Return the history of a seed; `only`: with many faults of these kinds and no others."""
+    if shortage.is_one(seed, only):
+        return shortage.draw(seed)
     rng = Random(f"lending {seed}")
     controllers = tuple(f"c{number}" for number in range(1, rng.choice((3, 3, 4))))
     hosts = tuple(f"h{number}" for number in range(1, rng.choice((4, 4, 5))))

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import oslo_messaging
 
-from pondstack.domain.errors import Conflict, PondError
+from pondstack.domain.errors import BufferShortage, Conflict, PondError, Unavailable
 from pondstack.domain.requests import BorrowRequest
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.borrower.records import Held
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FAILED = (PondError, oslo_messaging.MessagingTimeout)
 """What a call of the controller may end with."""
+INSIST_SECONDS = 0.7
+"""Between two calls of a borrower that insists."""
 
 
 @dataclass(slots=True)
@@ -114,7 +116,7 @@ class Tenant:
                 request = replace(request, consumer_uuid=loan.consumer)
                 if claimed_mib and not mover:
                     claims.claim(loan.consumer, self._host.name, claimed_mib)
-            answer = controller.borrow(loan.operation_id, request)
+            answer = self._ask(controller, loan, request, step)
             if request.guaranteed:
                 self._rack.lent.watch.guaranteed.add(answer["allocation_uuid"])
             if claims is not None:
@@ -133,6 +135,39 @@ class Tenant:
                 claims.drop(loan.consumer)
         elif loan.leaving:
             self.give_back(controller, loan)
+
+    def _ask(self, controller: "SimControllerAPI", loan: Loan, request: BorrowRequest, step: "Step") -> dict[str, Any]:
+        """Borrow; who insists does so again while others make room, which is known to be enough."""
+        scheduler, insists = self._rack.scheduler, step.values.get("insists", 0.0)
+        ends = scheduler.now + insists
+        while True:
+            try:
+                answer = controller.borrow(loan.operation_id, request)
+            except BufferShortage as error:
+                if insists:
+                    raise Violation("shortage_refused", f"{self._host.name} is refused: {error}") from error
+                raise
+            except Unavailable as error:
+                if not insists:
+                    raise
+                if scheduler.now > ends:
+                    raise Violation("shortage_not_met", f"{self._host.name} still waits: {error}") from error
+                scheduler.sleep(INSIST_SECONDS)
+            else:
+                if insists:
+                    self._check_shortage(step.values["missing"], step.values["roomy"])
+                return answer
+
+    def _check_shortage(self, missing: int, roomy: str) -> None:
+        """A shortage was met by a host that was asked and by loans that gave way: not by more than was missing."""
+        scheduler, life = self._rack.scheduler, self._rack.hosts[roomy].life
+        lent = len(life.book.buffers()) if life is not None else 0
+        gave_way = scheduler.faults["best effort gave way"]
+        # A host that was asked and did not answer in time may lend nevertheless.
+        if lent + gave_way > missing and not self._rack.history.faults:
+            raise Violation("asked_for_too_much", f"{missing} were missing; {lent} were lent, and {gave_way} given way")
+        if lent and gave_way:
+            scheduler.faults["shortage met by both"] += 1
 
     def _take(self, controller: "SimControllerAPI", loan: Loan, answer: dict[str, Any]) -> None:
         loan.uuid = answer["allocation_uuid"]

@@ -1,10 +1,13 @@
 """Histories of lent memory, and broken variants that they catch."""
 
+import functools
+
 import pytest
 
 from tests.sim.histories import assert_caught, run_all
 from tests.sim.lending.mutants import MUTANTS
 from tests.sim.lending.plan import KINDS, draw
+from tests.sim.lending.shortage import SHORTAGE
 from tests.sim.run import run
 
 HISTORIES = 24
@@ -24,6 +27,11 @@ def test_no_history_violates_anything(first: int) -> None:
     assert faults["keys ended in part"]
     assert faults["best effort gave way"]
     assert faults["borrower moved"]
+
+
+def test_active_hosts_and_best_effort_loans_meet_one_shortage_together() -> None:
+    faults, _ = run_all(functools.partial(draw, only=(SHORTAGE,)), range(HISTORIES))
+    assert faults["shortage met by both"] > HISTORIES / 4
 
 
 @pytest.mark.parametrize("seed", [3371, 3563])

@@ -10,6 +10,7 @@ from pondstack.controller.lending.sealing import KEY_BYTES, EscrowSealer
 from pondstack.domain.escrow import EscrowedKey
 from pondstack.domain.lending import LenderKind, waits_for_its_key
 from pondstack.domain.states import SliceState
+from pondstack.domain.units import MIB
 from pondstack_agent.build import Agent
 from tests.fixtures.memory import buffers as memory_buffers
 from tests.fixtures.memory.store import Transaction
@@ -79,6 +80,13 @@ class LendingWorld:
     def lives(self) -> list[Life]:
         """Return the present lives of all hosts' lent memory."""
         return [host.life for host in self._rack.hosts.values() if host.life is not None]
+
+    def memory_of(self, host: "SimHost") -> tuple[int, int]:
+        """Return how much memory of a host is available, and how much it has in all, in bytes."""
+        if self._rack.history.rooms is None:
+            return HOST_BYTES, HOST_BYTES
+        lent = len(host.life.book.buffers()) if host.life is not None else 0
+        return (self._rack.history.rooms[host.name] - lent) * BUFFER_MIB * MIB, HOST_BYTES
 
     def looked(self) -> None:
         """Have what guests claim compared, too, where there are guests."""

@@ -10,9 +10,10 @@ from pondstack.controller.lending.active_hosts import PATIENCE_SECONDS, ActiveHo
 from pondstack.controller.lending.endpoint import LendingEndpoint
 from pondstack.controller.lending.lenders import Lenders
 from pondstack.domain.admission import LendStage
-from pondstack.domain.buffer_choice import to_ask
+from pondstack.domain.buffer_choice import Demand, Supply, to_ask, to_find
 from pondstack.domain.errors import BufferShortage, HostUnusable, Unavailable
 from pondstack.domain.lending import Lender, LenderKind
+from pondstack.domain.states import SliceState
 from tests.fixtures.ledgers import report
 from tests.fixtures.memory.lease import take_over
 from tests.fixtures.memory.ledger import MemoryLedger
@@ -65,8 +66,8 @@ class AwakeRack:
         life, offsets = str(uuid4()), {index: index * SIZE for index in range(count)}
         self.ledger.buffers.delegate(Lender(host, life, kind, SIZE), self.sequence, offsets)
 
-    def ask(self, count, *, all_of_it=True):
-        return self.hosts.ask("h9", count, SIZE, all_of_it=all_of_it)
+    def ask(self, count):
+        return self.hosts.ask_for("h9", count, SIZE)
 
     def endpoint(self, hosts=True):
         return LendingEndpoint(
@@ -78,9 +79,10 @@ class AwakeRack:
             active_hosts=lambda: self.hosts if hosts else None,
         )
 
-    def borrow(self, count, *, guaranteed=True, hosts=True):
-        request = {"consumer_uuid": "vm", "host": "h9", "remote_mib": count * SIZE, "guaranteed": guaranteed}
-        return LendingEndpoint.borrow.__wrapped__(self.endpoint(hosts), {}, operation_id=str(uuid4()), **request)
+    def borrow(self, count, *, guaranteed=True, hosts=True, host="h9", endpoint=None):
+        request = {"consumer_uuid": "vm", "host": host, "remote_mib": count * SIZE, "guaranteed": guaranteed}
+        asked = endpoint or self.endpoint(hosts)
+        return LendingEndpoint.borrow.__wrapped__(asked, {}, operation_id=str(uuid4()), **request)
 
 
 @pytest.fixture
@@ -103,10 +105,8 @@ def test_what_is_missing_is_asked_for_once(rack):
     assert rack.agents.told == {"h1": 3 * SIZE, "h2": SIZE, "h3": SIZE}
 
 
-def test_nobody_is_asked_for_a_part_of_what_is_guaranteed(rack):
-    assert rack.ask(8) == 0
-    assert rack.agents.told == {}
-    assert rack.ask(8, all_of_it=False) == 7
+def test_of_what_is_not_guaranteed_a_part_is_asked_for(rack):
+    assert rack.ask(8) == 7
     assert rack.agents.told == {"h1": 4 * SIZE, "h2": 2 * SIZE, "h3": SIZE}
 
 
@@ -127,14 +127,14 @@ def test_what_a_host_lends_already_counts(rack):
 )
 def test_who_cannot_lend_now_is_not_asked(rack, told):
     rack.say("h1", **told)
-    rack.ask(2, all_of_it=False)
+    rack.ask(2)
     assert sorted(rack.agents.told) in (["h2"], ["h2", "h3"])
 
 
 def test_who_sleeps_is_fenced_or_disabled_is_not_asked(rack):
     rack.lends("h1", 1, LenderKind.ZOMBIE)
     rack.ledger.failures.fence_host("h2", "burnt", force=True)
-    rack.ask(9, all_of_it=False)
+    rack.ask(9)
     assert rack.agents.told == {"h3": SIZE}
 
 
@@ -142,13 +142,13 @@ def test_who_borrows_is_not_asked(rack):
     held = {"lender": "h2", "incarnation": "life", "allocations": {"loan": [0]}, "leaving": {}, "released": []}
     told = {"incarnation": "", "kind": "active", "buffer_mib": SIZE, "buffers": [], "lendable_mib": 4 * SIZE}
     rack.ledger.hosts.heartbeat(report("h1", 99, pools=[], lending=told, borrowed={"lenders": [held]}))
-    rack.ask(9, all_of_it=False)
+    rack.ask(9)
     assert rack.agents.told == {"h2": 2 * SIZE, "h3": SIZE}
 
 
 def test_a_host_that_does_not_answer_gives_nothing(rack):
     rack.agents.down, rack.agents.refuse = {"h1"}, {"h2"}
-    assert rack.ask(7, all_of_it=False) == 1
+    assert rack.ask(7) == 1
     assert rack.agents.told == {"h3": SIZE}
 
 
@@ -170,7 +170,7 @@ def test_with_placement_the_memory_is_claimed_first():
     assert (rack.agents.told, len(woken)) == ({}, 2)
     [first, _] = rack.ledger.lends.find()
     rack.ledger.lends.step(first, LendStage.WAITING, "instances leave 0 MiB")
-    assert rack.ask(3, all_of_it=False) == 3
+    assert rack.ask(3) == 3
     assert [lend.host for lend in rack.ledger.lends.find()] == ["h3"], "nobody waits for what instances have got"
 
 
@@ -196,3 +196,85 @@ def test_swap_takes_what_is_there_and_has_the_rest_asked_for(rack):
     rack.agents.told["h2"] = SIZE
     assert len(rack.borrow(3, guaranteed=False)["buffers"]) == 1
     assert rack.agents.told == {"h1": 2 * SIZE, "h2": SIZE}
+
+
+class SharedRack(AwakeRack):
+    """Host h1 lends two buffers, to which h2 swaps; h1 and h3 have room for one more each."""
+
+    def __init__(self):
+        super().__init__()
+        self.rooms = {"h1": 1, "h2": 0, "h3": 1, "h9": 0}
+        for host in self.rooms:
+            self.say(host)
+        self.lends("h1", 2)
+        self.agents.told["h1"] = 2 * SIZE
+        self.swapped = self.borrow(2, guaranteed=False, host="h2", hosts=False)
+        opened = [(item["incarnation"], item["index"]) for item in self.swapped["buffers"]]
+        self.ledger.loans.acknowledge(str(uuid4()), self.swapped["allocation_uuid"], "h2", opened)
+
+    def releasing(self):
+        return [item.host for item in self.ledger.buffers.find() if item.state is SliceState.RELEASING]
+
+
+def test_active_hosts_and_best_effort_loans_meet_one_shortage_together():
+    rack = SharedRack()
+    with pytest.raises(Unavailable, match=r"\. Hosts that have room are asked to lend and best-effort loans give way"):
+        rack.borrow(4)
+    assert rack.agents.told == {"h1": 3 * SIZE, "h3": SIZE}, "hosts first"
+    assert rack.releasing() == ["h2", "h2"], "loans for the rest"
+    with pytest.raises(Unavailable):
+        rack.borrow(4)
+    assert rack.agents.told == {"h1": 3 * SIZE, "h3": SIZE}, "it is on its way: nobody is asked again"
+
+
+def test_loans_give_no_more_than_hosts_lack():
+    rack = SharedRack()
+    with pytest.raises(Unavailable):
+        rack.borrow(3)
+    assert (rack.agents.told, rack.releasing()) == ({"h1": 3 * SIZE, "h3": SIZE}, ["h2"])
+
+
+def test_of_more_than_both_have_nobody_is_asked():
+    rack = SharedRack()
+    with pytest.raises(BufferShortage):
+        rack.borrow(5)
+    assert (rack.agents.told, rack.releasing()) == ({"h1": 2 * SIZE}, [])
+
+
+def test_loans_give_what_a_host_that_does_not_answer_would_have_lent():
+    rack = SharedRack()
+    rack.agents.down = {"h1", "h3"}
+    with pytest.raises(Unavailable, match=r"\. Best-effort loans give way: repeat it"):
+        rack.borrow(2)
+    assert rack.releasing() == ["h2", "h2"]
+    with pytest.raises(BufferShortage):
+        rack.borrow(4)
+
+
+def test_what_comes_back_while_it_is_looked_for_is_no_shortage(monkeypatch):
+    rack = SharedRack()
+    usable = iter((4, 4))
+    monkeypatch.setattr(Lenders, "count_usable", lambda *_asked: next(usable))
+    with pytest.raises(Unavailable, match="has come meanwhile: repeat it"):
+        rack.borrow(4)
+    assert (rack.agents.told, rack.releasing()) == ({"h1": 2 * SIZE}, [])
+
+
+def test_what_becomes_free_is_kept_for_who_waits_for_hosts_too():
+    rack = SharedRack()
+    endpoint = rack.endpoint()
+    with pytest.raises(Unavailable):
+        rack.borrow(1, endpoint=endpoint)
+    rack.lends("h3", 1)
+    assert rack.borrow(1, guaranteed=False, host="h2", endpoint=endpoint)["buffers"] == []
+
+
+def test_what_is_on_its_way_counts_before_anybody_is_asked():
+    rooms = {"a": 3, "b": 1}
+    assert to_find(4, Supply(rooms=rooms)) == Demand({"a": 3, "b": 1}, 0)
+    assert to_find(4, Supply(able=2, rooms={"b": 2})) == Demand({"b": 2}, 2)
+    assert to_find(5, Supply(able=2, rooms={"b": 2})) is None
+    assert to_find(4, Supply(returning=2, able=5, coming=1, rooms=rooms)) == Demand({"a": 1}, 2)
+    assert to_find(2, Supply(returning=2, able=5, rooms=rooms)) == Demand({}, 2)
+    assert to_find(2, Supply(returning=1, coming=2)) == Demand({}, 0)
+    assert to_find(3, Supply(able=3)) == Demand({}, 3)
