@@ -144,7 +144,8 @@ OPTS = [
         max=2592000.0,
         help=(
             "How long, in seconds, pages of a guest that has left are kept for its new host, while that does not come "
-            "to fetch them. They are lost to it then, if it still lacks them."
+            "to fetch them. They are lost to it then, if it still lacks them. A guest that has waited so long for pages"
+            " of the host that it came from is ended by its nova-compute."
         ),
     ),
 ]

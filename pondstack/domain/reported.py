@@ -60,6 +60,7 @@ _SHARE = Fields(
     {"disk_mib": Nullable(Whole(0, 2**40))},
     others=True,
 )
+_STRANDED = Fields({"consumer_uuid": _ID, "seconds": Whole(), "lost": Flag()}, others=True)
 BORROWED: Shape = Fields(
     {},
     {
@@ -79,6 +80,7 @@ BORROWED: Shape = Fields(
         "links": Items(Row((_ID, _ID)), most=100_000),
         "swap_disks": Table(_ID, Whole(1, 2**40), most=100_000),
         "shares": Items(_SHARE, most=100_000),
+        "stranded": Items(_STRANDED, most=100_000),
     },
     others=True,
 )

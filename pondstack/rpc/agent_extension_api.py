@@ -7,6 +7,8 @@ EXTENSION_VERSION = "1.8"
 """The version of the agent's endpoint that these calls came with; an older agent refuses them."""
 DISK_SHARE_VERSION = "1.13"
 """The version that extend() knows `disk_mib` since."""
+LOST_GUESTS_VERSION = "1.15"
+"""The version that get_lost_guests() came with."""
 
 
 class AgentExtensionAPI(ABC):
@@ -49,3 +51,10 @@ class AgentExtensionAPI(ABC):
         """Return {"total_mib", "used_mib"} of the room for guests' mirrors; both 0 where no data plane is."""
         answer: dict[str, int] = self._call(host, "get_mirror_room", version=EXTENSION_VERSION)
         return answer
+
+    def get_lost_guests(self, host: str) -> list[str]:
+        """Return the guests of a host that cannot go on: pages of theirs are lost with the hosts where they came from.
+
+        Whoever calls this ends them.
+        """
+        return [str(guest) for guest in self._call(host, "get_lost_guests", version=LOST_GUESTS_VERSION)]

@@ -1,11 +1,13 @@
 """What Nova leaves to its operator where a nova-compute is killed in the middle of Nova's own live migration."""
 
 import subprocess
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
 import sqlalchemy as sa
 
 from pondstack.clients.nova import LIVE_MIGRATION_SECONDS
+from pondstack.controller.pool.inventory import PROVIDER_PREFIX
 from pondstack.domain.admission import consumers
 from pondstack_rack.cloud_client import Cloud
 from pondstack_rack.layout import program
@@ -25,15 +27,18 @@ _ADOPTED = (
 
 
 class LeftByNova:
-    """Of one rack. `providers`: the hosts' in Placement, by name; see `find_providers`."""
+    """Of one rack. `providers`, `shared`: of hosts, and ours that hosts share, by name, once find_providers has run."""
 
     def __init__(self, rack: Rack) -> None:
         self.rack = rack
         self.cloud = Cloud.of_rack(rack.layout.root)
         self.providers: dict[str, str] = {}
+        self.shared: dict[str, str] = {}
 
     def find_providers(self) -> None:
-        """Read them; once Nova knows all hosts."""
+        """Read them; once Nova knows all hosts, and Placement what is lent."""
+        every = self.cloud.placement.get("/resource_providers").json()["resource_providers"]
+        self.shared = {item["name"]: item["uuid"] for item in every if item["name"].startswith(PROVIDER_PREFIX)}
         found = self.cloud.nova.get("/os-hypervisors/detail").json()["hypervisors"]
         self.providers = {item["hypervisor_hostname"]: item["id"] for item in found}
 
@@ -45,12 +50,18 @@ class LeftByNova:
         return True
 
     def delete_orphans(self) -> list[str]:
-        """Delete claims in Placement of migrations that Nova gave up (`nova-manage placement audit --delete`)."""
+        """Delete claims in Placement of migrations that Nova gave up; returns those that went.
+
+        `nova-manage placement audit --delete` deletes what they have of hosts, and looks at nothing that hosts share:
+        `openstack resource provider allocation delete` is for that.
+        """
         found = self.strangers()
         if found:
             audit = ["placement", "audit", "--delete"]
             command = [program("nova-manage"), "--config-file", str(self.rack.layout.etc / "nova.conf"), *audit]
             subprocess.run(command, env=environment(), capture_output=True, check=False, timeout=COMMAND_SECONDS)
+            for item in self._strangers(self.shared):
+                self.cloud.placement.delete(f"/allocations/{item.partition(' ')[0]}")
         left = self.strangers() if found else []
         return [item for item in found if item not in left]
 
@@ -66,10 +77,13 @@ class LeftByNova:
 
     def strangers(self) -> list[str]:
         """Return consumers in Placement that are no servers: what an interrupted migration of Nova left there."""
+        return self._strangers(self.providers | self.shared)
+
+    def _strangers(self, providers: Mapping[str, str]) -> list[str]:
         known = {item["id"] for item in self.cloud.servers("")}
         known |= {uuid for host in self.providers for uuid in consumers(host)}  # of what hosts lend
-        claims = {uuid: host for host, provider in self.providers.items() for uuid in self.cloud.claims(provider)}
-        return [f"{uuid} on {host}" for uuid, host in sorted(claims.items()) if uuid not in known]
+        claims = {uuid: name for name, provider in providers.items() for uuid in self.cloud.claims(provider)}
+        return [f"{uuid} on {name}" for uuid, name in sorted(claims.items()) if uuid not in known]
 
     def migrations_under_way(self, server: str) -> list[tuple[str, bool]]:
         """Return the states of Nova's migrations of it that have not ended, and whether Nova has given one up.

@@ -4,15 +4,15 @@ from typing import Any
 
 import oslo_messaging
 
-from pondstack.rpc.agent_extension_api import DISK_SHARE_VERSION
+from pondstack.rpc.agent_extension_api import LOST_GUESTS_VERSION
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.rpc_errors import answered, need
 
 
 class ExtensionEndpoint:
-    """The methods that others may call; all but the last raise HostUnusable where nothing is borrowed (None)."""
+    """The methods that others may call; all but the last two raise HostUnusable where nothing is borrowed (None)."""
 
-    target = oslo_messaging.Target(version=DISK_SHARE_VERSION)
+    target = oslo_messaging.Target(version=LOST_GUESTS_VERSION)
 
     def __init__(self, remote: RemoteMemory | None) -> None:
         self._remote = remote
@@ -33,3 +33,8 @@ class ExtensionEndpoint:
     def get_mirror_room(self, _context: Any) -> dict[str, int]:
         """Return how much room for mirrors of guests this host has, in MiB, and how much of it is taken."""
         return {"total_mib": 0, "used_mib": 0} if self._remote is None else self._remote.mirror_room()
+
+    @answered
+    def get_lost_guests(self, _context: Any) -> list[str]:
+        """Return the guests that cannot go on: their pages are lost with the hosts where they came from."""
+        return [] if self._remote is None else self._remote.lost_guests()

@@ -23,6 +23,7 @@ from pondstack_agent.remote.borrowed import Borrowed
 from pondstack_agent.remote.handovers import NO_HANDOVER, HandoverLimits, Handovers
 from pondstack_agent.remote.leased import PAUSE_SECONDS, Leased, lease_counts
 from pondstack_agent.remote.records import Consumer, Consumers, Extension, State
+from pondstack_agent.remote.stranded import StrandedGuests
 
 LOG = log.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class Extensions:
             sleep=sleep,
             clock=clock,
         )
+        self.stranded = StrandedGuests(handover, clock=clock)
         self._leased = Leased(
             borrowed, self._plane, lambda: self._plane().links(), limits.leave_seconds, sleep=sleep, clock=clock
         )
@@ -181,6 +183,7 @@ class Extensions:
             return {}
         if not self._lives(extension):
             self._moving(mine, extension)
+            self.stranded.look(mine.consumer_uuid, None)
             if self._seen(mine) is None:
                 self._consumers.put(mine, extension=None)
             return {}
@@ -196,7 +199,7 @@ class Extensions:
         if mine.extension is None:
             return {"extension": None}
         try:
-            return {"extension": _view(mine.extension, self._seen(mine), "")}
+            return {"extension": _view(mine.extension, self._seen(mine), self.stranded.problem(mine.consumer_uuid))}
         except PondError as error:
             return {"extension": _view(mine.extension, None, error.message)}
 
@@ -268,8 +271,11 @@ class Extensions:
         """Look after a guest that is on its way from or to another host; the consumer as it is then."""
         seen = self._seen(mine)
         if seen is not None and extension.incoming and seen.handover is None and seen.state is GuestState.SERVING:
+            self.stranded.look(mine.consumer_uuid, None)
             return self._consumers.put(mine, extension=replace(extension, incoming=False))
-        if seen is not None and not extension.incoming:
+        if seen is not None and extension.incoming:
+            self.stranded.look(mine.consumer_uuid, seen.handover)
+        elif seen is not None:
             self.handovers.tend(mine, seen)
         return mine
 

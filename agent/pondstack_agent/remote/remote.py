@@ -140,7 +140,12 @@ class RemoteMemory:
         return {
             "swap_disks": self.swap_disks(),
             "shares": [mine.share for mine in self._consumers.all() if mine.shares],
+            "stranded": self._extensions.stranded.reported(),
         }
+
+    def lost_guests(self) -> list[str]:
+        """Return the guests whose pages are lost with the hosts where they came from."""
+        return self._extensions.stranded.lost()
 
     def get_swap(self, instance_uuid: str) -> dict[str, Any] | None:
         """Return what an instance has as its swap disk, None when it has none."""

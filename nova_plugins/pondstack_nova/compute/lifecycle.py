@@ -169,9 +169,10 @@ class PoolMemoryLifecycle(RemoteMemoryLife):
         self._pond_offer_mirrors(provider_tree, nodename, before)
 
     def get_available_resource(self, nodename: str) -> Any:
-        """Tell the scheduler that guests of any flavor may have pool memory here."""
+        """Tell the scheduler that guests of any flavor may have pool memory here; end those that cannot go on."""
         data = super().get_available_resource(nodename)  # type: ignore[misc]
         data["stats"] = {**(data.get("stats") or {}), stats.BY_CLAIM: "1"}
+        self._pond_end_lost_guests(nodename)
         return data
 
     # Live migration.

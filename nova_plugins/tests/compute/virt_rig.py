@@ -8,6 +8,7 @@ from nova import exception
 
 from pondstack_nova.compute.agent_client import PoolAttachments
 from pondstack_nova.compute.lifecycle import PoolMemoryLifecycle
+from pondstack_nova.compute.remote.lost_guests import LostGuests
 from tests.fixtures.fake_agents import FakeAgents
 
 POOL, VM = "pool-rp", "vm"
@@ -93,6 +94,7 @@ class Rack:
         driver = Driver(SimpleNamespace(reportclient=SimpleNamespace(get_allocs_for_consumer=self._claim_of)))
         driver.host = host
         driver.agents = self.agents
+        driver.lost_guests = LostGuests(lambda: self.agents)
         driver.pool_memory = PoolAttachments(lambda: self.agents, sleep=lambda _seconds: None)
         return driver
 

@@ -113,6 +113,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "extend": OWN_COMPUTE,
         "unextend": OWN_COMPUTE,
         "get_mirror_room": OWN_COMPUTE,
+        "get_lost_guests": OWN_COMPUTE,
         "expect_guest": OWN_COMPUTE,
         "receive_guest": OWN_COMPUTE,
         "take_back": OWN_COMPUTE,

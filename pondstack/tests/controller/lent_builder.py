@@ -32,6 +32,8 @@ class LentBuilder:
     links: list[list[str]] | None = None
     disks: dict[str, int] = field(default_factory=dict)
     """Of h2."""
+    stranded: list[dict[str, Any]] = field(default_factory=list)
+    """The same."""
     mirrors: dict[str, int] | None = field(default_factory=dict)
     unclaimed_disks: dict[tuple[str, str], float] = field(default_factory=dict)
 
@@ -99,6 +101,7 @@ class LentBuilder:
         found: dict[str, Any] = {"lenders": [self.books]}
         if self.links is not None:
             found["links"] = self.links
+        found |= {"stranded": self.stranded} if self.stranded else {}
         return found | ({"swap_disks": self.disks} if self.disks else {})
 
     def forget_disk(self, seconds: float = 31.0) -> "LentBuilder":

@@ -46,8 +46,8 @@ class Runner:
     def run(self, seed: int, early: Callable[[], bool] = lambda: False) -> Run:
         """Do all of the plan, or what there is until `early` says to stop; returns what came of it."""
         begun = time.monotonic()
-        self._left.find_providers()
         with lent(self._rack, LENT_MIB) as remote:
+            self._left.find_providers()
             guest = MovingGuest(remote, self._left)
             for kill in self._plan:
                 if early():

@@ -17,7 +17,8 @@ from pondstack.rpc.wire import Attachment
 from pondstack_nova import flavors
 from pondstack_nova.compute.agent_client import PoolMemoryUnavailable
 from pondstack_nova.compute.holdings import PoolMemoryHoldings
-from pondstack_nova.compute.remote import mirror_inventory
+from pondstack_nova.compute.remote import lost_guests, mirror_inventory
+from pondstack_nova.compute.remote.lost_guests import LostGuests
 from pondstack_nova.compute.remote.memory import RemoteMemory, RemoteMemoryUnavailable
 from pondstack_nova.compute.remote.mirror_room import MirrorRoomReader
 from pondstack_nova.compute.remote.swap import Swap
@@ -33,6 +34,7 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         self.remote_memory = RemoteMemory(lambda: self.pool_memory)
         self.swap = Swap(lambda: self.pool_memory)
         self.mirror_room = MirrorRoomReader()
+        self.lost_guests = LostGuests()
 
     def _pond_no_remote(self) -> str | None:
         """Return why no guest of this host can have remote memory, None where they can; a driver may know more."""
@@ -119,6 +121,14 @@ class RemoteMemoryLife(PoolMemoryHoldings):
             return shares(instance.flavor.memory_mb, pool_mib, specs.remote_mib, disk_mib=specs.disk_mib)
         except BadSpec as error:
             raise RemoteMemoryUnavailable(reason=error.message) from error
+
+    def _pond_end_lost_guests(self, nodename: str) -> None:
+        """End the guests whose memory is lost; what fails is tried again in the next round."""
+        for uuid in self.lost_guests.read(nodename):
+            try:
+                lost_guests.end(nodename, uuid, self.power_off)  # type: ignore[attr-defined]
+            except Exception:  # of Nova, of libvirt: the round goes on, for all other guests
+                LOG.exception("Guest %s, which cannot go on, was not ended", uuid)
 
     def _pond_offer_mirrors(self, provider_tree: Any, nodename: str, before: Any) -> None:
         """Tell Placement how much of guests with remote memory this host has mirrors for."""

@@ -21,6 +21,7 @@ def loan_rules(observation: Observation) -> Iterable[Finding]:
         if report.borrowed is not None and observation.host_up(name):
             for held in report.borrowed.get("lenders", ()):
                 yield from _held(observation, name, held)
+            yield from (_stranded(name, told) for told in report.borrowed.get("stranded", ()))
     for uuid, aged in observation.rack.lent.loans.items():
         mine = observation.buffers_of.get(uuid, ())
         yield from _loan(observation, aged, mine)
@@ -45,6 +46,17 @@ def _held(observation: Observation, host: str, held: Mapping[str, Any]) -> Itera
             detail = f"{host} uses buffers {list(others)} of lender {lender}, which are not its own in the ledger"
             action = actions.LetGo(host, uuid, lender, incarnation, others)
             yield Finding("conflicting_loan", Severity.CRITICAL, subject, detail, action, host=host)
+
+
+def _stranded(host: str, told: Mapping[str, Any]) -> Finding:
+    """A guest that was migrated live, and whose source is gone with a part of its memory."""
+    subject = f"guest {told['consumer_uuid']} on {host}"
+    detail = f"it waits for {told['seconds']} s for memory that the host has where it came from"
+    if told["lost"]:
+        detail += ", and that is lost: nova-compute ends it; hard reboot the server"
+        return Finding("guest_memory_lost", Severity.CRITICAL, subject, detail)
+    detail += ": start the data plane there; where that host is lost, hard reboot the server"
+    return Finding("guest_waits", Severity.WARNING, subject, detail)
 
 
 def _promises(

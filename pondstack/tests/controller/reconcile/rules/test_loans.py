@@ -236,3 +236,15 @@ def test_an_older_report_and_a_silent_borrower_lose_nothing():
     built = LentBuilder().silence("h2")
     built.books["allocations"] = {}
     assert set(found(built)) == {"agent_down"}
+
+
+def test_who_waits_for_memory_of_a_host_that_may_be_lost_is_told_of():
+    built = LentBuilder()
+    told = {"consumer_uuid": "vm", "seconds": 40, "lost": False}
+    built.stranded = [told]
+    finding = found(built)["guest_waits"]
+    assert (finding.severity, finding.subject, finding.action) == (Severity.WARNING, "guest vm on h2", None)
+    assert "hard reboot the server" in finding.detail
+    built.stranded = [told | {"lost": True}]
+    assert found(built)["guest_memory_lost"].severity is Severity.CRITICAL
+    assert "guest_waits" not in found(built)
