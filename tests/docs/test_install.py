@@ -78,6 +78,7 @@ def test_units_start_programs_of_the_venv() -> None:
 def test_the_guide_copies_each_file() -> None:
     names = {path.name for path in DEPLOY.iterdir() if path.suffix != ".service"}
     names |= {f"apparmor/{path.name}" for path in (ROOT / "etc" / "apparmor").iterdir()}
+    names |= {path.name for path in (ROOT / "etc" / "selinux").iterdir()}
     assert {name for name in names if name not in GUIDE} == set()
     assert {path.name for path in DEPLOY.glob("*.service") if path.name not in GUIDE} == set()
 

@@ -26,7 +26,12 @@ NATIVE = frozenset(
 """Built along with the wheel; limited API, so that one wheel serves all Pythons."""
 MANUAL = "doc/build/man/pondstack-status.1"
 """A man page, which the wheel takes along when it was made before."""
-SAMPLES = {"apparmor": "apparmor/", "deploy": "", "oslo-config-generator": "oslo-config-generator/"}
+SAMPLES = {
+    "apparmor": "apparmor/",
+    "deploy": "",
+    "oslo-config-generator": "oslo-config-generator/",
+    "selinux": "selinux/",
+}
 """Folders of etc/, and where below share/pondstack their files go."""
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pondstack_agent.data_plane.client import SOCKET
 from pondstack_agent.data_plane.denials import HostFacts, ProcessFacts, guest_denials, host_denials
+from pondstack_agent.data_plane.selinux import SelinuxPolicy
 from pondstack_agent.helper.unix_socket import connect
 
 _CREDENTIALS = struct.Struct("3i")
@@ -26,14 +27,20 @@ class Confinement:
     `root`: where the host's /proc and /etc are.
     """
 
-    def __init__(self, folder: Path, seconds: float, root: Path = Path("/")) -> None:
+    def __init__(
+        self, folder: Path, seconds: float, root: Path = Path("/"), selinux: SelinuxPolicy | None = None
+    ) -> None:
         self._folder, self._seconds, self._root = folder, seconds, root
+        self._selinux = SelinuxPolicy(root) if selinux is None else selinux
 
     def __call__(self, guest: int | None) -> list[str]:
         """Return what denies the data plane a guest's process; of a process that has ended, what denies it any."""
         host = self.host()
         found = self.process(guest) if guest is not None else None
-        return guest_denials(host, found) if found else host_denials(host)
+        if found is None:
+            return host_denials(host)
+        denied = self._selinux.denied(host.plane.label, found.label) if host.plane else []
+        return guest_denials(host, found, denied)
 
     def host(self) -> HostFacts:
         """Read the facts of the host."""

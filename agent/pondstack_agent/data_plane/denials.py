@@ -6,7 +6,7 @@ which libvirt's profile of a guest includes, has one for all tracers.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 NO_ATTACH = 3
@@ -70,9 +70,9 @@ def host_denials(host: HostFacts) -> list[str]:
     return [reason for reason in reasons if reason]
 
 
-def guest_denials(host: HostFacts, guest: ProcessFacts) -> list[str]:
-    """Return what denies it this guest's process."""
-    reasons = [_tracer(guest), _userfaultfd(host, guest), _profiles(host, guest)]
+def guest_denials(host: HostFacts, guest: ProcessFacts, avc: Sequence[str] = ()) -> list[str]:
+    """Return what denies it this guest's process. `avc`: what SELinux's policy does; see SelinuxPolicy.denied."""
+    reasons = [_tracer(guest), _userfaultfd(host, guest), _profiles(host, guest), *map(_avc, avc)]
     return [*host_denials(host), *(reason for reason in reasons if reason)]
 
 
@@ -127,6 +127,13 @@ def _profiles(host: HostFacts, guest: ProcessFacts) -> str:
         f"AppArmor: the profile {guest.profile} of process {guest.pid} does not let the data plane attach, whose "
         f"profile is {own}: install etc/apparmor/libvirt-qemu as the installation says, see what denies ptrace in "
         "/etc/apparmor.d/abstractions, and start the guest again"
+    )
+
+
+def _avc(denied: str) -> str:
+    return (
+        f"SELinux: avc: {denied}: install the module etc/selinux/pondstack.te as the installation says, or allow it in "
+        "one of your own"
     )
 
 
