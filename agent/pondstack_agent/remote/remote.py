@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from oslo_log import log
 
-from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, PondError, Unavailable
+from pondstack.domain.errors import BadRequest, Conflict, InUse, NotFound, PondError, Unavailable, Unclaimed
 from pondstack_agent.borrower.borrower import Borrower
 from pondstack_agent.executor import Executor, RecurringWork
 from pondstack_agent.locks import NamedLocks
@@ -23,6 +23,8 @@ LOG = log.getLogger(__name__)
 
 ASKED_FOR_SECONDS = 60.0
 """So long a swap disk that Nova has asked for is not ended by anybody else."""
+FORGOTTEN_SECONDS = 60.0
+"""So long an instance has no claim before what it had here is ended."""
 
 
 class RemoteMemory:
@@ -55,6 +57,7 @@ class RemoteMemory:
         self.moves = moves
         self._maintenance = RecurringWork(executor, self._maintain)
         self._asked_at: dict[str, float] = {}
+        self._unclaimed_since: dict[str, float] = {}
         self._trouble: dict[str, str] = {}
 
     def alloc(
@@ -275,7 +278,24 @@ class RemoteMemory:
         now = self._consumers.clock()
         if now >= self._asked_at.get(mine.consumer_uuid, 0.0) + self._grow_seconds:
             self._asked_at[mine.consumer_uuid] = now
+            self._grow_claimed(mine)
+
+    def _grow_claimed(self, mine: Consumer) -> None:
+        """Go on as `_grow`; end what an instance has that Nova forgot: no process, no buffer, and no claim, for long.
+
+        One that is off keeps its claim. Where its guest was lost to Nova elsewhere, nobody here was told of its end.
+        """
+        try:
             self._grow(mine)
+        except Unclaimed:
+            mine, now = self._now(mine), self._consumers.clock()
+            since = self._unclaimed_since.setdefault(mine.consumer_uuid, now)
+            used = mine.extension is not None or self._borrowed.mib(mine) > 0
+            if used or not mine.guaranteed or now - since < FORGOTTEN_SECONDS:
+                raise
+            LOG.warning("What instance %s had here is ended: nobody claims it any more", mine.consumer_uuid)
+            self._release(mine)
+        self._unclaimed_since.pop(mine.consumer_uuid, None)
 
     def _grow(self, mine: Consumer) -> Consumer:
         """Go on with requests that are under way, then ask for what is missing."""

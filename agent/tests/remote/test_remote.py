@@ -11,6 +11,9 @@ from pondstack.domain.errors import (
     Unavailable,
     Unclaimed,
 )
+from pondstack_agent.remote.remote import FORGOTTEN_SECONDS
+
+from .conftest import CONSUMER
 
 
 @pytest.fixture
@@ -127,6 +130,49 @@ def test_a_guaranteed_request_without_a_claim_leaves_nothing(lent, monkeypatch) 
             host.alloc(4)
     assert host.remote.views() == []
     assert host.alloc(4, operation="alloc2")["borrowed_mib"] == 4
+
+
+def _forget(lent, host, monkeypatch) -> None:
+    """Have Nova claim nothing of an instance any more, and the controller ask back what it had borrowed."""
+
+    def unclaimed(*_arguments):
+        raise Unclaimed("the consumer claims nothing; claim it first")
+
+    [allocation] = host.view()["allocations"]
+    monkeypatch.setattr(lent.controller.lenders, "borrow", unclaimed)
+    lent.controller.ledger.loans.ask_back(allocation, "unclaimed: for the test")
+    lent.turn(2)
+
+
+def test_what_an_instance_had_that_nova_forgot_ends(lent, monkeypatch) -> None:
+    """Its guest was lost to Nova elsewhere, so that nobody here was told; one that is off keeps its claim."""
+    host = lent.borrower
+    host.alloc(4)
+    _forget(lent, host, monkeypatch)
+    host.beat()
+    assert host.view()["borrowed_mib"] == 0
+    host.now += FORGOTTEN_SECONDS - 10
+    host.beat()
+    assert host.view()["state"] == "active", "its claim may come back"
+    host.now += 20
+    host.beat()
+    assert host.remote.views() == []
+
+
+def test_what_is_served_or_claimed_again_stays(lent, monkeypatch) -> None:
+    host = lent.borrower
+    host.alloc(4)
+    host.data_plane.boot(CONSUMER, 8)
+    host.calls.extend(consumer_uuid=CONSUMER, memory_mib=8, local_mib=4)
+    with monkeypatch.context() as patch:
+        _forget(lent, host, patch)
+        host.beat()
+        host.now += 10 * FORGOTTEN_SECONDS
+        host.beat()
+        assert host.view()["state"] == "active", "a process of it is served"
+    lent.turn(2)
+    assert host.view()["borrowed_mib"] == 4
+    assert host.remote._unclaimed_since == {}, "another time counts anew"
 
 
 def test_the_former_way_to_a_swap_device_is_told_to_be_gone(lent) -> None:
