@@ -177,6 +177,21 @@ class Life(NovaWithLentMemory):
         assert self.host_of(server) == host
         self.same_everywhere(server)
 
+    def test_a_guest_whose_memory_is_lost(self) -> None:
+        """With the host that it came from: it ends in ERROR with the reason, and a hard reboot boots it."""
+        server = self.boot_remote()
+        self.agents.lost = {self.host_of(server): [server["id"]]}
+        self._run_periodics()
+        found = self._wait_for_state_change(server, "ERROR")
+        assert "A part of the memory of the server is lost" in found["fault"]["message"]
+        self.same_everywhere(server)
+        self.agents.lost = {}
+        self._run_periodics()
+        self._reboot_server(server, hard=True)
+        self.same_everywhere(server)
+        self._delete_server(server)
+        self.nothing_is_left()
+
     def test_only_hosts_with_a_data_plane(self) -> None:
         """Without one there is no room for a mirror, and with too little of it neither."""
         self.agents.mirror_mib = {"host2": 4096}
