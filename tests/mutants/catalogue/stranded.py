@@ -82,4 +82,20 @@ MUTANTS = [
         (f"{_SELINUX_TESTS}::test_where_nothing_is_enforced_nothing_is_denied",),
         "no guest has remote memory where SELinux only warns",
     ),
+    Mutant(
+        "what_nova_forgot_stays",
+        "agent/pondstack_agent/remote/remote.py",
+        "if used or not mine.guaranteed or now - since < FORGOTTEN_SECONDS:",
+        "if True:",
+        ("agent/tests/remote/test_remote.py::test_what_an_instance_had_that_nova_forgot_ends",),
+        "the mirror of an instance that is gone keeps others from a host for good",
+    ),
+    Mutant(
+        "what_is_served_is_ended_as_forgotten",
+        "agent/pondstack_agent/remote/remote.py",
+        "used = mine.extension is not None or self._borrowed.mib(mine) > 0",
+        "used = self._borrowed.mib(mine) > 0",
+        ("agent/tests/remote/test_remote.py::test_what_is_served_or_claimed_again_stays",),
+        "a guest that runs loses what it is to borrow anew",
+    ),
 ]

@@ -23,7 +23,7 @@ from tests.robustness.moves.run import Runner  # noqa: E402
 
 def run(rack: Rack, processes: Processes, seed: int, count: int, say: on_rack.Say, early: on_rack.Early) -> report.Run:
     """Do so many moves."""
-    return Runner(rack, processes, make_plan(seed, count), say).run(seed, early)
+    return Runner(rack, processes, make_plan(seed, count), say, loses_source=True).run(seed, early)
 
 
 COMMAND = on_rack.Command("moves", 20, "live migrations, each with a death", MoveRack, Sizes(2, 1, 4), run, report)

@@ -77,10 +77,13 @@ class MovingGuest:
     def is_moving(self) -> bool:
         """Whether Nova has a migration of it under way; also while Nova does not say."""
         try:
-            found = self.left.cloud.nova.get(f"/servers/{self.server}").json()["server"]
+            return self.server_view()["OS-EXT-STS:task_state"] is not None
         except ClientException:
             return True
-        return found["OS-EXT-STS:task_state"] is not None
+
+    def server_view(self) -> dict[str, Any]:
+        """Return it as Nova shows it."""
+        return dict(self.left.cloud.nova.get(f"/servers/{self.server}").json()["server"])
 
     def migrations(self) -> list[dict[str, Any]]:
         """Return its migrations that are under way, by Nova."""
@@ -93,7 +96,7 @@ class MovingGuest:
 
     def look(self) -> Seen:
         """Look at it from all sides. Raises ClientException, PondError, MessagingException."""
-        found = self.left.cloud.nova.get(f"/servers/{self.server}").json()["server"]
+        found = self.server_view()
         claims = self.left.cloud.placement.get(f"/allocations/{self.server}").json()["allocations"]
         return Seen(
             found["status"],

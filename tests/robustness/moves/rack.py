@@ -15,11 +15,14 @@ from tests.robustness.moves.plan import Victim
 SILENCE_SECONDS = 4.0
 """What data planes bear of each other's silence here: shorter than the longest freeze of the plan."""
 KILL_SECONDS = 30.0
+ABANDONED_SECONDS = 60.0
+"""After that a guest whose source is lost has lost what it lacks."""
 
 AGENT = f"""
 [data_plane]
 silence_seconds = {SILENCE_SECONDS}
 arrival_seconds = 120
+abandoned_seconds = {ABANDONED_SECONDS}
 """
 CONTROLLER = """
 [ha]
@@ -65,7 +68,7 @@ class Victims:
         if not service.startswith("pondstack-data-plane"):
             self.processes.kill(service)
             return
-        found = self._process(service)
+        found = self.process(service)
         signal_process(found, signal.SIGKILL)
         if not wait_until(lambda: self._rack.service(service).running is False, KILL_SECONDS, 0.01):
             raise DaemonFailed(f"{service} survives SIGKILL")
@@ -73,7 +76,7 @@ class Victims:
     @contextmanager
     def frozen(self, service: str) -> Iterator[None]:
         """SIGSTOP a service and all that it started, but for keepers of memory; it goes on at the end."""
-        found = self._process(service)
+        found = self.process(service)
         children = [] if service.startswith("pondstack-data-plane") else found.children(recursive=True)
         members = [found, *children]
         try:
@@ -84,7 +87,8 @@ class Victims:
             for member in members:
                 signal_process(member, signal.SIGCONT)
 
-    def _process(self, service: str) -> psutil.Process:
+    def process(self, service: str) -> psutil.Process:
+        """Return the live process of a service; raises DaemonFailed."""
         process = getattr(self._rack.service(service), "process", None)
         if process is None:
             raise DaemonFailed(f"{service} does not run")

@@ -17,6 +17,7 @@ from tests.robustness.left_by_nova import LeftByNova
 from tests.robustness.mitigations.rack import Processes
 from tests.robustness.moves import judge
 from tests.robustness.moves.guest import SIZES, MovingGuest
+from tests.robustness.moves.lost_source import LostSource
 from tests.robustness.moves.plan import COMPUTES, Kill
 from tests.robustness.moves.rack import Victims
 from tests.robustness.moves.report import Outcome, Run
@@ -38,8 +39,12 @@ _NO_ANSWER = (ClientException, PondError, MessagingException)
 class Runner:
     """Of one rack that is up."""
 
-    def __init__(self, rack: Rack, processes: Processes, plan: list[Kill], say: Say) -> None:
+    def __init__(
+        self, rack: Rack, processes: Processes, plan: list[Kill], say: Say, *, loses_source: bool = False
+    ) -> None:
+        """`loses_source`: at the end, too; on a rack whose guests do not wait for their sources for long."""
         self._rack, self._processes, self._plan, self._say = rack, processes, plan, say
+        self._loses_source = loses_source
         self._left = LeftByNova(rack)
         self._outcomes: list[Outcome] = []
 
@@ -55,7 +60,8 @@ class Runner:
                 outcome = self._one(kill, guest)
                 self._outcomes.append(outcome)
                 self._say(_line(outcome))
-            unclean = self._end(guest)
+            lost = self._lose_source(guest) if self._loses_source else []
+            unclean = lost + self._end(guest)
         return Run(seed, len(self._plan), self._outcomes, unclean, time.monotonic() - begun)
 
     def _one(self, kill: Kill, guest: MovingGuest) -> Outcome:
@@ -133,6 +139,14 @@ class Runner:
         except ClientException:
             return False
         return True
+
+    def _lose_source(self, guest: MovingGuest) -> list[str]:
+        """Lose the host that it comes from; returns what was not as it has to be."""
+        try:
+            found = LostSource(Victims(self._rack, self._processes), guest, self._say).run()
+        except (DaemonFailed, AssertionError, SDKException, *_NO_ANSWER) as error:
+            found = [f"{type(error).__name__}: {error}"[:500]]
+        return [f"where its source was lost: {item}" for item in found]
 
     def _replace(self, guest: MovingGuest) -> None:
         """Have the next move be one of a new guest: this one is not as it should be."""
