@@ -53,6 +53,24 @@ def test_all_end_with_their_executor_and_at_once() -> None:
     assert time.monotonic() - began < idle_threads.LOOK_SECONDS / 2
 
 
+def test_who_ends_wakes_another_whose_wake_went_astray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that is not to end yet may take it: here all of them but the last one are lost."""
+    executor, threads = _executor(4)
+    [queue] = {thread.work_queue for thread in threads}  # type: ignore[attr-defined]
+    put, wakes = queue.put, []
+
+    def astray(work: object, *arguments: object, **named: object) -> None:
+        wakes.append(work)
+        if not isinstance(work, idle_threads._Nothing) or len(wakes) >= len(threads):
+            put(work, *arguments, **named)
+
+    monkeypatch.setattr(queue, "put", astray)
+    began = time.monotonic()
+    executor.shutdown()
+    assert not any(thread.is_alive() for thread in threads)
+    assert time.monotonic() - began < idle_threads.LOOK_SECONDS / 2
+
+
 def test_they_still_work_after_they_slept() -> None:
     executor, _ = _executor(2)
     assert executor.submit(lambda: 7).result(DEADLINE_SECONDS) == 7

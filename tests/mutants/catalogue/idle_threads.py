@@ -27,7 +27,7 @@ MUTANTS = [
         _FILE,
         "        if worker.should_stop:\n",
         "        if not worker.should_stop:\n",
-        (f"{_TESTS}::test_all_end_with_their_executor_and_at_once",),
+        (f"{_TESTS}::test_who_ends_wakes_another_whose_wake_went_astray",),
         "a service with many threads takes a minute to stop, now and then",
     ),
     Mutant(
