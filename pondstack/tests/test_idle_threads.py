@@ -14,6 +14,8 @@ from pondstack import idle_threads
 DEADLINE_SECONDS = 30.0
 
 PROGRAM = """
+import gc
+import weakref
 import futurist
 from pondstack import native_threads
 native_threads.use()
@@ -21,7 +23,10 @@ kept, dropped = futurist.ThreadPoolExecutor(4), futurist.ThreadPoolExecutor(4)
 for executor in (kept, dropped):
     for future in [executor.submit(int) for _ in range(4)]:
         future.result()
+gone = weakref.ref(dropped)
 del executor, dropped, future
+gc.collect()  # it refers to itself
+assert gone() is None
 print("done")
 """
 
