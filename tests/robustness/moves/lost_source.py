@@ -26,6 +26,8 @@ LOOK_SECONDS = 0.005
 TRIES = 4
 END_SECONDS = ABANDONED_SECONDS + 300.0
 """A round of nova-compute comes once a minute, on an idle machine."""
+TOLD = frozenset({"guest_waits", "guest_memory_lost"})
+"""The findings that say so."""
 _NO_ANSWER = (ClientException, PondError, MessagingException)
 
 
@@ -68,7 +70,8 @@ class LostSource:
 
     def _ends(self, destination: str) -> list[str]:
         began = time.monotonic()
-        found = [] if wait_until(lambda: "guest_waits" in self._findings(), END_SECONDS, 1.0) else ["nobody is told"]
+        told = wait_until(lambda: bool(self._findings() & TOLD), END_SECONDS, 1.0)
+        found = [] if told else ["no audit tells of it"]
         if not wait_until(self._is_in_error, END_SECONDS, 1.0):
             return [*found, f"the guest waits still, after {time.monotonic() - began:.0f} s"]
         fault = self._guest.server_view().get("fault", {}).get("message", "")
