@@ -24,6 +24,7 @@ def test_no_history_violates_anything(first: int) -> None:
     assert faults["keys ended in part"]
     assert faults["best effort gave way"]
     assert faults["borrower moved"]
+    assert faults["page handed over"]
 
 
 @pytest.mark.parametrize("seed", [3371, 3563])
