@@ -183,7 +183,7 @@ _HELD = Fields(
 )
 _BORROW = Fields(
     {"operation_id": _ID, "mib": Whole(1, _MOST_MIB)},
-    {"allocation_uuid": _OWNER, "state": OneOf(("asked", "open", "undoing"))},
+    {"allocation_uuid": _OWNER, "state": OneOf(("asked", "open", "undoing")), "source": Text(255)},
 )
 
 
@@ -222,6 +222,7 @@ _CONSUMER = Fields(
         "asked": Whole(),
         "extension": Nullable(_EXTENSION),
         "instance_uuid": _OWNER,
+        "source": Text(255),
     },
     rule=_borrows,
 )

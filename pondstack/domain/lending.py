@@ -56,7 +56,9 @@ class Buffer:
     with them the keys: what is said of an older one is late. `promised_to`: the only host that can have it, because the
     lender was to sleep and exported it beforehand; None for whoever asks. `leaving`: the lender wants it back, so
     nobody gets it. `admitted`: it has left what Nova may place on its lender (pondstack.domain.admission); nobody gets
-    it before. `cause`: why it is QUARANTINED.
+    it before. `cause`: why it is QUARANTINED. `heir`: the allocation of another host that it is being handed over
+    to, which may read it; the first of both that lets go leaves it to the other one. `shared`: hosts besides its owner
+    have keys, or had them; a lender that is awake ends those once there is no heir.
     """
 
     lender: str
@@ -76,6 +78,8 @@ class Buffer:
     cause: Cause | None = None
     admitted: bool = True
     escrowed: bool = False
+    heir: str | None = None
+    shared: bool = False
 
     @property
     def is_free(self) -> bool:
@@ -130,15 +134,16 @@ def withdrawable(item: Buffer) -> bool:
     return item.is_free and item.leaving and item.promised_to is None and not item.escrowed
 
 
-def given(item: Buffer) -> dict[str, Any]:
-    """Return what a borrower is told of a buffer that becomes its own."""
+def given(item: Buffer, *, handed: bool = False) -> dict[str, Any]:
+    """Return what a borrower is told of a buffer that becomes its own, or is handed over to it."""
     return {
         "lender": item.lender,
         "incarnation": item.incarnation,
         "index": item.index,
         "offset_mib": item.offset_mib,
         "size_mib": item.size_mib,
-        "generation": item.generation + 1,
+        "generation": item.generation + (not handed),
+        **({"handed": True} if handed else {}),
     }
 
 

@@ -44,7 +44,9 @@ def contradictions(lent: LentMemory) -> Iterable[Violation]:
         known = lent.lenders.get(item.lender)
         if item.state in IN_USE and known is not None and known.incarnation != item.incarnation:
             yield Violation("incarnation", item.name, f"it is {item.state} of incarnation {item.incarnation}, now over")
-    held = {aged.item.allocation_uuid for aged in lent.buffers}
+        if item.heir is not None and (item.heir not in lent.loans or item.host is None):
+            yield Violation("heir_missing", item.name, f"it is {item.state} and to be handed over to loan {item.heir}")
+    held = {uuid for aged in lent.buffers for uuid in (aged.item.allocation_uuid, aged.item.heir)}
     for uuid in lent.loans:
         if uuid not in held:
             yield Violation("loan_empty", f"loan {uuid}", "it has no buffers")

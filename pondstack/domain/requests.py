@@ -45,6 +45,7 @@ class BorrowRequest:
     """Lent memory for one consumer on one host (Zombieland 4.2).
 
     `guaranteed`: all or nothing (GS_alloc_ext); else as much as there is, up to `remote_mib` (GS_alloc_swap).
+    `source`: the host that the consumer moves from, whose buffers are handed over as far as `host` can read them.
     """
 
     consumer_uuid: str
@@ -53,3 +54,11 @@ class BorrowRequest:
     guaranteed: bool
     project_id: str = ""
     user_id: str = ""
+    source: str = ""
+
+    def fields(self) -> dict[str, Any]:
+        """Return what it says, by field; without a source as the former release knows it, and has it on record."""
+        found = asdict(self)
+        if not self.source:
+            del found["source"]
+        return found

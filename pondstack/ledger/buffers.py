@@ -24,6 +24,7 @@ from pondstack.domain.lending import (
 from pondstack.domain.states import OWNED, SliceEvent, SliceState
 from pondstack.ledger.escrow import forget_keys
 from pondstack.ledger.hosts import usable_host
+from pondstack.ledger.loans import inherit
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import Transaction
 from pondstack.ledger.transactions import Transactions
@@ -192,9 +193,16 @@ class Buffers:
         return len(self._transactions.journal("free_fenced", {"host": host}, work)["buffers"])
 
     def fence(self, tx: Transaction, name: str, why: str) -> Moves:
-        """Set aside what a fenced host borrowed, and give up what it lent, within a transaction of the host's fence."""
-        mine = [item for item in self._store.buffers.of_borrower(tx, name) if item.state in OWNED]
-        moves = self._move(tx, mine, SliceEvent.QUARANTINE, reason=why, cause=Cause.HOST_FENCED)
+        """Set aside what a fenced host borrowed, and give up what it lent, within a transaction of the host's fence.
+
+        What it was handing over becomes its heir's; what was being handed over to it stays with its owner.
+        """
+        held = self._store.buffers.of_borrower(tx, name)
+        handed = [item for item in held if item.heir is not None]
+        mine = [item for item in held if item.heir is None and item.state in OWNED]
+        moves = inherit(self._store, tx, handed, epoch=self._transactions.epoch)
+        self._store.buffers.mark(tx, self._store.buffers.of_heirs(tx, name), {"heir": None})
+        moves += self._move(tx, mine, SliceEvent.QUARANTINE, reason=why, cause=Cause.HOST_FENCED)
         self._lose(tx, self._store.buffers.of_lender(tx, name))
         self._store.lends.remove(tx, name)
         known = self._store.buffers.lender(tx, name)

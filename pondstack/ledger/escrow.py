@@ -82,7 +82,7 @@ class Escrow:
 
         def work(tx: Transaction) -> int:
             mine = [item for item in self._store.buffers.of_lender(tx, host) if item.incarnation == incarnation]
-            done = [item for item in mine if generations.get(item.index) == item.generation]
+            done = [item for item in mine if generations.get(item.index) == item.generation and item.heir is None]
             done = [item for item in done if item.state in (SliceState.FREE, *IN_USE)]
             forget_keys(self._store, tx, done)
             return len(done)
@@ -93,9 +93,11 @@ class Escrow:
         """Return the keys of buffers that a borrower has got; those in escrow for it only, and of no use, are none."""
 
         def work(tx: Transaction) -> list[EscrowedKey]:
-            held = {item.index: item for item in self._store.buffers.of_borrower(tx, borrower)}
+            buffers = self._store.buffers
+            mine = [*buffers.of_borrower(tx, borrower), *buffers.of_heirs(tx, borrower)]
+            held = {(item.incarnation, item.index): item.generation for item in mine}
             found = self._store.escrow.sealed(tx, borrower, incarnation, indexes)
-            return [key for key in found if key.index in held and _is_of(held[key.index], key)]
+            return [key for key in found if held.get(key.place) == key.generation]
 
         return self._transactions.read(work)
 
@@ -124,14 +126,10 @@ class Escrow:
 
 def forget_keys(store: Store, tx: Transaction, items: Iterable[Buffer]) -> None:
     """Note, within a transaction, that no key of buffers is in escrow, or left to the borrower that it was told."""
-    mine = [item for item in items if item.escrowed or item.promised_to is not None]
-    store.buffers.mark(tx, mine, {"escrowed": False, "promised_to": None})
+    mine = [item for item in items if item.escrowed or item.shared or item.promised_to is not None]
+    store.buffers.mark(tx, mine, {"escrowed": False, "shared": False, "promised_to": None})
     store.escrow.remove(tx, mine)
 
 
 def _takes(item: Buffer, key: EscrowedKey) -> bool:
     return item.escrowed and wants_escrow(item) and item.generation == key.generation
-
-
-def _is_of(item: Buffer, key: EscrowedKey) -> bool:
-    return item.incarnation == key.incarnation and item.generation == key.generation

@@ -4,7 +4,6 @@ The paper's calls are named in brackets; what the lenders of these buffers do is
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
 
@@ -12,6 +11,7 @@ from pondstack.domain import buffer_choice
 from pondstack.domain.causes import Cause
 from pondstack.domain.errors import Conflict, IllegalTransition, NotFound
 from pondstack.domain.escrow import NOWHERE, Reach, of_host
+from pondstack.domain.inheritance import inherits, to_hand_over
 from pondstack.domain.lending import (
     IN_USE,
     Buffer,
@@ -28,6 +28,8 @@ from pondstack.ledger.hosts import usable_host
 from pondstack.ledger.moves import BUFFER_MOVES, MOVES, Moves, move
 from pondstack.ledger.store import Store, Transaction
 from pondstack.ledger.transactions import Transactions
+
+_OF_AN_ALLOCATION = ("consumer_uuid", "host", "guaranteed", "project_id", "user_id")
 
 
 class Loans:
@@ -75,7 +77,7 @@ class Loans:
         return self._transactions.once(
             operation_id,
             "borrow",
-            {**asdict(request), "buffer_mib": buffer_mib},
+            {**request.fields(), "buffer_mib": buffer_mib},
             lambda tx: self._borrow(tx, operation_id, uuid, request, buffer_mib, claimed_mib, sealing_keys, held_back),
             repeated,
         )
@@ -92,19 +94,39 @@ class Loans:
         held_back: bool,
     ) -> dict[str, Any]:
         usable_host(self._store, tx, request.host)
-        count = buffers_for(request.remote_mib, buffer_mib)
+        wanted = buffers_for(request.remote_mib, buffer_mib)
         if request.guaranteed and claimed_mib is not None:
             check_claim(request, claimed_mib, guaranteed_mib(self._store, tx, request.consumer_uuid, request.host))
+        handed = self._to_hand_over(tx, request, wanted, sealing_keys)
         usable = self._usable(tx, request.host, buffer_mib, sealing_keys)
         if held_back and not request.guaranteed:
             usable = []
-        chosen = buffer_choice.choose(usable, count, guaranteed=request.guaranteed)
-        if chosen:
-            asked = {name: value for name, value in asdict(request).items() if not name.endswith("_mib")}
+        rest = wanted - len(handed)
+        chosen = buffer_choice.choose(usable, rest, guaranteed=request.guaranteed) if rest else ()
+        if chosen or handed:
+            asked = {name: getattr(request, name) for name in _OF_AN_ALLOCATION}
             self._store.buffers.add_allocation(tx, uuid, operation_id, asked)
         moves = self._move(tx, chosen, SliceEvent.ASSIGN, host=request.host, allocation_uuid=uuid)
+        self._store.buffers.mark(tx, handed, {"heir": uuid, "shared": True})
         self._disclose(tx, [item for item in chosen if item.escrowed], request.host)
-        return {"allocation_uuid": uuid, "buffers": [given(item) for item in chosen], BUFFER_MOVES: moves, MOVES: []}
+        told = [*(given(item, handed=True) for item in handed), *map(given, chosen)]
+        return {"allocation_uuid": uuid, "buffers": told, BUFFER_MOVES: moves, MOVES: []}
+
+    def _to_hand_over(
+        self, tx: Transaction, request: BorrowRequest, count: int, sealing_keys: Collection[str] | None
+    ) -> list[Buffer]:
+        """Return what a consumer has on the host that it moves from and the other one can read."""
+        if not request.source or not request.guaranteed:
+            return []
+        mine = {
+            item.uuid
+            for item in self._store.buffers.allocations(tx)
+            if item.guaranteed and (item.consumer_uuid, item.host) == (request.consumer_uuid, request.source)
+        }
+        held = self._store.buffers.of_borrower(tx, request.source) if mine else []
+        items = [item for item in held if item.allocation_uuid in mine]
+        reach, silent = self._reach(tx, request.host, sealing_keys), self._store.buffers.silent(tx, self._down)
+        return to_hand_over(items, request.host, count, reach, silent)
 
     def count_usable(self, host: str, buffer_mib: int, sealing_keys: Collection[str] | None = None) -> int:
         """Return how many free buffers of that size a host may have; `sealing_keys`: see borrow."""
@@ -132,7 +154,8 @@ class Loans:
             if not self._borrows(tx, allocation_uuid, host):
                 raise NotFound(f"there is no allocation {allocation_uuid}; it was released, borrow again")
             mine = self._store.buffers.of_allocation(tx, allocation_uuid)
-            if gone := sorted(set(opened) - {(item.incarnation, item.index) for item in mine}):
+            there = [*mine, *self._store.buffers.of_heir(tx, allocation_uuid)]
+            if gone := sorted(set(opened) - {(item.incarnation, item.index) for item in there}):
                 raise Conflict(
                     f"buffers {[index for _, index in gone]} were taken back from allocation {allocation_uuid} before "
                     "they were acknowledged; give the allocation back and borrow again"
@@ -163,10 +186,13 @@ class Loans:
     def release_unacknowledged(self, allocation_uuid: str, reason: str) -> int:
         """ASSIGNING of an allocation becomes RELEASING, as release_abandoned does; returns how many.
 
-        What its borrower has acknowledged stays: another attempt of the same operation has answered it.
+        What its borrower has acknowledged stays: another attempt of the same operation has answered it. What was to be
+        handed over to it stays with its owner.
         """
 
         def waiting(tx: Transaction) -> list[Buffer]:
+            self._store.buffers.mark(tx, self._store.buffers.of_heir(tx, allocation_uuid), {"heir": None})
+            self._store.buffers.drop_empty(tx, [allocation_uuid])
             mine = self._store.buffers.of_allocation(tx, allocation_uuid)
             return [item for item in mine if item.state is SliceState.ASSIGNING]
 
@@ -182,8 +208,9 @@ class Loans:
         """The borrower uses buffers no more, all of the allocation's or `only` these (incarnation, index).
 
         They go to SANITIZING, quarantined ones too; those whose lender lost them are forgotten. Those whose key is in
-        escrow stay the borrower's until their lender is awake, and are FREE for it. Returns the lenders that have to
-        revoke keys. Raises Conflict when the allocation is another host's.
+        escrow stay the borrower's until their lender is awake, and are FREE for it. What is being handed over becomes
+        its heir's; what was to be the borrower's is not any more. Returns the lenders that have to revoke keys. Raises
+        Conflict when the allocation is another host's.
         """
 
         def work(tx: Transaction) -> dict[str, Any]:
@@ -193,10 +220,17 @@ class Loans:
                 for item in self._store.buffers.of_allocation(tx, allocation_uuid)
                 if item.host == host and (only is None or (item.incarnation, item.index) in set(only))
             ]
-            lost = [item for item in mine if item.cause is Cause.LENDER_LOST]
-            kept = [item for item in mine if item not in lost]
+            handed = [item for item in mine if item.heir is not None]
+            lost = [item for item in mine if item.cause is Cause.LENDER_LOST and item not in handed]
+            refused = [
+                item
+                for item in self._store.buffers.of_heir(tx, allocation_uuid)
+                if only is None or (item.incarnation, item.index) in set(only)
+            ]
+            kept = [item for item in mine if item not in lost and item not in handed]
             stay = self._staying(tx, kept, host)
-            moves: Moves = []
+            moves: Moves = inherit(self._store, tx, handed, epoch=self._transactions.epoch)
+            self._store.buffers.mark(tx, refused, {"heir": None})
             for state in sorted({item.state for item in kept}):
                 same = [item for item in kept if item.state is state]
                 moves += self._move(tx, [item for item in same if item not in stay], *LET_GO[state])
@@ -204,7 +238,8 @@ class Loans:
                 moves += self._move(tx, again, *LET_GO[state], SliceEvent.SANITIZED)
             self._store.buffers.remove(tx, lost)
             self._store.buffers.drop_empty(tx, [allocation_uuid])
-            lenders = sorted({item.lender for item in kept if item not in stay})
+            told = [item for item in (*kept, *handed, *refused) if item not in stay]
+            lenders = sorted({item.lender for item in told})
             return {"lenders": lenders, "lost": len(lost), BUFFER_MOVES: moves, MOVES: []}
 
         arguments = {"uuid": allocation_uuid, "host": host, "only": None if only is None else [list(i) for i in only]}
@@ -304,6 +339,27 @@ class Loans:
 
     def _move(self, tx: Transaction, items: Sequence[Buffer], *events: SliceEvent, **target: Any) -> Moves:
         return move(self._store.buffers.swap, tx, items, *events, epoch=self._transactions.epoch, **target)
+
+
+def inherit(store: Store, tx: Transaction, items: Sequence[Buffer], *, epoch: int) -> Moves:
+    """Have buffers become their heirs', within a transaction in which their owner lets go of them.
+
+    What their lender has lost is the heir's to let go of, too.
+    """
+    moves: Moves = []
+    for item in items:
+        heir = store.buffers.allocation(tx, item.heir or "")
+        assert heir is not None, f"{item.name}: there is no allocation {item.heir}"
+        target = {"host": heir.host, "allocation_uuid": heir.uuid}
+        changes = {"heir": None, **({"promised_to": heir.host} if item.promised_to else {})}
+        if item.cause is Cause.LENDER_LOST:
+            store.buffers.mark(tx, [item], {**changes, **target})
+            continue
+        moves += move(store.buffers.swap, tx, [item], *inherits(item), epoch=epoch, reason=item.reason, **target)
+        store.buffers.mark(tx, [item], changes)
+        if item.escrowed:
+            store.escrow.disclose(tx, [item], heir.host)
+    return moves
 
 
 def guaranteed_mib(store: Store, tx: Transaction, consumer_uuid: str, host: str) -> int:

@@ -141,6 +141,8 @@ def replay(slices: Mapping[Key, Slice], moves: Iterable[Mapping[str, Any]], epoc
 def _pattern(item: Memory, epoch: int) -> Memory:
     """Return what stands for `item` and all that differ from it in what no move tells only."""
     if isinstance(item, Buffer):
-        item = replace(item, generation=0, promised_to=None, leaving=False, admitted=True, escrowed=False)
+        item = replace(
+            item, generation=0, promised_to=None, leaving=False, admitted=True, escrowed=False, heir=None, shared=False
+        )
         return replace(item, index=0, offset_mib=0, epoch=epoch)
     return replace(item, index=0, epoch=epoch)

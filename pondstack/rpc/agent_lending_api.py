@@ -22,6 +22,9 @@ LENT_VERSION = "1.3"
 ESCROW_VERSION = "1.9"
 """The version that escrow() and connect() came with; where an agent is older, its host takes no part in the escrow."""
 
+SHARE_VERSION = "1.16"
+"""The version that share() came with; where an agent is older, guests that move borrow anew of its host."""
+
 
 class AgentLendingAPI(ABC):
     """The part of AgentAPI for lenders and borrowers. All raise HostUnusable when the host takes no part in it."""
@@ -88,15 +91,27 @@ class AgentLendingAPI(ABC):
         Without `indexes` the borrower is let in only. Answers and raises as `export`; InUse: a buffer has an owner's
         key. HostUnusable: the agent is of a former release.
         """
-        answer: dict[str, Any] = self._since_escrow(
-            host,
-            "escrow",
-            epoch=epoch,
-            indexes=list(indexes),
-            borrower=borrower,
-            incarnation=incarnation,
-            **_plain(generations),
-        )
+        arguments = {"indexes": list(indexes), "borrower": borrower, "incarnation": incarnation, **_plain(generations)}
+        answer: dict[str, Any] = self._since(ESCROW_VERSION, host, "escrow", epoch=epoch, **arguments)
+        return answer
+
+    def share(
+        self,
+        host: str,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        borrower: str,
+        incarnation: str,
+        generations: Mapping[int, int],
+    ) -> dict[str, Any]:
+        """Make keys more of buffers in use, all or none, for the host that their consumer moves to.
+
+        A later export() to one of both ends the other's. Answers and raises as `export`; Conflict: no key of these
+        generations lives. HostUnusable: the agent is of a former release.
+        """
+        arguments = {"indexes": list(indexes), "borrower": borrower, "incarnation": incarnation, **_plain(generations)}
+        answer: dict[str, Any] = self._since(SHARE_VERSION, host, "share", epoch=epoch, **arguments)
         return answer
 
     def connect(self, host: str, *, epoch: int, lender: str, incarnation: str, ticket: Mapping[str, Any]) -> bool:
@@ -105,8 +120,14 @@ class AgentLendingAPI(ABC):
         Raises StaleEpoch, BadRequest, Unavailable, and HostUnusable: it has no data plane, or is of a former release.
         """
         return bool(
-            self._since_escrow(
-                host, "connect", epoch=epoch, lender=lender, incarnation=incarnation, ticket=dict(ticket)
+            self._since(
+                ESCROW_VERSION,
+                host,
+                "connect",
+                epoch=epoch,
+                lender=lender,
+                incarnation=incarnation,
+                ticket=dict(ticket),
             )
         )
 
@@ -195,9 +216,9 @@ class AgentLendingAPI(ABC):
         answer: dict[str, Any] = self._call(host, method, version=LENDING_VERSION, **arguments)
         return answer
 
-    def _since_escrow(self, host: str, method: str, **arguments: Any) -> Any:
+    def _since(self, version: str, host: str, method: str, **arguments: Any) -> Any:
         try:
-            return self._call(host, method, version=ESCROW_VERSION, **arguments)
+            return self._call(host, method, version=version, **arguments)
         except oslo_messaging.MessagingException as error:
             if not does_not_know(error):
                 raise

@@ -2,14 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+import oslo_messaging
+
 from pondstack.domain.requests import BorrowRequest
+from pondstack.rpc.former import does_not_know
 from pondstack.rpc.wire import to_arguments
 
 LENDING_VERSION = "1.2"
 """The version that delegate(), reclaim() and release_buffers() came with."""
+INHERITANCE_VERSION = "1.19"
+"""The version since which what a consumer has elsewhere can be borrowed by the host that it moves to."""
 
 
 class ControllerLendingAPI(ABC):
@@ -80,8 +86,22 @@ class ControllerLendingAPI(ABC):
         Answers {"allocation_uuid", "buffers": [{"lender", "incarnation", "index", "offset_mib", "size_mib",
         "generation"}], "lenders": {host: {"incarnation", "ticket", "keys"}}}; a lender that sleeps is not among the
         latter: its keys were opened beforehand. Raises BufferShortage, NotAligned, HostUnusable, AgentUnavailable.
+
+        What is handed over by `request.source` has "handed": true among the buffers; nothing is by a leader of a former
+        release.
         """
-        answer: dict[str, Any] = self._lent("borrow", operation_id=operation_id, **to_arguments(request))
+        answer: dict[str, Any]
+        try:
+            asked = {"operation_id": operation_id, **to_arguments(request)}
+            handed = bool(request.source)
+            answer = (
+                self._call_since(INHERITANCE_VERSION, "borrow", **asked) if handed else self._lent("borrow", **asked)
+            )
+        except oslo_messaging.MessagingException as error:
+            if not request.source or not does_not_know(error):
+                raise
+            anew = to_arguments(replace(request, source=""))
+            answer = self._lent("borrow", operation_id=operation_id, **anew)
         return answer
 
     def acknowledge_borrowed(

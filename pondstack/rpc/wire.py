@@ -24,8 +24,7 @@ from pondstack.domain.units import DEFAULT_SLICE_MIB
 
 def to_arguments(request: AssignRequest | BorrowRequest) -> dict[str, Any]:
     """Return a request as the keyword arguments of its call: its fields, in JSON types."""
-    fields = request.fields() if isinstance(request, AssignRequest) else asdict(request)
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in request.fields().items()}
 
 
 def assign_request(*, shape: Sequence[int] | None = None, purpose: str = Purpose.GUEST, **fields: Any) -> AssignRequest:

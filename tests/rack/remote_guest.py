@@ -102,6 +102,11 @@ class RemoteGuest:
         found = [item.status for item in self.admin.compute.migrations(instance_uuid=self.server)]
         return [(status, self.admin.compute.get_server(self.server).fault) for status in found]
 
+    def places(self) -> set[tuple[str, int]]:
+        """Return the buffers that its host has for it, by the ledger."""
+        found = self._api.get(f"/lenders/{self.lender}/buffers").json()["buffers"]
+        return {(item["incarnation"], item["index"]) for item in found if item["state"] == "online"}
+
     def copied_mib(self) -> float:
         """Return what QEMU has copied of it to the host where it is, in MiB: libvirt counts that."""
         enter = str(self.rack.layout.bin / f"in-{self.host}")

@@ -22,12 +22,23 @@ _MOST_ANSWER = 16 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a guest comes from: a data plane's address, and the key of the hand-over, 64 hexadecimal digits."""
+    """Where a guest comes from: a data plane's address, and the key of the hand-over, 64 hexadecimal digits.
+
+    `references`: it can tell with which lenders pages are.
+    """
 
     host: str
     port: int
     key: str = field(repr=False)
     deadline_ms: int
+    references: bool = False
+
+    def members(self) -> dict[str, Any]:
+        """Return what the data plane is told; one of a former release knows nothing of references."""
+        found = asdict(self)
+        if not self.references:
+            del found["references"]
+        return found
 
 
 class DataPlane(Protocol):
@@ -114,7 +125,7 @@ class ControlClient:
         incoming: Origin | None = None,
     ) -> GuestView:
         """Serve a process's memory."""
-        more = {} if incoming is None else {"incoming": asdict(incoming)}
+        more = {} if incoming is None else {"incoming": incoming.members()}
         where = {"guest": guest, "pid": pid, "memory": memory, "mirror": mirror}
         return self._guest(verb="attach", **where, limit_mib=limit_mib, **pager.members(), **more)
 

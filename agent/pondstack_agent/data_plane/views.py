@@ -36,6 +36,8 @@ class LeaseState(StrEnum):
     LOST = "lost"
     """Its lender failed; it is not asked again."""
     LEFT = "left"
+    HANDED = "handed"
+    """Another host's data plane has its pages there; nothing is written before the guest is this one's."""
 
 
 _LEASE = Fields(
@@ -45,7 +47,14 @@ _LEASE = Fields(
 )
 _HANDOVER = Fields(
     {"state": Text(64, 1), "connected": Flag(), "bytes": Whole()},
-    {"port": Whole(0, 65535), "problem": Text(4096), "kept": Flag()},
+    {
+        "port": Whole(0, 65535),
+        "problem": Text(4096),
+        "kept": Flag(),
+        "references": Flag(),
+        "lent_pages": Whole(),
+        "told_pages": Whole(),
+    },
     others=True,
 )
 _GUEST = Fields(
@@ -103,7 +112,9 @@ class HandoverView:
     """How far a guest is on its way between data planes; doc/source/admin/data-plane.md has the states.
 
     `connected`: whether they have found each other. `port`: of the source. `moved`: bytes so far. `kept`: the source
-    has what the destination lacks also once the guest's process has ended; not so in a former release.
+    has what the destination lacks also once the guest's process has ended; not so in a former release. `references`: it
+    can tell with which lenders pages are; not so in a former release. `told_mib`: what it has told so of, at the
+    source; `lent_mib`: what was copied although lenders have it.
     """
 
     state: str
@@ -112,6 +123,9 @@ class HandoverView:
     port: int = 0
     problem: str = ""
     kept: bool = False
+    references: bool = False
+    told_mib: float = 0.0
+    lent_mib: float = 0.0
 
     @property
     def is_switched(self) -> bool:
@@ -210,6 +224,9 @@ def _handover(found: Mapping[str, Any] | None) -> HandoverView | None:
         found.get("port", 0),
         found.get("problem", ""),
         found.get("kept", False),
+        found.get("references", False),
+        found.get("told_pages", 0) * PAGE_BYTES / MIB,
+        found.get("lent_pages", 0) * PAGE_BYTES / MIB,
     )
 
 

@@ -74,6 +74,18 @@ class BufferTable:
             self._entries[index].escrow = True
         return self._answer(indexes, borrower, self._lender.locate)
 
+    def share(self, indexes: Sequence[int], borrower: str, generations: Mapping[int, int]) -> dict[str, Any]:
+        """Make keys more of buffers in use, all or none, for the host that their consumer moves to.
+
+        Of the generations that live; `export` to one of both ends the other's. Answers and raises as `escrow`;
+        Conflict: such a key does not live (any more).
+        """
+        wanted = {index: self._shared_generation(index, generations) for index in indexes}
+        self._make(wanted, borrower)
+        for index in wanted:
+            self._entries[index].escrow = True
+        return self._answer(indexes, borrower, self._lender.locate)
+
     def _make(self, wanted: Mapping[int, int], borrower: str) -> None:
         """Make the keys that a borrower has not got yet, of these generations, all or none."""
         made: list[_Entry] = []
@@ -175,6 +187,16 @@ class BufferTable:
         if wanted <= entry.ended or (entry.keys and wanted != entry.generation):
             newest = max(entry.generation, entry.ended)
             raise Conflict(f"keys of generation {wanted} of buffer {index} are asked for late: it has had {newest}")
+        return wanted
+
+    def _shared_generation(self, index: int, generations: Mapping[int, int]) -> int:
+        """Return the generation of the keys of a buffer in use; raises as share."""
+        entry, wanted = self._entry(index), generations.get(index, 0)
+        if entry.failed:
+            raise InUse(f"buffer {index} is aside: {entry.failed}")
+        if not entry.keys or wanted != entry.generation or wanted <= entry.ended:
+            newest = entry.generation
+            raise Conflict(f"no key of generation {wanted} of buffer {index} lives: its newest one is {newest}")
         return wanted
 
     def _end_others(self, entry: _Entry, owner: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pondstack.domain.errors import BadRequest, Unavailable
+from pondstack.domain.errors import BadRequest, HostUnusable, Unavailable
 from pondstack.domain.lending import LenderKind
 from pondstack_agent.helper.client import HelperClient, HelperGone, HelperSilent
 from pondstack_agent.lending.model import Holding
@@ -80,10 +80,22 @@ class LenderClient(HelperClient):
 
         Raises NotFound, InUse, Conflict, Unavailable.
         """
+        return self._ask_several("escrow", incarnation, indexes, borrower, generations)
+
+    def share(
+        self, incarnation: str, indexes: Sequence[int], borrower: str, generations: Mapping[int, int]
+    ) -> dict[str, Any]:
+        """Make keys more of buffers in use, all or none of each 4096; raises as escrow."""
+        return self._ask_several("share", incarnation, indexes, borrower, generations)
+
+    def _ask_several(
+        self, verb: str, incarnation: str, indexes: Sequence[int], borrower: str, generations: Mapping[int, int]
+    ) -> dict[str, Any]:
+        """Ask for keys that are not the only ones of their buffers."""
         try:
             return _joined(
                 self._ask(
-                    "escrow",
+                    verb,
                     incarnation=incarnation,
                     borrower=borrower,
                     indexes=part,
@@ -92,7 +104,8 @@ class LenderClient(HelperClient):
                 for part in list(_parts(indexes)) or [[]]
             )
         except BadRequest as error:
-            raise Unavailable(f"the lender's process is of a former release, and keeps no escrow: {error}") from error
+            former = HostUnusable if verb == "share" else Unavailable  # for an escrow, somebody comes again
+            raise former(f"the lender's process is of a former release, and knows no {verb}: {error}") from error
 
     def revoke(
         self, incarnation: str, indexes: Sequence[int], generations: Mapping[int, int] | None = None

@@ -7,7 +7,7 @@ import oslo_messaging
 
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.lending import LenderKind
-from pondstack.rpc.agent_lending_api import ESCROW_VERSION
+from pondstack.rpc.agent_lending_api import SHARE_VERSION
 from pondstack_agent.epoch import EpochGuard
 from pondstack_agent.lending.lending import Lending
 from pondstack_agent.lending.model import numbered
@@ -17,7 +17,7 @@ from pondstack_agent.rpc_errors import answered, need
 class LendingEndpoint:
     """The controller's commands to a lender. All raise StaleEpoch, and HostUnusable where nothing is lent (None)."""
 
-    target = oslo_messaging.Target(version=ESCROW_VERSION)
+    target = oslo_messaging.Target(version=SHARE_VERSION)
 
     def __init__(self, lending: Lending | None, epoch: EpochGuard) -> None:
         self._lending, self._epoch = lending, epoch
@@ -69,6 +69,20 @@ class LendingEndpoint:
     ) -> dict[str, Any]:
         """Make keys of free buffers for one of several borrowers. Answers as export."""
         return self._commanded(epoch).escrow(indexes, borrower, incarnation, numbered(generations) or {})
+
+    @answered
+    def share(
+        self,
+        _context: Any,
+        *,
+        epoch: int,
+        indexes: Sequence[int],
+        borrower: str,
+        incarnation: str,
+        generations: Mapping[str, int],
+    ) -> dict[str, Any]:
+        """Make keys more of buffers in use, for the host that their consumer moves to. Answers as export."""
+        return self._commanded(epoch).share(indexes, borrower, incarnation, numbered(generations) or {})
 
     @answered
     def revoke(

@@ -94,6 +94,12 @@ class Lending:
         """Make keys of free buffers for one of several borrowers; answers and raises as `export`."""
         return {"incarnation": incarnation, **self._client.escrow(incarnation, indexes, borrower, generations)}
 
+    def share(
+        self, indexes: Sequence[int], borrower: str, incarnation: str, generations: Mapping[int, int]
+    ) -> dict[str, Any]:
+        """Make keys more of buffers in use, for the host that their consumer moves to; answers as `export`."""
+        return {"incarnation": incarnation, **self._client.share(incarnation, indexes, borrower, generations)}
+
     def revoke(
         self, indexes: Sequence[int], incarnation: str = "", generations: Mapping[int, int] | None = None
     ) -> list[int]:

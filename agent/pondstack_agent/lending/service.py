@@ -35,6 +35,7 @@ class LenderService:
             "escrow": lambda indexes, borrower, generations: book.escrow(
                 indexes, borrower, numbered(generations) or {}
             ),
+            "share": lambda indexes, borrower, generations: book.share(indexes, borrower, numbered(generations) or {}),
             "revoke": lambda indexes, generations=None: {"indexes": book.revoke(indexes, numbered(generations))},
             "withdraw": lambda indexes: {"indexes": book.withdraw(indexes)},
             "end": self._end,

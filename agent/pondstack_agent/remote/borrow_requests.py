@@ -93,6 +93,7 @@ class BorrowRequests:
             guaranteed=mine.guaranteed,
             project_id=mine.project_id,
             user_id=mine.user_id,
+            source=borrow.source,
         )
         return self._controller.borrow(borrow.operation_id, request)
 

@@ -78,7 +78,7 @@ def build_remote(
         buffer_mib=context.conf.lending.buffer_mib,
         grow_seconds=plane.grow_seconds,
         locks=locks,
-        moves=Moves(context.host, consumers, extensions.handovers, locks),
+        moves=Moves(context.host, consumers, extensions.handovers, locks, extensions.use),
     )
     return borrower, remote
 

@@ -6,7 +6,7 @@ from uuid import UUID
 import oslo_messaging
 
 from pondstack.domain.errors import BadRequest, HostUnusable
-from pondstack.rpc.agent_remote_api import REMOTE_VERSION
+from pondstack.rpc.agent_remote_api import INHERITANCE_VERSION
 from pondstack_agent.remote.remote import RemoteMemory
 from pondstack_agent.rpc_errors import answered, need
 
@@ -14,7 +14,7 @@ from pondstack_agent.rpc_errors import answered, need
 class RemoteEndpoint:
     """The methods that others may call; all of them raise HostUnusable where nothing is borrowed (None)."""
 
-    target = oslo_messaging.Target(version=REMOTE_VERSION)
+    target = oslo_messaging.Target(version=INHERITANCE_VERSION)
 
     def __init__(self, remote: RemoteMemory | None) -> None:
         self._remote = remote

@@ -5,13 +5,14 @@ says, and so goes on after the death of the agent, of the data plane, or of both
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from oslo_log import log
 
 from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, PondError, Unavailable
+from pondstack.domain.units import MIB
 from pondstack_agent.borrower.records import Held
 from pondstack_agent.data_plane.client import DataPlane
 from pondstack_agent.data_plane.denials import Denials, nothing_denied
@@ -106,11 +107,15 @@ class Extensions:
             if self._seen(mine) is None:
                 self._consumers.put(mine, extension=None)
             raise
+        self.use(mine)
+        return mine
+
+    def use(self, mine: Consumer) -> None:
+        """Have the data plane use what a guest has borrowed; what it cannot use now, `keep` comes to."""
         try:
             self._leased.compare(mine)
-        except PondError as error:  # the mirror has all pages meanwhile
+        except PondError as error:  # the mirror has all pages meanwhile, or another host
             LOG.info("Guest %s uses its lenders later: %s", mine.consumer_uuid, error)
-        return mine
 
     def unextend(self, mine: Consumer) -> Consumer:
         """Bring all pages home; the guest is an ordinary process then. Raises Unavailable: call again."""
@@ -272,6 +277,7 @@ class Extensions:
         seen = self._seen(mine)
         if seen is not None and extension.incoming and seen.handover is None and seen.state is GuestState.SERVING:
             self.stranded.look(mine.consumer_uuid, None)
+            LOG.info("Guest %s has come: %s", mine.consumer_uuid, told_of_a_move(seen.store or {}))
             return self._consumers.put(mine, extension=replace(extension, incoming=False))
         if seen is not None and extension.incoming:
             self.stranded.look(mine.consumer_uuid, seen.handover)
@@ -288,6 +294,16 @@ class Extensions:
         if seen.state is not GuestState.DETACHING:
             self._plane().detach(mine.consumer_uuid)
         return mine
+
+
+def told_of_a_move(store: Mapping[str, float]) -> str:
+    """Return how much of a guest was copied, and how much has stayed with lenders, by the data plane's counters."""
+    names = ("copied_resident", "copied_stored", "handed_copied", "handed")
+    resident, stored, lent, handed = (store.get(name, 0) * PAGE_BYTES / MIB for name in names)
+    return (
+        f"{resident + stored:.1f} MiB were copied from its source, of which lenders had {lent:.1f} MiB; "
+        f"{handed:.1f} MiB have stayed with lenders"
+    )
 
 
 def _view(extension: Extension, seen: GuestView | None, problem: str) -> dict[str, Any]:

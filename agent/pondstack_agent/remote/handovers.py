@@ -81,8 +81,8 @@ class Handovers:
 
     # At the source
 
-    def offer(self, mine: Consumer, key: str) -> int:
-        """Offer a guest; the port that its pages are fetched from. Raises Conflict, HostUnusable, Unavailable."""
+    def offer(self, mine: Consumer, key: str) -> HandoverView:
+        """Offer a guest; the view says where its pages are fetched. Raises Conflict, HostUnusable, Unavailable."""
         guest, extension = mine.consumer_uuid, mine.extension
         if not self.limits.address:
             raise HostUnusable(
@@ -104,7 +104,7 @@ class Handovers:
         if not seen.handover.kept:
             self._plane().withdraw(guest)
             raise Conflict("the data plane is of a former release; restart pondstack-data-plane.service")
-        return seen.handover.port
+        return seen.handover
 
     def _end_unanswered(self, mine: Consumer) -> None:
         """End an earlier offer that nobody came for; a request that was long on its way must not end a later one."""

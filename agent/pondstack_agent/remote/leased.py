@@ -133,9 +133,9 @@ class Leased:
         """Tell of buffers. What the lender refuses comes last the next time, so that it holds up no other."""
         refused = self._refused.setdefault(mine.consumer_uuid, {}).setdefault(held.name, set())
         for batch in batches(indexes, refused):
-            keys = [held.buffers[index].key for index in batch]
+            keys = [_told(mine, held, index) for index in batch]
             try:
-                self._lessee().lease(mine.consumer_uuid, held.name, held.ticket, [key.to_dict() for key in keys])
+                self._lessee().lease(mine.consumer_uuid, held.name, held.ticket, keys)
             except DataPlaneRefused:
                 seen = self._lessee().view(mine.consumer_uuid)
                 used = {lease.number for lease in seen.leases if lease.lender == held.name} if seen else set()
@@ -156,6 +156,13 @@ class Leased:
                 return left
         except DataPlaneGone:
             return set()  # its next process is not told of them
+
+
+def _told(mine: Consumer, held: Held, index: int) -> dict[str, Any]:
+    """Return what the data plane is told of a buffer, with its name, the same on each host that has a key of it."""
+    item = held.buffers[index]
+    handed = {"handed": True} if mine.is_handed(item.allocation_uuid) else {}
+    return {**item.key.to_dict(), "buffer": str(index), **handed}
 
 
 def lease_counts(leases: Sequence[LeaseView]) -> dict[str, int]:

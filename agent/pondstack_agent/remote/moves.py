@@ -5,6 +5,7 @@ What was borrowed for the guest at either end is another matter: alloc_ext befor
 """
 
 import ipaddress
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,8 +28,16 @@ class _Expected:
 class Moves:
     """Of one agent. `locks`: a consumer's, those of RemoteMemory."""
 
-    def __init__(self, host: str, consumers: Consumers, handovers: Handovers, locks: NamedLocks) -> None:
-        self._consumers, self._handovers, self._locks = consumers, handovers, locks
+    def __init__(
+        self,
+        host: str,
+        consumers: Consumers,
+        handovers: Handovers,
+        locks: NamedLocks,
+        use: Callable[[Consumer], object] = lambda _mine: None,
+    ) -> None:
+        """`use` has the data plane use what a guest has borrowed, as far as it can."""
+        self._consumers, self._handovers, self._locks, self._use = consumers, handovers, locks, use
         self._keys = SessionKeys()
         self._expected: dict[str, _Expected] = {}
         self._arrivals = Arrivals(host, self._attach, self._is_wanted, handovers.limits.arrival_seconds)
@@ -40,13 +49,17 @@ class Moves:
             return self._keys.begin(consumer_uuid)
 
     def hand_over(self, consumer_uuid: str, public: str) -> dict[str, Any]:
-        """Offer a guest of this host to who has a public key: {"host", "port", "public"}; see Handovers.offer."""
+        """Offer a guest of this host to who has a public key; see Handovers.offer.
+
+        Answers {"host", "port", "public", "references"}.
+        """
         with self._locks.holding(consumer_uuid):
             mine = self._borrowing(consumer_uuid, served=True)
             own = self._keys.begin(consumer_uuid)
-            port = self._handovers.offer(mine, self._keys.agree(consumer_uuid, public))
+            seen = self._handovers.offer(mine, self._keys.agree(consumer_uuid, public))
             self._keys.forget(consumer_uuid)
-            return {"host": self._handovers.limits.address, "port": port, "public": own}
+            where = {"host": self._handovers.limits.address, "port": seen.port, "public": own}
+            return {**where, "references": seen.references}
 
     def receive(
         self, consumer_uuid: str, memory_mib: int, local_mib: int, disk_mib: int, origin: dict[str, Any]
@@ -84,7 +97,8 @@ class Moves:
             raise BadRequest("origin: host (a numeric address), port and public are needed, as hand_over answered")
         key = self._keys.agree(consumer_uuid, public)
         self._keys.forget(consumer_uuid)
-        return Origin(str(host), int(str(port)), key, int(self._handovers.limits.silence_seconds * 1000))
+        silence_ms = int(self._handovers.limits.silence_seconds * 1000)
+        return Origin(str(host), int(str(port)), key, silence_ms, told.get("references") is True)
 
     def _is_wanted(self, consumer_uuid: str) -> bool:
         mine = self._consumers.get(consumer_uuid)
@@ -96,4 +110,5 @@ class Moves:
             expected = self._expected.pop(consumer_uuid, None)
             if expected is None:
                 raise Conflict(f"guest {consumer_uuid} is not expected")
-            self._handovers.receive(mine, expected.memory_mib, expected.local_mib, expected.origin, pid)
+            mine = self._handovers.receive(mine, expected.memory_mib, expected.local_mib, expected.origin, pid)
+            self._use(mine)  # before QEMU takes the guest in: what lenders have for it is read there

@@ -34,12 +34,16 @@ class BorrowState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Borrow:
-    """One request to the controller. `allocation_uuid`: '' until it has answered."""
+    """One request to the controller. `allocation_uuid`: '' until it has answered.
+
+    `source`: a host that hands buffers over by it, '' where it is of new ones only.
+    """
 
     operation_id: str
     mib: int
     allocation_uuid: str = ""
     state: str = BorrowState.ASKED
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +69,8 @@ class Consumer:
 
     `mib`: what it wants, and the size of the disk; `mirror`: its file. `at`: when it was asked for, by the agent's
     clock, in seconds. `asked`: how often the controller was asked. `extension`: None while no process of it is to be
-    served. `instance_uuid`: of a swap disk, whose it is; the controller knows it by that.
+    served. `instance_uuid`: of a swap disk, whose it is; the controller knows it by that. `source`: the host that it
+    came from by a live migration, '' for none.
     """
 
     consumer_uuid: str
@@ -81,6 +86,7 @@ class Consumer:
     borrows: dict[str, Borrow] = field(default_factory=dict)
     extension: Extension | None = None
     instance_uuid: str = ""
+    source: str = ""
 
     @property
     def is_disk(self) -> bool:
@@ -114,6 +120,11 @@ class Consumer:
     def allocations(self) -> frozenset[str]:
         """The controller's allocations that it has, or had a moment ago."""
         return frozenset(each.allocation_uuid for each in self.borrows.values() if each.allocation_uuid)
+
+    def is_handed(self, allocation_uuid: str) -> bool:
+        """Whether an allocation may have another host's pages in it, which must not be overwritten yet."""
+        handed = any(each.source for each in self.borrows.values() if each.allocation_uuid == allocation_uuid)
+        return handed and (self.extension is None or self.extension.incoming)
 
     def check_same(self, other: "Consumer") -> None:
         """Raise Conflict or OperationMismatch unless `other` is the same request again."""
@@ -180,10 +191,10 @@ class Consumers:
         return mine
 
     def ask(self, mine: Consumer, mib: int) -> tuple[Consumer, Borrow]:
-        """Write down that so much is asked for, before it is."""
+        """Write down that so much is asked for, before it is; of the host that it comes from only the first time."""
         number = mine.asked + 1
         name = f"{mine.consumer_uuid} {mine.operation_id} {number}"
-        borrow = Borrow(str(uuid5(NAMESPACE_OID, name)), mib)
+        borrow = Borrow(str(uuid5(NAMESPACE_OID, name)), mib, source=mine.source if number == 1 else "")
         borrows = {**mine.borrows, borrow.operation_id: borrow}
         return self.put(mine, asked=number, borrows=borrows), borrow
 

@@ -61,18 +61,26 @@ class RemoteMemory:
         self._trouble: dict[str, str] = {}
 
     def alloc(
-        self, consumer_uuid: str, *, operation_id: str, mib: int, project_id: str = "", user_id: str = ""
+        self,
+        consumer_uuid: str,
+        *,
+        operation_id: str,
+        mib: int,
+        project_id: str = "",
+        user_id: str = "",
+        source: str = "",
     ) -> dict[str, Any]:
         """Borrow memory for an instance that has none; idempotent by the operation id. Answers as `get`.
 
-        Guaranteed: all of it or nothing, and it stays until it is released.
+        Guaranteed: all of it or nothing, and it stays until it is released. `source`: the host that the instance comes
+        from; what it has there is handed over as far as this host can read it.
 
         Raises Conflict, OperationMismatch, BadRequest, BufferShortage, HostUnusable, and Unavailable: repeat it, or
         release; what nobody comes back for is undone.
         """
         self._check_whole(mib)
         mirror, now = str(self._folder / consumer_uuid), self._consumers.clock()
-        wanted = Consumer(consumer_uuid, operation_id, True, mib, mirror, now, project_id, user_id)
+        wanted = Consumer(consumer_uuid, operation_id, True, mib, mirror, now, project_id, user_id, source=source)
         with self._locks.holding(consumer_uuid):
             mine = self._consumers.get(consumer_uuid)
             if mine is None:
@@ -307,7 +315,16 @@ class RemoteMemory:
         missing = mine.mib - self._borrowed.mib(mine)
         if missing > 0:
             mine, borrow = self._consumers.ask(mine, missing)
-            mine = self._asking.carry(mine, borrow)
+            try:
+                mine = self._asking.carry(mine, borrow)
+            except (Conflict, Unavailable):
+                raise
+            except PondError as error:
+                if not borrow.source:
+                    raise
+                LOG.info("Host %s hands nothing of %s over: %s", borrow.source, mine.consumer_uuid, error)
+                mine, borrow = self._consumers.ask(self._now(mine), missing)
+                mine = self._asking.carry(mine, borrow)
         return mine
 
     def _go_on(self, mine: Consumer, borrow: Borrow) -> Consumer:

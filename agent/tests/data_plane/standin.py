@@ -41,6 +41,8 @@ class StandinDataPlane:
     goes_back: bool = True
     """Whether a guest that is withdrawn is offered no more by the next look."""
     told: list[str] = field(default_factory=list)
+    told_keys: list[dict[str, Any]] = field(default_factory=list)
+    """Of the newest lease."""
     linked: set[str] = field(default_factory=set)
     asleep: set[str] = field(default_factory=set)
     """Lenders that answer nothing."""
@@ -116,7 +118,9 @@ class StandinDataPlane:
         if self._known(guest).handover is not None and self.keys.get(guest) != key:
             raise DataPlaneRefused(f"guest {guest} is being handed over already")
         self.keys[guest] = key
-        return self._change(guest, handover=HandoverView("offered", connected=False, port=7601, kept=self.keeps))
+        return self._change(
+            guest, handover=HandoverView("offered", connected=False, port=7601, kept=self.keeps, references=True)
+        )
 
     def withdraw(self, guest: str) -> GuestView:
         self._look("withdraw")
@@ -140,6 +144,7 @@ class StandinDataPlane:
     def lease(self, guest: str, lender: str, ticket: Mapping[str, Any], keys: Sequence[Mapping[str, Any]]) -> GuestView:
         self._look("lease")
         del ticket
+        self.told_keys = [dict(key) for key in keys]
         for key in keys:
             found = self._known(guest)
             if any((lease.lender, lease.number) == (lender, key["number"]) for lease in found.leases):

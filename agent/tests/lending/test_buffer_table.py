@@ -281,3 +281,33 @@ def test_a_key_of_another_that_the_device_does_not_end_keeps_the_buffer_aside(
     assert book.revoke([0], {0: 2}) == [0]
     assert not book.buffers()[0].failed
     assert keys["0"]["borrower"] == "host3"
+
+
+def test_a_buffer_in_use_has_a_key_for_the_host_that_its_consumer_moves_to(book: BufferTable) -> None:
+    first = book.export([0], "host2", {0: 3})["keys"]
+    second = book.share([0], "host3", {0: 3})["keys"]
+    assert first["0"]["number"] != second["0"]["number"]
+    assert book.share([0], "host3", {0: 3})["keys"] == second
+    assert book.export([0], "host3", {0: 4})["keys"]["0"]["number"] == second["0"]["number"]
+    assert borrowers(book) == ["host3"], "the former owner's has ended"
+
+
+def test_a_move_that_fails_leaves_the_owner_its_key(book: BufferTable) -> None:
+    first = book.export([0], "host2", {0: 3})["keys"]
+    book.share([0], "host3", {0: 3})
+    assert book.export([0], "host2", {0: 3})["keys"]["0"]["number"] == first["0"]["number"]
+    assert borrowers(book) == ["host2"]
+
+
+def test_only_what_lives_is_shared(book: BufferTable) -> None:
+    with pytest.raises(Conflict, match="no key of generation 1"):
+        book.share([0], "host3", {0: 1})
+    book.export([0, 1], "host2", {0: 3, 1: 3})
+    for late in (2, 4):
+        with pytest.raises(Conflict, match="its newest one is 3"):
+            book.share([0], "host3", {0: late})
+    with pytest.raises(Conflict):
+        book.share([1, 2], "host3", {1: 3, 2: 3})
+    assert borrowers(book, 1) == ["host2"], "all or none"
+    with pytest.raises(NotFound):
+        book.share([7], "host3", {7: 3})

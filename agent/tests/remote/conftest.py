@@ -153,6 +153,9 @@ class Agents:
     def escrow(self, host: str, **arguments: Any) -> dict[str, Any]:
         return self._hosts[host].calls.escrow(**json.loads(json.dumps(arguments)))
 
+    def share(self, host: str, **arguments: Any) -> dict[str, Any]:
+        return self._hosts[host].calls.share(**json.loads(json.dumps(arguments)))
+
     def connect(self, host: str, **arguments: Any) -> bool:
         return self._hosts[host].calls.connect(**json.loads(json.dumps(arguments)))
 
@@ -246,9 +249,9 @@ class RemoteHost(Host):
         self.remote.maintain(3600.0)
         self.later.run()
 
-    def alloc(self, mib: int, operation: str = "alloc1") -> dict[str, Any]:
-        """Borrow for the consumer, all or nothing."""
-        return self.calls.alloc_ext(operation_id=operation, consumer_uuid=CONSUMER, mib=mib)
+    def alloc(self, mib: int, operation: str = "alloc1", source: str = "") -> dict[str, Any]:
+        """Borrow for the consumer, all or nothing; `source`: the host that it comes from."""
+        return self.calls.alloc_ext(operation_id=operation, consumer_uuid=CONSUMER, mib=mib, source=source)
 
     def release(self) -> bool:
         """Give all of it back."""

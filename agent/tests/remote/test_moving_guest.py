@@ -87,9 +87,9 @@ def monitor(path: Path) -> Iterator[Monitor]:
             yield monitor
 
 
-def prepare(source: RemoteHost, destination: RemoteHost) -> None:
-    """As nova-compute of the destination does, before libvirt begins."""
-    destination.alloc(REMOTE_MIB, operation="alloc2")
+def prepare(source: RemoteHost, destination: RemoteHost, *, by_reference: bool) -> None:
+    """As nova-compute of the destination does, before libvirt begins; one of a former release says no source."""
+    destination.alloc(REMOTE_MIB, operation="alloc2", source=BORROWER if by_reference else "")
     public = destination.calls.expect_guest(consumer_uuid=CONSUMER)
     origin = source.calls.hand_over(consumer_uuid=CONSUMER, public=public)
     destination.calls.receive_guest(consumer_uuid=CONSUMER, disk_mib=0, **SIZES, origin=origin)
@@ -124,13 +124,30 @@ def guest(hosts: tuple[RemoteHost, RemoteHost], start: Start) -> QemuGuest:
     return made
 
 
+def owned(rack: Rack, host: str) -> set[tuple[str, int]]:
+    """Return the buffers that a host has, by the ledger."""
+    return {(item.lender, item.index) for item in rack.controller.ledger.buffers.find() if item.host == host}
+
+
+@pytest.mark.parametrize("by_reference", [True, False], ids=["reference", "value"])
 def test_a_guest_moves(
-    rack: Rack, hosts: tuple[RemoteHost, RemoteHost], guest: QemuGuest, start: Start, tmp_path: Path
+    *,
+    by_reference: bool,
+    rack: Rack,
+    hosts: tuple[RemoteHost, RemoteHost],
+    guest: QemuGuest,
+    start: Start,
+    tmp_path: Path,
 ) -> None:
-    """While it works. QEMU's stream has none of its memory; the source's process ends without anybody's order."""
+    """While it works. QEMU's stream has none of its memory; the source's process ends without anybody's order.
+
+    By reference it keeps its buffers, no page of which is copied.
+    """
     source, destination = hosts
     rack.turn()  # all are heard of
-    prepare(source, destination)
+    before = owned(rack, BORROWER)
+    prepare(source, destination, by_reference=by_reference)
+    assert owned(rack, BORROWER) == before, "until the guest has moved"
     comes = start(OTHER, "-S", "-incoming", "defer")
     served_there = partial(extension, destination)
     assert wait_until(lambda: served_there() is not None, DEADLINE_SECONDS)
@@ -151,6 +168,16 @@ def test_a_guest_moves(
     rack.turn_until(lambda: extension(destination)["handover"] is None, rounds=200)
     rack.turn(2)
     assert extension(destination)["leases"] == {"active": REMOTE_MIB}
+    counted = extension(destination)["store"]
+    if by_reference:
+        assert counted["handed_copied"] == counted["copied_stored"] == counted["corrupt"] == 0
+        assert counted["handed"] > 1000
+        assert owned(rack, OTHER) == before
+        assert not any(item.shared or item.heir for item in rack.controller.ledger.buffers.find()), "one key of each"
+    else:
+        assert counted["handed"] == 0
+        assert counted["copied_stored"] > 1000
+        assert owned(rack, OTHER).isdisjoint(before)
     comes.stop()
     assert destination.calls.unextend(consumer_uuid=CONSUMER)
     counts = comes.finish()

@@ -21,7 +21,7 @@ from pondstack.domain.reported import LENT_BUFFERS
 from pondstack.domain.requests import BorrowRequest
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
-from pondstack.rpc.controller_lending_api import LENDING_VERSION
+from pondstack.rpc.controller_lending_api import INHERITANCE_VERSION
 from pondstack.rpc.wire import borrow_request
 
 
@@ -36,7 +36,7 @@ class LendingEndpoint:
     best-effort loans are asked back for guaranteed ones.
     """
 
-    target = oslo_messaging.Target(version=LENDING_VERSION)
+    target = oslo_messaging.Target(version=INHERITANCE_VERSION)
 
     def __init__(
         self,

@@ -63,7 +63,7 @@ class Lenders:
         keys_known = self._escrow.sealing_keys
         effect = self._ledger.loans.borrow(operation_id, request, buffer_mib, claimed_mib, keys_known, held_back)
         uuid = effect["allocation_uuid"]
-        mine = {(item.incarnation, item.index): item for item in self._ledger.buffers.find() if _held_by(item, uuid)}
+        mine = {(item.incarnation, item.index): item for item in self._ledger.buffers.find() if _may_have(item, uuid)}
         given = [item for item in effect["buffers"] if (item["incarnation"], item["index"]) in mine]
         wanted: dict[str, list[Buffer]] = {}
         for item in (mine[item["incarnation"], item["index"]] for item in given):
@@ -98,15 +98,18 @@ class Lenders:
         """Return the keys of one lender's buffers: made now, or of the escrow."""
         escrowed = [item for item in buffers if item.escrowed]
         parts = [self._escrow.disclosed(borrower, escrowed)] if escrowed else []
-        if others := [item for item in buffers if not item.escrowed]:
-            parts.append(self._export(others, borrower))
+        others = [item for item in buffers if not item.escrowed]
+        if shared := [item for item in others if item.heir is not None]:
+            parts.append(self._export(shared, borrower, self._agents.share))
+        if own := [item for item in others if item.heir is None]:
+            parts.append(self._export(own, borrower, self._agents.export))
         return {**parts[0], "keys": {index: key for part in parts for index, key in part["keys"].items()}}
 
-    def _export(self, buffers: Sequence[Buffer], borrower: str) -> dict[str, Any]:
+    def _export(self, buffers: Sequence[Buffer], borrower: str, verb: Callable[..., dict[str, Any]]) -> dict[str, Any]:
         lender, made = buffers[0].lender, _generations(buffers)
         answer = call_agent(
             lender,
-            lambda: self._agents.export(
+            lambda: verb(
                 lender,
                 epoch=self._ledger.epoch,
                 indexes=list(made),
@@ -151,7 +154,7 @@ class BufferSettler:
             self._attempt(aside, self._free_revoked)
         for left in _groups(items, lambda item: _free(item) and _awake(item) and _has_keys(item)):
             self._attempt(left, self._end_keys)
-        for used in _groups(items, lambda item: item.state in IN_USE and _awake(item) and item.escrowed):
+        for used in _groups(items, lambda item: item.state in IN_USE and _awake(item) and _others_have_keys(item)):
             self._attempt(used, self._end_others_keys)
         self._escrow.tidy()
         for mine in self._escrow.work(items):
@@ -272,9 +275,14 @@ def call_agent(host: str, call: Callable[[], T]) -> T:
         raise AgentUnavailable(f"an agent does not answer; look at it on host {host}, or at its borrowers'") from None
 
 
-def _held_by(item: Buffer, allocation_uuid: str) -> bool:
-    """Return whether an allocation holds a buffer and may have its key: it does not while the buffer is taken back."""
-    return item.allocation_uuid == allocation_uuid and item.state in (SliceState.ASSIGNING, SliceState.ONLINE)
+def _may_have(item: Buffer, allocation_uuid: str) -> bool:
+    """Return whether an allocation may have a buffer's key: not while the buffer is taken back."""
+    return allocation_uuid in (item.allocation_uuid, item.heir) and item.state in IN_USE
+
+
+def _others_have_keys(item: Buffer) -> bool:
+    """Return whether others than a buffer's owner have keys of it, and are not to have them."""
+    return item.escrowed or (item.shared and item.heir is None)
 
 
 def _generations(items: Iterable[Buffer]) -> dict[int, int]:

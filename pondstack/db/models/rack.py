@@ -175,12 +175,15 @@ class BufferRow(Base):
     cause: Mapped[str | None] = mapped_column(String(32))
     admitted: Mapped[bool] = mapped_column(Boolean, server_default=false())
     escrowed: Mapped[bool] = mapped_column(Boolean, server_default=false())
+    heir: Mapped[str | None] = mapped_column(UUID)
+    shared: Mapped[bool] = mapped_column(Boolean, server_default=false())
     changed_at: Mapped[float] = mapped_column(Float(53))
     __table_args__ = (
         Index("ix_buffers_lender", "lender", "state"),
         Index("ix_buffers_state", "state"),
         Index("ix_buffers_allocation", "allocation_uuid"),
         Index("ix_buffers_host", "host"),
+        Index("ix_buffers_heir", "heir"),
     )
 
 

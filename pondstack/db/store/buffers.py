@@ -60,6 +60,17 @@ def of_allocation(session: Session, allocation_uuid: str) -> list[Buffer]:
     return _found(session, BufferRow.allocation_uuid == allocation_uuid)
 
 
+def of_heir(session: Session, allocation_uuid: str) -> list[Buffer]:
+    """Return the buffers that are being handed over to an allocation."""
+    return _found(session, BufferRow.heir == allocation_uuid)
+
+
+def of_heirs(session: Session, host: str) -> list[Buffer]:
+    """Return the buffers that are being handed over to allocations of a host."""
+    mine = select(RemoteAllocationRow.uuid).where(RemoteAllocationRow.host == host)
+    return _found(session, BufferRow.heir.in_(mine))
+
+
 def of_borrower(session: Session, host: str) -> list[Buffer]:
     """Return the buffers that a host owns, or that are aside because of it."""
     return _found(session, BufferRow.host == host)
@@ -161,7 +172,9 @@ def mark_claims(session: Session, claimed: Sequence[str], unclaimed: Sequence[st
 def drop_empty(session: Session, uuids: Iterable[str]) -> None:
     """Delete those of the allocations that no buffer points at any more."""
     rows = table(RemoteAllocationRow)
-    mine = exists().where(BufferRow.allocation_uuid == RemoteAllocationRow.uuid)
+    mine = exists().where(
+        (BufferRow.allocation_uuid == RemoteAllocationRow.uuid) | (BufferRow.heir == RemoteAllocationRow.uuid)
+    )
     session.execute(delete(rows).where(rows.c.uuid.in_(sorted(uuids)), ~mine))
 
 
@@ -209,6 +222,8 @@ def to_domain(row: BufferRow, kind: str, size_mib: int) -> Buffer:
         cause=stored(state, row.cause, None, row.reason).cause,
         admitted=row.admitted,
         escrowed=row.escrowed,
+        heir=row.heir,
+        shared=row.shared,
     )
 
 

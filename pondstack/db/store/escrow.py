@@ -62,10 +62,13 @@ def sealed_otherwise(session: Session, sealing_key: str, limit: int) -> list[Esc
 
 
 def disclose(session: Session, items: Iterable[Buffer], borrower: str) -> None:
-    """Keep a borrower's keys of buffers that it gets, for their next generation, and nobody else's."""
+    """Keep the keys of buffers that a borrower gets, for their next generation.
+
+    Also those of others, whom their consumer may move to. Those of a former one are of no use.
+    """
+    del borrower
     for incarnation, generation, indexes in _by_generation(items):
-        at = _at(incarnation, indexes)
-        session.execute(delete(_ROWS).where(*at, EscrowedKeyRow.borrower != borrower))
+        at = (*_at(incarnation, indexes), EscrowedKeyRow.generation == generation)
         session.execute(update(_ROWS).where(*at).values(generation=generation + 1))
 
 

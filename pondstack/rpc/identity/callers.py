@@ -134,6 +134,7 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "reclaim": LEADER,
         "export": LEADER,
         "escrow": LEADER,
+        "share": LEADER,
         "revoke": LEADER,
         "withdraw": LEADER,
         "get_lending": LEADER,

@@ -89,10 +89,10 @@ def test_either_borrower_may_have_all_of_a_sleeping_lender(slept):
         borrow(slept, "h2", 1)
 
 
-def test_a_key_that_was_disclosed_takes_those_of_others_with_it(slept):
+def test_a_key_that_was_disclosed_leaves_those_of_others_in_escrow(slept):
     _, indexes = borrow(slept, "h3", 2)
     assert shown(slept) == [("assigning", "h3", True)] * 2 + [("free", None, True)] * 2
-    assert borrowers(slept) == [{"h3"}, {"h3"}, {"h2", "h3"}, {"h2", "h3"}]
+    assert borrowers(slept) == [{"h2", "h3"}] * 4, "for where the consumer moves to"
     assert [key.index for key in slept.escrow.disclosed("h3", LIFE, range(4))] == indexes, "not what it has not got"
     assert slept.escrow.disclosed("h2", LIFE, range(4)) == []
     assert all(key.sealed for key in slept.escrow.disclosed("h3", LIFE, indexes))
@@ -211,7 +211,7 @@ def test_keys_that_come_late_are_left_out(slept):
     keys += [EscrowedKey(LIFE, 2, "h2", 1, "k", "s"), EscrowedKey(LIFE, 9, "h2", 1, "k", "s")]
     assert slept.escrow.deposit("h1", keys) == 1
     assert slept.escrow.sealed_otherwise("k")
-    assert borrowers(slept)[0] == {"h3"}
+    assert borrowers(slept)[0] == {"h2", "h3"}, "as they were"
 
 
 def test_each_beginning_has_keys_of_its_own(slept):
@@ -225,7 +225,7 @@ def test_keys_are_sealed_anew_unless_they_have_changed(slept):
     assert len(old) == 8
     borrow(slept, "h3", 1)
     new = [EscrowedKey(k.incarnation, k.index, k.borrower, k.generation, "new", "sealed anew") for k in old]
-    assert slept.escrow.reseal(new) == 6, "the key of one is of another generation, one is gone"
+    assert slept.escrow.reseal(new) == 6, "those of one buffer are of another generation"
     assert {key.sealing_key for key in slept.escrow.sealed_otherwise("new")} == {"test"}
 
 

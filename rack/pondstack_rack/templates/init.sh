@@ -46,6 +46,13 @@ if [ "$(cat /sys/bus/pci/devices/*/device | grep -c -e 0x1001 -e 0x1042)" -gt 1 
     done
 fi
 
+# A small guest without a swap disk has 80 MiB more that it hardly touches: what leaves, and stays away.
+cold=
+if [ -z "$swaps" ] && [ "$(sed -n 's/MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)" -lt 400000 ]; then
+    head -c 83886080 /dev/urandom >/cold
+    cold=$(md5sum </cold)
+fi
+
 SLOTS=16
 mount -t tmpfs -o size=32m,mpol=bind:$last pool /pool
 pattern() { yes "pond $1 $(cat /proc/sys/kernel/random/boot_id)" | head -c 1048576; }
@@ -57,6 +64,9 @@ while true; do
         sum=$(md5sum </pool/$slot)
         checked=$((checked + 1))
         [ "$sum" = "$expected" ] || errors=$((errors + 1))
+    fi
+    if [ "$cold" ] && [ $((count % 64)) -eq 63 ]; then
+        [ "$(md5sum </cold)" = "$cold" ] || errors=$((errors + 1))
     fi
     pattern $count >/pool/$slot
     eval sum_$slot='$(pattern $count | md5sum)'

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "handover.h"
 
+#include "lenders.h"
 #include "record.h"
 #include "remains.h"
 
@@ -37,10 +38,11 @@ int origin_from_json(struct origin_address *from, struct session_key *key, json_
 {
     const char *host, *text = NULL;
     json_int_t port = 0, deadline_ms = DEFAULT_DEADLINE;
+    int references = 0;
     json_error_t error;
     *key = (struct session_key){0};
-    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s?I, s?s, s?I}", "host", &host, "port", &port, "key", &text,
-                       "deadline_ms", &deadline_ms) != 0) {
+    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s?I, s?s, s?I, s?b}", "host", &host, "port", &port, "key", &text,
+                       "deadline_ms", &deadline_ms, "references", &references) != 0) {
         return problem_set(problem, "%s", error.text);
     }
     if (strlen(host) >= sizeof from->host || port < 0 || port > MOST_PORT) {
@@ -56,12 +58,14 @@ int origin_from_json(struct origin_address *from, struct session_key *key, json_
     snprintf(from->host, sizeof from->host, "%s", host);
     from->port = (int)port;
     from->deadline_ms = (uint32_t)deadline_ms;
+    from->references = references != 0;
     return 0;
 }
 
 json_t *origin_to_json(const struct origin_address *from)
 {
-    return json_pack("{s:s, s:i, s:i}", "host", from->host, "port", from->port, "deadline_ms", (int)from->deadline_ms);
+    return json_pack("{s:s, s:i, s:i, s:b}", "host", from->host, "port", from->port, "deadline_ms",
+                     (int)from->deadline_ms, "references", (int)from->references);
 }
 
 static enum outgoing_state state_of(const struct guest *guest)
@@ -73,9 +77,11 @@ static json_t *outgoing_to_json(const struct outgoing *outgoing)
 {
     static const char *const names[] = {"none",     "offered",   "frozen", "switching",
                                         "switched", "withdrawn", "back",   "delivered"};
-    /* `kept`: since the offer; a former release kept nothing before the switch. */
-    return json_pack("{s:s, s:b, s:i, s:b, s:I, s:I, s:I}", "state", names[atomic_load(&outgoing->state)], "kept", 1, "port",
-                     door_port(&outgoing->door), "connected", (int)atomic_load(&outgoing->connected), "resident_pages",
+    /* `kept`: since the offer; a former release kept nothing before the switch. `references`: it tells where pages are. */
+    return json_pack("{s:s, s:b, s:b, s:i, s:I, s:I, s:b, s:I, s:I, s:I}", "state", names[atomic_load(&outgoing->state)],
+                     "kept", 1, "references", 1, "port", door_port(&outgoing->door), "lent_pages",
+                     (json_int_t)atomic_load(&outgoing->lent_pages), "told_pages",
+                     (json_int_t)atomic_load(&outgoing->told_pages), "connected", (int)atomic_load(&outgoing->connected), "resident_pages",
                      (json_int_t)atomic_load(&outgoing->resident_pages), "stored_pages",
                      (json_int_t)atomic_load(&outgoing->stored_pages), "bytes",
                      (json_int_t)atomic_load(&outgoing->bytes));
@@ -117,6 +123,8 @@ static void finish_incoming(struct guests *guests, struct guest *guest)
         pager_set_chore(&guest->pager, &guest->outgoing.chore);
         incoming_end(&guest->incoming);
         OPENSSL_cleanse(guest->state.header->session_key, KEY_BYTES);
+        lenders_leave_handed(guest->lenders); /* they came too late, or the source did not say that it has let go */
+        pager_sweep(&guest->pager);
     }
 }
 

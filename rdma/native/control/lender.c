@@ -3,7 +3,12 @@
 
 #include "../store/sealer.h"
 
+#include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { BUFFER_NAME_BYTES = 64 };
 
 bool key_is_located(const json_t *key)
 {
@@ -54,7 +59,32 @@ static int unpack(json_t *json, struct key *key, struct problem *problem)
                              (long long)MOST_LEASE_SLOTS * PAGE_BYTES, (long long)bytes);
 }
 
-int lender_lease(struct lender *lender, json_t *json, struct leases *leases, struct problem *problem)
+/* Name the memory of a key the same way as every host that has a key of it: by its lender and the buffer there. */
+static bool name_buffer(struct lease *lease, const char *lender, const json_t *key)
+{
+    const char *buffer = json_string_value(json_object_get(key, "buffer"));
+    uint8_t digest[EVP_MAX_MD_SIZE] = {0};
+    char name[LENDER_NAME_BYTES + BUFFER_NAME_BYTES];
+    if (buffer == NULL) {
+        return true; /* a former release of the agent does not say it */
+    }
+    int size = snprintf(name, sizeof name, "%s/%s", lender, buffer);
+    bool named = size > 0 && (size_t)size < sizeof name &&
+                 EVP_Digest(name, (size_t)size, digest, NULL, EVP_sha256(), NULL) == 1;
+    memcpy(lease->buffer, digest, sizeof lease->buffer);
+    return named;
+}
+
+/* Make the lease of a window. False: there is no memory. */
+static bool make_lease(struct window *window, const struct lender *lender, const struct key *key, bool hands)
+{
+    bool handed = hands && json_is_true(json_object_get(key->json, "handed"));
+    window->lease = lease_make(window->tier, (uint32_t)key->slots);
+    return window->lease != NULL && name_buffer(window->lease, lender->link->name, key->json) &&
+           (!handed || lease_hand(window->lease));
+}
+
+int lender_lease(struct lender *lender, json_t *json, bool hands, struct leases *leases, struct problem *problem)
 {
     struct key key;
     if (unpack(json, &key, problem) != 0) {
@@ -74,9 +104,8 @@ int lender_lease(struct lender *lender, json_t *json, struct leases *leases, str
         close_window(window);
         return -1;
     }
-    window->lease = lease_make(window->tier, (uint32_t)key.slots);
-    if (window->lease == NULL || !leases_add(leases, window->lease)) {
-        free(window->lease);
+    if (!make_lease(window, lender, &key, hands) || !leases_add(leases, window->lease)) {
+        lease_free(window->lease);
         close_window(window);
         return problem_set(problem, "key %llu of lender %s: there are %d leases already, or there is no memory",
                            (unsigned long long)key.number, lender->link->name, MOST_LEASES);

@@ -28,6 +28,7 @@ struct lease_request {
     struct link *kept;
     json_t *ticket, *keys;
     uint32_t deadline_ms;
+    bool hands; /* keys that say so are of memory that another data plane has its pages in, which hands a guest over */
 };
 
 /* Whether a key says where its region is. */
@@ -40,7 +41,7 @@ struct lender *lender_make(struct link *link, struct problem *problem);
 struct window *lender_window(const struct lender *lender, uint64_t number);
 
 /* Show a key, and use its region for a guest's pages; one that is used already is no error. */
-int lender_lease(struct lender *lender, json_t *key, struct leases *leases, struct problem *problem);
+int lender_lease(struct lender *lender, json_t *key, bool hands, struct leases *leases, struct problem *problem);
 
 /* Have the lease with a key's number be left. False: there is none. */
 bool lender_leave(struct lender *lender, uint64_t number);

@@ -65,7 +65,7 @@ int lenders_lease(struct lender **list, struct leases *leases, const struct leas
         if (lender == NULL) {
             lender = lender_for(list, request, request->kept != NULL && key_is_located(key), problem);
         }
-        if (lender == NULL || lender_lease(lender, key, leases, problem) != 0) {
+        if (lender == NULL || lender_lease(lender, key, request->hands, leases, problem) != 0) {
             return -1;
         }
     }
@@ -76,6 +76,16 @@ bool lenders_leave(struct lender *list, const char *name, uint64_t number)
 {
     struct lender *lender = user_of(list, name, number);
     return lender != NULL && lender_leave(lender, number);
+}
+
+void lenders_leave_handed(struct lender *list)
+{
+    for (; list != NULL; list = list->next) {
+        for (struct window *window = list->windows; window != NULL; window = window->next) {
+            int handed = LEASE_HANDED;
+            atomic_compare_exchange_strong(&window->lease->state, &handed, LEASE_LEAVING);
+        }
+    }
 }
 
 void lenders_look(struct lender *list)

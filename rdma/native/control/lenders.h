@@ -12,6 +12,9 @@ int lenders_lease(struct lender **list, struct leases *leases, const struct leas
 /* Have the lease with a key's number be left. False: there is none. */
 bool lenders_leave(struct lender *list, const char *name, uint64_t number);
 
+/* Have all leases that are still HANDED be left. */
+void lenders_leave_handed(struct lender *list);
+
 /* Have no lease wait for a link that is lost. */
 void lenders_look(struct lender *list);
 

@@ -248,7 +248,8 @@ static json_t *do_lease(struct guests *guests, json_t *request, struct problem *
                                    .kept = kept_links_find(&guests->links, found.lender),
                                    .ticket = found.ticket,
                                    .keys = found.list,
-                                   .deadline_ms = (uint32_t)found.deadline_ms};
+                                   .deadline_ms = (uint32_t)found.deadline_ms,
+                                   .hands = found.guest != NULL && found.guest->settings.incoming};
     int failed = found.block != NULL ? block_lease(found.block, &wanted, problem)
                                      : guest_lease(found.guest, &wanted, problem);
     return failed ? NULL : borrower_to_json(&found);

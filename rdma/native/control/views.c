@@ -29,7 +29,7 @@ static const char *state_of(const struct guest *guest)
 
 static json_t *leases_to_json(const struct lender *lender)
 {
-    static const char *const states[] = {"active", "leaving", "lost", "left"};
+    static const char *const states[] = {"active", "leaving", "lost", "left", "handed"};
     json_t *list = json_array();
     for (; lender != NULL; lender = lender->next) {
         for (const struct window *window = lender->windows; window != NULL; window = window->next) {
@@ -46,7 +46,10 @@ static json_t *leases_to_json(const struct lender *lender)
 
 static json_t *store_to_json(const struct page_store *store)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I}", "lender_writes", (json_int_t)atomic_load(&store->lender_writes),
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "handed", (json_int_t)atomic_load(&store->handed),
+                     "handed_copied", (json_int_t)atomic_load(&store->handed_copied), "copied_resident",
+                     (json_int_t)atomic_load(&store->copied_resident), "copied_stored",
+                     (json_int_t)atomic_load(&store->copied_stored), "lender_writes", (json_int_t)atomic_load(&store->lender_writes),
                      "lender_reads", (json_int_t)atomic_load(&store->lender_reads), "mirror_reads",
                      (json_int_t)atomic_load(&store->mirror_reads), "corrupt",
                      (json_int_t)atomic_load(&store->corrupt), "sunk", (json_int_t)atomic_load(&store->leases.sunk));

@@ -7,11 +7,12 @@
 #include "../pager/residency.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { RUN_PAGES = 32, PAUSE_MS = 200, CONNECT_MS = 500 };
+enum { RUN_PAGES = 32, PAUSE_MS = 200, CONNECT_MS = 500, FILL_MS = 1 };
 static const uint64_t NS_PER_MS = 1000000;
 
 static uint64_t place_of(const struct incoming *incoming, uint32_t page)
@@ -103,8 +104,29 @@ static void note_kind(struct incoming *incoming, uint32_t page, uint8_t kind)
     if (kind == KIND_UNTOUCHED && !is_resident(incoming->pager, page)) {
         residency_dropped(incoming->pager);
     }
-    set_place(incoming, page,
-              kind == KIND_UNTOUCHED ? NOT_STORED : kind == KIND_RESIDENT ? RESIDENT_AT_SOURCE : STORED_AT_SOURCE);
+    static const uint64_t places[KINDS] = {NOT_STORED, RESIDENT_AT_SOURCE, STORED_AT_SOURCE, LENT_AT_SOURCE};
+    set_place(incoming, page, kind == KIND_LENT && !incoming->refers ? STORED_AT_SOURCE : places[kind]);
+}
+
+/* Have maps tell of lenders, where both sides can do it. */
+static int begin_to_refer(struct incoming *incoming)
+{
+    struct peer_answer answer;
+    struct peer_keys keys;
+    uint32_t fresh = atomic_load(&incoming->state->header->adopted) == 0;
+    if (!incoming->from.references) {
+        return 0;
+    }
+    int error = ask(incoming, (struct peer_request){PEER_KEYS, fresh, 0}, &answer, &keys);
+    bool good = error == 0 && keys.sealed == incoming->state->header->sealed && keys.tenure <= MOST_TENURE;
+    CRASH_POINT("adopting");
+    incoming->refers = good && store_adopt(incoming->pager->store, keys.key, keys.tenure);
+    OPENSSL_cleanse(&keys, sizeof keys);
+    if (error == ECANCELED) { /* it gives none; where it has taken the guest back, it refuses the map as well */
+        atomic_store(&incoming->error, 0);
+        return 0;
+    }
+    return error;
 }
 
 static int fetch_map(struct incoming *incoming)
@@ -143,9 +165,22 @@ static int ready(struct incoming *incoming)
         atomic_store(&incoming->state->header->phase, PHASE_TAKING);
         set_phase(incoming, IN_TAKING);
         CRASH_POINT("taking");
-        error = fetch_map(incoming);
+        error = begin_to_refer(incoming);
+        error = error != 0 ? error : fetch_map(incoming);
     }
     return error;
+}
+
+static void count_copied(struct incoming *incoming, uint32_t first, uint32_t count)
+{
+    struct page_store *store = incoming->pager->store;
+    for (uint32_t at = 0; at < count; at++) {
+        bool resident = place_of(incoming, first + at) == RESIDENT_AT_SOURCE;
+        store->copied_resident += resident;
+        store->copied_stored += !resident;
+        store->handed_copied += place_of(incoming, first + at) == LENT_AT_SOURCE; /* nobody could say where it is */
+    }
+    incoming->pages += count;
 }
 
 /* A page_source's: pages that the source has, up to STORE_MOST_PAGES, adjacent ones. */
@@ -155,26 +190,52 @@ static int fetch(struct page_source *source, uint64_t first, uint32_t count, uin
     atomic_store(&incoming->wanted, true); /* whoever asks runs after the source's guest has stopped */
     int error = ready(incoming);
     for (uint32_t done = 0; error == 0 && done < count;) {
-        struct peer_answer answer;
+        struct peer_answer answer = {0};
         error = ask(incoming, (struct peer_request){PEER_GET, (uint32_t)first + done, count - done}, &answer,
                     into + (size_t)done * PAGE_BYTES);
+        count_copied(incoming, (uint32_t)first + done, error == 0 ? answer.count : 0);
         done += error == 0 ? answer.count : 0;
-        incoming->pages += error == 0 ? answer.count : 0;
     }
     return error;
 }
 
-/* Find the next run of pages that are at the source in one way. */
-static uint32_t next_run(struct incoming *incoming, uint64_t place)
+/* A page_source's: learn with which lenders a page and its neighbours are. */
+static int refer(struct page_source *source, uint64_t page)
+{
+    struct incoming *incoming = (struct incoming *)((char *)source - offsetof(struct incoming, source));
+    struct peer_answer answer;
+    uint32_t pages = incoming->pager->pages, first = (uint32_t)page / MOST_ROWS * MOST_ROWS, slot;
+    uint32_t count = pages - first < MOST_ROWS ? pages - first : MOST_ROWS;
+    atomic_store(&incoming->wanted, true);
+    int error = ready(incoming);
+    if (error == 0 && place_of(incoming, (uint32_t)page) != LENT_AT_SOURCE) {
+        return 0;
+    }
+    error = error != 0 ? error
+                       : ask(incoming, (struct peer_request){PEER_ROWS, first, count}, &answer, incoming->rows);
+    for (uint32_t at = 0; error == 0 && at < count; at++) {
+        const struct peer_row *row = &incoming->rows[at];
+        struct page_store *store = incoming->pager->store;
+        if (place_of(incoming, first + at) == LENT_AT_SOURCE && !is_resident(incoming->pager, first + at) &&
+            leases_where(&store->leases, first + at, &slot) == NULL) {
+            uint32_t told = row->slot < MOST_LEASE_SLOTS ? (uint32_t)row->slot : MOST_LEASE_SLOTS;
+            (void)store_refer(store, first + at, row->buffer, told, row->version, row->tag);
+        }
+    }
+    CRASH_POINT("referred");
+    return error;
+}
+
+/* Find the next run of pages that are at the source in one way, from the cursor on. */
+static uint32_t next_run(const struct incoming *incoming, uint64_t place, uint32_t *cursor)
 {
     const struct pager *pager = incoming->pager;
     uint32_t count = 0;
-    while (incoming->cursor < pager->pages &&
-           (place_of(incoming, incoming->cursor) != place || is_resident(pager, incoming->cursor))) {
-        incoming->cursor++;
+    while (*cursor < pager->pages && (place_of(incoming, *cursor) != place || is_resident(pager, *cursor))) {
+        ++*cursor;
     }
-    while (count < RUN_PAGES && incoming->cursor + count < pager->pages &&
-           place_of(incoming, incoming->cursor + count) == place && !is_resident(pager, incoming->cursor + count)) {
+    while (count < RUN_PAGES && *cursor + count < pager->pages && place_of(incoming, *cursor + count) == place &&
+           !is_resident(pager, *cursor + count)) {
         count++;
     }
     return count;
@@ -192,12 +253,16 @@ static bool has_room(const struct pager *pager)
 static int take_run(struct incoming *incoming)
 {
     struct pager *pager = incoming->pager;
-    static const uint64_t order[] = {RESIDENT_AT_SOURCE, STORED_AT_SOURCE};
-    for (int at = 0; at < 2; at++) {
-        uint32_t count = next_run(incoming, order[at]), first = incoming->cursor;
+    static const uint64_t order[TAKEN_KINDS] = {RESIDENT_AT_SOURCE, STORED_AT_SOURCE, LENT_AT_SOURCE};
+    for (int at = 0; at < TAKEN_KINDS; at++) {
+        uint32_t count = next_run(incoming, order[at], &incoming->cursors[at]), first = incoming->cursors[at];
         if (count == 0) {
-            incoming->cursor = 0;
             continue;
+        }
+        if (order[at] == LENT_AT_SOURCE) {
+            int error = store_mirror_lent(pager->store, first, count, pager->buffer);
+            CRASH_POINT("mirrored");
+            return error == 0 && incoming->peer.fd >= 0 ? FILL_MS : PAUSE_MS;
         }
         if (order[at] == RESIDENT_AT_SOURCE && has_room(pager)) {
             return take_home(pager, first, count) > 0 ? 0 : PAUSE_MS;
@@ -208,6 +273,7 @@ static int take_run(struct incoming *incoming)
         CRASH_POINT("fetched");
         return store_take_in(pager->store, first, count, pager->buffer) == 0 ? 0 : PAUSE_MS;
     }
+    memset(incoming->cursors, 0, sizeof incoming->cursors);
     return -1;
 }
 
@@ -250,6 +316,11 @@ static int complete_turn(struct incoming *incoming)
         return PAUSE_MS;
     }
     CRASH_POINT("told");
+    if (error == 0) {
+        leases_take_over(&incoming->pager->store->leases);
+    } else { /* nobody says that the source will not write there, or with this key */
+        atomic_store(&incoming->state->header->alone, incoming->state->header->adopted);
+    }
     hang_up(incoming, error);
     set_phase(incoming, IN_OVER);
     return -1;
@@ -287,7 +358,7 @@ void incoming_begin(struct incoming *incoming, struct pager *pager, struct share
     uint32_t phase = atomic_load(&state->header->phase);
     *incoming = (struct incoming){
         .chore = {.turn = incoming_turn, .fd = -1},
-        .source = {.fetch = fetch},
+        .source = {.fetch = fetch, .refer = refer},
         .pager = pager,
         .state = state,
         .from = *from,

@@ -7,6 +7,10 @@
  * them, and one run after the other meanwhile, those that were resident there first. COMPLETE: all are on this host,
  * and the source is told until it has been told of the switch. OVER: nothing of it is needed any more.
  *
+ * Pages that the source has with a lender stay there (`references`): this side reads them with keys of its own to the
+ * same memory, and writes nothing there before it is told of the switch. The mirror is filled from the lenders, one run
+ * in FILL_MS; until it has a page, the source has it, too.
+ *
  * All of it is done by the pager's thread, which waits for the source up to the deadline. What it has so far is in the
  * rows of the shared state, so that the next process goes on after a death.
  */
@@ -23,7 +27,11 @@ struct origin_address {
     char host[HOST_TEXT_BYTES];
     int port;
     uint32_t deadline_ms; /* of a request to the source */
+    bool references;      /* the source can tell with which lenders pages are */
 };
+
+/* The orders in which pages are looked for: resident, stored, lent. */
+enum { TAKEN_KINDS = 3 };
 
 struct incoming {
     struct chore chore; /* the first member */
@@ -33,7 +41,9 @@ struct incoming {
     struct origin_address from;
     struct peer peer;
     bool mapped;           /* no row is AT_SOURCE only */
-    uint32_t cursor, left; /* of a look for pages that are to be fetched; how many it has found */
+    bool refers;           /* the key is the source's, and lenders are read */
+    uint32_t cursors[TAKEN_KINDS]; /* of looks for pages that are to be fetched */
+    struct peer_row rows[MOST_ROWS];
     uint64_t next_ns;      /* not before is connected again */
     uint64_t heard_ns;     /* of the source, last */
     _Atomic bool wanted;   /* the source's guest has stopped */

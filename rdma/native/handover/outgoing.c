@@ -6,6 +6,7 @@
 #include "../pager/residency.h"
 
 #include <errno.h>
+#include <openssl/crypto.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ static void hang_up(struct outgoing *outgoing)
         outgoing->peer = NULL;
     }
     outgoing->chore.fd = -1;
+    outgoing->tells = false;
     atomic_store(&outgoing->connected, false);
 }
 
@@ -60,6 +62,15 @@ static enum page_kind kind_of(const struct pager *pager, uint32_t page)
                                            : KIND_UNTOUCHED;
 }
 
+static uint32_t lent_pages(const struct pager *pager, uint32_t first, uint32_t count)
+{
+    uint32_t lent = 0, slot;
+    for (uint32_t at = 0; at < count; at++) {
+        lent += leases_where(&pager->store->leases, first + at, &slot) != NULL;
+    }
+    return lent;
+}
+
 /* Copy pages to the pager's buffer; how many, from the first on. */
 static uint32_t gather(struct outgoing *outgoing, struct pager *pager, const struct peer_request *request)
 {
@@ -80,14 +91,18 @@ static uint32_t gather(struct outgoing *outgoing, struct pager *pager, const str
         }
         outgoing->resident_pages += kind == KIND_RESIDENT ? run : 0;
         outgoing->stored_pages += kind == KIND_STORED ? run : 0;
+        outgoing->lent_pages += kind == KIND_STORED ? lent_pages(pager, first, run) : 0;
     }
     return at;
 }
 
-static struct peer_answer give_map(struct pager *pager, const struct peer_request *request)
+static struct peer_answer give_map(const struct outgoing *outgoing, struct pager *pager,
+                                   const struct peer_request *request)
 {
     for (uint32_t at = 0; at < request->count; at++) {
-        pager->buffer[at] = (uint8_t)kind_of(pager, request->first + at);
+        enum page_kind kind = kind_of(pager, request->first + at);
+        bool lent = outgoing->tells && kind == KIND_STORED && lent_pages(pager, request->first + at, 1) > 0;
+        pager->buffer[at] = (uint8_t)(lent ? KIND_LENT : kind);
     }
     return (struct peer_answer){PEER_OK, request->count, request->count};
 }
@@ -96,6 +111,44 @@ static struct peer_answer give_pages(struct outgoing *outgoing, struct pager *pa
 {
     uint32_t count = gather(outgoing, pager, request);
     return (struct peer_answer){count > 0 ? PEER_OK : PEER_NOT_YET, count, count * PAGE_BYTES};
+}
+
+/* The destination seals under the same key from now on, with a tenure that nobody else has; this side, should it have
+ * the guest back, with the next one. */
+static struct peer_answer give_keys(struct outgoing *outgoing, struct pager *pager, const struct peer_request *request)
+{
+    struct state_header *header = pager->store->state->header;
+    struct peer_keys keys = {.sealed = header->sealed};
+    bool more = atomic_load(&header->alone) == 0 && atomic_load(&header->tenure) + 2 <= MOST_TENURE;
+    if (request->first == 1 && !more) {
+        return (struct peer_answer){.status = PEER_REFUSED};
+    }
+    if (request->first == 1) {
+        keys.tenure = atomic_fetch_add(&header->tenure, 2) + 1;
+    }
+    CRASH_POINT("tenure");
+    memcpy(keys.key, header->key, KEY_BYTES);
+    memcpy(pager->buffer, &keys, sizeof keys);
+    OPENSSL_cleanse(&keys, sizeof keys);
+    outgoing->tells = true;
+    return (struct peer_answer){PEER_OK, request->count, sizeof keys};
+}
+
+static struct peer_answer give_rows(struct outgoing *outgoing, struct pager *pager, const struct peer_request *request)
+{
+    struct peer_row *rows = (struct peer_row *)pager->buffer; /* on a page's boundary */
+    for (uint32_t at = 0; at < request->count; at++) {
+        uint32_t page = request->first + at, slot;
+        const struct page_row *row = &pager->store->state->rows[page];
+        const struct lease *lease = leases_where(&pager->store->leases, page, &slot);
+        rows[at] = (struct peer_row){.version = row->version, .slot = slot};
+        memcpy(rows[at].tag, row->tag, TAG_BYTES);
+        if (lease != NULL && kind_of(pager, page) == KIND_STORED) {
+            memcpy(rows[at].buffer, lease->buffer, BUFFER_ID_BYTES);
+            outgoing->told_pages++;
+        }
+    }
+    return (struct peer_answer){PEER_OK, request->count, request->count * (uint32_t)sizeof *rows};
 }
 
 static struct peer_answer freeze(struct outgoing *outgoing, struct pager *pager)
@@ -138,7 +191,16 @@ static struct peer_answer carry_out(struct outgoing *outgoing, struct pager *pag
     if (request->verb == PEER_DONE) {
         return (struct peer_answer){.status = state == OUT_SWITCHED ? PEER_OK : PEER_NOT_YET};
     }
-    return request->verb == PEER_MAP ? give_map(pager, request) : give_pages(outgoing, pager, request);
+    switch (request->verb) {
+    case PEER_KEYS:
+        return give_keys(outgoing, pager, request);
+    case PEER_ROWS:
+        return give_rows(outgoing, pager, request);
+    case PEER_MAP:
+        return give_map(outgoing, pager, request);
+    default:
+        return give_pages(outgoing, pager, request);
+    }
 }
 
 /* Answer one request; 0, EAGAIN while there is none, or an errno. */
@@ -161,6 +223,9 @@ static int answer(struct outgoing *outgoing, struct pager *pager)
     error = peer_send(outgoing->peer, message, sizeof message, ends_ns);
     if (error == 0 && made.bytes > 0) {
         error = peer_send(outgoing->peer, pager->buffer, made.bytes, ends_ns);
+    }
+    if (request.verb == PEER_KEYS) {
+        OPENSSL_cleanse(pager->buffer, sizeof(struct peer_keys));
     }
     outgoing->bytes += error == 0 ? sizeof message + made.bytes : 0;
     if (error == 0 && request.verb == PEER_DONE && made.status == PEER_OK) {
@@ -252,6 +317,7 @@ int outgoing_open(struct outgoing *outgoing, const char *host, int port, const u
     outgoing->deadline_ms = deadline_ms;
     outgoing->heard_ns = wire_now_ns();
     outgoing->resident_pages = outgoing->stored_pages = outgoing->bytes = 0;
+    outgoing->lent_pages = outgoing->told_pages = 0;
     snprintf(outgoing->host, sizeof outgoing->host, "%s", host);
     return door_open(door, host, port, problem);
 }

@@ -37,13 +37,15 @@ struct outgoing {
     struct peer *peer; /* NULL: nobody is connected */
     struct pager *pager;
     bool protects; /* the pager's thread: nobody can write */
+    bool tells;    /* the pager's thread: who is connected can read what lenders have */
     uint64_t session;
     char host[HOST_TEXT_BYTES];
     uint32_t deadline_ms;
     uint64_t heard_ns; /* of the peer, last */
     _Atomic int state; /* enum outgoing_state */
     _Atomic bool connected;
-    _Atomic uint64_t resident_pages, stored_pages, bytes; /* that were sent */
+    /* That were sent; of the stored ones those that a lender has for the guest; those told where they are instead. */
+    _Atomic uint64_t resident_pages, stored_pages, lent_pages, told_pages, bytes;
 };
 
 /* Have it be the chore of a guest that is not handed over, before its pager runs. */

@@ -1,6 +1,9 @@
 #include "protocol.h"
 
 enum { WORDS = MESSAGE_BYTES / 4 };
+_Static_assert(sizeof(struct peer_keys) == 48 && sizeof(struct peer_row) == 48, "they have no holes");
+_Static_assert(MOST_ROWS * sizeof(struct peer_row) <= MOST_PAYLOAD, "they fit");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "payloads are as they are in memory");
 
 static void pack(const uint32_t words[WORDS], uint8_t message[MESSAGE_BYTES])
 {
@@ -30,7 +33,7 @@ void answer_pack(const struct peer_answer *answer, uint8_t message[MESSAGE_BYTES
 /* The most pages that one request may be about, of those that are about pages. */
 static uint64_t most_of(uint32_t verb)
 {
-    return verb == PEER_GET ? STORE_MOST_PAGES : MOST_MAPPED;
+    return verb == PEER_GET ? STORE_MOST_PAGES : verb == PEER_ROWS ? MOST_ROWS : MOST_MAPPED;
 }
 
 bool request_unpack(const uint8_t message[MESSAGE_BYTES], uint64_t pages, struct peer_request *request)
@@ -45,8 +48,11 @@ bool request_unpack(const uint8_t message[MESSAGE_BYTES], uint64_t pages, struct
     case PEER_FREEZE:
     case PEER_DONE:
         return words[3] == 0 && request->first == 0 && request->count == 0;
+    case PEER_KEYS:
+        return words[3] == 0 && request->first <= 1 && request->count == 0;
     case PEER_MAP:
     case PEER_GET:
+    case PEER_ROWS:
         return words[3] == 0 && inside && request->count <= most_of(request->verb);
     default:
         return false;
@@ -63,6 +69,10 @@ static uint64_t payload_of(const struct peer_request *asked, uint32_t count)
         return count;
     case PEER_GET:
         return (uint64_t)count * PAGE_BYTES;
+    case PEER_KEYS:
+        return sizeof(struct peer_keys);
+    case PEER_ROWS:
+        return (uint64_t)count * sizeof(struct peer_row);
     default:
         return 0;
     }

@@ -3,6 +3,7 @@
 #include "sealer.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* Packed: the number of the lease in the list, from 1 on, in the upper 8 bits; the slot below. */
 enum { SLOT_BITS = 24, SLOT_MASK = (1 << SLOT_BITS) - 1 };
@@ -43,6 +44,8 @@ struct lease *lease_make(struct tier *tier, uint32_t slots)
     if (lease != NULL) {
         lease->tier = tier;
         lease->slots = slots;
+        lease->taken = NULL;
+        memset(lease->buffer, 0, sizeof lease->buffer);
         atomic_init(&lease->free_count, slots);
         atomic_init(&lease->state, LEASE_ACTIVE);
         for (uint32_t at = 0; at < slots; at++) {
@@ -50,6 +53,21 @@ struct lease *lease_make(struct tier *tier, uint32_t slots)
         }
     }
     return lease;
+}
+
+bool lease_hand(struct lease *lease)
+{
+    lease->taken = calloc(1, (size_t)lease->slots / 8 + 1);
+    atomic_init(&lease->state, LEASE_HANDED);
+    return lease->taken != NULL;
+}
+
+void lease_free(struct lease *lease)
+{
+    if (lease != NULL) {
+        free(lease->taken);
+        free(lease);
+    }
 }
 
 bool leases_add(struct leases *leases, struct lease *lease)
@@ -73,7 +91,7 @@ void leases_remove(struct leases *leases, struct lease *lease)
             atomic_store(&leases->list[at], NULL);
         }
     }
-    free(lease);
+    lease_free(lease);
 }
 
 static enum lease_state state_of(const struct lease *lease)
@@ -84,8 +102,10 @@ static enum lease_state state_of(const struct lease *lease)
 /* A lender that failed once is not asked again: each of its pages would wait. */
 void lease_lose(struct lease *lease)
 {
-    int active = LEASE_ACTIVE;
-    atomic_compare_exchange_strong(&lease->state, &active, LEASE_LOST);
+    int active = LEASE_ACTIVE, handed = LEASE_HANDED;
+    if (!atomic_compare_exchange_strong(&lease->state, &active, LEASE_LOST)) {
+        atomic_compare_exchange_strong(&lease->state, &handed, LEASE_LOST);
+    }
 }
 
 static struct lease *most_room(struct leases *leases, uint32_t *at)
@@ -118,7 +138,12 @@ static bool free_slot(struct leases *leases, uint64_t page)
 {
     struct lease *lease = lease_of(leases, page);
     if (lease != NULL) {
-        lease->free[lease->free_count] = leases->where[page] & SLOT_MASK;
+        uint32_t slot = leases->where[page] & SLOT_MASK;
+        if (state_of(lease) == LEASE_HANDED) {
+            lease->taken[slot / 8] &= (uint8_t)~(1U << slot % 8); /* its list of free ones is made later */
+        } else {
+            lease->free[lease->free_count] = slot;
+        }
         atomic_fetch_add(&lease->free_count, 1);
     }
     leases->where[page] = 0;
@@ -212,6 +237,62 @@ uint32_t leases_read(struct leases *leases, uint64_t first, uint32_t count, void
         return 0;
     }
     return same;
+}
+
+const struct lease *leases_where(const struct leases *leases, uint64_t page, uint32_t *slot)
+{
+    const struct lease *lease = lease_of(leases, page);
+    *slot = leases->where[page] & SLOT_MASK;
+    return lease != NULL && (state_of(lease) == LEASE_ACTIVE || state_of(lease) == LEASE_HANDED) ? lease : NULL;
+}
+
+static struct lease *handed(struct leases *leases, const uint8_t buffer[BUFFER_ID_BYTES], uint32_t *at)
+{
+    static const uint8_t unknown[BUFFER_ID_BYTES];
+    uint32_t used = atomic_load_explicit(&leases->used, memory_order_acquire);
+    bool known = memcmp(buffer, unknown, BUFFER_ID_BYTES) != 0;
+    for (*at = 0; known && *at < used; ++*at) {
+        struct lease *lease = atomic_load_explicit(&leases->list[*at], memory_order_acquire);
+        if (lease != NULL && state_of(lease) == LEASE_HANDED && memcmp(lease->buffer, buffer, BUFFER_ID_BYTES) == 0) {
+            return lease;
+        }
+    }
+    return NULL;
+}
+
+bool leases_refer(struct leases *leases, uint64_t page, const uint8_t buffer[BUFFER_ID_BYTES], uint32_t slot)
+{
+    uint32_t at;
+    struct lease *lease = handed(leases, buffer, &at);
+    if (lease == NULL || slot >= lease->slots || (lease->taken[slot / 8] & 1U << slot % 8) != 0) {
+        return false;
+    }
+    leases_drop(leases, page);
+    lease->taken[slot / 8] |= (uint8_t)(1U << slot % 8);
+    atomic_fetch_sub(&lease->free_count, 1);
+    leases->where[page] = pack(at, slot);
+    leases->policy->admit(leases->policy_memory, (uint32_t)page);
+    return true;
+}
+
+void leases_take_over(struct leases *leases)
+{
+    uint32_t used = atomic_load_explicit(&leases->used, memory_order_acquire);
+    for (uint32_t each = 0; each < used; each++) {
+        struct lease *lease = atomic_load_explicit(&leases->list[each], memory_order_acquire);
+        int expected = LEASE_HANDED;
+        if (lease == NULL || state_of(lease) != LEASE_HANDED) {
+            continue;
+        }
+        uint32_t count = 0;
+        for (uint32_t slot = lease->slots; slot-- > 0;) {
+            if ((lease->taken[slot / 8] & 1U << slot % 8) == 0) {
+                lease->free[count++] = slot;
+            }
+        }
+        atomic_store(&lease->free_count, count);
+        atomic_compare_exchange_strong(&lease->state, &expected, LEASE_ACTIVE); /* else it is lost, or to be left */
+    }
 }
 
 void leases_drop(struct leases *leases, uint64_t page)

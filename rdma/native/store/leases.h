@@ -19,13 +19,17 @@
 #include <stddef.h>
 
 enum { MOST_LEASES = 255, MOST_LEASE_SLOTS = 1 << 24 };
-enum lease_state { LEASE_ACTIVE, LEASE_LEAVING, LEASE_LOST, LEASE_LEFT };
+/* HANDED: another data plane has its pages there, which are read; nothing is written before the guest is this one's. */
+enum lease_state { LEASE_ACTIVE, LEASE_LEAVING, LEASE_LOST, LEASE_LEFT, LEASE_HANDED };
+enum { BUFFER_ID_BYTES = 16 };
 
 struct lease {
     struct tier *tier;
     uint32_t slots;
     _Atomic uint32_t free_count;
     _Atomic int state; /* enum lease_state */
+    uint8_t buffer[BUFFER_ID_BYTES]; /* the same on each host that has a key of that memory; zeros: not known */
+    uint8_t *taken;                  /* of a lease that was HANDED, a bit for each slot that has a page; else NULL */
     uint32_t free[];
 };
 
@@ -47,6 +51,9 @@ void leases_end(struct leases *leases);
 
 /* Of the control thread: make a lease of a tier (NULL: no memory), and add it (false: there are too many). */
 struct lease *lease_make(struct tier *tier, uint32_t slots);
+/* Before it is added: begin as HANDED. False: there is no memory. */
+bool lease_hand(struct lease *lease);
+void lease_free(struct lease *lease);
 bool leases_add(struct leases *leases, struct lease *lease);
 
 /* Ask the lender of an active lease for nothing any more: the mirror has its pages. Of any thread. */
@@ -55,6 +62,15 @@ void lease_lose(struct lease *lease);
 /* Of the control thread: free a lease, once its state is LEASE_LEFT (the pager's thread has taken it out of the list
  * and does not look at it any more), or when no pager runs. */
 void leases_remove(struct leases *leases, struct lease *lease);
+
+/* Where a page lies, for another data plane: the lease and its slot; NULL: no lender has it for sure. */
+const struct lease *leases_where(const struct leases *leases, uint64_t page, uint32_t *slot);
+
+/* Take a slot over of the HANDED lease of a buffer. False: there is no such lease, or another page has the slot. */
+bool leases_refer(struct leases *leases, uint64_t page, const uint8_t buffer[BUFFER_ID_BYTES], uint32_t slot);
+
+/* Use HANDED leases as all others from now on: the guest is this data plane's. */
+void leases_take_over(struct leases *leases);
 
 /* Write adjacent pages to leases; others sink, as far as there is no room. Returns how many of them, from the first on,
  * are with lenders now. A lender that fails ends it, so that nobody waits for two of them. */

@@ -12,6 +12,9 @@ enum { STORE_MOST_PAGES = TIER_MOST_SLOTS }; /* in one call */
 /* Where pages come from whose place is AT_SOURCE or another one of those. */
 struct page_source {
     int (*fetch)(struct page_source *source, uint64_t first, uint32_t count, uint8_t *into);
+    /* Learn where a page is that is AT_SOURCE, and with which lender this one and others near it are that are
+     * LENT_AT_SOURCE. An errno. */
+    int (*refer)(struct page_source *source, uint64_t page);
 };
 
 struct page_store {
@@ -24,6 +27,9 @@ struct page_store {
     uint8_t *staging; /* STORE_MOST_PAGES pages */
     /* Pages: what lenders took and gave, what the mirror gave, what came from a lender changed. */
     _Atomic uint64_t lender_writes, lender_reads, mirror_reads, corrupt;
+    /* Pages of a guest that came from another data plane: those that stayed with their lender; those that were copied
+     * although the source had them with one; all that were copied, which the source had in local memory or in its store. */
+    _Atomic uint64_t handed, handed_copied, copied_resident, copied_stored;
 };
 
 int store_begin(struct page_store *store, struct shared_state *state, struct tier *mirror, struct problem *problem);
@@ -50,6 +56,19 @@ static inline bool store_at_source(const struct page_store *store, uint64_t page
 /* Store adjacent pages that another data plane still has, and this host's memory does not. On failure they are still
  * there. */
 int store_take_in(struct page_store *store, uint64_t first, uint32_t count, const uint8_t *pages);
+
+/* Take over where a lender has a page for the source, and what it was sealed as. False: this data plane cannot read it
+ * there, so that the source is to give it. */
+bool store_refer(struct page_store *store, uint64_t page, const uint8_t buffer[BUFFER_ID_BYTES], uint32_t slot,
+                 uint64_t version, const uint8_t tag[TAG_BYTES]);
+
+/* Have the mirror have adjacent pages that lenders have for the source, as they are. `scratch`: of as many pages. Those
+ * that no lender gives are the source's to give. 0, or an errno of the mirror. */
+int store_mirror_lent(struct page_store *store, uint64_t first, uint32_t count, uint8_t *scratch);
+
+/* Seal with the key of another data plane from now on, and a tenure of this side's own; once for all processes, before
+ * anything is sealed. False: libcrypto failed. */
+bool store_adopt(struct page_store *store, const uint8_t key[KEY_BYTES], uint64_t tenure);
 
 /* Fetch adjacent pages, all of them stored. EBADMSG: one is not what was stored last. */
 int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into);

@@ -27,6 +27,12 @@ int sealer_begin(struct sealer *sealer, const uint8_t key[KEY_BYTES], const char
     return 0;
 }
 
+bool sealer_rekey(struct sealer *sealer, const uint8_t key[KEY_BYTES])
+{
+    return EVP_CipherInit_ex(sealer->seal, NULL, NULL, key, NULL, -1) == 1 &&
+           EVP_CipherInit_ex(sealer->open, NULL, NULL, key, NULL, -1) == 1;
+}
+
 void sealer_end(struct sealer *sealer)
 {
     EVP_CIPHER_CTX_free(sealer->seal);

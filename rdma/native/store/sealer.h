@@ -23,6 +23,9 @@ struct sealer {
 
 int sealer_begin(struct sealer *sealer, const uint8_t key[KEY_BYTES], const char *guest, struct problem *problem);
 
+/* Go on with another key. False: libcrypto failed. No allocation. */
+bool sealer_rekey(struct sealer *sealer, const uint8_t key[KEY_BYTES]);
+
 /* Idempotent; forgets the key. */
 void sealer_end(struct sealer *sealer);
 

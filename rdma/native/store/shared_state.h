@@ -17,8 +17,9 @@
 
 enum { NOT_STORED = 0, IN_MIRROR = 1, LOST = 2 /* nobody knows its content until it is written again */ };
 /* Of a guest that comes from another data plane: that one has the page; nobody has asked yet how; in local memory
- * there; in its store. */
-enum { AT_SOURCE = 3, RESIDENT_AT_SOURCE = 4, STORED_AT_SOURCE = 5 };
+ * there; in its store; in its store and with a lender, whose slot may be taken over. A row that is LENT_AT_SOURCE has
+ * version and tag of what the lender has while this process knows the slot. */
+enum { AT_SOURCE = 3, RESIDENT_AT_SOURCE = 4, STORED_AT_SOURCE = 5, LENT_AT_SOURCE = 6 };
 /* A guest that comes from another data plane is INCOMING before that one was frozen, TAKING afterwards. One that goes
  * to another data plane is FROZEN from when nobody may write, until it is withdrawn or SWITCHED; then it is never
  * attached again. */
@@ -31,6 +32,10 @@ enum state_phase {
     PHASE_SWITCHED = 5,
     PHASE_FROZEN = 6
 };
+
+/* The upper bits of a page's version: whoever seals under one key, before a hand-over and after it, has a tenure of its
+ * own, so that no two of them seal a page under one version. */
+enum { TENURE_BITS = 12, COUNT_BITS = 36, MOST_TENURE = (1 << TENURE_BITS) - 1 };
 
 struct page_row {
     uint64_t version; /* counted up before each seal: 0 was never sealed */
@@ -50,6 +55,9 @@ struct state_header {
     uint8_t session_key[KEY_BYTES]; /* of a hand-over */
     uint64_t session;               /* its number, which its source drew */
     uint64_t memory_offset;         /* in the file, of a guest that was handed over */
+    _Atomic uint64_t tenure;        /* of this data plane's seals */
+    _Atomic uint32_t adopted;       /* key and tenure are the source's gift */
+    _Atomic uint32_t alone; /* whether a source that gave them has let go of the guest is not known for sure */
 };
 
 struct shared_state {

@@ -53,10 +53,10 @@ static void check_protocol(uint64_t steps)
             requests++;
             request_pack(&request, packed);
             CHECK(memcmp(message, packed, sizeof packed) == 0);
-            CHECK(request.verb == PEER_JOIN || (uint64_t)request.first + request.count <= PAGES);
+            CHECK(request.verb == PEER_JOIN || request.verb == PEER_KEYS || (uint64_t)request.first + request.count <= PAGES);
             CHECK(request.verb != PEER_GET || (request.count >= 1 && request.count <= STORE_MOST_PAGES));
         }
-        struct peer_request asked = {(uint32_t)(PEER_JOIN + roll() % 5), 0, (uint32_t)(1 + roll() % STORE_MOST_PAGES)};
+        struct peer_request asked = {(uint32_t)(PEER_JOIN + roll() % PEER_ROWS), 0, (uint32_t)(1 + roll() % STORE_MOST_PAGES)};
         if (roll() % 2 == 0) {
             answer_pack(&(struct peer_answer){PEER_OK, asked.count, asked.count * PAGE_BYTES}, message);
         }
@@ -65,6 +65,8 @@ static void check_protocol(uint64_t steps)
             CHECK(answer.bytes <= MOST_PAYLOAD && answer.count <= asked.count);
             CHECK(answer.status == PEER_OK || answer.bytes == 0);
             CHECK(asked.verb != PEER_GET || answer.bytes == answer.count * PAGE_BYTES);
+            CHECK(answer.status != PEER_OK || asked.verb != PEER_KEYS || answer.bytes == sizeof(struct peer_keys));
+            CHECK(asked.verb != PEER_ROWS || answer.bytes == answer.count * sizeof(struct peer_row));
         }
     }
     CHECK(steps < 1000 || (requests > 0 && answers > 0));

@@ -187,7 +187,7 @@ MUTANTS = (
     Mutant(
         "a_version_used_again",
         "rdma/native/store/page_store.c",
-        "        row->version++;\n",
+        "        row->version = version;\n",
         "",
         _STORE,
         "a page is sealed twice under one nonce, which tells what both contents have in common",

@@ -171,6 +171,10 @@ class SimClient:
         """Make keys for one of several borrowers."""
         return self._changed(self._life(incarnation).book.escrow(indexes, borrower, generations))
 
+    def share(self, incarnation: str, indexes: Sequence[int], borrower: str, generations: Any) -> Any:
+        """Make keys more for the host that a consumer moves to."""
+        return self._changed(self._life(incarnation).book.share(indexes, borrower, generations))
+
     def revoke(self, incarnation: str, indexes: Sequence[int], generations: Any = None) -> list[int]:
         """End keys; without generations it is the host's own doing."""
         life = self._life(incarnation)

@@ -1,7 +1,8 @@
-"""Live migrations of a history: a guest with a guaranteed loan moves to another host, which borrows anew for it.
+"""Live migrations of a history: a guest with a guaranteed loan moves to another host, by value or by reference.
 
 As nova-conductor and both virt drivers do it: the claim at the source becomes the migration's, the guest's own is at
-the destination, which borrows by it; both hosts use what they have until the guest is at one of them.
+the destination, which borrows by it: anew, or what the guest has, as far as it can have that. Both hosts have what they
+have until the guest is at one of them.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from pondstack.controller.lending.inventory import PROVIDER
 from pondstack.domain.errors import PondError
 
 from ..plan import Step
+from .handover import Handover
 
 if TYPE_CHECKING:
     from ..host import SimHost
@@ -36,13 +38,16 @@ class Moves:
         loan.moves, there = True, None
         try:
             aside = self._claim(loan, target)
-            there = self._borrow(loan, target)
+            there = self._borrow(loan, target, source.name if step.values.get("by_reference") else "")
             if there is not None:
+                source.tenant.run_guest(loan)
                 self._rack.scheduler.sleep(step.values["seconds"])
-            if there is None or there.leaving or step.values["fails"]:
+            if there is None or there.leaving or loan.leaving or step.values["fails"]:
                 self._end(there, loan, aside, moved=False)
+                source.tenant.run_guest(loan)
             else:
                 self._rack.scheduler.faults["borrower moved"] += 1
+                Handover(self._rack, source, target, loan, there).run(step.values.get("fills", 0.0))
                 self._end(loan, there, aside, moved=True)
         except PondError as error:  # Placement did not answer, and nothing has begun
             self._rack.scheduler.note(f"no move: {error}")
@@ -68,12 +73,14 @@ class Moves:
         self._rack.placement.move_lent(loan.consumer, aside, target.name, PROVIDER)
         return aside
 
-    def _borrow(self, loan: "Loan", target: "SimHost") -> "Loan | None":
-        """Have the destination borrow as much; None where it cannot, or dies."""
+    def _borrow(self, loan: "Loan", target: "SimHost", source: str) -> "Loan | None":
+        """Have the destination borrow as much, of a source what the guest has there; None where it cannot, or dies."""
         assert self._rack.lent
         process, made = target.process, list["Loan"]()
         assert process
         values = {"buffers": len(loan.places), "guaranteed": True, "forgets": False}
+        if source:
+            values |= {"source": source, "guest": loan.guest}
         step = Step(self._rack.scheduler.now, "borrow", target.name, {**values, "mover": loan.consumer, "made": made})
         task = self._rack.scheduler.spawn(process, self._rack.lent.tenant, step, target)
         while task in process.tasks and target.process is process:

@@ -7,7 +7,7 @@ from unittest import mock
 
 import oslo_messaging
 
-from pondstack.controller.lending import endpoint
+from pondstack.controller.lending import endpoint, lenders
 from pondstack.controller.lending.lenders import BufferSettler
 from pondstack.controller.reconcile.holders import Claims
 from pondstack.controller.reconcile.observation import Observation
@@ -16,6 +16,8 @@ from pondstack.controller.reconcile.rules import loans
 from pondstack.domain import buffer_choice
 from pondstack.domain.escrow import Reach
 from pondstack.domain.states import SliceState
+from pondstack.domain.transitions import LET_GO
+from pondstack.ledger import buffers as ledger_buffers
 from pondstack.ledger import escrow as ledger_escrow
 from pondstack.ledger import loans as ledger_loans
 from pondstack.ledger import transactions
@@ -24,7 +26,9 @@ from pondstack_agent.lending.buffer_table import BufferTable
 from pondstack_agent.lending.reclaim_operation import Reclaims
 from pondstack_rdma.lending import SoftwareLender
 from tests.fixtures.memory import buffers, escrow
+from tests.sim.lending.handover import Handover
 from tests.sim.lending.shortage import SHORTAGE
+from tests.sim.lending.tenant import Tenant
 from tests.sim.mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
@@ -335,4 +339,62 @@ def shortages_are_met_by_one_kind() -> Iterator[None]:
 def what_comes_back_is_asked_for_again() -> Iterator[None]:
     """Who repeats a borrow has hosts asked for what best-effort loans are giving back already."""
     with _found(buffer_choice.to_find, lambda plain, missing, supply: plain(missing, supply._replace(returning=0))):
+        yield
+
+
+@mutant()
+def source_writes_after_the_switch() -> Iterator[None]:
+    """The guest's process at the source of a move writes on to buffers that are the destination's."""
+    with mock.patch.object(Tenant, "may_write", return_value=True):
+        yield
+
+
+@mutant()
+def switched_without_versions() -> Iterator[None]:
+    """A guest is the destination's before that knows what its lenders are to have."""
+    with mock.patch.object(Handover, "table", return_value=None):
+        yield
+
+
+@mutant("lender_death")
+def mirror_dropped_at_the_switch() -> Iterator[None]:
+    """The source of a move drops its mirror as soon as the guest is the destination's."""
+    with mock.patch.object(Handover, "has_mirror", return_value=False):
+        yield
+
+
+@mutant()
+def handed_over_buffer_is_freed_by_its_source() -> Iterator[None]:
+    """A buffer that is handed over goes back when its former owner lets go of it."""
+
+    def inherit(store: Any, tx: Any, items: Any, *, epoch: int) -> Any:
+        moves: Any = []
+        for item in items:
+            moves += ledger_loans.move(store.buffers.swap, tx, [item], *LET_GO[item.state], epoch=epoch)
+        store.buffers.mark(tx, items, {"heir": None, "shared": False})
+        return moves
+
+    with mock.patch.object(ledger_loans, "inherit", inherit), mock.patch.object(ledger_buffers, "inherit", inherit):
+        yield
+
+
+@mutant()
+def former_owners_key_lives_on() -> Iterator[None]:
+    """After a move the lender is not told to end the key of the source."""
+    with mock.patch.object(lenders, "_others_have_keys", lambda item: item.escrowed):
+        yield
+
+
+@mutant()
+def heirs_count_as_strangers() -> Iterator[None]:
+    """The destination of a move is told to let go of what is being handed over to it, and its source keeps none."""
+    plain = Loans.give_back
+
+    def give_back(self: Any, operation_id: str, uuid: str, host: str, only: Any = None) -> Any:
+        heirs = self._transactions.read(lambda tx: buffers.of_heir(tx, uuid))
+        for item in heirs:
+            plain(self, str(transactions.uuid4()), item.allocation_uuid, item.host, [(item.incarnation, item.index)])
+        return plain(self, operation_id, uuid, host, only)
+
+    with mock.patch.object(Loans, "give_back", give_back):
         yield

@@ -41,6 +41,8 @@ ESCROW_SHARE = 0.6
 """So many histories have hosts that sleep while others borrow, and data planes that crash; of these, too."""
 MOVES_SHARE = 0.5
 """So many histories have guests that move live with what they have borrowed; by the stream's name none of these."""
+REFERENCES_SHARE = 0.85
+"""So many of these are handed over by reference, where the destination can have the buffers."""
 BACK_SECONDS = 1.0
 """A claim that comes back does so within half of [controller] unclaimed_grace_seconds."""
 
@@ -152,11 +154,13 @@ def _with_moves(history: History) -> History:
     if rng.random() >= MOVES_SHARE:
         return history
     operations = list(history.operations)
+    by_reference = Random(f"by reference {history.seed}")
     for _ in range(3):
         source, target = rng.sample(hosts, 2)
         at, buffers = rng.uniform(3.0, SECONDS), rng.randint(1, 2)
         borrow = {"buffers": buffers, "guaranteed": True, "forgets": False}
         move = {"which": rng.randrange(4), "to": target, "seconds": rng.uniform(0.1, 6.0), "fails": rng.random() < 0.4}
+        move |= {"by_reference": by_reference.random() < REFERENCES_SHARE, "fills": by_reference.uniform(0.1, 4.0)}
         operations += [Step(at, "borrow", source, borrow), Step(at + rng.uniform(0.5, 4.0), "move", source, move)]
     return replace(history, operations=tuple(sorted(operations, key=lambda step: step.at)))
 

@@ -38,6 +38,8 @@ class Loan:
     """An allocation. `leaving`: it is not wanted any more. `forgotten`: whoever asked died before it knew.
 
     `consumer`: who claims it in Placement, "" when it needs no claim. `moves`: its guest moves to another host.
+    `guest`: of a guaranteed one, whose it is. `handed`: places with pages of another host's loan, to be read only;
+    `versions`: what is in its places, of what was written and not lost since. `frozen`: its guest does not run here.
     """
 
     operation_id: str
@@ -48,6 +50,10 @@ class Loan:
     forgotten: bool = False
     consumer: str = ""
     moves: bool = False
+    guest: str = ""
+    handed: set[Place] = field(default_factory=set)
+    versions: dict[Place, bytes] = field(default_factory=dict)
+    frozen: bool = False
 
 
 class Tenant:
@@ -106,6 +112,9 @@ class Tenant:
         loan.moves = bool(step.values.get("mover"))
         mib = step.values["buffers"] * BUFFER_MIB
         request = BorrowRequest(f"vm-{self._host.name}", self._host.name, mib, guaranteed=step.values["guaranteed"])
+        if request.guaranteed:
+            loan.guest = step.values.get("guest") or f"vm-{loan.operation_id}"
+            request = replace(request, consumer_uuid=loan.guest, source=step.values.get("source", ""))
         self.loans.append(loan)
         step.values.get("made", []).append(loan)
         claims, mover = self._claims if request.guaranteed else None, step.values.get("mover", "")
@@ -171,7 +180,8 @@ class Tenant:
 
     def _take(self, controller: "SimControllerAPI", loan: Loan, answer: dict[str, Any]) -> None:
         loan.uuid = answer["allocation_uuid"]
-        loan.places = {Place(item["lender"], item["incarnation"], item["index"]) for item in answer["buffers"]}
+        loan.places = {_place(item) for item in answer["buffers"]}
+        loan.handed = {_place(item) for item in answer["buffers"] if item.get("handed")}
         for lender, made in answer["lenders"].items():
             self._borrower.prepare(lender, allocation_uuid=loan.uuid, **made)
         try:
@@ -200,12 +210,12 @@ class Tenant:
         watch = self._rack.lent.watch
         for place in sorted(loan.places):
             # The controller may have asked for some back since it was acknowledged.
-            if self._opened(place):
-                watch.users[place] = self._host.name, loan.uuid
-            else:
+            if not self._opened(place):
                 loan.places.discard(place)
+            elif place not in loan.handed:
+                watch.users[place] = self._host.name, loan.uuid
         watch.look()
-        for place in sorted(loan.places):
+        for place in sorted(loan.places - loan.handed):
             self._use(loan, place)
 
     def _opened(self, place: Place) -> bool:
@@ -229,10 +239,46 @@ class Tenant:
                 raise Violation("not_fresh", f"{self._host.name} finds {bytes(found)!r} in {place}, which it borrowed")
             link.write(key, 0, mark)
             self._rack.lent.watch.wrote[mark] = self._host.name
+            loan.versions[place] = mark
             if link.life().frozen:
                 self._rack.scheduler.faults["zombie served"] += 1
         except PondError as error:
             self._rack.scheduler.note(f"{place} is served from the mirror: {error}")
+
+    # Of guests that move; see handover.py
+
+    def read(self, place: Place) -> bytes | None:
+        """Return what a lender has there; None: it does not give it."""
+        held, found = self._borrower._store.get(place.lender, place.incarnation), bytearray(MARK_BYTES)
+        key = held.keys.get(place.index)
+        try:
+            if key is not None:
+                self.data_plane.link(held).read_into(key, 0, found)
+        except PondError as error:
+            self._rack.scheduler.note(f"{place} is not given: {error}")
+            return None
+        return bytes(found) if key is not None else None
+
+    def run_guest(self, loan: Loan) -> None:
+        """Have a loan's guest write something else to all of it, unless it does not run here."""
+        assert self._rack.lent
+        watch, number = self._rack.lent.watch, len(self._rack.lent.watch.wrote)
+        for place in sorted(loan.places):
+            held = self._borrower._store.get(place.lender, place.incarnation)
+            key = held.keys.get(place.index)
+            if key is None or not self.may_write(loan, place):
+                continue
+            mark = f"{loan.uuid[:20]}{number:012}".encode()
+            try:
+                self.data_plane.link(held).write(key, 0, mark)
+                watch.wrote[mark] = self._host.name
+                loan.versions[place] = mark
+            except PondError:
+                loan.versions.pop(place, None)  # the mirror has it
+
+    def may_write(self, loan: Loan, place: Place) -> bool:
+        """Return whether a loan's guest runs here, and has a buffer to itself."""
+        return not loan.frozen and place not in loan.handed
 
     def _was_ours(self, place: Place, mark: bytes) -> bool:
         """Return whether this host wrote it there, in a loan of before: nobody else can have had that buffer meanwhile.
@@ -317,3 +363,7 @@ class Tenant:
                 del self._rack.lent.watch.users[place]
         for loan in self.loans:
             loan.leaving = True
+
+
+def _place(item: dict[str, Any]) -> Place:
+    return Place(item["lender"], item["incarnation"], item["index"])

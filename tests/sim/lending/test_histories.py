@@ -27,6 +27,7 @@ def test_no_history_violates_anything(first: int) -> None:
     assert faults["keys ended in part"]
     assert faults["best effort gave way"]
     assert faults["borrower moved"]
+    assert faults["page handed over"]
 
 
 def test_active_hosts_and_best_effort_loans_meet_one_shortage_together() -> None:

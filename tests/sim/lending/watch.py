@@ -53,7 +53,8 @@ class LendWatch:
                 raise Violation("owner_of_buffer", f"{item.name} is {item.state} and {item.host} has it")
             if item.host == place.lender:
                 raise Violation("borrows_of_itself", item.name)
-            if item.state is SliceState.RELEASING and item.reason.startswith("lost") and place in self.users:
+            user = self.users.get(place)
+            if item.state is SliceState.RELEASING and item.reason.startswith("lost") and user and user[0] == item.host:
                 raise Violation("loan_taken", f"{item.host} uses {item.name} and was not heard: {item.reason}")
         self._check_giving_way()
         if self._world.claims is not None:
@@ -89,7 +90,7 @@ class LendWatch:
 
     def _check_user(self, place: Place, user: tuple[str, str]) -> None:
         item = self.buffers.get(place)
-        if item is None or (item.host, item.allocation_uuid) != user:
+        if item is None or ((item.host, item.allocation_uuid) != user and item.heir != user[1]):
             found = "not in the ledger" if item is None else f"{item.state}, of {item.host}"
             raise Violation("loan_handed_on", f"{user[0]} uses buffer {place.index} of {place.lender}: it is {found}")
 
@@ -100,6 +101,8 @@ class LendWatch:
         owner = item.host if item.state in OWNED else None
         if owner == borrower:
             self._used_keys.add(name)
+        elif item.shared and (item.state in OWNED or item.promised_to):
+            return  # it is being handed over, or was; once its lender is awake it ends the other's key (disagreements)
         elif item.state is SliceState.ONLINE:
             raise Violation("key_of_another", f"{item.name} is {owner}'s, and {borrower} has a live key")
         elif name in self._used_keys and item.state in (SliceState.FREE, SliceState.ASSIGNING):
@@ -115,10 +118,11 @@ class LendWatch:
         if life is None or key.index not in {entry.index for entry in life.book.buffers()}:
             return
         name, live = (key.incarnation, number), {item.number for item in life.book.keys(key.index)}
-        for (incarnation, other), told in self._disclosed.items():
+        item = self.buffers.get(Place(life.host.name, *key.place))
+        handed = item is not None and item.shared
+        for (incarnation, other), told in () if handed else self._disclosed.items():
             if (incarnation, told.index) == key.place and told.borrower != key.borrower and other in live:
                 raise Violation("disclosed_to_two", f"{key} is told, and {told.borrower} has a live key of it")
-        item = self.buffers.get(Place(life.host.name, *key.place))
         mine = item is not None and item.escrowed and (item.host, item.generation) == (key.borrower, key.generation)
         if mine and number not in live and name not in self._taken:
             raise Violation("dead_key_disclosed", f"{key} is told, and it is dead")

@@ -335,6 +335,8 @@ class LendingWorld:
                 continue  # no key of it ends until its lender is awake
             if (item.escrowed or item.promised_to) and item.kind is LenderKind.ACTIVE:
                 found.append(f"buffer {place.index} of {place.lender}, which is awake, has keys in escrow")
+            if item.shared and item.heir is None and item.kind is LenderKind.ACTIVE:
+                found.append(f"buffer {place.index} of {place.lender}, which is awake, has keys of two hosts")
             if item.state not in (SliceState.FREE, SliceState.ONLINE):
                 found.append(f"buffer {place.index} of {place.lender} is {item.state} ({item.reason})")
             elif item.state is SliceState.ONLINE and place not in self.watch.users:

@@ -40,12 +40,15 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         """Return why no guest of this host can have remote memory, None where they can; a driver may know more."""
         return None
 
-    def _pond_borrow(self, instance: Any, *, patient: bool) -> bool:
-        """Borrow what the guest's flavor says; True when it is new. Raises RemoteMemoryUnavailable, SwapUnavailable."""
+    def _pond_borrow(self, instance: Any, *, patient: bool, source: str = "") -> bool:
+        """Borrow what the guest's flavor says; True when it is new. Raises RemoteMemoryUnavailable, SwapUnavailable.
+
+        `source`: the host that it is to come from by a live migration, with what it has borrowed there.
+        """
         specs = flavors.given(instance.flavor.extra_specs)
         host, whose = self._pond_node()[1], _owner(instance)
         borrowed = bool(specs.remote_mib) and self.remote_memory.borrow(
-            host, instance.uuid, specs.remote_mib, patient=patient, **whose
+            host, instance.uuid, specs.remote_mib, patient=patient, source=source, **whose
         )
         try:
             has_disk = bool(specs.swap_mib) and self.swap.begin(
@@ -92,7 +95,7 @@ class RemoteMemoryLife(PoolMemoryHoldings):
         host, source = self._pond_node()[1], instance.node
         try:
             found = self._pond_shares_of(instance, attachment.pool_mib if attachment is not None else 0)
-            self._pond_borrow(instance, patient=False)
+            self._pond_borrow(instance, patient=False, source=source)
             self.remote_memory.move(
                 source,
                 host,

@@ -29,11 +29,19 @@ class RemoteMemory:
         self._agents = agents
 
     def borrow(
-        self, host: str, consumer_uuid: str, mib: int, *, project_id: str, user_id: str, patient: bool = False
+        self,
+        host: str,
+        consumer_uuid: str,
+        mib: int,
+        *,
+        project_id: str,
+        user_id: str,
+        patient: bool = False,
+        source: str = "",
     ) -> bool:
         """Have so much borrowed for a guest on a host; True when that is new. Raises RemoteMemoryUnavailable.
 
-        Something else that it has, as of another flavor, goes back first.
+        Something else that it has, as of another flavor, goes back first. `source`: the host that it is to come from.
         """
         operation_id = str(uuid.uuid4())
         try:
@@ -55,6 +63,7 @@ class RemoteMemory:
                         mib=mib,
                         project_id=project_id,
                         user_id=user_id,
+                        source=source,
                     ),
                     patient,
                 ),

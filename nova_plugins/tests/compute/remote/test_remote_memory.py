@@ -176,6 +176,7 @@ def test_it_moves_live(with_remote: Rack, h1: Driver, h2: Driver) -> None:
     agents = with_remote.agents
     assert agents.borrowed == {("h1", VM): 1024, ("h2", VM): 1024}
     assert agents.offered == {("h1", VM): "public key of h2"}
+    assert agents.sources == {("h1", VM): "", ("h2", VM): "h1"}, "of what it has there"
     assert agents.served["h2", VM] == agents.served["h1", VM] == (4096, 3072)
     h1.post_live_migration("context", instance)
     assert agents.borrowed == {("h2", VM): 1024}

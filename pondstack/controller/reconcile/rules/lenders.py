@@ -71,7 +71,7 @@ def _keys(observation: Observation, name: str, told: Mapping[str, Any]) -> Itera
 def _key(item: Buffer, borrower: str, generation: int) -> Iterable[Finding]:
     """One buffer whose lender says that `borrower` ("": nobody) has a key of that generation."""
     owner = item.host if item.state in OWNED else None
-    if item.escrowed and borrower:
+    if (item.escrowed or item.shared) and borrower:
         return  # keys for several borrowers live; the settler has them end
     if item.state is SliceState.FREE and borrower and not _may_be_promised(item, borrower):
         detail = f"{borrower} has a key of it, and the ledger says free"

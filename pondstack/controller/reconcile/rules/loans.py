@@ -71,7 +71,7 @@ def _promises(
 
 
 def _is_others(observation: Observation, host: str, uuid: str, aged: AgedBuffer | None) -> bool:
-    if aged is None or (aged.item.host, aged.item.allocation_uuid) == (host, uuid):
+    if aged is None or aged.item.heir == uuid or (aged.item.host, aged.item.allocation_uuid) == (host, uuid):
         return False
     return observation.report_after(host, aged.age_seconds) is not None
 

@@ -8,7 +8,7 @@ import pytest
 
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.domain.causes import Cause
-from pondstack.domain.errors import AgentUnavailable, BufferShortage, InUse, StaleEpoch
+from pondstack.domain.errors import AgentUnavailable, BufferShortage, HostUnusable, InUse, StaleEpoch
 from pondstack.domain.lending import Lender, LenderKind
 from pondstack.domain.requests import BorrowRequest
 from pondstack.domain.states import SliceState
@@ -25,6 +25,8 @@ class Agents:
     """Lenders and borrowers as the controller calls them. `keys`: live ones, (lender, index) to borrower."""
 
     keys: dict[tuple[str, int], str] = field(default_factory=dict)
+    shared: dict[tuple[str, int], str] = field(default_factory=dict)
+    """Of buffers in use, who has a key besides."""
     used: set[tuple[str, int]] = field(default_factory=set)
     prepared: dict[tuple[str, int], str] = field(default_factory=dict)
     ended: list[dict[int, int]] = field(default_factory=list)
@@ -41,10 +43,16 @@ class Agents:
         self._asked(host)
         assert sorted(generations) == sorted(indexes)
         for index in indexes:
-            if self.keys.get((host, index), borrower) != borrower:
+            if self.keys.get((host, index), borrower) != borrower and self.shared.get((host, index)) != borrower:
                 raise InUse(f"buffer {index} has a key of {self.keys[host, index]}")
+            self.shared.pop((host, index), None)
             self.keys[host, index] = borrower
             self.used.add((host, index))
+        return {"incarnation": incarnation, "ticket": {}, "keys": {index: f"key {index}" for index in indexes}}
+
+    def share(self, host, *, indexes, borrower, incarnation, **_said):
+        self._asked(host)
+        self.shared |= {(host, index): borrower for index in indexes}
         return {"incarnation": incarnation, "ticket": {}, "keys": {index: f"key {index}" for index in indexes}}
 
     def revoke(self, host, *, indexes, generations, **_said):
@@ -310,3 +318,46 @@ def test_what_ends_keys_says_of_which_owner(rack):
         rack.lenders.give_back(str(uuid4()), given["allocation_uuid"], "h3")
         rack.settler.run()
     assert rack.agents.ended == [dict.fromkeys(range(4), 1)] * 2 + [dict.fromkeys(range(4), 2)] * 2
+
+
+@pytest.fixture
+def moving(rack):
+    """A consumer has two buffers at h3, and is to have them at h4."""
+    there = rack.borrow()
+    rack.ledger.loans.acknowledge("ack-1", there["allocation_uuid"], "h3")
+    rack.ledger.hosts.heartbeat(report("h4", 1, pools=[]))
+    request = BorrowRequest("vm1", "h4", 2 * SIZE, guaranteed=True, source="h3")
+    return rack, there["allocation_uuid"], request
+
+
+def test_the_host_that_a_consumer_moves_to_gets_second_keys(moving):
+    rack, there, request = moving
+    here = rack.lenders.borrow("op-m", request, SIZE)
+    assert all(item["handed"] for item in here["buffers"])
+    assert set(rack.agents.shared) == set(rack.agents.keys)
+    rack.settler.run()
+    assert set(rack.agents.keys.values()) == {"h3"}, "none of both ends before one lets go"
+    assert len(rack.agents.shared) == 2
+    rack.lenders.give_back("op-r", there, "h3")
+    rack.settler.run()
+    assert (set(rack.agents.keys.values()), rack.agents.shared) == ({"h4"}, {}), "the former ones have ended"
+    rack.lenders.give_back("op-s", here["allocation_uuid"], "h4")
+    rack.settler.run()
+    assert rack.states() == ["free"] * 8
+
+
+def test_after_a_move_that_failed_the_second_keys_end(moving):
+    rack, _, request = moving
+    here = rack.lenders.borrow("op-m", request, SIZE)
+    rack.lenders.give_back("op-s", here["allocation_uuid"], "h4")
+    rack.settler.run()
+    assert (set(rack.agents.keys.values()), rack.agents.shared) == ({"h3"}, {})
+
+
+def test_a_lender_that_makes_no_second_key_leaves_all_as_it_was(moving):
+    rack, _, request = moving
+    rack.agents.refuse["h1"] = HostUnusable("of a former release")
+    with pytest.raises(HostUnusable):
+        rack.lenders.borrow("op-m", request, SIZE)
+    assert not any(item.heir for item in rack.ledger.buffers.find())
+    assert [item.host for item in rack.ledger.loans.allocations()] == ["h3"]

@@ -168,6 +168,11 @@ def test_what_is_anothers_is_let_go():
     assert found(built)["conflicting_loan"].action == actions.LetGo("h2", LOAN, "h1", LIFE, (0,))
 
 
+def test_what_is_being_handed_over_is_not_let_go():
+    built = LentBuilder().put(0, host="h3", allocation_uuid="loan-3", heir=LOAN)
+    assert "conflicting_loan" not in found(built)
+
+
 def test_a_report_that_may_be_older_than_a_change_proves_nothing():
     built = LentBuilder().release(2, SliceState.SANITIZING, age=REPORT_AGE + 1.0)
     built.books["allocations"][LOAN] = [0, 1, 2]

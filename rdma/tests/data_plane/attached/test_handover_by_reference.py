@@ -1,0 +1,267 @@
+"""A guest goes from one data plane to another, and its pages stay with their lender: none of them is copied."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pondstack_rack.wait import wait_until
+
+from ..handover import Handover, tell
+from ..lenders import LEASE_BYTES, Lender
+from ..processes import DEADLINE_SECONDS, GUEST, DataPlane, RefusedError, StandinGuest
+from .test_handover import LIMIT_MIB, MIB, guests, other
+from .test_lenders import await_store
+from .test_pager import await_count, await_quiet
+
+__all__ = ["guests", "other"]
+Guests = Callable[..., StandinGuest]
+
+COUNT = 2
+"""Buffers: room for all of the guest."""
+
+
+class SharedLender(Lender):
+    """A lender that makes keys of the same buffers for two hosts."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "lender1@a")
+        for _ in range(COUNT):
+            self.process.ask("register", size_bytes=LEASE_BYTES)
+
+    def lease(self, plane: DataPlane, host: str, **flags: bool) -> None:
+        """Have a host's data plane use new keys of all buffers."""
+        ticket = self.process.ask("admit", borrower=host)
+        keys = [
+            {**self.process.ask("export", region=index, borrower=host), "buffer": str(index), **flags}
+            for index in range(COUNT)
+        ]
+        plane.ask(verb="lease", guest=GUEST, lender=self.name, ticket=ticket, keys=keys, deadline_ms=20_000)
+
+
+@pytest.fixture
+def lender(tmp_path: Path) -> Iterator[SharedLender]:
+    made = SharedLender(tmp_path)
+    yield made
+    made.close()
+
+
+class Move(Handover):
+    """A hand-over whose source tells with which lenders pages are."""
+
+    def attach(self, guest: Any, mirror: Path, limit_mib: int, port: int, /, **settings: Any) -> dict[str, Any]:
+        """Have the destination attach the guest that comes."""
+        where = {"host": "127.0.0.1", "port": port, "key": self.key, "deadline_ms": self.deadline_ms}
+        return super().attach(
+            guest, mirror, limit_mib, port, **({"incoming": {**where, "references": True}} | settings)
+        )
+
+
+@pytest.fixture
+def served(plane: DataPlane, guests: Guests, lender: SharedLender, tmp_path: Path) -> StandinGuest:
+    """A guest of the source, most of whose pages are with the lender."""
+    made = guests(works=True, pattern="skewed")
+    plane.attach(made, tmp_path / "mirror", MIB)
+    lender.lease(plane, "host1")
+    plane.ask(verb="limit", guest=GUEST, limit_mib=LIMIT_MIB)
+    await_store(plane, "lender_reads", 500)
+    return made
+
+
+def begin(move: Move, guests: Guests, lender: SharedLender, mirror: Path) -> StandinGuest:
+    """Have the destination be ready for the guest."""
+    comes = guests(works=False)
+    move.attach(comes, mirror, LIMIT_MIB, move.offer())
+    lender.lease(move.destination, "host2", handed=True)
+    return comes
+
+
+def states(plane: DataPlane) -> set[str]:
+    """Return the states of its leases."""
+    return {lease["state"] for lease in plane.view()["leases"]}
+
+
+def test_no_remote_page_is_copied(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, lender: SharedLender, tmp_path: Path
+) -> None:
+    """The destination reads of the lender with keys of its own, and writes there once it is told of the switch."""
+    move = Move(plane, other)
+    comes = begin(move, guests, lender, tmp_path / "mirror-2")
+    served.stop()
+    before = plane.view()
+    tell(served, comes)
+    comes.begin()
+    move.await_destination("complete")
+    sent, store = plane.view()["handover"], other.view()["store"]
+    assert (sent["stored_pages"], sent["lent_pages"]) == (0, 0)
+    assert sent["told_pages"] >= before["evicted_pages"] > 1000
+    assert store["handed"] > 1000
+    assert (store["copied_stored"], store["handed_copied"], store["corrupt"], store["lender_writes"]) == (0, 0, 0, 0)
+    assert store["copied_resident"] <= before["resident_pages"]
+    assert states(other) == {"handed"}
+    move.switch()
+    served.kill()
+    move.await_all()
+    assert states(other) == {"active"}
+    await_store(other, "lender_writes", 100)
+    await_store(other, "lender_reads", 100)
+    assert other.view()["store"]["corrupt"] == 0
+    assert not (tmp_path / "mirror").exists()
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+def test_there_and_back(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, lender: SharedLender, tmp_path: Path
+) -> None:
+    """What was sealed by three tenures is read, and none of it is copied the second time either."""
+    first = Move(plane, other)
+    comes = begin(first, guests, lender, tmp_path / "mirror-2")
+    served.stop()
+    tell(served, comes)
+    comes.begin()
+    first.switch()
+    served.kill()
+    first.await_all()
+    await_store(other, "lender_writes", 500)
+    back = Move(other, plane)
+    last = guests(works=False)
+    back.attach(last, tmp_path / "mirror-3", LIMIT_MIB, back.offer())
+    lender.lease(plane, "host1", handed=True)
+    comes.stop()
+    tell(comes, last)
+    last.begin()
+    back.switch()
+    comes.kill()
+    back.await_all()
+    store = plane.view()["store"]
+    assert store["handed"] > 500
+    assert (store["handed_copied"], store["corrupt"]) == (0, 0)
+    plane.detach()
+    assert last.finish()["wrong"] == 0
+
+
+def test_withdrawn(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, lender: SharedLender, tmp_path: Path
+) -> None:
+    """The source's guest goes on with its lender, where nobody has written meanwhile."""
+    move = Move(plane, other)
+    comes = begin(move, guests, lender, tmp_path / "mirror-2")
+    other.ask(verb="take_over", guest=GUEST)
+    move.await_destination("complete")
+    await_quiet(plane)
+    plane.ask(verb="withdraw", guest=GUEST)
+    await_store(plane, "lender_reads", 500)
+    await_store(plane, "lender_writes", 500)
+    assert plane.view()["store"]["corrupt"] == 0
+    comes.kill()
+    assert wait_until(lambda: not other.ask(verb="view")["guests"], DEADLINE_SECONDS)
+    assert wait_until(lambda: "handover" not in plane.view(), DEADLINE_SECONDS)
+    plane.detach()
+    assert served.finish()["wrong"] == 0
+
+
+def test_a_lender_that_the_destination_cannot_reach(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, tmp_path: Path
+) -> None:
+    """Its pages come from the source, and are counted as what they are."""
+    move = Move(plane, other)
+    comes = guests(works=False)
+    move.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, move.offer())
+    served.stop()
+    other.ask(verb="take_over", guest=GUEST)
+    move.await_destination("complete")
+    sent, store = plane.view()["handover"], other.view()["store"]
+    assert sent["lent_pages"] == store["handed_copied"] == store["copied_stored"] > 1000
+    assert store["handed"] == 0
+    move.switch()
+    move.await_all()
+    tell(served, comes)
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+def test_a_lender_dies_before_the_mirror_is_there(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, lender: SharedLender, tmp_path: Path
+) -> None:
+    """The source has all pages until the destination says that it has them: they are copied then."""
+    move = Move(plane, other)
+    comes = begin(move, guests, lender, tmp_path / "mirror-2")
+    served.stop()
+    with lender.process.frozen():
+        lender.process.kill()
+    other.ask(verb="take_over", guest=GUEST)
+    move.await_destination("complete")
+    move.switch()
+    move.await_all()
+    tell(served, comes)
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+@pytest.mark.parametrize("point", ["adopting:1", "mapped:1", "referred:1", "mirrored:9", "complete:1"])
+def test_the_destination_is_killed(
+    point: str,
+    plane: DataPlane,
+    other: DataPlane,
+    served: StandinGuest,
+    guests: Guests,
+    lender: SharedLender,
+    tmp_path: Path,
+) -> None:
+    """The next process goes on: with the source's pages, and with the lender's once it is told of its keys again."""
+    other.stop()
+    other.start(PONDSTACK_CRASH_AT=point)
+    other.await_ready()
+    move = Move(plane, other)
+    comes = begin(move, guests, lender, tmp_path / "mirror-2")
+    served.stop()
+    with contextlib.suppress(RefusedError):
+        other.ask(verb="take_over", guest=GUEST)
+    other.await_end()
+    other.start()
+    other.await_ready()
+    with contextlib.suppress(RefusedError):  # it may have taken all by then
+        lender.lease(other, "host2", handed=True)
+    move.switch()
+    move.await_all()
+    assert other.view()["store"]["corrupt"] == 0
+    tell(served, comes)
+    comes.begin()
+    await_count(other, "loads", other.view()["counters"]["loads"] + 100)
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+@pytest.mark.parametrize("point", ["tenure:1", "answering:3"])
+def test_the_source_is_killed(
+    point: str,
+    plane: DataPlane,
+    other: DataPlane,
+    served: StandinGuest,
+    guests: Guests,
+    lender: SharedLender,
+    tmp_path: Path,
+) -> None:
+    """Its next process does not know where pages are, and gives what the destination has not read yet."""
+    plane.stop()
+    plane.start(PONDSTACK_CRASH_AT=point)
+    plane.await_ready()
+    lender.lease(plane, "host1")
+    await_store(plane, "lender_writes", 500)
+    move = Move(plane, other)
+    comes = begin(move, guests, lender, tmp_path / "mirror-2")
+    served.stop()
+    other.ask(verb="take_over", guest=GUEST)
+    plane.await_end()
+    plane.start()
+    plane.await_ready()
+    move.await_destination("complete")
+    move.switch()
+    move.await_all()
+    assert other.view()["store"]["corrupt"] == 0
+    tell(served, comes)
+    other.detach()
+    assert comes.finish()["wrong"] == 0
