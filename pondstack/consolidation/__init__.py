@@ -1,0 +1,1 @@
+"""Idle hosts become memory: what is decided, apart from what is done."""

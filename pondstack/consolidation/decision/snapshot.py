@@ -1,0 +1,78 @@
+"""The cloud at one moment, as a decision takes it: hosts, servers, and how old each figure is. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from pondstack.domain.telemetry import Source
+
+Amounts = Mapping[str, int]
+"""Of each of Placement's resource classes, in the class's own unit."""
+
+
+class HostState(StrEnum):
+    """AWAKE: it may give and take servers. ASLEEP: it lends memory and may be woken. CLOSED: it takes no part."""
+
+    AWAKE = "awake"
+    ASLEEP = "asleep"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A figure, and the seconds since it was taken."""
+
+    value: float
+    age_seconds: float
+    source: str = Source.MEASURED
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """One host. `load`: its CPU load over time in percent, the newest last, taken `load_age_seconds` ago.
+
+    `cpus`: how many it has; None: unknown. `free_mib`: memory that is free by its kernel. `capacity`, `used`: what
+    Placement lets be claimed of it (ratio and reserve counted) and what is claimed; None: Placement does not know it.
+    `lent_mib`: what others have borrowed of it. `closed`: why it takes no part, as its state says.
+    """
+
+    name: str
+    state: HostState = HostState.AWAKE
+    cpus: float | None = None
+    load: tuple[float, ...] = ()
+    load_age_seconds: float = 0.0
+    memory_mib: Reading | None = None
+    free_mib: Reading | None = None
+    capacity: Amounts | None = None
+    used: Amounts = field(default_factory=dict)
+    lent_mib: int = 0
+    closed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VmView:
+    """One server. `claim`: what it holds in Placement of its host. `local_mib`: its memory on the host itself.
+
+    `used_cpus`: CPUs that it keeps busy. `working_set_mib`: memory that it uses again and again. `extendable`: what of
+    its memory does not fit may be elsewhere, since a pager serves it. `remaining_seconds`: how long it is predicted to
+    live on (median), None: longer than what is known, or unknown. `fixed`: why it cannot be moved now, "": it can be.
+    """
+
+    uuid: str
+    host: str
+    local_mib: int
+    claim: Amounts
+    used_cpus: Reading | None = None
+    working_set_mib: Reading | None = None
+    extendable: bool = False
+    remaining_seconds: float | None = None
+    fixed: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All of it. `candidates`: by server the hosts that reach the pool that it has memory of; not in it: any."""
+
+    hosts: Mapping[str, HostView]
+    servers: tuple[VmView, ...]
+    candidates: Mapping[str, frozenset[str]] = field(default_factory=dict)
