@@ -14,6 +14,7 @@ from pondstack.ledger.hosts import Hosts
 from pondstack.ledger.lends import Lends
 from pondstack.ledger.loans import Loans
 from pondstack.ledger.mitigations import Mitigations
+from pondstack.ledger.plans import Plans
 from pondstack.ledger.pools import Pools
 from pondstack.ledger.removal import Removal
 from pondstack.ledger.slices import Slices
@@ -55,6 +56,7 @@ class Ledger:
         self.escrow = Escrow(transactions, down_seconds)
         self.lends = Lends(transactions)
         self.mitigations = Mitigations(transactions)
+        self.plans = Plans(transactions)
         self.failures = Failures(transactions, self.buffers, down_seconds)
         self.removal = Removal(transactions, down_seconds)
 
@@ -80,16 +82,23 @@ class Ledger:
         """
         return self._transactions.once(operation_id, kind, arguments, work)
 
-    def prune(self, keep_seconds: float, keep_mitigations_seconds: float | None = None) -> int:
+    def prune(
+        self,
+        keep_seconds: float,
+        keep_mitigations_seconds: float | None = None,
+        keep_plans_seconds: float | None = None,
+    ) -> int:
         """Forget operations and splits that are older than `keep_seconds`; returns how many operations.
 
-        And mitigations that ended longer ago than the other time, None: no mitigation.
+        And mitigations and plans that ended longer ago than the other times, None: none.
         """
 
         def work(tx: Transaction) -> int:
             self._store.splits.prune(tx, keep_seconds)
             if keep_mitigations_seconds is not None:
                 self._store.mitigations.prune(tx, keep_mitigations_seconds)
+            if keep_plans_seconds is not None:
+                self._store.plans.prune(tx, keep_plans_seconds)
             return self._store.journal.prune(tx, keep_seconds)
 
         return self._transactions.write(work)

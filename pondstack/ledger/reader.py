@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Protocol
 
 from pondstack.domain.history import Decided, GuestCounters, Lifetime, NodeLabel, Selection
+from pondstack.domain.plan import Plan
 from pondstack.ledger.loan_records import LoanRecord, ShareRecord
 from pondstack.ledger.qos_records import Performance, QosDecision, Reprediction
 from pondstack.ledger.records import (
@@ -21,6 +22,7 @@ from pondstack.ledger.records import (
     SplitRecord,
     TelemetryRecord,
 )
+from pondstack.ledger.store import Freeze
 
 
 class HistoryReader(Protocol):
@@ -111,6 +113,19 @@ class LoanReader(Protocol):
         """Return one loan; raises NotFound."""
 
 
+class PlanReader(Protocol):
+    """Consolidation plans."""
+
+    def plans(self, *, state: str | None = None, limit: int | None = None, marker: str | None = None) -> list[Plan]:
+        """List plans without their actions, the newest first; raises NotFound for an unknown marker."""
+
+    def plan(self, uuid: str) -> Plan:
+        """Return one with its actions; raises NotFound."""
+
+    def frozen(self) -> Freeze | None:
+        """Return since when consolidation is frozen, None: it is not."""
+
+
 class ShareReader(Protocol):
     """What instances have beside their hosts' own memory."""
 
@@ -151,6 +166,10 @@ class Reader(Protocol):
     @property
     def loans(self) -> LoanReader:
         """What consumers have borrowed."""
+
+    @property
+    def plans(self) -> PlanReader:
+        """Consolidation plans."""
 
     @property
     def shares(self) -> ShareReader:

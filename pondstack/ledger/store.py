@@ -16,6 +16,7 @@ from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
 from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.model import PoolState, Slice
+from pondstack.domain.plan import Action, Plan
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.sizing import Split
 from pondstack.ledger.moves import Change
@@ -243,6 +244,30 @@ class Mitigations(Protocol):
     def prune(self, tx: Transaction, keep_seconds: float, /) -> int: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """Since when consolidation is frozen, and why; by the store's clock."""
+
+    reason: str
+    since: float
+
+
+class Plans(Protocol):
+    """As pondstack.db.store.plans."""
+
+    def get(self, tx: Transaction, uuid: str, /) -> Plan | None: ...
+    def unattended(self, tx: Transaction, /) -> list[Plan]: ...
+    def add(self, tx: Transaction, item: Plan, /) -> None: ...
+    def change(self, tx: Transaction, item: Plan, /, *, decided: bool, ended: bool) -> None: ...
+    def add_actions(self, tx: Transaction, uuid: str, items: Sequence[Action], /) -> None: ...
+    def change_action(self, tx: Transaction, uuid: str, item: Action, /, *, begun: bool) -> None: ...
+    def begun(self, tx: Transaction, kind: str, seconds: float, /) -> int: ...
+    def prune(self, tx: Transaction, keep_seconds: float, /) -> int: ...
+    def frozen(self, tx: Transaction, /) -> Freeze | None: ...
+    def freeze(self, tx: Transaction, reason: str, /) -> None: ...
+    def thaw(self, tx: Transaction, /) -> None: ...
+
+
 class Splits(Protocol):
     """As pondstack.db.store.splits."""
 
@@ -265,6 +290,7 @@ class Store:
     journal: Journal
     lends: Lends
     mitigations: Mitigations
+    plans: Plans
     pools: Pools
     slices: Slices
     splits: Splits

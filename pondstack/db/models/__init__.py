@@ -15,6 +15,7 @@ from pondstack.db.models.instances import (
     TelemetryRow,
 )
 from pondstack.db.models.mitigations import MitigationRow
+from pondstack.db.models.plans import FreezeRow, HostTelemetryRow, PlanActionRow, PlanRow
 from pondstack.db.models.qos import MitigationNoticeRow, PerformanceRow, QosDecisionRow, RepredictionRow
 from pondstack.db.models.rack import (
     AllocationRow,
@@ -44,10 +45,12 @@ __all__ = [
     "ControllerRow",
     "CounterRow",
     "EscrowedKeyRow",
+    "FreezeRow",
     "HistoryRow",
     "HoldingRow",
     "HostPoolRow",
     "HostRow",
+    "HostTelemetryRow",
     "InstanceRow",
     "LabelRow",
     "Leadership",
@@ -58,6 +61,8 @@ __all__ = [
     "ModelRow",
     "OperationRow",
     "PerformanceRow",
+    "PlanActionRow",
+    "PlanRow",
     "PoolRow",
     "ProjectSettingsRow",
     "QosDecisionRow",

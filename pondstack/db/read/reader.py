@@ -17,6 +17,7 @@ from pondstack.db.read import lending
 from pondstack.db.read.history import SqlHistory
 from pondstack.db.read.loans import SqlLoans
 from pondstack.db.read.models import SqlModels
+from pondstack.db.read.plans import SqlPlans
 from pondstack.db.read.project_settings import SqlProjects
 from pondstack.db.read.qos import SqlQos
 from pondstack.db.read.rack import read_rack
@@ -26,7 +27,15 @@ from pondstack.db.store import controllers, mitigations, splits, telemetry
 from pondstack.db.store.leadership import ROW
 from pondstack.domain.errors import NotFound
 from pondstack.domain.rack import RackView
-from pondstack.ledger.reader import HistoryReader, LoanReader, ModelReader, ProjectReader, QosReader, ShareReader
+from pondstack.ledger.reader import (
+    HistoryReader,
+    LoanReader,
+    ModelReader,
+    PlanReader,
+    ProjectReader,
+    QosReader,
+    ShareReader,
+)
 from pondstack.ledger.records import (
     AllocationRecord,
     BufferRecord,
@@ -63,6 +72,7 @@ class SqlReader:
         self.qos: QosReader = SqlQos(database)
         self.loans: LoanReader = SqlLoans(database)
         self.shares: ShareReader = SqlShares(database)
+        self.plans: PlanReader = SqlPlans(database)
         self._down = agent_down_seconds
         self._node_down = node_down_seconds
 
