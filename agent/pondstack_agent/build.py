@@ -50,6 +50,7 @@ from pondstack_agent.remote.swap_endpoint import SwapEndpoint
 from pondstack_agent.reporter import Reporter
 from pondstack_agent.revocations import KeptRevocations, RevocationsEndpoint
 from pondstack_agent.sequence import Sequence
+from pondstack_agent.telemetry.load import Views
 from pondstack_agent.telemetry.memory import Served, unserved
 from pondstack_agent.telemetry.synthetic import PlayedGuests
 from pondstack_agent.tiering import Tiering
@@ -75,6 +76,8 @@ class Agent:
     """The guests that telemetry may play a trace for."""
     served: Served = unserved
     """What the data plane tells of guests of which it has evicted a part."""
+    views: Views = list
+    """What all consumers of remote memory have."""
 
 
 def build_agent(
@@ -162,7 +165,10 @@ def build_agent(
     )
     played = partial(played_guests, pool.operations, context.pools)
     served = remote_memory.touched_bytes if remote_memory else unserved
-    return Agent(endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played, served)
+    views = remote_memory.views if remote_memory else list
+    return Agent(
+        endpoint, endpoints, housekeeper, reporter, tiering, lending, borrower, remote_memory, played, served, views
+    )
 
 
 def _reporter(

@@ -100,7 +100,7 @@ class AgentService(service.ServiceBase):  # type: ignore[misc]
         thread.start()
         if conf.telemetry.enabled:
             link = controller_link(controller, calls, conf.agent.controller_timeout_seconds)
-            self._telemetry = Telemetry(conf, link, agent.played, agent.served)
+            self._telemetry = Telemetry(conf, link, agent.played, agent.served, agent.views)
             self._telemetry.start()
         LOG.info("Agent of host %s serves", conf.host)
         self._ready()

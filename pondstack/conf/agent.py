@@ -279,6 +279,16 @@ TELEMETRY_OPTS = [
         ),
     ),
     cfg.FloatOpt(
+        "load_seconds",
+        default=60.0,
+        min=1.0,
+        max=3600.0,
+        help=(
+            "Time in seconds between two looks at how busy this host's CPUs are, what of its memory is free, and how "
+            "many CPUs each guest uses. Consolidation goes by it."
+        ),
+    ),
+    cfg.FloatOpt(
         "counters_seconds",
         default=1.0,
         min=0.0,

@@ -15,6 +15,14 @@ OPTIONS: list[cfg.Opt] = [
         mutable=True,
     ),
     cfg.IntOpt(
+        "keep_host_samples_seconds",
+        default=2 * 3600,
+        min=600,
+        max=7 * 24 * 3600,
+        help="Seconds for which readings of hosts' own load and memory are kept: the history that consolidation has.",
+        mutable=True,
+    ),
+    cfg.IntOpt(
         "period_seconds",
         default=3600,
         min=60,

@@ -26,6 +26,12 @@ class Metric(StrEnum):
     """How long that scan took."""
     SCAN_CPU_SECONDS = "scan_cpu_seconds"
     """How much time of a CPU it took."""
+    USED_CPUS = "used_cpus"
+    """CPUs that its process keeps busy, QEMU's own threads included, on the average since the look before."""
+    RESIDENT_MIB = "resident_mib"
+    """Of a guest with remote memory: what its pager has in the host's memory."""
+    EVICTED_MIB = "evicted_mib"
+    """Of such a guest: what its pager has evicted."""
     INSTRUCTIONS_PER_CYCLE = "instructions_per_cycle"
     """Of the guest's vCPUs; no unit."""
     CACHE_MISSES_PER_KILO = "cache_misses_per_kilo"
@@ -54,6 +60,19 @@ class Metric(StrEnum):
     """Page walks that loads needed, per 1,000 instructions."""
     READ_MIB_PER_CPU_SECOND = "read_mib_per_cpu_second"
     """What missed the last cache, in MiB of cache lines, per second that the vCPUs ran."""
+
+
+class HostMetric(StrEnum):
+    """Metrics of one host."""
+
+    LOAD_PERCENT = "load_percent"
+    """What of its CPUs' time was busy since the look before, in percent of all of them."""
+    CPUS = "cpus"
+    """How many CPUs it has online."""
+    MEMORY_MIB = "memory_mib"
+    """What its kernel has to hand out (MemTotal)."""
+    FREE_MIB = "free_mib"
+    """What can be had without swapping (MemAvailable)."""
 
 
 class Source(StrEnum):

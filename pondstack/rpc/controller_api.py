@@ -15,12 +15,13 @@ from pondstack.rpc import targets
 from pondstack.rpc.controller_host_api import ControllerHostAPI
 from pondstack.rpc.controller_lending_api import ControllerLendingAPI
 from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
+from pondstack.rpc.controller_plan_api import PLAN_VERSION, ControllerPlanAPI
 from pondstack.rpc.controller_qos_api import ControllerQosAPI
 from pondstack.rpc.former import does_not_know
 from pondstack.rpc.node_api import MIGRATIONS_VERSION
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
 from pondstack.rpc.transport import Bus
-from pondstack.rpc.wire import Grant, Report, Sample, Snapshot, SplitView, UsedSplit, to_arguments
+from pondstack.rpc.wire import Grant, HostReading, Report, Sample, Snapshot, SplitView, UsedSplit, to_arguments
 
 AUDIT_SECONDS = 120.0
 MONITOR_SECONDS = 4
@@ -41,7 +42,9 @@ PROJECTS_VERSION = "1.12"
 """The version that set_project() came with; what is set travels with split_view() of any version."""
 
 
-class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigationAPI, ControllerQosAPI):
+class ControllerAPI(
+    ControllerHostAPI, ControllerLendingAPI, ControllerMitigationAPI, ControllerPlanAPI, ControllerQosAPI
+):
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
 
     `timeout_seconds` is for a whole call, with all its attempts, and `policy` for each of them.
@@ -99,6 +102,15 @@ class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigatio
         """
         client = self._leader.prepare(timeout=self._timeout, version=TELEMETRY_VERSION)
         client.call({}, "telemetry", host=host, samples=[item.to_wire() for item in samples])
+
+    def host_telemetry(self, *, host: str, readings: Sequence[HostReading]) -> None:
+        """Hand over what a host measured of itself; never repeated, as telemetry(). A former controller takes none."""
+        client = self._leader.prepare(timeout=self._timeout, version=PLAN_VERSION)
+        try:
+            client.call({}, "host_telemetry", host=host, readings=[item.to_wire() for item in readings])
+        except oslo_messaging.MessagingException as error:
+            if not does_not_know(error):
+                raise
 
     def _call_since(self, since: str, name: str, /, **arguments: Any) -> Any:
         def attempt(seconds: float) -> Any:

@@ -149,6 +149,16 @@ class Sample(Wire):
 
 
 @dataclass(frozen=True, slots=True)
+class HostReading(Wire):
+    """A reading of one metric of a host (pondstack.domain.telemetry.HostMetric), as Sample has those of guests."""
+
+    metric: str = field(metadata={SHAPE: column_shapes.METRIC})
+    value: float
+    age_seconds: float = field(default=0.0, metadata={SHAPE: column_shapes.AGE_SECONDS})
+    source: str = Source.MEASURED
+
+
+@dataclass(frozen=True, slots=True)
 class Backing(Wire):
     """Memory behind one CPU-less guest node: a range of a file (emulated device) or a node of the host (CXL).
 

@@ -4,8 +4,8 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pondstack.domain.telemetry import Metric, Source
-from pondstack.rpc.wire import Sample
+from pondstack.domain.telemetry import HostMetric, Metric, Source
+from pondstack.rpc.wire import HostReading, Sample
 
 REPEAT_SECONDS = 1800.0
 """A reason that has not changed is told again after this long."""
@@ -93,3 +93,28 @@ def _sample(key: Key, fold: _Fold, age_seconds: float, source: Source) -> Sample
         maximum=fold.maximum,
         source=str(source),
     )
+
+
+class HostOutbox:
+    """Readings of the host itself that wait to be sent: the newest of each metric. Thread-safe."""
+
+    def __init__(self, clock: Callable[[], float], source: Source = Source.MEASURED) -> None:
+        """`source`: where all of it comes from."""
+        self._clock, self._source = clock, source
+        self._readings: dict[HostMetric, tuple[float, float]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, metric: HostMetric, value: float) -> None:
+        """Put a reading in the place of a former one."""
+        with self._lock:
+            self._readings[metric] = (value, self._clock())
+
+    def take(self) -> list[HostReading]:
+        """Return all and forget them."""
+        with self._lock:
+            found, self._readings = self._readings, {}
+            now = self._clock()
+        return [
+            HostReading(str(metric), value, max(0.0, now - at), str(self._source))
+            for metric, (value, at) in found.items()
+        ]

@@ -4,7 +4,7 @@ from oslo_log import log
 
 from pondstack.domain.errors import PondError
 from pondstack.rpc.controller_api import ControllerAPI
-from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.outbox import HostOutbox, Outbox
 
 LOG = log.getLogger(__name__)
 
@@ -15,17 +15,20 @@ BATCH_SAMPLES = 2000
 class TelemetrySender:
     """Sends what is in the outbox; what cannot be sent now is forgotten, and said once."""
 
-    def __init__(self, host: str, controller: ControllerAPI, outbox: Outbox) -> None:
+    def __init__(self, host: str, controller: ControllerAPI, outbox: Outbox, own: HostOutbox) -> None:
+        """`own`: what the host measured of itself."""
         self._host = host
         self._controller = controller
-        self._outbox = outbox
+        self._outbox, self._own = outbox, own
         self._trouble = ""
 
     def run(self) -> None:
         """Send all."""
-        samples = self._outbox.take()
+        samples, readings = self._outbox.take(), self._own.take()
         trouble, sent = "", 0
         try:
+            if readings:
+                self._controller.host_telemetry(host=self._host, readings=readings)
             for at in range(0, len(samples), BATCH_SAMPLES):
                 self._controller.telemetry(host=self._host, samples=samples[at : at + BATCH_SAMPLES])
                 sent = at + BATCH_SAMPLES
@@ -33,7 +36,7 @@ class TelemetrySender:
             trouble = error.message
         if trouble and not self._trouble:
             LOG.warning("Telemetry of host %s: %d samples are lost: %s", self._host, len(samples) - sent, trouble)
-        elif self._trouble and not trouble and samples:
+        elif self._trouble and not trouble and (samples or readings):
             LOG.info("Telemetry of host %s is sent again", self._host)
-        if samples:
+        if samples or readings:
             self._trouble = trouble

@@ -19,11 +19,12 @@ from pondstack_agent.telemetry.balloon import Balloon, BalloonLook
 from pondstack_agent.telemetry.counters import CountersLook
 from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.libvirt_guests import libvirt_guests
+from pondstack_agent.telemetry.load import GuestLoadLook, HostLoadLook, PagerLook, Views
 from pondstack_agent.telemetry.memory import MemoryLook, Served, running_guests, unserved
-from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.outbox import HostOutbox, Outbox
 from pondstack_agent.telemetry.processors import event_sets, processor
 from pondstack_agent.telemetry.sender import TelemetrySender
-from pondstack_agent.telemetry.synthetic import PlayedGuests, SyntheticLook
+from pondstack_agent.telemetry.synthetic import PlayedGuests, SyntheticLoadLook, SyntheticLook
 from pondstack_agent.telemetry.traces import TraceFile
 
 _THREADS = 3
@@ -43,21 +44,28 @@ class Telemetry:
         controller: ControllerAPI,
         played: PlayedGuests = list,
         served: Served = unserved,
+        views: Views = list,
     ) -> None:
         """`played`: the guests whose traces are played where [telemetry] guests is synthetic.
 
-        `served`: what the data plane tells of guests of which it has evicted a part.
+        `served`: what the data plane tells of guests of which it has evicted a part; `views`: what all consumers of
+        remote memory have.
         """
-        self._served = served
+        self._served, self._views = served, views
         group = conf.telemetry
         self._stopping = threading.Event()
         synthetic = group.guests == SYNTHETIC
-        outbox = Outbox(time.monotonic, Source.SYNTHETIC if synthetic else Source.MEASURED)
+        source = Source.SYNTHETIC if synthetic else Source.MEASURED
+        outbox, own = Outbox(time.monotonic, source), HostOutbox(time.monotonic, source)
         if synthetic:
-            looks: list[Look] = [(group.memory_seconds, _synthetic(group.trace_file, outbox, played).run)]
+            looks: list[Look] = [
+                (group.memory_seconds, _synthetic(group.trace_file, outbox, played).run),
+                (min(group.load_seconds, group.memory_seconds), SyntheticLoadLook(outbox, own, played).run),
+            ]
         else:
             looks = self._looks(conf, outbox)
-        looks.append((group.batch_seconds, TelemetrySender(conf.host, controller, outbox).run))
+            looks.append((group.load_seconds, HostLoadLook(own).run))
+        looks.append((group.batch_seconds, TelemetrySender(conf.host, controller, outbox, own).run))
         tasks = [_task(seconds, run) for seconds, run in looks]
         self._worker: Any = periodics.PeriodicWorker(
             [(task, (), {}) for task in tasks], executor_factory=lambda: futurist.ThreadPoolExecutor(_THREADS)
@@ -67,6 +75,8 @@ class Telemetry:
         group = conf.telemetry
         running = libvirt_guests(Path(group.libvirt_pid_dir)) if group.guests == LIBVIRT else running_guests
         looks: list[Look] = [(group.memory_seconds, MemoryLook(outbox, running, served=self._served).run)]
+        looks.append((group.load_seconds, GuestLoadLook(outbox, running, time.monotonic).run))
+        looks.append((group.load_seconds, PagerLook(outbox, self._views).run))
         if group.libvirt_uri:
             balloon = Balloon(group.libvirt_uri, group.memory_seconds + BALLOON_SECONDS)
             looks.append((group.memory_seconds, BalloonLook(outbox, balloon, running).run))

@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pondstack.domain.telemetry import Metric
+from pondstack.domain.telemetry import HostMetric, Metric
 from pondstack.prediction.sample_generator import counters_of
-from pondstack_agent.telemetry.outbox import Outbox
+from pondstack_agent.telemetry.outbox import HostOutbox, Outbox
 
 _PROJECT = (0.15, 0.75)
 """Least and greatest share that a project's guests leave untouched, on the average."""
@@ -22,6 +22,12 @@ _COUNTERS_SPREAD = 0.05
 """How far a guest's counters may be from its project's, as a share."""
 _TOUCHING_SECONDS = (20.0, 300.0)
 """Least and greatest time in which a guest touches two thirds of what it is going to touch."""
+_USED_CPUS = (0.05, 0.6)
+"""Least and greatest number of CPUs that a guest uses on the average."""
+_WAVE_SECONDS = 24 * 3600.0
+"""How long a guest's day is: it uses half as much more at its noon, and as much less at its night."""
+HOST_CPUS, HOST_MIB, HOST_OWN_MIB, HOST_OWN_PERCENT = 16, 128 * 1024, 4 * 1024, 2.0
+"""A made-up host: its CPUs and memory, and what of both it needs for itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,12 @@ def untouched_mib(guest: PlayedGuest) -> float:
     share += _between(-_SPREAD, _SPREAD, f"share {guest.consumer_uuid}")
     seconds = _between(*_TOUCHING_SECONDS, f"touching {guest.consumer_uuid}")
     return guest.memory_mib * (share + (1.0 - share) * math.exp(-max(0.0, guest.age_seconds) / seconds))
+
+
+def used_cpus(guest: PlayedGuest) -> float:
+    """Return how many CPUs a guest uses now."""
+    average = _between(*_USED_CPUS, f"cpus {guest.consumer_uuid}")
+    return average * (1.0 + 0.5 * math.sin(2 * math.pi * guest.age_seconds / _WAVE_SECONDS))
 
 
 def counters(guest: PlayedGuest) -> dict[str, float]:
@@ -83,3 +95,22 @@ class SyntheticLook:
     def _report(self, consumer_uuid: str, node: int | None, memory: float, untouched: float) -> None:
         self._outbox.add(consumer_uuid, Metric.MEMORY_MIB, memory, node)
         self._outbox.add(consumer_uuid, Metric.UNTOUCHED_MIB, untouched, node)
+
+
+class SyntheticLoadLook:
+    """Plays the load of every guest, and that of a host that has nothing but these guests."""
+
+    def __init__(self, outbox: Outbox, own: HostOutbox, guests: PlayedGuests) -> None:
+        self._outbox, self._own, self._guests = outbox, own, guests
+
+    def run(self) -> None:
+        """Look once."""
+        busy, local_mib = 0.0, 0
+        for guest in self._guests():
+            cpus = used_cpus(guest)
+            self._outbox.add(guest.consumer_uuid, Metric.USED_CPUS, cpus)
+            busy, local_mib = busy + cpus, local_mib + guest.memory_mib - guest.pool_mib
+        self._own.add(HostMetric.CPUS, HOST_CPUS)
+        self._own.add(HostMetric.LOAD_PERCENT, min(100.0, HOST_OWN_PERCENT + 100.0 * busy / HOST_CPUS))
+        self._own.add(HostMetric.MEMORY_MIB, HOST_MIB)
+        self._own.add(HostMetric.FREE_MIB, max(0, HOST_MIB - HOST_OWN_MIB - local_mib))

@@ -15,7 +15,7 @@ from pondstack_agent.controller_link import controller_link
 from pondstack_agent.qemu.process import NOT_ALLOWED
 from pondstack_agent.telemetry import sender as sending
 from pondstack_agent.telemetry.memory import MemoryLook, running_guests
-from pondstack_agent.telemetry.outbox import REPEAT_SECONDS, Outbox
+from pondstack_agent.telemetry.outbox import REPEAT_SECONDS, HostOutbox, Outbox
 from pondstack_agent.telemetry.sender import TelemetrySender
 from pondstack_agent.telemetry.service import Telemetry
 from pondstack_rack.wait import wait_until
@@ -184,7 +184,7 @@ def controller() -> FakeController:
 
 @pytest.fixture
 def sender(controller: FakeController, outbox: Outbox) -> TelemetrySender:
-    return TelemetrySender("host1", controller_link(controller, None, 5.0), outbox)
+    return TelemetrySender("host1", controller_link(controller, None, 5.0), outbox, HostOutbox(lambda: 0.0))
 
 
 def test_batches_are_bounded(

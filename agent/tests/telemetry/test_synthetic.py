@@ -5,9 +5,17 @@ from uuid import uuid4
 
 import pytest
 
+from pondstack.domain.telemetry import Source
 from pondstack.prediction.counters import COUNTERS
-from pondstack_agent.telemetry.outbox import Outbox
-from pondstack_agent.telemetry.synthetic import PlayedGuest, SyntheticLook, counters, untouched_mib
+from pondstack_agent.telemetry.outbox import HostOutbox, Outbox
+from pondstack_agent.telemetry.synthetic import (
+    PlayedGuest,
+    SyntheticLoadLook,
+    SyntheticLook,
+    counters,
+    untouched_mib,
+    used_cpus,
+)
 
 VM = "0635cccd-1e78-5473-b66a-bacffc433357"
 GUEST = PlayedGuest(VM, "blue", 4096, 1024, 0.0)
@@ -63,3 +71,19 @@ def test_every_sample_says_that_it_is_made_up_and_the_nodes_sum_up() -> None:
             assert parts == pytest.approx(values[guest, metric, None])
     assert values["young", "untouched_mib", 1] == 1024, "pool memory is touched last"
     assert values["young", "untouched_mib", 0] == pytest.approx(values["young", "untouched_mib", None] - 1024)
+
+
+def test_a_host_s_load_is_its_guests_and_made_up() -> None:
+    outbox, own = Outbox(lambda: 0.0, Source.SYNTHETIC), HostOutbox(lambda: 0.0, Source.SYNTHETIC)
+    SyntheticLoadLook(outbox, own, lambda: [GUEST]).run()
+    [sample] = outbox.take()
+    assert (sample.metric, sample.source) == ("used_cpus", "synthetic")
+    found = {item.metric: item for item in own.take()}
+    assert {item.source for item in found.values()} == {"synthetic"}
+    assert found["load_percent"].value == pytest.approx(2.0 + 100.0 * sample.mean / 16)
+    assert found["free_mib"].value == 128 * 1024 - 4 * 1024 - 3072
+
+
+def test_a_guest_s_load_has_a_day() -> None:
+    noon, night = (used_cpus(replace(GUEST, age_seconds=hours * 3600.0)) for hours in (6, 18))
+    assert noon == pytest.approx(3 * night)
