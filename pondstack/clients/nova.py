@@ -4,7 +4,7 @@ Raises Unavailable when they do not answer or answer what they never should. Ret
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -54,7 +54,8 @@ class ServerState:
 class ComputeService:
     """The compute service of one hypervisor. `servers`: the UUIDs of the servers that Nova has on it.
 
-    `disabled_reason`: "" while it is enabled. `up`: whether nova-compute has reported lately.
+    `disabled_reason`: "" while it is enabled. `up`: whether nova-compute has reported lately. `name`: by which it is
+    asked for as a destination.
     """
 
     uuid: str
@@ -63,6 +64,17 @@ class ComputeService:
     disabled_reason: str
     up: bool
     servers: tuple[str, ...] = ()
+    name: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedServer:
+    """A server where it is; `host`, `busy`, `running` as ServerState has them."""
+
+    uuid: str
+    host: str
+    busy: str
+    running: bool
 
 
 class Nova:
@@ -147,14 +159,15 @@ class Nova:
         ]
         return any(moment is not None and moment > oldest for moment in moments)
 
-    def live_migrate(self, uuid: str) -> None:
-        """Ask for a server's live migration to a host that the scheduler finds; raises Conflict, NotFound.
+    def live_migrate(self, uuid: str, destination: str | None = None) -> None:
+        """Ask for a server's live migration; raises Conflict, NotFound.
 
-        It goes on in the background: the server has a task from the answer on, until the migration has ended.
+        `destination`: the name of a compute service, which the scheduler checks as any other; None: it finds one. It
+        goes on in the background: the server has a task from the answer on, until the migration has ended.
         """
         path = f"/servers/{uuid}/action"
         answer = self._request(
-            self._http, path, "POST", json={"os-migrateLive": {"host": None, "block_migration": "auto"}}
+            self._http, path, "POST", json={"os-migrateLive": {"host": destination, "block_migration": "auto"}}
         )
         if answer.status_code == 404:
             raise NotFound(f"Nova knows no server {uuid}")
@@ -175,6 +188,31 @@ class Nova:
         found = _read(answer, path, "hypervisors")
         mine = [item for item in found if item.get("hypervisor_hostname") == hypervisor]
         return _compute_service(mine[0], path) if mine else None
+
+    def compute_services(self) -> list[ComputeService]:
+        """Return the compute services of all hypervisors, with their servers; raises Unavailable."""
+        path, found = "/os-hypervisors/detail", []
+        query: dict[str, Any] = {"with_servers": "True", "limit": PAGE}
+        while True:
+            answer = self._request(self._http, path, "GET", params=query)
+            if answer.status_code == 403:
+                raise Unavailable(f"the user of [nova] may not see compute services: {NOVA_ROLE}")
+            items = _read(answer, path, "hypervisors")
+            found += [_compute_service(item, path) for item in items]
+            if not items:
+                return found
+            query["marker"] = items[-1]["id"]
+
+    def placed(self) -> list[PlacedServer]:
+        """Return all projects' servers that are on a hypervisor; raises Unavailable."""
+        path, found = "/servers/detail", []
+        query: dict[str, Any] = {"all_tenants": "True", "limit": PAGE}
+        while True:
+            servers = self._get(self._http, path, query, "servers")
+            found += [item for item in map(_placed, servers) if item is not None]
+            if not servers:
+                return found
+            query["marker"] = servers[-1]["id"]
 
     def disable(self, service: ComputeService, reason: str) -> None:
         """Have the scheduler place nothing on a compute service; what is there stays. Idempotent."""
@@ -225,6 +263,15 @@ def _read(answer: Any, path: str, key: str | None) -> Any:
         raise Unavailable(f"GET {path} is answered with {answer.text[:300]!r}: is the URL right?") from error
 
 
+def _placed(server: Mapping[str, Any]) -> PlacedServer | None:
+    """Return where a server is; None for one that is nowhere, or that a cell which is down keeps to itself."""
+    host, status = server.get("OS-EXT-SRV-ATTR:hypervisor_hostname"), server.get("status")
+    if not host:
+        return None
+    busy = server.get("OS-EXT-STS:task_state") or (status if status in UNSETTLED else "")
+    return PlacedServer(str(server["id"]), str(host), str(busy), status in RUNNING)
+
+
 def _compute_service(item: Mapping[str, Any], path: str) -> ComputeService:
     try:
         service = item["service"]
@@ -235,6 +282,7 @@ def _compute_service(item: Mapping[str, Any], path: str) -> ComputeService:
             disabled_reason=service.get("disabled_reason") or "",
             up=item["state"] == "up",
             servers=tuple(server["uuid"] for server in item.get("servers") or ()),
+            name=service.get("host") or "",
         )
     except (KeyError, TypeError) as error:
         raise Unavailable(f"GET {path} hides {error}; the user of [nova] has to be an administrator") from error

@@ -15,6 +15,7 @@ from pondstack.db.connection.engine import Database
 from pondstack.db.connection.watch import Watch
 from pondstack.db.read.reader import SqlReader
 from pondstack.db.store.history import History
+from pondstack.db.store.host_telemetry import HostTelemetry
 from pondstack.db.store.leadership import SqlLeadership
 from pondstack.db.store.telemetry import Retention, Telemetry
 from pondstack.devices.base import PoolDevice
@@ -65,6 +66,7 @@ class ControllerResources:
         self.placement = Placement.from_conf(conf) if conf.placement.enabled else None
         self.bus = rpc.get_controller_transport(conf)
         self.telemetry = Telemetry(self.database, self._retention)
+        self.host_telemetry = HostTelemetry(self.database, lambda: int(conf.telemetry.keep_host_samples_seconds))
         self.history = History(self.database, lambda: int(conf.prediction.keep_history_seconds))
         self.servers = Nova.from_conf(conf) if conf.placement.enabled else None
         self.nova = self.servers if conf.nova.backfill else None

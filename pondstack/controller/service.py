@@ -5,6 +5,7 @@ import threading
 from oslo_config import cfg
 from oslo_service import service
 
+from pondstack.conf import consolidation as consolidation_conf
 from pondstack.conf import controller as controller_conf
 from pondstack.conf import database as database_conf
 from pondstack.conf import ha as ha_conf
@@ -27,6 +28,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
     ours = (controller_conf, database_conf, ha_conf, notifications_conf, nova_conf, placement_conf, sizing_conf)
     for module in (
         *ours,
+        consolidation_conf,
         metrics_conf,
         mitigation_conf,
         model_conf,

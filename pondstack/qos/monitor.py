@@ -16,10 +16,11 @@ from pondstack.db.store import qos
 from pondstack.domain.errors import NotLeader, PondError
 from pondstack.domain.pool_guest import PoolGuest
 from pondstack.domain.qos import QosAction, QosMode, Unknown, Verdict
+from pondstack.domain.quiet_hours import QuietHours
 from pondstack.ledger.qos_records import QosDecision
 from pondstack.qos.choice import Decision, choose
 from pondstack.qos.judge import Judgement, Limits, judge
-from pondstack.qos.pace import Pace, Past, QuietHours, Rates
+from pondstack.qos.pace import Pace, Past, Rates
 from pondstack.qos.sensitivity import Sensitivity
 
 LOG = log.getLogger(__name__)
@@ -92,7 +93,7 @@ class Monitor:
     def _decide(self, judgements: Sequence[Judgement], mode: QosMode) -> list[Decision]:
         group = self._conf.qos
         past = self._past()
-        quiet = [QuietHours.parse(text) for text in group.quiet_hours]
+        quiet = [QuietHours.parse(text, "[qos] quiet_hours") for text in group.quiet_hours]
         pace = Pace(past, rates_of(group), quiet, datetime.now(UTC))
         return choose(judgements, past, pace, limits_of(group), mode)
 

@@ -132,9 +132,11 @@ class Leader:
 
         @periodics.periodic(spacing=PRUNE_SECONDS, run_immediately=True)
         def prune() -> None:
-            keep_seconds = (group.operations_keep_seconds, self._conf.mitigation.keep_seconds)
+            ended = (self._conf.mitigation.keep_seconds, self._conf.consolidation.keep_seconds)
+            keep_seconds = (group.operations_keep_seconds, *ended)
             self._guarded(lambda: self.ledger.prune(*keep_seconds))
             self._guarded(self._resources.telemetry.tidy)
+            self._guarded(self._resources.host_telemetry.tidy)
             self._guarded(self._resources.history.tidy)
 
         return periodics.PeriodicWorker([(task, (), {}) for task in (reconcile, resync, prune)])

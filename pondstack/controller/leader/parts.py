@@ -1,8 +1,8 @@
 """What one epoch's leader works with: every part with its thread, made and joined; begins and ends with the leader.
 
 Threads: one sanitiser, one settler of lent memory, one that admits it, one writer of Placement, one notifier of failed
-guests, one keeper of host slices, three for predictions, one for mitigations, three for quality, [controller]
-agent_calls for agents.
+guests, one keeper of host slices, three for predictions, one for mitigations, three for quality, one for consolidation,
+[controller] agent_calls for agents.
 """
 
 import threading
@@ -11,6 +11,7 @@ from typing import Any
 
 import futurist
 
+from pondstack.controller.consolidation.build import Consolidation
 from pondstack.controller.gate import Gate
 from pondstack.controller.history.predictions import Predictions
 from pondstack.controller.leader.endpoint import LeaderEndpoint
@@ -97,6 +98,7 @@ class LeaderParts:
         self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self.predictions)
         self.mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, gate)
         self.quality = Quality(resources, self.ledger, gate, self.mitigations, self.predictions.sensitivity)
+        self.consolidation = Consolidation(resources, self.ledger, self._executor, gate)
         self.endpoints = self._make_endpoints(intake)
 
     # What it is made of
@@ -220,6 +222,7 @@ class LeaderParts:
             ProjectEndpoint(ledger=ledger, changed=self._splits.projects_changed, gate=gate),
             self.mitigations.endpoint,
             self.quality.endpoint,
+            self.consolidation.endpoint,
         ]
 
     def _make_endpoint(self, intake: ReportIntake) -> LeaderEndpoint:
@@ -288,7 +291,7 @@ class LeaderParts:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
-        for part in (self.predictions, self.mitigations, self.quality):
+        for part in (self.predictions, self.mitigations, self.quality, self.consolidation):
             part.start()
 
     def resync(self) -> None:
@@ -313,6 +316,6 @@ class LeaderParts:
         self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
-        for part in (self.quality, self.predictions, self.mitigations):
+        for part in (self.consolidation, self.quality, self.predictions, self.mitigations):
             part.stop()
         self._executor.shutdown()

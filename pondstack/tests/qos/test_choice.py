@@ -7,9 +7,10 @@ import pytest
 
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.qos import QosAction, QosMode
+from pondstack.domain.quiet_hours import QuietHours
 from pondstack.qos.choice import RETRY_SECONDS, choose
 from pondstack.qos.judge import judge
-from pondstack.qos.pace import Pace, Past, QuietHours, Rates
+from pondstack.qos.pace import Pace, Past, Rates
 from pondstack.qos.sensitivity import Sensitivity
 
 from .builders import LIMITS, MANY, guest, says
@@ -20,7 +21,7 @@ NOON = datetime(2026, 11, 25, 12, tzinfo=UTC)
 def decide(guests, said=None, *, past=(), rates=MANY, quiet=(), mode=QosMode.ON, now=NOON):
     said = said or says({item.consumer_uuid: 20.0 for item in guests})
     judgements = [judge(item, said, LIMITS) for item in guests]
-    pace = Pace(past, rates, [QuietHours.parse(text) for text in quiet], now)
+    pace = Pace(past, rates, [QuietHours.parse(text, "[qos] quiet_hours") for text in quiet], now)
     return {item.judgement.guest.consumer_uuid: item for item in choose(judgements, past, pace, LIMITS, mode)}
 
 
@@ -107,7 +108,7 @@ def test_quiet_hours(quiet, action):
 @pytest.mark.parametrize("text", ["noon", "11-13", "11:00", "11:00-11:00", "25:00-26:00", "11:5-12:00", ""])
 def test_quiet_hours_that_are_none(text):
     with pytest.raises(BadRequest, match="quiet_hours"):
-        QuietHours.parse(text)
+        QuietHours.parse(text, "[qos] quiet_hours")
 
 
 def test_one_that_migrates_waits():

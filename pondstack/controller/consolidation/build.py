@@ -1,0 +1,176 @@
+"""Joins what a leader has for consolidation: its thread, what decides, what carries out, its RPC endpoint."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+from oslo_log import log
+
+from pondstack.consolidation.applier.actions import handlers
+from pondstack.consolidation.applier.applier import Applier, Pace
+from pondstack.consolidation.decision.decider import check
+from pondstack.consolidation.decision.settings import Settings
+from pondstack.controller.consolidation.decisions import Decisions
+from pondstack.controller.consolidation.endpoint import PlanEndpoint
+from pondstack.controller.consolidation.inputs import Inputs
+from pondstack.controller.gate import Gate
+from pondstack.controller.resources import ControllerResources
+from pondstack.controller.workers import PeriodicWorker
+from pondstack.domain.errors import BadRequest, Conflict
+from pondstack.domain.plan import Afterwards, PlanKind, PlanState, PlanTrigger
+from pondstack.domain.quiet_hours import QuietHours
+from pondstack.ledger.ledger import Ledger
+
+LOG = log.getLogger(__name__)
+
+STOP_SECONDS = 60.0
+
+
+class Consolidation:
+    """That of one epoch. Without Placement, and Nova with it, no plan is made."""
+
+    def __init__(
+        self,
+        resources: ControllerResources,
+        ledger: Ledger,
+        executor: Executor,
+        gate: Gate,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._group = resources.conf.consolidation
+        self._reader, self._plans = resources.reader, ledger.plans
+        self._clock, self._now = resources.clock, now
+        self._looks = True
+        self._auto_at = resources.clock() + self._group.auto_seconds
+        self._worker = PeriodicWorker("consolidation", self._group.interval_seconds, self._round)
+        self._applier: Applier | None = None
+        self._decisions: Decisions | None = None
+        nova, placement = resources.servers, resources.placement
+        if nova is not None and placement is not None:
+            self._applier = Applier(
+                ledger.plans, lambda: handlers(nova, self._group.least_awake), self._pace, resources.clock
+            )
+            inputs = Inputs(
+                nova,
+                placement,
+                resources.host_telemetry,
+                lambda: resources.reader.rack(lent=True),
+                resources.reader.history,
+                executor,
+            )
+            self._decisions = Decisions(ledger.plans, inputs, self._applier.refusal)
+        self.endpoint = PlanEndpoint(planning=self, store_readings=resources.host_telemetry.write, gate=gate)
+
+    # What operators ask for
+
+    def create(self, operation_id: str, kind: PlanKind, target: str, changes: dict[str, Any]) -> str:
+        """Have a plan decided; returns its UUID. Raises BadRequest, Conflict, NotFound."""
+        self._need_nova()
+        settings = self._settings(changes)
+        if kind is not PlanKind.CONSOLIDATE:
+            if not target or changes:
+                raise BadRequest(f"to {kind} takes the name of a host, and no settings")
+            self._reader.host(target)
+        uuid = self._plans.create(
+            operation_id,
+            kind,
+            trigger=PlanTrigger.OPERATOR,
+            afterwards=settings.afterwards if kind is PlanKind.CONSOLIDATE else Afterwards.KEEP,
+            settings=settings.to_record() if kind is PlanKind.CONSOLIDATE else {},
+            target=target,
+            at_once=kind is not PlanKind.CONSOLIDATE,
+        )
+        self._wake()
+        return uuid
+
+    def apply(self, operation_id: str, uuid: str) -> None:
+        """Have a proposed plan carried out. Raises NotFound, Conflict."""
+        applier = self._need_nova()
+        self._plans.apply(operation_id, uuid, most_seconds=self._group.plan_seconds, refuse=applier.refusal)
+        self._wake()
+
+    def cancel(self, operation_id: str, uuid: str) -> None:
+        """Put an end to a plan. Raises NotFound, Conflict."""
+        self._plans.cancel(operation_id, uuid)
+        self._wake()
+
+    def freeze(self, operation_id: str, reason: str | None) -> None:
+        """Have no plan of consolidation begin or go on, or let them."""
+        self._plans.freeze(operation_id, reason)
+        self._wake()
+
+    def _need_nova(self) -> Applier:
+        if self._applier is None:
+            raise Conflict("[placement] enabled is off, and a plan is made of what Placement and Nova say")
+        return self._applier
+
+    def _settings(self, changes: dict[str, Any]) -> Settings:
+        group = self._group
+        names = Settings.names() - {"step_seconds"}
+        settings = Settings.from_record({name: getattr(group, name) for name in names} | changes)
+        unknown = sorted(set(changes) - names)
+        if unknown:
+            raise BadRequest(f"a plan has no setting {', '.join(unknown)}; there are {', '.join(sorted(names))}")
+        check(settings)
+        return settings
+
+    # What goes on
+
+    def start(self) -> None:
+        """Go on with what former leaders began."""
+        if self._applier is not None:
+            self._worker.start()
+
+    def stop(self) -> None:
+        """End after the step in hand."""
+        self._worker.stop(STOP_SECONDS)
+
+    def _wake(self) -> None:
+        self._looks = True
+        self._worker.wake()
+
+    def _round(self) -> None:
+        """Look, unless nothing is under way: all of this epoch's have begun here."""
+        self._consider()
+        if not self._looks or self._applier is None or self._decisions is None:
+            return
+        self._looks, still = False, True
+        try:
+            for plan in self._plans.unattended():
+                if plan.state is PlanState.DECIDING:
+                    self._decisions.decide(plan)
+            present = self._plans.unattended()
+            self._applier.run([plan for plan in present if plan.state is not PlanState.DECIDING])
+            still = bool(present)
+        finally:
+            self._looks = self._looks or still
+
+    def _consider(self) -> None:
+        """Make and apply a plan by policy, where [consolidation] auto is on and it is time."""
+        group = self._group
+        if not group.auto or self._clock() < self._auto_at or self._is_quiet():
+            return
+        self._auto_at = self._clock() + group.auto_seconds
+        if self._plans.frozen() is not None or self._plans.unattended():
+            return
+        settings = self._settings({})
+        self._plans.create(
+            str(uuid4()),
+            PlanKind.CONSOLIDATE,
+            trigger=PlanTrigger.POLICY,
+            afterwards=settings.afterwards,
+            settings=settings.to_record(),
+            at_once=True,
+        )
+        self._looks = True
+
+    def _is_quiet(self) -> bool:
+        moment = self._now().time()
+        hours = [QuietHours.parse(text, "[consolidation] quiet_hours") for text in self._group.quiet_hours]
+        return any(item.cover(moment) for item in hours)
+
+    def _pace(self) -> Pace:
+        group = self._group
+        return Pace(group.migrations_at_a_time, group.migrations_per_hour, group.idle_seconds, group.tries)

@@ -1,0 +1,337 @@
+"""Plans carried out against a Nova that a test plays: each refusal, a cancel and a fail-over at each step."""
+
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from pondstack.clients.nova import ComputeService, ServerState
+from pondstack.consolidation.applier.actions import handlers
+from pondstack.consolidation.applier.applier import Applier, Pace
+from pondstack.domain.errors import Conflict, NotLeader, Unavailable
+from pondstack.domain.plan import Action, ActionKind, ActionState, Afterwards, Effect, Plan, PlanKind, PlanState
+from pondstack.domain.plan import PlanTrigger as Trigger
+from tests.fixtures.memory.lease import take_over
+from tests.fixtures.memory.ledger import MemoryLedger
+from tests.fixtures.memory.store import MemoryStore
+
+S, A = PlanState, ActionState
+VMS = tuple(str(uuid4()) for _ in range(3))
+
+
+class PlayedNova:
+    """Hosts a, b, c and servers on a. A live migration takes a look at the server; `refuses` and `stays` spoil it."""
+
+    def __init__(self) -> None:
+        self.services = {name: ComputeService(f"id-{name}", name, True, "", True, (), f"svc-{name}") for name in "abc"}
+        self.servers = {uuid: ServerState("a", "", True) for uuid in VMS}
+        self.asked: list[tuple[str, str | None]] = []
+        self.refuses = self.stays = self.silent = False
+
+    def compute_service(self, host: str) -> ComputeService | None:
+        if self.silent:
+            raise Unavailable("Nova does not answer")
+        return self.services.get(host)
+
+    def compute_services(self) -> list[ComputeService]:
+        return list(self.services.values())
+
+    def disable(self, service: ComputeService, reason: str) -> None:
+        self.services[service.hypervisor] = replace(service, enabled=False, disabled_reason=reason)
+
+    def enable(self, service: ComputeService) -> None:
+        self.services[service.hypervisor] = replace(service, enabled=True, disabled_reason="")
+
+    def server(self, uuid: str) -> ServerState | None:
+        return self.servers.get(uuid)
+
+    def live_migrate(self, uuid: str, destination: str | None = None) -> None:
+        if self.refuses:
+            raise Conflict("No valid host was found")
+        assert not self.servers[uuid].busy
+        self.asked.append((uuid, destination))
+        self.servers[uuid] = replace(self.servers[uuid], busy="migrating")
+
+    def finish(self) -> None:
+        """Have all migrations end."""
+        for uuid, state in self.servers.items():
+            if state.busy == "migrating":
+                self.servers[uuid] = ServerState("a" if self.stays else "b", "", True)
+
+
+class World:
+    """One leader over a ledger in memory."""
+
+    def __init__(self) -> None:
+        self.store, self.nova = MemoryStore(), PlayedNova()
+        self.pace = Pace(migrations_at_a_time=2, migrations_per_hour=60, idle_seconds=600.0, tries=2)
+        self.clock = 0.0
+        self.least_awake = 1
+        self.lead()
+
+    def lead(self) -> None:
+        """Have another leader take over."""
+        self.ledger = MemoryLedger(self.store, take_over(self.store))
+        self.applier = Applier(
+            self.ledger.plans,
+            lambda: handlers(self.nova, self.least_awake),  # type: ignore[arg-type]
+            lambda: self.pace,
+            lambda: self.clock,
+        )
+
+    def begin(self, *actions: Action, kind: PlanKind = PlanKind.CONSOLIDATE) -> str:
+        plans = self.ledger.plans
+        how: dict[str, Any] = {"trigger": Trigger.OPERATOR, "afterwards": Afterwards.KEEP, "settings": {}}
+        plan = plans.get(plans.create(str(uuid4()), kind, **how))
+        plans.decided(plan, actions, Effect(), inputs={}, left_out={})
+        plans.apply(str(uuid4()), plan.uuid, most_seconds=60.0, refuse=self.applier.refusal)
+        return plan.uuid
+
+    def round(self) -> None:
+        self.applier.run(self.ledger.plans.unattended())
+
+    def rounds(self, count: int = 12) -> None:
+        for _ in range(count):
+            self.round()
+            self.nova.finish()
+
+    def plan(self, uuid: str) -> Plan:
+        return self.ledger.plans.get(uuid)
+
+    def states(self, uuid: str) -> list[str]:
+        return [str(action.state) for action in self.plan(uuid).actions]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def moves(destination: str = "b") -> list[Action]:
+    return [Action(number, ActionKind.MIGRATE, "a", "a", uuid, destination, 512) for number, uuid in enumerate(VMS, 2)]
+
+
+DISABLE = Action(1, ActionKind.DISABLE, "a", "a")
+ENABLE = Action(1, ActionKind.ENABLE, "a", "a")
+
+
+def test_a_host_is_disabled_and_then_emptied(world):
+    uuid = world.begin(DISABLE, *moves())
+    world.round()
+    assert not world.nova.services["a"].enabled
+    assert world.nova.services["a"].disabled_reason == f"pondstack plan {uuid}"
+    assert world.nova.asked == []
+    world.rounds()
+    assert world.nova.asked == [(vm, "svc-b") for vm in VMS]
+    assert {state.host for state in world.nova.servers.values()} == {"b"}
+    assert (world.plan(uuid).state, world.states(uuid)) == (S.DONE, ["done"] * 4)
+    assert not world.nova.services["a"].enabled
+
+
+def test_so_many_migrations_at_a_time(world):
+    world.begin(DISABLE, *moves())
+    for _ in range(6):
+        world.round()
+    assert len(world.nova.asked) == 2
+    world.nova.finish()
+    world.rounds()
+    assert len(world.nova.asked) == 3
+
+
+def test_so_many_migrations_an_hour_and_drains_beside_them(world):
+    world.pace = replace(world.pace, migrations_per_hour=1)
+    world.begin(DISABLE, *moves())
+    world.rounds()
+    assert len(world.nova.asked) == 1
+    other = world.begin(replace(DISABLE, chain="c", host="c"), kind=PlanKind.DRAIN)
+    world.rounds()
+    assert world.plan(other).state is S.DONE
+
+
+def test_what_nova_refuses_is_tried_again_and_then_undone(world):
+    world.nova.refuses = True
+    uuid = world.begin(DISABLE, *moves())
+    world.rounds()
+    plan = world.plan(uuid)
+    assert plan.state is S.FAILED
+    assert "No valid host was found" in plan.reason
+    assert [action.tries for action in plan.actions][1:3] == [2, 2]
+    assert world.states(uuid)[0] == "reverted"
+    assert world.nova.services["a"].enabled
+
+
+def test_a_server_that_nova_did_not_move(world):
+    world.nova.stays = True
+    uuid = world.begin(DISABLE, *moves())
+    world.rounds(20)
+    assert world.plan(uuid).state is S.FAILED
+    assert world.nova.services["a"].enabled
+    assert max(world.nova.asked.count(item) for item in world.nova.asked) == 2
+
+
+def test_other_chains_go_on(world):
+    """A host that cannot be disabled is left; the other one is."""
+    world.nova.services["a"] = replace(world.nova.services["a"], enabled=False, disabled_reason="a disk")
+    uuid = world.begin(DISABLE, *moves(), Action(9, ActionKind.DISABLE, "c", "c"))
+    world.rounds()
+    assert world.plan(uuid).state is S.FAILED
+    assert world.states(uuid) == ["failed", "skipped", "skipped", "skipped", "done"]
+    assert world.nova.services["a"].disabled_reason == "a disk"
+    assert not world.nova.services["c"].enabled
+    assert "a disk" in world.plan(uuid).reason
+
+
+def test_a_drain_takes_a_host_that_others_disabled_and_leaves_it_so(world):
+    world.nova.services["a"] = replace(world.nova.services["a"], enabled=False, disabled_reason="a disk")
+    uuid = world.begin(DISABLE, *moves(""), kind=PlanKind.DRAIN)
+    world.rounds()
+    assert world.plan(uuid).state is S.DONE
+    assert world.nova.asked == [(vm, None) for vm in VMS]
+    assert world.nova.services["a"].disabled_reason == "a disk"
+
+
+def test_some_hosts_stay_awake(world):
+    world.least_awake = 3
+    uuid = world.begin(DISABLE)
+    world.rounds()
+    assert world.plan(uuid).state is S.FAILED
+    assert "3 hosts are awake" in world.plan(uuid).reason
+    assert world.nova.services["a"].enabled
+
+
+def test_a_destination_that_was_disabled_meanwhile_gets_nothing(world):
+    uuid = world.begin(DISABLE, *moves("c"))
+    world.nova.disable(world.nova.services["c"], "a disk")
+    world.rounds()
+    assert world.nova.asked == []
+    assert world.plan(uuid).state is S.FAILED
+
+
+def test_a_server_that_is_gone_or_elsewhere_needs_nothing(world):
+    uuid = world.begin(DISABLE, *moves())
+    world.nova.servers[VMS[0]] = ServerState("c", "", True)
+    del world.nova.servers[VMS[1]]
+    world.rounds()
+    assert world.states(uuid) == ["done", "skipped", "skipped", "done"]
+    assert world.plan(uuid).state is S.DONE
+
+
+def test_a_server_that_nova_works_on_is_waited_for(world):
+    world.nova.servers[VMS[0]] = ServerState("a", "resize_prep", True)
+    uuid = world.begin(DISABLE, *moves())
+    world.rounds()
+    assert world.states(uuid) == ["done", "pending", "done", "done"]
+    assert "resize_prep" in world.plan(uuid).actions[1].reason
+    world.nova.servers[VMS[0]] = ServerState("a", "", True)
+    world.rounds()
+    assert world.plan(uuid).state is S.DONE
+
+
+def test_but_not_for_ever(world):
+    world.nova.servers[VMS[0]] = ServerState("a", "resize_prep", True)
+    uuid = world.begin(DISABLE, *moves())
+    world.rounds()
+    world.clock = 601.0
+    world.rounds()
+    assert world.plan(uuid).state is S.FAILED
+    assert world.nova.services["a"].enabled
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_cancelled_at_each_step_it_is_undone(world, steps):
+    uuid = world.begin(DISABLE, *moves())
+    for step in range(steps):
+        world.round()
+        if step % 2:
+            world.nova.finish()
+    if world.plan(uuid).state is S.DONE:
+        return
+    world.ledger.plans.cancel(str(uuid4()), uuid)
+    asked = len(world.nova.asked)
+    world.rounds()
+    assert world.plan(uuid).state is S.CANCELLED
+    assert world.nova.services["a"].enabled
+    assert len(world.nova.asked) == asked
+    assert not any(state.busy for state in world.nova.servers.values())
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_the_next_leader_goes_on_at_each_step(world, steps):
+    uuid = world.begin(DISABLE, *moves())
+    for _ in range(steps):
+        world.round()
+    former = world.applier
+    world.lead()
+    unattended = world.ledger.plans.unattended()
+    if unattended and steps in (0, 1):
+        with pytest.raises(NotLeader):
+            former.run(unattended)
+    world.rounds()
+    assert world.plan(uuid).state is S.DONE
+    assert sorted(vm for vm, _ in world.nova.asked) == sorted(VMS)
+
+
+def test_a_leader_that_died_before_it_asked_nova_is_followed(world):
+    """The action is written down as begun, and the server is where it was: it is asked for once more."""
+    uuid = world.begin(DISABLE, *moves())
+    world.round()
+    world.round()
+    action = world.plan(uuid).actions[1]
+    world.ledger.plans.note(world.plan(uuid), action, replace(action, state=A.RUNNING, tries=1))
+    world.lead()
+    world.rounds()
+    assert world.plan(uuid).state is S.DONE
+    assert [vm for vm, _ in world.nova.asked].count(VMS[0]) == 1
+
+
+def test_while_nova_is_silent_a_plan_waits_and_says_so(world):
+    uuid = world.begin(DISABLE)
+    world.nova.silent = True
+    world.rounds()
+    assert (world.plan(uuid).state, world.plan(uuid).reason) == (S.RUNNING, "Nova does not answer")
+    world.nova.silent = False
+    world.rounds()
+    assert world.plan(uuid).state is S.DONE
+
+
+def test_frozen_it_begins_nothing_more(world):
+    uuid = world.begin(DISABLE, *moves())
+    for _ in range(3):
+        world.round()
+    world.ledger.plans.freeze(str(uuid4()), "an upgrade")
+    asked = len(world.nova.asked)
+    world.rounds()
+    assert len(world.nova.asked) == asked
+    assert "frozen: an upgrade" in world.plan(uuid).reason
+    world.ledger.plans.freeze(str(uuid4()), None)
+    world.rounds()
+    assert world.plan(uuid).state is S.DONE
+
+
+def test_frozen_it_does_not_even_disable_a_host(world):
+    world.begin(DISABLE)
+    world.ledger.plans.freeze(str(uuid4()), "an upgrade")
+    world.rounds()
+    assert world.nova.services["a"].enabled
+
+
+def test_what_cannot_be_done_is_refused_before_anything_is(world):
+    with pytest.raises(Conflict, match="suspend but cannot do it; make the plan with --afterwards keep"):
+        world.begin(DISABLE, Action(2, ActionKind.SUSPEND, "a", "a"))
+
+
+@pytest.mark.parametrize(("reason", "state"), [("pondstack plan x", S.DONE), ("a disk", S.FAILED)])
+def test_a_restoration_enables_what_a_plan_disabled(world, reason, state):
+    world.nova.disable(world.nova.services["a"], reason)
+    uuid = world.begin(ENABLE, kind=PlanKind.RESTORE)
+    world.rounds()
+    assert world.plan(uuid).state is state
+    assert world.nova.services["a"].enabled is (state is S.DONE)
+
+
+def test_a_host_that_nova_does_not_know_fails_its_chain(world):
+    uuid = world.begin(replace(DISABLE, chain="z", host="z"))
+    world.rounds()
+    assert world.plan(uuid).state is S.FAILED
+    assert "no hypervisor z" in world.plan(uuid).reason
