@@ -35,6 +35,12 @@ BODIES: dict[str, Any] = {
     "rollback_model": {},
     "mitigate": {"forced": False, "method": "copy"},
     "abort": {},
+    "create_plan": {"overload": "mad", "afterwards": "keep", "most_migrations": 50},
+    "apply_plan": {},
+    "cancel_plan": {},
+    "drain_host": {},
+    "restore_host": {},
+    "freeze_consolidation": {"frozen": True, "reason": "kernels are upgraded"},
     "record_performance": {"metric": "p99_ms", "value": 12.5, "higher_is_better": False},
     "set_project": {"default_policy": "auto", "max_pool_percent": 40},
     "delegate_host": {"mib": 512, "kind": "zombie", "operation_id": "3f0c1f7e-8a52-4d0e-9c1b-6a7d5e2b4c90"},
@@ -49,11 +55,28 @@ PATH_NAMES = {
     "lenders.host": "name of the host that lends",
     "uuid": "UUID of the allocation",
     "loan": "UUID of the loan",
+    "plan": "UUID of the plan",
     "consumer": "UUID of the instance",
     "version": "version of the model",
     "project_id": "id of the project",
 }
-VERBS = frozenset({"fence", "unfence", "delegate", "reclaim", "promote", "rollback", "mitigate", "abort", "report"})
+VERBS = frozenset(
+    [
+        "fence",
+        "unfence",
+        "delegate",
+        "reclaim",
+        "promote",
+        "rollback",
+        "mitigate",
+        "abort",
+        "report",
+        "apply",
+        "cancel",
+        "drain",
+        "restore",
+    ]
+)
 NAMES = {"fence_host": "host-3", "delegate_host": "host-2", "reclaim_host": "host-3"}
 """Whose sample is of another host: of a silent one; of hosts that are asked for nothing yet."""
 QUERIES = {"list_slices": "?limit=3", "list_allocations": "?limit=1", "list_buffers": "?limit=3"}
@@ -185,7 +208,7 @@ def samples(route: Route) -> list[str]:
 
 def live_samples() -> dict[str, Any]:
     """Return the samples by file name, answered by the real application over the sample rack."""
-    from tests.fixtures import sample_models, sample_rack
+    from tests.fixtures import sample_models, sample_plans, sample_rack
     from tests.fixtures.api import URL, ApiFixture
 
     found: dict[str, Any] = {}
@@ -198,7 +221,7 @@ def live_samples() -> dict[str, Any]:
             names = {"pool": "pool0", "index": 4, "name": "host-1", "host": "host-1", "uuid": api.allocations[0]}
             names["consumer"], names["project_id"] = sample_rack.CONSUMERS[name == "abort"], sample_rack.BLUE
             names["version"] = sample_models.CANDIDATE if name == "promote_model" else sample_models.RUNNING
-            names["loan"] = sample_rack.LOAN
+            names["loan"], names["plan"] = sample_rack.LOAN, sample_plans.PROPOSED
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
             names["name"] = NAMES.get(name, names["name"])

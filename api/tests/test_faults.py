@@ -6,7 +6,7 @@ import pytest
 from pondstack.domain import errors as domain_errors
 from pondstack_api import errors
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_rack
+from tests.fixtures import sample_plans, sample_rack
 from tests.fixtures.api import URL, ApiFixture
 from tests.fixtures.sample_models import RUNNING
 
@@ -25,6 +25,12 @@ WRITES = {
     ("POST", "/models/{version}/promote"): {},
     ("POST", "/models/{version}/rollback"): {},
     ("PUT", "/projects/{project_id}"): {"max_pool_percent": 0},
+    ("POST", "/plans"): {},
+    ("POST", "/plans/{plan}/apply"): {},
+    ("POST", "/plans/{plan}/cancel"): {},
+    ("POST", "/hosts/{name}/drain"): {},
+    ("POST", "/hosts/{name}/restore"): {},
+    ("PUT", "/consolidation"): {"frozen": False},
     ("POST", "/allocations/{consumer}/mitigate"): {},
     ("POST", "/allocations/{consumer}/abort"): {},
     ("PUT", "/performance/{consumer}"): {"metric": "p99_ms", "value": 1.5, "higher_is_better": False},
@@ -34,6 +40,7 @@ WRITES = {
 
 
 NAMES = {"name": "host-1", "pool": "pool0", "version": RUNNING, "project_id": sample_rack.BLUE}
+NAMES["plan"] = sample_plans.PROPOSED
 NAMES["consumer"] = sample_rack.CONSUMERS[0]
 
 
@@ -58,7 +65,7 @@ def test_no_controller_is_a_503_that_says_when_to_come_back(api, call, error, me
     response = call(method, path.format(**NAMES), json=WRITES[method, path])
     assert response.status_code == 503
     assert response.headers["Retry-After"] == "2"
-    assert response.headers["openstack-api-version"] == "memory 1.18"
+    assert response.headers["openstack-api-version"] == "memory 1.20"
     assert error_of(response)["code"] == getattr(error, "code", "pondstack.unavailable")
 
 

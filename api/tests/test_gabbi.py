@@ -9,7 +9,7 @@ from pathlib import Path
 from gabbi import driver, fixture
 
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_rack
+from tests.fixtures import sample_plans, sample_rack
 from tests.fixtures.api import ApiFixture
 
 GABBITS = Path(__file__).parent / "gabbits"
@@ -33,6 +33,7 @@ class Rack(fixture.GabbiFixture):
                 "LIFE": sample_rack.INCARNATIONS["host-1"],
                 "RECLAIM": sample_rack.RECLAIM,
                 "LOAN": sample_rack.LOAN,
+                "PLAN": sample_plans.PROPOSED,
                 **{f"CONSUMER_{number}": uuid for number, uuid in enumerate(sample_rack.CONSUMERS)},
                 **{f"ALLOCATION_{number}": uuid for number, uuid in enumerate(rack.allocations)},
             }

@@ -7,7 +7,7 @@ from oslo_policy import policy
 from pondstack_api import openapi, policies
 from pondstack_api.microversion import VERSIONS
 from pondstack_api.routes import PUBLIC_PATHS, ROUTES
-from tests.fixtures import sample_models, sample_rack
+from tests.fixtures import sample_models, sample_plans, sample_rack
 
 from .conftest import error_of
 
@@ -58,7 +58,7 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     fence = {"reason": "it burns", "force": True, "generation": 0}
     model = sample_models.CANDIDATE if path.endswith("/promote") else sample_models.RUNNING
     uuids = {"uuid": api.allocations[0], "consumer": sample_rack.CONSUMERS[0], "version": model}
-    uuids |= {"project_id": sample_rack.BLUE, "loan": sample_rack.LOAN}
+    uuids |= {"project_id": sample_rack.BLUE, "loan": sample_rack.LOAN, "plan": sample_plans.PROPOSED}
     if path.endswith("/abort"):
         uuids["consumer"] = sample_rack.CONSUMERS[1]
     name = "host-2" if path.endswith(("/delegate", "/reclaim")) else name
@@ -69,6 +69,7 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     bodies["/performance/{consumer}"] = {"metric": "p99_ms", "value": 1.5, "higher_is_better": False}
     bodies["/hosts/{name}/tiering"] = {"on": None, "generation": 0}
     bodies["/hosts/{name}/slices"] = {"purpose": "tier", "count": 1, "generation": 0}
+    bodies["/consolidation"] = {"frozen": True}
     bodies["/projects/{project_id}"] = {"default_policy": None, "max_pool_percent": 0}
     response = call(method, concrete, json=bodies.get(path, {}) if route.body else None)
     assert response.status_code == route.status
@@ -99,6 +100,7 @@ def test_before_its_microversion_a_route_does_not_exist(api, call, method, path,
         version=sample_models.RUNNING,
         project_id=sample_rack.BLUE,
         loan=sample_rack.LOAN,
+        plan=sample_plans.PROPOSED,
     )
     versions = list(VERSIONS)
     for header in ("1.0", versions[versions.index(f"{route.since[0]}.{route.since[1]}") - 1]):

@@ -17,6 +17,7 @@ from pondstack_api.policies import (
     mitigation,
     model,
     performance,
+    plan,
     pool,
     project,
     qos,
@@ -29,6 +30,6 @@ from pondstack_api.policies import (
 
 def list_rules() -> list[policy.RuleDefault]:
     """Return all rules."""
-    rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer, loan)
+    rack = (base, pool, slice, host, agent, allocation, audit, leader, controller, lender, buffer, loan, plan)
     guests = (telemetry, split, history, model, project, mitigation, qos, performance, share)
     return [rule for module in (*rack, *guests) for rule in module.RULES]

@@ -60,6 +60,7 @@ PATH: dict[str, Schema] = {
     "host": {**NAME, "description": "name of the host"},
     "uuid": {**NAME, "description": "UUID of the allocation"},
     "loan": {**NAME, "description": "UUID of the loan"},
+    "plan": {**NAME, "description": "UUID of the plan"},
     "version": {**NAME, "description": "version of the model"},
     "project_id": {**NAME, "description": "id of the project"},
     "consumer": {

@@ -1,0 +1,324 @@
+"""openstack memory plan ..., host drain and restore, consolidation freeze, thaw and show."""
+
+import argparse
+import sys
+import threading
+import time
+from typing import Any
+from uuid import uuid4
+
+from osc_lib import exceptions
+
+from pondstack.domain.printable import escaped
+from pondstack.osc.client import ApiError, Document, MemoryClient
+from pondstack.osc.v1 import base
+from pondstack.osc.v1.columns import Maybe, Names
+
+POLL_SECONDS = 0.5
+DECIDE_SECONDS = 300
+"""How long `plan create` follows a plan until it is decided."""
+WAIT_SECONDS = 3600
+"""How long --wait follows a plan, unless --timeout says otherwise: it may be many live migrations."""
+ENDED = ("done", "failed", "cancelled")
+CHOICES = {
+    "underload": ["static", "average", "lifetime"],
+    "overload": ["static", "mad", "iqr", "local-regression"],
+    "selection": ["least-memory", "least-load", "random", "longest-lifetime"],
+    "placement": ["best-fit", "worst-fit", "lifetime"],
+    "afterwards": ["keep", "lend", "suspend"],
+}
+NUMBERS = {
+    "underload_percent": float,
+    "overload_percent": float,
+    "most_migrations": int,
+    "most_emptied": int,
+    "least_awake": int,
+}
+_LIST: base.Fields = {
+    "UUID": ("uuid", None),
+    "Kind": ("kind", None),
+    "State": ("state", None),
+    "Host": ("host", Maybe),
+    "Hosts Emptied": ("hosts_emptied", None),
+    "Migrations": ("migrations", None),
+    "GiB Moved": ("gib_moved", None),
+    "Gained MiB": ("gained_mib", None),
+    "Estimated Watts": ("estimated_watts", Maybe),
+    "Reason": ("reason", Maybe),
+    "Created At": ("created_at", None),
+}
+_SHOW: base.Fields = {
+    **_LIST,
+    "Trigger": ("trigger", None),
+    "Afterwards": ("afterwards", None),
+    "Hosts Woken": ("hosts_woken", None),
+    "Power Profile": ("power_profile", Maybe),
+    "Worst Load Percent": ("worst_load_percent", None),
+    "Whole Memory": ("whole_memory", None),
+    "Overloaded Left": ("overloaded_left", None),
+    "Inputs": ("inputs_text", Maybe),
+    "Settings": ("settings_text", Maybe),
+    "Actions": ("actions_text", Names),
+    "Left Out": ("left_out_text", Names),
+    "Decided At": ("decided_at", Maybe),
+    "Ended At": ("ended_at", Maybe),
+}
+
+
+def flat(plan: Document) -> Document:
+    """Return a plan with what it is expected to bring beside its other fields, and its lists as text."""
+    effect = plan["effect"]
+    watts = effect["saved_watts"]
+    return {
+        **plan,
+        **effect,
+        "gib_moved": round(effect["moved_mib"] / 1024, 1),
+        "estimated_watts": None if watts is None else round(watts, 1),
+        "inputs_text": _pairs(plan["inputs"]),
+        "settings_text": _pairs(plan["settings"]),
+        "actions_text": [_text(action) for action in plan.get("actions", [])],
+        "left_out_text": [f"{name}: {reason}" for name, reason in sorted(plan["left_out"].items())],
+    }
+
+
+def _pairs(values: Document) -> str | None:
+    return ", ".join(f"{name}={value}" for name, value in values.items()) or None
+
+
+def _text(action: Document) -> str:
+    what = f"{action['number']} {action['kind']} {action['server_uuid'] or action['host']}"
+    if action["kind"] == "live-migrate":
+        what += f" from {action['host']} to {action['destination'] or 'where Nova finds room'}"
+    reason = f" ({action['reason']})" if action["reason"] else ""
+    return f"{what}: {action['state']}{reason}"
+
+
+class ListPlan(base.ListCommand):
+    """List consolidation plans, the newest first"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the filter."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--state", metavar="<state>", help="Only plans in this state, such as proposed or running")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the rows."""
+        args = parsed_args
+        found = self.client.list("plans", state=args.state, limit=args.limit, marker=args.marker)
+        return base.table([flat(plan) for plan in found], _LIST)
+
+
+class _ShowPlan(base.ShowCommand):
+    def _show(self, plan: Document) -> Any:
+        return base.record(flat(plan), _SHOW)
+
+
+class CreatePlan(_ShowPlan):
+    """Have a plan decided that empties idle hosts and relieves overloaded ones; nothing moves until it is applied"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the settings."""
+        parser = super().get_parser(prog_name)
+        for name, choices in CHOICES.items():
+            option = f"--{name.replace('_', '-')}"
+            parser.add_argument(option, choices=choices, help=f"In place of [consolidation] {name}")
+        for name, kind in NUMBERS.items():
+            option = f"--{name.replace('_', '-')}"
+            parser.add_argument(option, metavar="<number>", type=kind, help=f"In place of [consolidation] {name}")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the plan as it was decided."""
+        given = {name: getattr(parsed_args, name) for name in (*CHOICES, *NUMBERS)}
+        body: Document = {name: value for name, value in given.items() if value is not None}
+        told = self.client.post("plans", body=body | {"operation_id": str(uuid4())})
+        return self._show(PlanProgress(self.client, told).decided(DECIDE_SECONDS))
+
+
+class _OnePlan(_ShowPlan):
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the plan."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("plan", metavar="<plan>", help="UUID of the plan")
+        return parser
+
+
+class ShowPlan(_OnePlan):
+    """Show a plan: its actions, what it is expected to bring, what it was decided from, and who takes no part"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the fields."""
+        return self._show(self.client.get("plans", parsed_args.plan))
+
+
+def add_wait(parser: argparse.ArgumentParser) -> None:
+    """Add --wait and --timeout."""
+    parser.add_argument("--wait", action="store_true", help="Follow it until it has ended; exits 1 where it failed")
+    parser.add_argument(
+        "--timeout",
+        metavar="<seconds>",
+        type=float,
+        default=WAIT_SECONDS,
+        help=f"Seconds after which --wait gives up; the plan goes on (default {WAIT_SECONDS})",
+    )
+
+
+class ApplyPlan(_OnePlan):
+    """Have a proposed plan carried out"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add --wait."""
+        parser = super().get_parser(prog_name)
+        add_wait(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the plan: as it began, or with --wait as it ended."""
+        told = self.client.post("plans", parsed_args.plan, "apply", body={"operation_id": str(uuid4())})
+        if parsed_args.wait:
+            told = PlanProgress(self.client, told).follow(parsed_args.timeout, "done")
+        return self._show(told)
+
+
+class CancelPlan(_OnePlan):
+    """Put an end to a plan; hosts that it disabled are enabled again, servers that moved stay where they are"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add --wait."""
+        parser = super().get_parser(prog_name)
+        add_wait(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the plan: as it is, or with --wait as it ended."""
+        told = self.client.post("plans", parsed_args.plan, "cancel", body={"operation_id": str(uuid4())})
+        if parsed_args.wait:
+            told = PlanProgress(self.client, told).follow(parsed_args.timeout, "cancelled")
+        return self._show(told)
+
+
+class _HostPlan(_ShowPlan):
+    verb = ""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the host and --wait."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("host", metavar="<host>", help="Name of the host (Nova's hypervisor hostname)")
+        add_wait(parser)
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the plan: as it began, or with --wait as it ended."""
+        told = self.client.post("hosts", parsed_args.host, self.verb, body={"operation_id": str(uuid4())})
+        if parsed_args.wait:
+            told = PlanProgress(self.client, told).follow(parsed_args.timeout, "done")
+        return self._show(told)
+
+
+class DrainHost(_HostPlan):
+    """Disable a host in Nova and move its servers away by live migration; `plan cancel` takes it back"""
+
+    verb = "drain"
+
+
+class RestoreHost(_HostPlan):
+    """Enable a host in Nova that was drained"""
+
+    verb = "restore"
+
+
+class ShowConsolidation(base.ShowCommand):
+    """Show whether consolidation is frozen"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return the fields."""
+        del parsed_args
+        return base.record(self.client.get("consolidation"), _FREEZE)
+
+
+class FreezeConsolidation(base.ShowCommand):
+    """Have no plan of consolidation begin or go on, at once; drains go on"""
+
+    def get_parser(self, prog_name: str) -> argparse.ArgumentParser:
+        """Add the reason."""
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--reason", metavar="<text>", help="Why, for others to read")
+        return parser
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return whether it is frozen."""
+        body: Document = {"frozen": True, "operation_id": str(uuid4())}
+        if parsed_args.reason:
+            body["reason"] = parsed_args.reason
+        return base.record(self.client.put("consolidation", body=body), _FREEZE)
+
+
+class ThawConsolidation(base.ShowCommand):
+    """Let plans of consolidation begin and go on again"""
+
+    def take_action(self, parsed_args: argparse.Namespace) -> Any:
+        """Return whether it is frozen."""
+        del parsed_args
+        body: Document = {"frozen": False, "operation_id": str(uuid4())}
+        return base.record(self.client.put("consolidation", body=body), _FREEZE)
+
+
+_FREEZE: base.Fields = {"Frozen": ("frozen", None), "Reason": ("reason", Maybe), "Since": ("since", Maybe)}
+
+
+class PlanProgress:
+    """A plan that goes on, with its progress on stderr."""
+
+    def __init__(self, client: MemoryClient, told: Document) -> None:
+        self._client, self._told = client, told
+        self._shown = ""
+
+    def decided(self, timeout_seconds: float) -> Document:
+        """Return it when it is decided; raises CommandError where that fails, or is not done in time."""
+        self._until(lambda told: told["state"] != "deciding", timeout_seconds)
+        if self._told["state"] in ("failed", "cancelled"):
+            raise exceptions.CommandError(f"the plan {self._text()}")
+        return self._told
+
+    def follow(self, timeout_seconds: float, wanted: str) -> Document:
+        """Return it when it has ended; raises CommandError where it ended otherwise than wanted, or not in time."""
+        self._until(lambda told: told["state"] in ENDED, timeout_seconds)
+        if self._told["state"] != wanted:
+            raise exceptions.CommandError(f"the plan {self._text()}")
+        return self._told
+
+    def _until(self, reached: Any, timeout_seconds: float) -> None:
+        ends = time.monotonic() + timeout_seconds
+        pause = threading.Event()
+        self._show()
+        while not reached(self._told):
+            if time.monotonic() >= ends:
+                raise exceptions.CommandError(
+                    f"{self._text()}, for more than {timeout_seconds:g} s, and goes on; look at `openstack memory plan "
+                    f"show {self._told['uuid']}`"
+                )
+            pause.wait(min(POLL_SECONDS, max(ends - time.monotonic(), 0.0)))
+            self._look()
+            self._show()
+
+    def _look(self) -> None:
+        """Ask again; while nobody can say, it is as it was."""
+        try:
+            self._told = self._client.get("plans", self._told["uuid"])
+        except ApiError as error:
+            if error.status != 503:
+                raise
+
+    def _text(self) -> str:
+        told = self._told
+        actions = told.get("actions", [])
+        settled = sum(action["state"] not in ("pending", "running") for action in actions)
+        reason = f": {told['reason']}" if told["reason"] else ""
+        return escaped(f"is {told['state']}, {settled} of {len(actions)} actions have ended{reason}")
+
+    def _show(self) -> None:
+        text = self._text()
+        if text != self._shown:
+            print(f"plan {self._told['uuid']} {text}", file=sys.stderr, flush=True)
+        self._shown = text
