@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement bench-extension torture-pager docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement bench-extension torture-pager docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports;
 # TLS=1: connections to database, broker and APIs are encrypted, others refused.
@@ -124,6 +124,9 @@ bench-telemetry: setup ## What the telemetry of 10,000 guests costs the controll
 
 bench-qos: setup ## What a round of the QoS monitor over 10,000 VMs costs the leader (VMS, TOUCHED percent, ROUNDS, DATABASE)
 	@$(PYTHON) -W ignore -m bench.qos $(call option,vms,VMS) $(call option,touched,TOUCHED) $(call option,rounds,ROUNDS) $(call option,database,DATABASE)
+
+bench-plan: setup ## Time of deciding a consolidation plan for 12,500 hosts and 150,000 servers (synthetic), against a strategy of OpenStack Watcher's on the same snapshots (PLAN_HOSTS, ROUNDS, SEED, WATCHER folder, WATCHER_SECONDS)
+	@$(PYTHON) -W ignore -m bench.plan $(call option,hosts,PLAN_HOSTS) $(call option,rounds,ROUNDS) $(call option,seed,SEED) $(call option,watcher,WATCHER) $(call option,watcher-seconds,WATCHER_SECONDS)
 
 bench-lifetime: setup ## How well the remaining lifetime of VMs is told from flavor and age, on a trace (DATA=folder of azure2017's format, SPLIT, DRAWS)
 	@$(PYTHON) -W ignore -m bench.lifetime $(call option,data,DATA) $(call option,split,SPLIT) $(call option,draws,DRAWS)

@@ -57,7 +57,7 @@ OPTIONS: list[cfg.Opt] = [
         "safety",
         min=0.0,
         max=10.0,
-        help="Factor of mad, iqr or local-regression, without unit; by default the paper's: 2.5, 1.5, 1.2.",
+        help="Factor of mad, iqr or local-regression, no unit. Unset: the paper's, 2.5, 1.5 or 1.2.",
     ),
     cfg.IntOpt(
         "readings",

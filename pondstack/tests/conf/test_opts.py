@@ -26,7 +26,7 @@ FOREIGN = {
 }
 """Options of oslo.db and keystoneauth, which some of our groups take over."""
 
-UNITS = ("second", "millisecond", "mib", "kib", "slices", "percent", "count", "number of", "bytes", "no unit")
+UNITS = ("second", "millisecond", "mib", "kib", "slices", "percent", "count", "number of", "bytes", "watts", "no unit")
 FILES = {"pondstack": opts.list_opts, "pondstack.agent": opts.list_agent_opts, "pondstack.nova": opts.list_nova_opts}
 
 

@@ -53,7 +53,7 @@ MUTANTS = (
     ),
     Mutant(
         "quiet_hours_over_midnight",
-        "pondstack/qos/pace.py",
+        "pondstack/domain/quiet_hours.py",
         "return moment >= self.begin or moment < self.end",
         "return moment >= self.begin and moment < self.end",
         (f"{_CHOICE}::test_quiet_hours",),
