@@ -64,6 +64,7 @@ def pond(kernel: Nodes) -> Any:
     driver_object.kernel = kernel
     driver_object.lent_memory = SimpleNamespace(read=lambda _host: driver_object.lent)
     driver_object.lent = LentReport(0, 1)
+    driver_object.lost_guests = SimpleNamespace(read=lambda _host: [])
     return driver_object
 
 
