@@ -10,6 +10,7 @@ from pondstack.ledger.escrow import Escrow
 from pondstack.ledger.failures import Failures
 from pondstack.ledger.free_buffers import FreeBuffers
 from pondstack.ledger.holdings import Holdings
+from pondstack.ledger.host_sleeps import HostSleeps
 from pondstack.ledger.hosts import Hosts
 from pondstack.ledger.lends import Lends
 from pondstack.ledger.loans import Loans
@@ -55,6 +56,7 @@ class Ledger:
         self.escrow = Escrow(transactions, down_seconds)
         self.lends = Lends(transactions)
         self.mitigations = Mitigations(transactions)
+        self.host_sleeps = HostSleeps(transactions)
         self.failures = Failures(transactions, self.buffers, down_seconds)
         self.removal = Removal(transactions, down_seconds)
 
@@ -83,13 +85,15 @@ class Ledger:
     def prune(self, keep_seconds: float, keep_mitigations_seconds: float | None = None) -> int:
         """Forget operations and splits that are older than `keep_seconds`; returns how many operations.
 
-        And mitigations that ended longer ago than the other time, None: no mitigation.
+        And mitigations that ended longer ago than the other time, None: no mitigation; hosts' sleeps after the longer
+        of both.
         """
 
         def work(tx: Transaction) -> int:
             self._store.splits.prune(tx, keep_seconds)
             if keep_mitigations_seconds is not None:
                 self._store.mitigations.prune(tx, keep_mitigations_seconds)
+            self._store.host_sleeps.prune(tx, max(keep_seconds, keep_mitigations_seconds or 0.0))
             return self._store.journal.prune(tx, keep_seconds)
 
         return self._transactions.write(work)

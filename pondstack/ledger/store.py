@@ -14,6 +14,7 @@ from pondstack.domain.escrow import EscrowedKey
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.model import PoolState, Slice
 from pondstack.domain.purpose import Purpose
@@ -243,6 +244,17 @@ class Mitigations(Protocol):
     def prune(self, tx: Transaction, keep_seconds: float, /) -> int: ...
 
 
+class HostSleeps(Protocol):
+    """As pondstack.db.store.host_sleeps."""
+
+    def get(self, tx: Transaction, uuid: str, /) -> HostSleep | None: ...
+    def latest(self, tx: Transaction, host: str, /) -> HostSleep | None: ...
+    def unended(self, tx: Transaction, /) -> list[HostSleep]: ...
+    def add(self, tx: Transaction, item: HostSleep, /) -> None: ...
+    def change(self, tx: Transaction, item: HostSleep, /, *, moved: bool, ended: bool) -> None: ...
+    def prune(self, tx: Transaction, keep_seconds: float, /) -> int: ...
+
+
 class Splits(Protocol):
     """As pondstack.db.store.splits."""
 
@@ -261,6 +273,7 @@ class Store:
     check_epoch: Callable[[Transaction, int, float], None]
     escrow: Escrow
     holdings: Holdings
+    host_sleeps: HostSleeps
     hosts: Hosts
     journal: Journal
     lends: Lends
