@@ -1,4 +1,4 @@
-"""Nova's and Glance's APIs, thin and typed: what instances there are and were, and live migration.
+"""Nova's and Glance's APIs, thin and typed: what instances there are and were, live migration, compute services.
 
 Raises Unavailable when they do not answer or answer what they never should. Retries of connections are keystoneauth's.
 """
@@ -34,6 +34,7 @@ LIVE_MIGRATION_SECONDS = 300.0
 """A live migration of which Nova has written nothing for so long has ended, though Nova has it under way for ever."""
 
 PAGE = 500
+NOVA_ROLE = "give it the role of etc/deploy/nova-policy.yaml (Installation), or admin"
 DELETED = "DELETED"
 
 
@@ -47,6 +48,21 @@ class ServerState:
     host: str
     busy: str
     running: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeService:
+    """The compute service of one hypervisor. `servers`: the UUIDs of the servers that Nova has on it.
+
+    `disabled_reason`: "" while it is enabled. `up`: whether nova-compute has reported lately.
+    """
+
+    uuid: str
+    hypervisor: str
+    enabled: bool
+    disabled_reason: str
+    up: bool
+    servers: tuple[str, ...] = ()
 
 
 class Nova:
@@ -112,10 +128,7 @@ class Nova:
         """Raise Unavailable for a user from whom Nova hides servers: to him they do not exist."""
         answer = self._request(self._http, "/servers", "GET", params={"all_tenants": "True", "limit": 1})
         if answer.status_code == 403:
-            raise Unavailable(
-                "Nova hides servers of other projects from the user of [nova]: give it the role of "
-                "etc/deploy/nova-policy.yaml (Installation), or admin"
-            )
+            raise Unavailable(f"Nova hides servers of other projects from the user of [nova]: {NOVA_ROLE}")
         _read(answer, "/servers", "servers")
 
     def _migrates(self, uuid: str) -> bool:
@@ -150,6 +163,37 @@ class Nova:
         if answer.status_code >= 400:
             raise Unavailable(f"POST {path} is refused: {answer.status_code} {answer.text[:300]}")
 
+    def compute_service(self, hypervisor: str) -> ComputeService | None:
+        """Return the compute service of a hypervisor, with its servers; None: Nova knows none. Raises Unavailable."""
+        path = "/os-hypervisors/detail"
+        query = {"hypervisor_hostname_pattern": hypervisor, "with_servers": "True"}
+        answer = self._request(self._http, path, "GET", params=query)
+        if answer.status_code == 404:
+            return None
+        if answer.status_code == 403:
+            raise Unavailable(f"the user of [nova] may not see compute services: {NOVA_ROLE}")
+        found = _read(answer, path, "hypervisors")
+        mine = [item for item in found if item.get("hypervisor_hostname") == hypervisor]
+        return _compute_service(mine[0], path) if mine else None
+
+    def disable(self, service: ComputeService, reason: str) -> None:
+        """Have the scheduler place nothing on a compute service; what is there stays. Idempotent."""
+        self._set_service(service, {"status": "disabled", "disabled_reason": reason})
+
+    def enable(self, service: ComputeService) -> None:
+        """Have the scheduler place servers on a compute service again. Idempotent."""
+        self._set_service(service, {"status": "enabled"})
+
+    def _set_service(self, service: ComputeService, body: Mapping[str, str]) -> None:
+        path = f"/os-services/{service.uuid}"
+        answer = self._request(self._http, path, "PUT", json=dict(body))
+        if answer.status_code == 404:
+            raise NotFound(f"Nova knows no compute service {service.uuid} of host {service.hypervisor} any more")
+        if answer.status_code == 403:
+            raise Unavailable(f"the user of [nova] may not change compute services: {NOVA_ROLE}")
+        if answer.status_code >= 400:
+            raise Unavailable(f"PUT {path} is refused: {answer.status_code} {answer.text[:300]}")
+
     def image_os(self, image_uuid: str) -> str:
         """Return an image's operating system, lower case: os_distro, else os_type; "" where there is none."""
         found = self._get(self._images, f"/v2/images/{image_uuid}", {}, None)
@@ -179,6 +223,21 @@ def _read(answer: Any, path: str, key: str | None) -> Any:
         return answer.json() if key is None else answer.json()[key]
     except (ValueError, KeyError, TypeError) as error:
         raise Unavailable(f"GET {path} is answered with {answer.text[:300]!r}: is the URL right?") from error
+
+
+def _compute_service(item: Mapping[str, Any], path: str) -> ComputeService:
+    try:
+        service = item["service"]
+        return ComputeService(
+            uuid=str(service["id"]),
+            hypervisor=item["hypervisor_hostname"],
+            enabled=item["status"] == "enabled",
+            disabled_reason=service.get("disabled_reason") or "",
+            up=item["state"] == "up",
+            servers=tuple(server["uuid"] for server in item.get("servers") or ()),
+        )
+    except (KeyError, TypeError) as error:
+        raise Unavailable(f"GET {path} hides {error}; the user of [nova] has to be an administrator") from error
 
 
 def _facts(server: Mapping[str, Any]) -> InstanceFacts | None:

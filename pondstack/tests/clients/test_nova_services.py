@@ -1,0 +1,64 @@
+"""Compute services as Nova's API tells and takes them."""
+
+import pytest
+from keystoneauth1 import adapter, session
+from keystoneauth1.token_endpoint import Token
+
+from pondstack.clients.nova import ComputeService, Nova
+from pondstack.domain.errors import NotFound, Unavailable
+
+pytestmark = pytest.mark.unit
+
+URL = "http://nova.test"
+SERVICE = ComputeService("service-1", "h1", enabled=True, disabled_reason="", up=True, servers=("vm-1",))
+
+
+@pytest.fixture
+def nova():
+    http = adapter.Adapter(session.Session(auth=Token(URL, "token")), endpoint_override=URL, raise_exc=False)
+    return Nova(http, http)
+
+
+def hypervisor(name, **more):
+    service = {"id": "service-1", "host": name, "disabled_reason": None}
+    return {"hypervisor_hostname": name, "status": "enabled", "state": "up", "service": service, **more}
+
+
+def test_a_compute_service_is_that_of_the_very_hypervisor(nova, requests_mock):
+    """Nova takes the name for a pattern."""
+    found = [hypervisor("h10"), hypervisor("h1", servers=[{"uuid": "vm-1", "name": "a"}])]
+    asked = requests_mock.get(f"{URL}/os-hypervisors/detail", json={"hypervisors": found})
+    assert nova.compute_service("h1") == SERVICE
+    assert asked.last_request.qs["with_servers"] == ["true"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"), [({"status_code": 404}, None), ({"json": {"hypervisors": [hypervisor("h10")]}}, None)]
+)
+def test_a_host_that_nova_does_not_know(nova, requests_mock, answer, expected):
+    requests_mock.get(f"{URL}/os-hypervisors/detail", **answer)
+    assert nova.compute_service("h1") is expected
+
+
+@pytest.mark.parametrize(
+    "answer", [{"status_code": 403}, {"status_code": 500}, {"json": {"hypervisors": [{"hypervisor_hostname": "h1"}]}}]
+)
+def test_what_is_no_answer(nova, requests_mock, answer):
+    requests_mock.get(f"{URL}/os-hypervisors/detail", **answer)
+    with pytest.raises(Unavailable):
+        nova.compute_service("h1")
+
+
+def test_a_service_is_disabled_with_its_reason_and_enabled(nova, requests_mock):
+    asked = requests_mock.put(f"{URL}/os-services/service-1", json={})
+    nova.disable(SERVICE, "lending memory")
+    assert asked.last_request.json() == {"status": "disabled", "disabled_reason": "lending memory"}
+    nova.enable(SERVICE)
+    assert asked.last_request.json() == {"status": "enabled"}
+
+
+@pytest.mark.parametrize(("status", "error"), [(404, NotFound), (403, Unavailable), (400, Unavailable)])
+def test_a_change_that_nova_refuses(nova, requests_mock, status, error):
+    requests_mock.put(f"{URL}/os-services/service-1", status_code=status)
+    with pytest.raises(error):
+        nova.disable(SERVICE, "lending memory")
