@@ -69,7 +69,7 @@ class HostSleeps:
         return uuid
 
     def wake(self, operation_id: str, host: str) -> str:
-        """Have a host's sleep turn round; returns its UUID. One on its way back goes on. Raises Conflict: it is awake."""
+        """Have a host's sleep turn round, or go on if it has; returns its UUID. Raises Conflict: it is awake."""
 
         def write(tx: Transaction) -> dict[str, Any]:
             item = self._store.host_sleeps.latest(tx, host)

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 from pondstack.domain.admission import Lend
 from pondstack.domain.escrow import EscrowedKey
 from pondstack.domain.free_buffer import FreeBuffer
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
-from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.mitigation import Mitigation
 from pondstack.domain.model import PoolState, Slice
 from pondstack.domain.purpose import Purpose

@@ -16,6 +16,7 @@ from pondstack.rpc.controller_host_api import ControllerHostAPI
 from pondstack.rpc.controller_lending_api import ControllerLendingAPI
 from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
 from pondstack.rpc.controller_qos_api import ControllerQosAPI
+from pondstack.rpc.controller_sleep_api import ControllerSleepAPI
 from pondstack.rpc.former import does_not_know
 from pondstack.rpc.node_api import MIGRATIONS_VERSION
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
@@ -41,7 +42,9 @@ PROJECTS_VERSION = "1.12"
 """The version that set_project() came with; what is set travels with split_view() of any version."""
 
 
-class ControllerAPI(ControllerHostAPI, ControllerLendingAPI, ControllerMitigationAPI, ControllerQosAPI):
+class ControllerAPI(
+    ControllerHostAPI, ControllerLendingAPI, ControllerMitigationAPI, ControllerQosAPI, ControllerSleepAPI
+):
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
 
     `timeout_seconds` is for a whole call, with all its attempts, and `policy` for each of them.

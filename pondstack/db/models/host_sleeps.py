@@ -9,7 +9,7 @@ from pondstack.db.models.base import NAME, UUID, Base
 
 
 class HostSleepRow(Base):
-    """One sleep of a host, kept for a while after its end; see pondstack.domain.host_sleep. `ended_at` None: it is open.
+    """One sleep of a host, kept for a while after its end; see pondstack.domain.host_sleep. `ended_at` None: open.
 
     `work`: what its next leader has to know of it, as pondstack.domain.host_sleep.Work.
     """

@@ -1,8 +1,9 @@
 """Hosts' sleeps in SQL. Each function is a part of the caller's transaction; times are the database's."""
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import Select, delete, insert, select, update
+from sqlalchemy import Select, delete, func, insert, select, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
@@ -29,6 +30,19 @@ def unended(session: Session) -> list[HostSleep]:
     query = _query().where(HostSleepRow.ended_at.is_(None))
     rows = session.execute(query.order_by(HostSleepRow.created_at, HostSleepRow.uuid))
     return [_value(*found) for found in rows]
+
+
+def latest_of(session: Session, hosts: Collection[str]) -> dict[str, HostSleep]:
+    """Return the newest of each of some hosts that has one."""
+    newest = (
+        select(HostSleepRow.host, func.max(HostSleepRow.created_at).label("moment"))
+        .where(HostSleepRow.host.in_(hosts))
+        .group_by(HostSleepRow.host)
+        .subquery()
+    )
+    same = (HostSleepRow.host == newest.c.host) & (HostSleepRow.created_at == newest.c.moment)
+    found = [_value(*row) for row in session.execute(_query().join(newest, same))]
+    return {item.host: item for item in found}
 
 
 def add(session: Session, item: HostSleep) -> None:
