@@ -61,6 +61,13 @@ OPTIONS: list[cfg.Opt] = [
         help="Seconds between two calls to a host that is to wake.",
     ),
     cfg.FloatOpt(
+        "stuck_seconds",
+        default=900.0,
+        min=1.0,
+        max=86400.0,
+        help="An audit warns of a host that has not come further for so many seconds on its way to sleep, or back.",
+    ),
+    cfg.FloatOpt(
         "call_seconds",
         default=3.0,
         min=0.1,

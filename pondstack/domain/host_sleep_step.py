@@ -1,8 +1,8 @@
 """What a host's sleep does next, decided from what is seen of the host. Pure: pondstack.controller.sleep acts.
 
 The order is the point: Nova places nothing there before it lends, its keys are in escrow before it is suspended, and
-its memory is its own again before Nova may place servers there. All of it compares states, so that the next leader goes on
-wherever the last one ended.
+its memory is its own again before Nova may place servers there. All of it compares states, so that the next leader goes
+on wherever the last one ended.
 """
 
 from collections.abc import Callable, Mapping
