@@ -9,7 +9,7 @@ from pondstack.osc.client import MemoryClient
 
 API_NAME = "memory"
 API_VERSION_OPTION = "os_memory_api_version"
-DEFAULT_API_VERSION = "1.18"
+DEFAULT_API_VERSION = "1.19"
 API_VERSIONS = (
     "1",
     "1.0",
@@ -31,6 +31,7 @@ API_VERSIONS = (
     "1.16",
     "1.17",
     "1.18",
+    "1.19",
 )
 
 

@@ -12,6 +12,8 @@ NODE_TOPIC = "pondstack-node"
 AGENT_TOPIC = "pondstack-agent"
 WAKER_TOPIC = "pondstack-waker"
 """Of each host the process that can be called while all else of it sleeps."""
+HOST_TOPICS = frozenset({AGENT_TOPIC, WAKER_TOPIC})
+"""Served by a host, in its agent's name, and called by its name only."""
 RPC_VERSION = "1.0"
 
 

@@ -52,14 +52,18 @@ class Frozen(PowerDriver):
 
 
 def matching(patterns: Iterable[str]) -> list[int]:
-    """Return the processes whose command line matches one of some patterns, this one apart."""
-    wanted, found = [re.compile(pattern) for pattern in patterns], []
+    """Return the processes whose command lines match one of some patterns, and their children; this one apart."""
+    wanted, found, parents = [re.compile(pattern) for pattern in patterns], set(), {}
     for folder in PROC.iterdir():
         if folder.name.isdigit() and int(folder.name) != os.getpid():
             with suppress(OSError):  # it has ended meanwhile
+                pid = int(folder.name)
+                parents[pid] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
                 line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
                 if any(pattern.search(line) for pattern in wanted):
-                    found.append(int(folder.name))
+                    found.add(pid)
+    while more := {pid for pid, parent in parents.items() if parent in found} - found:
+        found |= more
     return sorted(found)
 
 

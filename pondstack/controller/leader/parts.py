@@ -116,7 +116,7 @@ class LeaderParts:
 
     def make_agents(self, timeout: float) -> AgentAPI:
         """Return a client of the agents whose calls take so many seconds at most."""
-        return AgentAPI(self._resources.bus, timeout_seconds=timeout, monitor_seconds=max(1, int(timeout / 2)))
+        return AgentAPI(self._resources.bus, timeout_seconds=timeout, monitor_seconds=max(2, int(timeout / 2)))
 
     def _make_inventory(self) -> InventorySync | None:
         placement = self._resources.placement
