@@ -53,19 +53,29 @@ class Redfish(Bmc):
 
     def wake(self) -> None:
         """Switch the host on."""
-        self._do(lambda system: None if system.power_state.value == "On" else system.reset_system("On"))
+        self._do(lambda system: None if _is_on(system) else "ON")
 
     def reset(self) -> None:
         """Cycle its power, by whatever its BMC allows."""
-        self._do(lambda system: system.reset_system("ForceRestart" if system.power_state.value == "On" else "On"))
+        self._do(lambda system: "FORCE_RESTART" if _is_on(system) else "ON")
 
-    def _do(self, work: Callable[[Any], object]) -> None:
+    def _do(self, choose: Callable[[Any], str | None]) -> None:
+        """Order what is chosen for the system, by the name that sushy has for it."""
         try:
-            work(self._root().get_system(self._system))
+            import sushy
+
+            system = self._root().get_system(self._system)
+            order = choose(system)
+            if order is not None:
+                system.reset_system(sushy.ResetType[order])
         except ImportError as error:
             raise Unavailable("sushy is not installed: install pondstack[redfish] for BMCs by Redfish") from error
         except Exception as error:  # those of sushy, requests and urllib3 have no common class of their own
             raise Unavailable(f"the BMC of {self._system} does not do it: {error}") from error
+
+
+def _is_on(system: Any) -> bool:
+    return str(system.power_state.value) == "On"
 
 
 class Ipmi(Bmc):

@@ -155,7 +155,13 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
         text = config.render("pondstack-controller.conf", values_of)
         config.write(layout.etc / f"{controller_service(name)}.conf", text)
     for host in layout.all_hosts:
-        own = {"host": host, "etc": layout.etc, "directory": layout.host(host), "lenders": layout.lenders, "traces": layout.traces}
+        own = {
+            "host": host,
+            "etc": layout.etc,
+            "directory": layout.host(host),
+            "lenders": layout.lenders,
+            "traces": layout.traces,
+        }
         real = host in layout.libvirt_hosts
         # A made-up look costs nothing, and guests of fake computes live for seconds.
         own["bus"] = broker_users.url(layout, Identity(Role.AGENT, host))
