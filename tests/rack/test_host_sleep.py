@@ -133,7 +133,7 @@ def _serves_asleep(sleeper: Sleeper, agents: AgentAPI, consumer: str, disk: Nbd)
     assert sleeper.findings() == []
     found = agents.get_swap(BORROWER, consumer_uuid=consumer)
     assert found
-    assert found["disk"]["leases"] == {"active": SWAP_MIB // 2 // 64}, "the sleeper's memory is used"
+    assert found["disk"]["leases"] == {"active": SWAP_MIB // 64}, "the sleeper's memory is used"
     assert _wrong(disk) == []
     for page in PAGES:
         disk.write(page * PAGE, content(page + 1))

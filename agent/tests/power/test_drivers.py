@@ -71,7 +71,9 @@ def low_power(sys, cgroups, tmp_path, kept=(12, 14)):
 
 
 @pytest.fixture(params=sorted(MODES))
-def driver(request, sys, cgroups, tmp_path, child):
+def driver(request, sys, cgroups, tmp_path):
+    if request.param == "frozen":
+        request.getfixturevalue("child")
     return {
         "s3": lambda: s3(sys),
         "sz": lambda: sz(sys),

@@ -64,7 +64,7 @@ def test_one_at_a_time_per_host(ledger):
 
 def test_a_host_that_is_about_to_lend_is_not_suspended(ledger):
     ledger.lends.begin(str(uuid4()), "h1", 64, LenderKind.ACTIVE)
-    with pytest.raises(Conflict, match="lend .* is under way"):
+    with pytest.raises(Conflict, match=r"lend .* is under way"):
         begin(ledger)
 
 
