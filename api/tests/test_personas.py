@@ -94,6 +94,9 @@ HIDDEN = {
 }
 """What of another project does not exist to a user."""
 REFUSED = {
+    # By then the host is disabled, so that it is not put to sleep, and nothing is to be woken.
+    ("POST", "/hosts/{name}/suspend"): 409,
+    ("POST", "/hosts/{name}/wake"): 409,
     ("DELETE", "/hosts/{name}"): 409,
     ("DELETE", "/pools/{pool}"): 409,
     ("PUT", "/hosts/{name}/slices"): 409,
