@@ -1,9 +1,9 @@
-"""Client of the agents for their hosts' sleep (since 1.15); part of pondstack.rpc.agent_api.AgentAPI."""
+"""Client of the agents for their hosts' sleep (since 1.17); part of pondstack.rpc.agent_api.AgentAPI."""
 
 from abc import ABC, abstractmethod
 from typing import Any
 
-POWER_VERSION = "1.15"
+POWER_VERSION = "1.17"
 """The version that suspend() and get_power() came with; an older agent raises oslo.messaging's UnsupportedVersion."""
 
 
