@@ -44,6 +44,8 @@ BODIES: dict[str, Any] = {
     "record_performance": {"metric": "p99_ms", "value": 12.5, "higher_is_better": False},
     "set_project": {"default_policy": "auto", "max_pool_percent": 40},
     "delegate_host": {"mib": 512, "kind": "zombie", "operation_id": "3f0c1f7e-8a52-4d0e-9c1b-6a7d5e2b4c90"},
+    "suspend_host": {"driver": "lowpower-s0", "operation_id": "7d1b0a52-5b8e-4a2c-9d3f-1e6f8c4b2a70"},
+    "wake_host": {"operation_id": "c2a4f6e8-0b1d-4c3e-8f5a-7b9d1e3f5a60"},
     "reclaim_host": {"mib": 128, "seconds": 60, "operation_id": "b7d9e2c4-1f36-4e8a-8d5c-0a9b3c6e7f12"},
 }
 PATH_NAMES = {
@@ -75,6 +77,8 @@ VERBS = frozenset(
         "cancel",
         "drain",
         "restore",
+        "suspend",
+        "wake",
     ]
 )
 NAMES = {"fence_host": "host-3", "delegate_host": "host-2", "reclaim_host": "host-3"}
@@ -225,6 +229,8 @@ def live_samples() -> dict[str, Any]:
             if noun_of(path) == "controllers":
                 names["name"] = "controller-1"
             names["name"] = NAMES.get(name, names["name"])
+            if name == "wake_host":
+                api.controller.suspend_host(name=names["name"])
             url = URL + path.format(**names) + QUERIES.get(name, "")
             body = BODIES.get(name)
             headers = {"X-Auth-Token": "admin:ops", "OpenStack-API-Version": f"{microversion.SERVICE_TYPE} latest"}

@@ -40,6 +40,7 @@ from pondstack_agent.pool.askers import Askers
 from pondstack_agent.pool.build import PoolMemory, build_housekeeper, build_pool
 from pondstack_agent.pool.housekeeper import Housekeeper
 from pondstack_agent.pool.played import played_guests
+from pondstack_agent.power.endpoint import PowerEndpoint
 from pondstack_agent.records import Records
 from pondstack_agent.remote.build import build_remote
 from pondstack_agent.remote.endpoint import RemoteEndpoint
@@ -162,6 +163,7 @@ def build_agent(
             housekeeper.release_unused,
         ),
         RevocationsEndpoint(context.revocations),
+        PowerEndpoint.from_context(context),
     )
     played = partial(played_guests, pool.operations, context.pools)
     served = remote_memory.touched_bytes if remote_memory else unserved

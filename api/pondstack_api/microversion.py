@@ -22,6 +22,7 @@ VERSIONS: dict[str, str] = {
     "1.16": "mitigations, and the QoS monitor's decisions; what tenants measure of their servers' performance",
     "1.17": "a fence says which generation of the host is dead",
     "1.18": "loans: who borrows what of whom; what instances have beside local memory; what hosts borrow",
+    "1.19": "suspend a host that is empty, which lends its memory while it sleeps, and wake it; how it sleeps",
     "1.20": "consolidation plans: decide, apply, cancel; drain and restore a host; freeze and thaw",
 }
 

@@ -129,6 +129,30 @@ ROUTES: dict[str, dict[str, Route]] = {
             errors=(409,),
         )
     },
+    "/hosts/{name}/suspend": {
+        "POST": Route(
+            host.suspend_host,
+            "Put an empty host to sleep",
+            policies.host.SUSPEND,
+            schemas.host.HOST,
+            body=schemas.host.SUSPEND,
+            status=202,
+            since=(1, 19),
+            errors=(409,),
+        )
+    },
+    "/hosts/{name}/wake": {
+        "POST": Route(
+            host.wake_host,
+            "Wake a host",
+            policies.host.WAKE,
+            schemas.host.HOST,
+            body=schemas.host.WAKE,
+            status=202,
+            since=(1, 19),
+            errors=(409,),
+        )
+    },
     "/hosts/{name}/slices": {
         "PUT": Route(
             host.set_slices,

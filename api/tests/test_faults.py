@@ -20,6 +20,8 @@ WRITES = {
     ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/hosts/{name}/delegate"): {"mib": 512},
     ("POST", "/hosts/{name}/reclaim"): {"mib": 64},
+    ("POST", "/hosts/{name}/suspend"): {},
+    ("POST", "/hosts/{name}/wake"): {},
     ("PUT", "/hosts/{name}/tiering"): {"on": False, "generation": 0},
     ("PUT", "/hosts/{name}/slices"): {"purpose": "base", "count": 1, "generation": 0},
     ("POST", "/models/{version}/promote"): {},

@@ -43,6 +43,8 @@ ALLOWED = {
     ("POST", "/hosts/{name}/unfence"): {"admin"},
     ("POST", "/hosts/{name}/delegate"): {"admin"},
     ("POST", "/hosts/{name}/reclaim"): {"admin"},
+    ("POST", "/hosts/{name}/suspend"): {"admin"},
+    ("POST", "/hosts/{name}/wake"): {"admin"},
     ("PUT", "/hosts/{name}/slices"): {"admin"},
     ("PUT", "/hosts/{name}/tiering"): {"admin"},
     ("GET", "/lenders"): RACK,
@@ -92,6 +94,9 @@ HIDDEN = {
 }
 """What of another project does not exist to a user."""
 REFUSED = {
+    # By then the host is disabled, so that it is not put to sleep, and nothing is to be woken.
+    ("POST", "/hosts/{name}/suspend"): 409,
+    ("POST", "/hosts/{name}/wake"): 409,
     ("DELETE", "/hosts/{name}"): 409,
     ("DELETE", "/pools/{pool}"): 409,
     ("PUT", "/hosts/{name}/slices"): 409,
@@ -104,6 +109,8 @@ BODIES = {
     ("POST", "/hosts/{name}/unfence"): {},
     ("POST", "/hosts/{name}/delegate"): {"mib": 512},
     ("POST", "/hosts/{name}/reclaim"): {"mib": 64},
+    ("POST", "/hosts/{name}/suspend"): {},
+    ("POST", "/hosts/{name}/wake"): {},
     ("PUT", "/hosts/{name}/slices"): {"purpose": "base", "count": 1, "generation": 0},
     ("PUT", "/hosts/{name}/tiering"): {"on": False, "generation": 0},
     ("POST", "/allocations/{consumer}/mitigate"): {},

@@ -5,7 +5,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from pondstack.conf import data_plane, lending, rpc, tiering
+from pondstack.conf import data_plane, lending, power, rpc, tiering
 
 AGENT, EMULATED, CXL, TELEMETRY = "agent", "emulated", "cxl", "telemetry"
 ALL, LIBVIRT, SYNTHETIC = "all", "libvirt", "synthetic"
@@ -315,5 +315,6 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
         conf.register_opts(options, group=None if group == "DEFAULT" else group)
     data_plane.register_opts(conf)
     lending.register_opts(conf)
+    power.register_opts(conf)
     rpc.register_opts(conf)
     tiering.register_opts(conf)

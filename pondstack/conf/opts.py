@@ -14,7 +14,7 @@ import pondstack.conf
 
 Options = list[tuple[Any, list[cfg.Opt]]]
 
-AGENT_FILE = frozenset({"agent", "data_plane", "lending", "tiering"})
+AGENT_FILE = frozenset({"agent", "data_plane", "lending", "power", "tiering"})
 """Modules whose options are in pondstack-agent.conf."""
 
 BOTH_FILES = frozenset({"rpc"})

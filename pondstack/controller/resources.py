@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from oslo_config import cfg
 
+from pondstack.clients.bmc import load_bmcs
 from pondstack.clients.nova import Nova
 from pondstack.clients.placement import Placement
 from pondstack.controller.lending.sealing import EscrowSealer
@@ -71,6 +72,7 @@ class ControllerResources:
         self.servers = Nova.from_conf(conf) if conf.placement.enabled else None
         self.nova = self.servers if conf.nova.backfill else None
         self.sealer = sealer_of(conf)
+        self.bmcs = load_bmcs(conf.sleep.bmc_file)
         self.counts = Counts()
         if self.bus.border is not None:
             self.bus.border.refused = self.counts.refused

@@ -19,6 +19,7 @@ from pondstack.conf import prediction as prediction_conf
 from pondstack.conf import qos as qos_conf
 from pondstack.conf import rpc as rpc_conf
 from pondstack.conf import sizing as sizing_conf
+from pondstack.conf import sleep as sleep_conf
 from pondstack.conf import telemetry as telemetry_conf
 from pondstack.controller.node.node import Node
 
@@ -35,6 +36,7 @@ def register_opts(conf: cfg.ConfigOpts) -> None:
         prediction_conf,
         qos_conf,
         rpc_conf,
+        sleep_conf,
         telemetry_conf,
     ):
         module.register_opts(conf)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pondstack.domain.free_buffer import UNSIZED, FreeBuffer
+from pondstack.domain.host_sleep import SILENT, HostSleep
 from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lent_memory import LentMemory
 from pondstack.domain.model import Allocation, Pool, Slice
@@ -49,6 +50,7 @@ class HostReport:
     `fenced`: why it is fenced, None: it is not. `stuck`: why an allocation's memory does not go offline, by UUID.
     `sequence`: the report's own number. `lending`, `borrowed`: as pondstack.rpc.wire.Report has them.
     `generation`: counts what operators changed of it, fences and what it is to hold included.
+    `sleep`: the one that goes on.
     """
 
     name: str
@@ -64,6 +66,12 @@ class HostReport:
     lending: Mapping[str, Any] | None = None
     borrowed: Mapping[str, Any] | None = None
     generation: int = 0
+    sleep: HostSleep | None = None
+
+    @property
+    def is_expected_silent(self) -> bool:
+        """Whether nobody wonders that its agent does not answer: it is asleep, or on its way there or back."""
+        return self.sleep is not None and self.sleep.state in SILENT
 
 
 @dataclass(frozen=True, slots=True)

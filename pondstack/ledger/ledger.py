@@ -10,6 +10,7 @@ from pondstack.ledger.escrow import Escrow
 from pondstack.ledger.failures import Failures
 from pondstack.ledger.free_buffers import FreeBuffers
 from pondstack.ledger.holdings import Holdings
+from pondstack.ledger.host_sleeps import HostSleeps
 from pondstack.ledger.hosts import Hosts
 from pondstack.ledger.lends import Lends
 from pondstack.ledger.loans import Loans
@@ -56,6 +57,7 @@ class Ledger:
         self.escrow = Escrow(transactions, down_seconds)
         self.lends = Lends(transactions)
         self.mitigations = Mitigations(transactions)
+        self.host_sleeps = HostSleeps(transactions)
         self.plans = Plans(transactions)
         self.failures = Failures(transactions, self.buffers, down_seconds)
         self.removal = Removal(transactions, down_seconds)
@@ -90,13 +92,15 @@ class Ledger:
     ) -> int:
         """Forget operations and splits that are older than `keep_seconds`; returns how many operations.
 
-        And mitigations and plans that ended longer ago than the other times, None: none.
+        And mitigations and plans that ended longer ago than the other times, None: none; hosts' sleeps after the longer of
+        the first two.
         """
 
         def work(tx: Transaction) -> int:
             self._store.splits.prune(tx, keep_seconds)
             if keep_mitigations_seconds is not None:
                 self._store.mitigations.prune(tx, keep_mitigations_seconds)
+            self._store.host_sleeps.prune(tx, max(keep_seconds, keep_mitigations_seconds or 0.0))
             if keep_plans_seconds is not None:
                 self._store.plans.prune(tx, keep_plans_seconds)
             return self._store.journal.prune(tx, keep_seconds)

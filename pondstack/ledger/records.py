@@ -5,6 +5,7 @@ from typing import Any
 
 from pondstack.domain.causes import Cause
 from pondstack.domain.free_buffer import UNSIZED, FreeBuffer
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.mitigation import MitigationMethod, MitigationState, MitigationTrigger
 from pondstack.domain.project_settings import ProjectSettings
 
@@ -52,7 +53,8 @@ class HostRecord:
     those that may be borrowed; `guaranteed_mib`, `best_effort_mib`: of those that it borrows. `lend`: what it is to
     lend, as agents tell of their operations, None: nothing.
     `holdings`: what it holds or is to hold for itself, each {"pool_uuid", "purpose", "wanted", "online", "reason"}.
-    `tiering_on`: whether an operator wants its kernel to tier, None: as its agent is configured.
+    `tiering_on`: whether an operator wants its kernel to tier, None: as its agent is configured. `sleep`: its newest
+    one, open or ended; None: it never slept.
     """
 
     name: str
@@ -78,6 +80,7 @@ class HostRecord:
     best_effort_mib: int = 0
     holdings: tuple[dict[str, Any], ...] = ()
     tiering_on: bool | None = None
+    sleep: HostSleep | None = None
 
 
 @dataclass(frozen=True, slots=True)

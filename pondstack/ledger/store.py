@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from pondstack.domain.admission import Lend
 from pondstack.domain.escrow import EscrowedKey
 from pondstack.domain.free_buffer import FreeBuffer
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.host_slices import Holding, HoldingKey
 from pondstack.domain.lending import Buffer, Lender, RemoteAllocation
 from pondstack.domain.mitigation import Mitigation
@@ -244,6 +245,17 @@ class Mitigations(Protocol):
     def prune(self, tx: Transaction, keep_seconds: float, /) -> int: ...
 
 
+class HostSleeps(Protocol):
+    """As pondstack.db.store.host_sleeps."""
+
+    def get(self, tx: Transaction, uuid: str, /) -> HostSleep | None: ...
+    def latest(self, tx: Transaction, host: str, /) -> HostSleep | None: ...
+    def unended(self, tx: Transaction, /) -> list[HostSleep]: ...
+    def add(self, tx: Transaction, item: HostSleep, /) -> None: ...
+    def change(self, tx: Transaction, item: HostSleep, /, *, moved: bool, ended: bool) -> None: ...
+    def prune(self, tx: Transaction, keep_seconds: float, /) -> int: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Freeze:
     """Since when consolidation is frozen, and why; by the store's clock."""
@@ -286,6 +298,7 @@ class Store:
     check_epoch: Callable[[Transaction, int, float], None]
     escrow: Escrow
     holdings: Holdings
+    host_sleeps: HostSleeps
     hosts: Hosts
     journal: Journal
     lends: Lends

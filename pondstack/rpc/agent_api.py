@@ -9,6 +9,7 @@ from pondstack.rpc.agent_host_api import AgentHostAPI
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
 from pondstack.rpc.agent_mitigation_api import AgentMitigationAPI
 from pondstack.rpc.agent_move_api import AgentMoveAPI
+from pondstack.rpc.agent_power_api import AgentPowerAPI
 from pondstack.rpc.agent_remote_api import AgentRemoteAPI
 from pondstack.rpc.agent_swap_api import AgentSwapAPI
 from pondstack.rpc.transport import Bus
@@ -24,6 +25,7 @@ class AgentAPI(
     AgentLendingAPI,
     AgentMitigationAPI,
     AgentMoveAPI,
+    AgentPowerAPI,
     AgentRemoteAPI,
     AgentSwapAPI,
 ):

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from pondstack.rpc.identity.callers import TABLE
 from pondstack.rpc.identity.identity import Identity, Role
-from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, EXCHANGE, NODE_TOPIC
+from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, EXCHANGE, HOST_TOPICS, NODE_TOPIC, WAKER_TOPIC
 
 SERVED: Mapping[Role, tuple[str, ...]] = {
-    Role.AGENT: (AGENT_TOPIC,),
+    Role.AGENT: (AGENT_TOPIC, WAKER_TOPIC),
     Role.CONTROLLER: (CONTROLLER_TOPIC, NODE_TOPIC),
 }
 """The topics of a role's servers; the others only call."""
@@ -92,7 +92,7 @@ def _routes(role: Role) -> Iterator[str]:
     """Yield routing keys of calls that a role may make. An agent is called by its name, never all of them."""
     for topic, verbs in TABLE.items():
         if any(role in callers.roles for callers in verbs.values()):
-            yield rf"{re.escape(topic)}\..+" if topic == AGENT_TOPIC else rf"{re.escape(topic)}(\..+)?"
+            yield rf"{re.escape(topic)}\..+" if topic in HOST_TOPICS else rf"{re.escape(topic)}(\..+)?"
 
 
 def _any(patterns: Iterable[str]) -> str:

@@ -17,6 +17,7 @@ from pondstack.rpc.controller_lending_api import ControllerLendingAPI
 from pondstack.rpc.controller_mitigation_api import ControllerMitigationAPI
 from pondstack.rpc.controller_plan_api import PLAN_VERSION, ControllerPlanAPI
 from pondstack.rpc.controller_qos_api import ControllerQosAPI
+from pondstack.rpc.controller_sleep_api import ControllerSleepAPI
 from pondstack.rpc.former import does_not_know
 from pondstack.rpc.node_api import MIGRATIONS_VERSION
 from pondstack.rpc.retry import RetryingCaller, RetryPolicy
@@ -43,7 +44,12 @@ PROJECTS_VERSION = "1.12"
 
 
 class ControllerAPI(
-    ControllerHostAPI, ControllerLendingAPI, ControllerMitigationAPI, ControllerPlanAPI, ControllerQosAPI
+    ControllerHostAPI,
+    ControllerLendingAPI,
+    ControllerMitigationAPI,
+    ControllerPlanAPI,
+    ControllerQosAPI,
+    ControllerSleepAPI,
 ):
     """Calls to `pondstack-controller`, to the leader or, for reads, to any. Times are in seconds.
 

@@ -69,7 +69,7 @@ def test_what_is_imported_is_required(roots: list[Root], name: str) -> None:
     (root,) = (root for root in roots if root.name == name)
     # pyverbs has to be the distribution's: PyPI's is not of the same release as the libraries of rdma-core.
     # Commands run within the shell of python-openstackclient; a service that has them installed needs no shell.
-    late = frozenset(_declared("postgresql", "balloon", "ml") | {"pyverbs", "python-openstackclient"})
+    late = frozenset(_declared("postgresql", "balloon", "ml", "redfish") | {"pyverbs", "python-openstackclient"})
     assert _undeclared(root, _declared(), late=late) == set()
 
 

@@ -85,7 +85,7 @@ def _run(program: Program, serve: Callable[[Ready], None], ready: Ready) -> int:
     try:
         core_dumps.forbid()
         # Its folder, sockets and mirror are its user's; of root's abilities it has the one to keep memory in RAM.
-        abilities.keep({capabilities.CAP_IPC_LOCK})
+        abilities.keep({capabilities.CAP_IPC_LOCK, *program.abilities})
         ready.concern = memory_lock.lock()
         serve(ready)
     except (PondError, OSError, ValueError, RuntimeError) as error:

@@ -8,7 +8,9 @@ from pondstack_agent.helper.lock import lock_held, pid_of
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What a helper is called, and the names of the files in its folder. `options`: its group of options."""
+    """What a helper is called, and the names of the files in its folder. `options`: its group of options.
+
+    `abilities`: capabilities that it keeps, beside that to lock its memory, where it is started as root."""
 
     name: str
     title: str
@@ -17,6 +19,7 @@ class Program:
     lock: str
     socket: str
     log: str
+    abilities: frozenset[int] = frozenset()
 
     def runs(self, folder: Path) -> bool:
         """Return whether the process of a folder lives; raises OSError when that cannot be told."""

@@ -3,7 +3,9 @@
 from typing import Any
 
 from pondstack.domain.errors import BadRequest
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.lending import LenderKind
+from pondstack.domain.power import mode_of
 from pondstack.ledger.records import HostRecord
 from pondstack_api import render
 from pondstack_api.handlers import lender
@@ -16,6 +18,7 @@ LENDING_SINCE = (1, 10)
 SLICES_SINCE = (1, 11)
 FENCED_GENERATION_SINCE = (1, 17)
 BORROWING_SINCE = (1, 18)
+SLEEP_SINCE = (1, 19)
 
 
 def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
@@ -24,6 +27,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
     tiering = {"tiering": host.tiering} if version >= TIERING_SINCE else {}
     lending = {"lending": _lending(host)} if version >= LENDING_SINCE else {}
     borrowing = {"borrowing": _borrowing(host)} if version >= BORROWING_SINCE else {}
+    sleep = {"sleep": _sleep(host.sleep)} if version >= SLEEP_SINCE else {}
     own = {"host_slices": list(host.holdings), "tiering_on": host.tiering_on} if version >= SLICES_SINCE else {}
     return {
         "name": host.name,
@@ -37,6 +41,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
         **tiering,
         **lending,
         **borrowing,
+        **sleep,
         **own,
         "generation": host.generation,
         "created_at": render.time(host.created_at),
@@ -50,6 +55,23 @@ def _lending(host: HostRecord) -> dict[str, Any]:
 
 def _borrowing(host: HostRecord) -> dict[str, Any]:
     return {"guaranteed_mib": host.guaranteed_mib, "best_effort_mib": host.best_effort_mib}
+
+
+def _sleep(sleep: HostSleep | None) -> dict[str, Any] | None:
+    if sleep is None:
+        return None
+    mode = mode_of(sleep.driver)
+    return {
+        "state": str(sleep.state),
+        "driver": sleep.driver,
+        "serves": mode.serves,
+        "emulated": mode.emulated,
+        "lent_mib": sleep.lent_mib,
+        "reason": sleep.reason,
+        "created_at": render.time(sleep.created_at),
+        "updated_at": render.time(sleep.updated_at),
+        "ended_at": None if sleep.ended_at is None else render.time(sleep.ended_at),
+    }
 
 
 def list_hosts(request: Request) -> Reply:
@@ -145,6 +167,28 @@ def reclaim_host(request: Request) -> Reply:
         name=name, mib=int(wanted["mib"]), seconds=wanted.get("seconds"), operation_id=wanted.get("operation_id")
     )
     return Reply(lender.operation(told))
+
+
+def suspend_host(request: Request) -> Reply:
+    """Begin to put an empty host to sleep, which lends its memory meanwhile; its `sleep` tells the progress."""
+    name, wanted = request.args["name"], request.body
+    request.services.reader.host(name)
+    mib = wanted.get("mib")
+    request.services.controller.suspend_host(
+        name=name,
+        driver=wanted.get("driver"),
+        mib=None if mib is None else int(mib),
+        operation_id=wanted.get("operation_id"),
+    )
+    return _shown(request)
+
+
+def wake_host(request: Request) -> Reply:
+    """Have a host wake, or not fall asleep; its `sleep` tells the progress."""
+    name = request.args["name"]
+    request.services.reader.host(name)
+    request.services.controller.wake_host(name=name, operation_id=request.body.get("operation_id"))
+    return _shown(request)
 
 
 def set_slices(request: Request) -> Reply:

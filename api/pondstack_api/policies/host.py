@@ -10,6 +10,8 @@ UNFENCE = "memory:hosts:unfence"
 DELEGATE = "memory:hosts:delegate"
 DELETE = "memory:hosts:delete"
 RECLAIM = "memory:hosts:reclaim"
+SUSPEND = "memory:hosts:suspend"
+WAKE = "memory:hosts:wake"
 SET_SLICES = "memory:hosts:set_slices"
 SET_TIERING = "memory:hosts:set_tiering"
 
@@ -22,6 +24,8 @@ RULES = [
     base.rule(DELETE, base.ADMIN, "Remove a host that is gone.", "DELETE", "/hosts/{name}"),
     base.rule(DELEGATE, base.ADMIN, "Have a host lend memory.", "POST", "/hosts/{name}/delegate"),
     base.rule(RECLAIM, base.ADMIN, "Have a host take back what it lends.", "POST", "/hosts/{name}/reclaim"),
+    base.rule(SUSPEND, base.ADMIN, "Put an empty host to sleep.", "POST", "/hosts/{name}/suspend"),
+    base.rule(WAKE, base.ADMIN, "Wake a host.", "POST", "/hosts/{name}/wake"),
     base.rule(SET_SLICES, base.ADMIN, "Have a host hold slices for itself.", "PUT", "/hosts/{name}/slices"),
     base.rule(SET_TIERING, base.ADMIN, "Have a host's kernel tier, or not.", "PUT", "/hosts/{name}/tiering"),
 ]

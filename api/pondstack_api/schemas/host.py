@@ -1,5 +1,7 @@
 """Schemas of hosts."""
 
+from pondstack.domain.host_sleep import SleepState
+from pondstack.domain.power import MODES
 from pondstack.domain.printable import PRINTABLE
 from pondstack_api.schemas import base, lender
 
@@ -21,6 +23,7 @@ TIERING: base.Schema = {
     },
     "additionalProperties": False,
 }
+DRIVER: base.Schema = {"type": "string", "enum": list(MODES)}
 LENDING: base.Schema = {
     **base.closed(
         {
@@ -43,6 +46,27 @@ BORROWING: base.Schema = {
         }
     ),
     "description": "what it has from lenders; since 1.18",
+}
+SLEEP: base.Schema = {
+    **base.closed(
+        {
+            "state": {
+                "type": "string",
+                "enum": [str(item) for item in SleepState],
+                "description": "disabling, lending, suspending, asleep, waking, reclaiming and enabling follow each "
+                "other; awake, failed and aborted are ends; lost: it stopped serving while it slept, look at it",
+            },
+            "driver": base.described(DRIVER, "how it sleeps"),
+            "serves": base.described(base.FLAG, "whether others reach the memory that it lends while it sleeps"),
+            "emulated": base.described(base.FLAG, "true: the sleep is emulated for tests, and nothing is saved"),
+            "lent_mib": base.described(base.COUNT, "what it lends while it sleeps, in MiB"),
+            "reason": base.described(base.TEXT, "what it waits for, or why it ended so; empty: nothing to tell"),
+            "created_at": base.described(base.TIME, "when it was to be suspended (ISO 8601, UTC)"),
+            "updated_at": base.described(base.TIME, "when that changed last"),
+            "ended_at": base.nullable(base.described(base.TIME, "when it was awake again; null: it goes on")),
+        }
+    ),
+    "description": "its newest sleep",
 }
 HOST_SLICES: base.Schema = {
     "type": "array",
@@ -74,6 +98,7 @@ HOST = base.closed(
         "tiering": TIERING,
         "lending": LENDING,
         "borrowing": BORROWING,
+        "sleep": base.nullable(base.described(SLEEP, "its newest sleep; null: it never slept; since 1.19")),
         "host_slices": HOST_SLICES,
         "tiering_on": base.nullable(
             base.described(
@@ -83,7 +108,7 @@ HOST = base.closed(
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
     },
-    optional=("fenced", "fenced_reason", "tiering", "lending", "borrowing", "host_slices", "tiering_on"),
+    optional=("fenced", "fenced_reason", "tiering", "lending", "borrowing", "sleep", "host_slices", "tiering_on"),
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))
@@ -112,6 +137,23 @@ UPDATE = base.closed(
         }
     },
 }
+_OPERATION_ID = base.described(
+    base.UUID, "a UUID of yours: a request that is repeated with it is carried out once, and answered with its progress"
+)
+SUSPEND = base.closed(
+    {
+        "driver": base.described(DRIVER, "how it is to sleep; by default [sleep] driver of the controllers"),
+        "mib": {
+            "type": "integer",
+            "minimum": 0,
+            "maximum": 2147483647,
+            "description": "what it lends while it sleeps, in MiB; by default all that it can spare, 0: nothing",
+        },
+        "operation_id": _OPERATION_ID,
+    },
+    optional=("driver", "mib", "operation_id"),
+)
+WAKE = base.closed({"operation_id": _OPERATION_ID}, optional=("operation_id",))
 SET_SLICES = base.closed(
     {
         "pool_uuid": base.described(base.UUID, "UUID of the pool; by default the only one that the host reaches"),

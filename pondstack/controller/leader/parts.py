@@ -1,8 +1,8 @@
 """What one epoch's leader works with: every part with its thread, made and joined; begins and ends with the leader.
 
 Threads: one sanitiser, one settler of lent memory, one that admits it, one writer of Placement, one notifier of failed
-guests, one keeper of host slices, three for predictions, one for mitigations, three for quality, one for consolidation,
-[controller] agent_calls for agents.
+guests, one keeper of host slices, three for predictions, one for mitigations, one for hosts that sleep, three for
+quality, one for consolidation, [controller] agent_calls for agents.
 """
 
 import threading
@@ -43,6 +43,7 @@ from pondstack.controller.reconcile.intake import ReportIntake
 from pondstack.controller.reconcile.observation import Limits
 from pondstack.controller.reconcile.reconciler import Reconciler
 from pondstack.controller.resources import ControllerResources
+from pondstack.controller.sleep.build import HostSleeps
 from pondstack.controller.workers import WakeableWorker
 from pondstack.db.store import SQL
 from pondstack.domain.rack import RackView
@@ -98,6 +99,7 @@ class LeaderParts:
         self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self.predictions)
         self.mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, gate)
         self.quality = Quality(resources, self.ledger, gate, self.mitigations, self.predictions.sensitivity)
+        self.sleeps = self._make_sleeps()
         self.consolidation = Consolidation(resources, self.ledger, self._executor, gate)
         self.endpoints = self._make_endpoints(intake)
 
@@ -116,7 +118,7 @@ class LeaderParts:
 
     def make_agents(self, timeout: float) -> AgentAPI:
         """Return a client of the agents whose calls take so many seconds at most."""
-        return AgentAPI(self._resources.bus, timeout_seconds=timeout, monitor_seconds=max(1, int(timeout / 2)))
+        return AgentAPI(self._resources.bus, timeout_seconds=timeout, monitor_seconds=max(2, int(timeout / 2)))
 
     def _make_inventory(self) -> InventorySync | None:
         placement = self._resources.placement
@@ -181,6 +183,24 @@ class LeaderParts:
         )
         return WakeableWorker("host slices", keeper.run)
 
+    def _make_sleeps(self) -> HostSleeps:
+        return HostSleeps(
+            self._resources,
+            self.ledger,
+            self.make_agents,
+            self._executor,
+            self._gate,
+            admit=lambda: None if self._admitter is None else self._admitter.wake(),
+            fence=self._fence,
+            changed=lambda _item: self._settled(),
+        )
+
+    def _fence(self, host: str, reason: str) -> None:
+        """Take from the rack what a host served that died in its sleep."""
+        self.ledger.failures.fence_host(host, reason, force=False)
+        self.reconciler.fence(host)
+        self._publish()
+
     def _make_intake(self) -> ReportIntake:
         return ReportIntake(
             self.ledger,
@@ -221,6 +241,7 @@ class LeaderParts:
             ModelEndpoint(ledger=ledger, changed=self.predictions.wake, gate=gate),
             ProjectEndpoint(ledger=ledger, changed=self._splits.projects_changed, gate=gate),
             self.mitigations.endpoint,
+            self.sleeps.endpoint,
             self.quality.endpoint,
             self.consolidation.endpoint,
         ]
@@ -291,7 +312,7 @@ class LeaderParts:
         self._host_slices.start()
         if self._publisher is not None:
             self._publisher.start()
-        for part in (self.predictions, self.mitigations, self.quality, self.consolidation):
+        for part in (self.predictions, self.mitigations, self.quality, self.sleeps, self.consolidation):
             part.start()
 
     def resync(self) -> None:
@@ -316,6 +337,6 @@ class LeaderParts:
         self._host_slices.stop()
         if self._publisher is not None:
             self._publisher.stop()
-        for part in (self.consolidation, self.quality, self.predictions, self.mitigations):
+        for part in (self.consolidation, self.sleeps, self.quality, self.predictions, self.mitigations):
             part.stop()
         self._executor.shutdown()

@@ -91,7 +91,8 @@ class ActiveHosts:
 
     def _may_lend(self, report: HostReport, buffer_mib: int) -> bool:
         told = report.lending
-        if told is None or not report.enabled or report.fenced is not None or report.age_seconds > self._down:
+        asleep = report.sleep is not None
+        if told is None or asleep or not report.enabled or report.fenced is not None or report.age_seconds > self._down:
             return False
         busy = any(each["state"] != "done" for each in told.get("operations", ()))
         borrows = any(held.get("allocations") for held in (report.borrowed or {}).get("lenders", ()))

@@ -190,7 +190,7 @@ class LendingEndpoint:
     @gated
     def delegate_host(self, _context: Any, *, name: str, mib: int, kind: str, operation_id: str) -> dict[str, Any]:
         """Have a host lend so many MiB in all, once they have left what Nova may place there."""
-        self._reader.host(name)
+        self._check_awake(name)
         epoch, wanted = self._ledger.epoch, _kind(kind)
         if self._admit is None:
             return call_agent(
@@ -213,7 +213,7 @@ class LendingEndpoint:
         self, _context: Any, *, name: str, mib: int, seconds: float | None, operation_id: str
     ) -> dict[str, Any]:
         """Have a host take so many MiB back; one that still waits for memory to lend waits no more."""
-        self._reader.host(name)
+        self._check_awake(name)
         epoch, lend = self._ledger.epoch, self._ledger.lends.of_host(name)
         if lend is not None and lend.reason and lend.stage is LendStage.WAITING:
             under_way = not self._ledger.lends.end(lend, 0, f"reclaim {operation_id} came first")
@@ -225,6 +225,13 @@ class LendingEndpoint:
             name,
             lambda: self._agents.reclaim(name, epoch=epoch, operation_id=operation_id, mib=mib, seconds=seconds),
         )
+
+    def _check_awake(self, name: str) -> None:
+        """Raise NotFound, and Conflict for a host whose sleep says what it lends."""
+        self._reader.host(name)
+        sleep = self._ledger.host_sleeps.of_host(name)
+        if sleep is not None:
+            raise Conflict(f"host {name} is {sleep.state}, and lends by that; wake it first")
 
     def _check_lender(self, name: str, operation_id: str, mib: int) -> None:
         """Refuse at once what the host would refuse; raises HostUnusable, NotAligned, Conflict, AgentUnavailable."""

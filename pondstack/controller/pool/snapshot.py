@@ -33,6 +33,8 @@ def unusable_hosts(view: RackView, down_seconds: float) -> Mapping[str, str]:
             reasons[name] = f"fenced: {report.fenced}"
         elif not report.enabled:
             reasons[name] = f"disabled: {report.disabled_reason}"
+        elif report.sleep is not None:
+            reasons[name] = f"it is {report.sleep.state}: its memory is lent while it sleeps"
         elif report.age_seconds > down_seconds:
             reasons[name] = f"its agent is silent for {report.age_seconds:.0f} s"
     return reasons

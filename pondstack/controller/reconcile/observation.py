@@ -19,7 +19,7 @@ Disk = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Time limits in seconds; see [controller], and [mitigation] for `mitigation_stuck_seconds`."""
+    """Time limits in seconds; see [controller], [mitigation] and [sleep] for their `stuck_seconds`."""
 
     agent_down_seconds: float = 20.0
     unclaimed_grace_seconds: float = 30.0
@@ -28,6 +28,7 @@ class Limits:
     stuck_seconds: float = 120.0
     device_failed_seconds: float = 30.0
     mitigation_stuck_seconds: float = 900.0
+    sleep_stuck_seconds: float = 900.0
 
     @classmethod
     def of(cls, conf: Any) -> "Limits":
@@ -40,6 +41,7 @@ class Limits:
             settle_seconds=group.report_settle_seconds,
             device_failed_seconds=group.device_failed_seconds,
             mitigation_stuck_seconds=conf.mitigation.stuck_seconds,
+            sleep_stuck_seconds=conf.sleep.stuck_seconds,
         )
 
 

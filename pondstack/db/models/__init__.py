@@ -4,6 +4,7 @@ Only pondstack.db knows SQL. Every change of the ledger is one transaction that 
 """
 
 from pondstack.db.models.base import BLOB, NAME, UUID, Base, table
+from pondstack.db.models.host_sleeps import HostSleepRow
 from pondstack.db.models.instances import (
     CounterRow,
     HistoryRow,
@@ -50,6 +51,7 @@ __all__ = [
     "HoldingRow",
     "HostPoolRow",
     "HostRow",
+    "HostSleepRow",
     "HostTelemetryRow",
     "InstanceRow",
     "LabelRow",

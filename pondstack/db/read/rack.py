@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
 from pondstack.db.models import AllocationRow, HostPoolRow, HostRow, PoolRow, SliceRow, table
-from pondstack.db.store import holdings
+from pondstack.db.store import holdings, host_sleeps
 from pondstack.db.store.slices import to_domain
 from pondstack.domain.free_buffer import FreeBuffer
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.model import Allocation, Extent, Pool, PoolState
 from pondstack.domain.purpose import Purpose
 from pondstack.domain.rack import AgedAllocation, AgedSlice, HostReport, PoolDetail, RackView
@@ -32,9 +33,10 @@ _ALLOCATIONS = select(AllocationRow).order_by(AllocationRow.created_at, Allocati
 def read_rest(session: Session, now: float) -> RackView:
     """Read pools and hosts only: the tables that stay small. `now`: the moment that ages count to."""
     reach = [(link.host, link.pool_uuid) for link in session.execute(_REACH)]
+    sleeps = {item.host: item for item in host_sleeps.unended(session)}
     return RackView(
         pools={row.uuid: _pool(row, reach) for row in session.execute(_POOLS)},
-        hosts={row.name: _host(row, reach, now) for row in session.execute(_HOSTS)},
+        hosts={row.name: _host(row, reach, now, sleeps.get(row.name)) for row in session.execute(_HOSTS)},
         holdings={item.key: item for item in holdings.find(session)},
     )
 
@@ -80,7 +82,7 @@ def _allocation(row: AllocationRow, pools: Mapping[str, PoolDetail], now: float)
     return AgedAllocation(item, now - row.created_at, unclaimed)
 
 
-def _host(row: Row[Any], reach: list[tuple[str, str]], now: float) -> HostReport:
+def _host(row: Row[Any], reach: list[tuple[str, str]], now: float, sleep: HostSleep | None) -> HostReport:
     return HostReport(
         row.name,
         row.enabled,
@@ -95,4 +97,5 @@ def _host(row: Row[Any], reach: list[tuple[str, str]], now: float) -> HostReport
         row.lending,
         row.borrowed,
         row.generation,
+        sleep,
     )

@@ -7,6 +7,7 @@ from sqlalchemy.orm import Session
 
 from pondstack.db.models import AllocationRow, HostPoolRow, PoolRow, SliceRow
 from pondstack.db.read import holdings, lending
+from pondstack.db.store import host_sleeps
 from pondstack.domain.causes import stored
 from pondstack.domain.free_buffer import FreeBuffer
 from pondstack.domain.states import SliceState
@@ -81,7 +82,7 @@ def host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: fl
     totals = select(AllocationRow.host, func.sum(AllocationRow.pool_mib)).where(AllocationRow.host.in_(names))
     pool_mib = {host: int(total) for host, total in session.execute(totals.group_by(AllocationRow.host))}
     lent, borrowed = lending.lends(session, names), lending.borrows(session, names)
-    held = holdings.by_host(session, names)
+    held, sleeps = holdings.by_host(session, names), host_sleeps.latest_of(session, names)
     return [
         HostRecord(
             name=row.name,
@@ -102,6 +103,7 @@ def host_records(session: Session, rows: list[tuple[Any, ...]], down_seconds: fl
             tiering=row.tiering or {},
             tiering_on=row.tiering_on,
             holdings=tuple(held[row.name]),
+            sleep=sleeps.get(row.name),
             **lent[row.name]._asdict(),
             **borrowed[row.name]._asdict(),
         )

@@ -194,3 +194,26 @@ class Tiering(Column[dict[str, Any] | None]):
         tiers = (f"tier {tier}: node {', '.join(map(str, nodes))}" for tier, nodes in self._value["tiers"].items())
         settings = (f"{name} {value}" for name, value in self._value["settings"].items())
         return "\n".join([*settings, *tiers, *(f"trouble: {text}" for text in self._value["trouble"])])
+
+
+def sleep_text(value: dict[str, Any]) -> str:
+    """Return how far a host is with its sleep: `asleep by lowpower-s0, lends 4096 MiB`; an emulation says so."""
+    emulated = " (emulated: nothing is saved)" if value["emulated"] else ""
+    reason = f": {value['reason']}" if value["reason"] else ""
+    return f"{value['state']} by {value['driver']}{emulated}, lends {value['lent_mib']} MiB{reason}"
+
+
+class Sleep(Column[dict[str, Any] | None]):
+    """A host's newest sleep, as sleep_text has it; `-` where it never slept."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return sleep_text(self._value) if self._value else "-"
+
+
+class SleepWord(Column[dict[str, Any] | None]):
+    """The state of a host's sleep that goes on; `-` where it is awake."""
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        return self._value["state"] if self._value and self._value["ended_at"] is None else "-"

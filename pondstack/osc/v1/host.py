@@ -7,7 +7,7 @@ from uuid import uuid4
 from osc_lib import exceptions
 
 from pondstack.osc.v1 import base, host_slices, operation, removal
-from pondstack.osc.v1.columns import Borrowing, HostSlices, Lending, Maybe, Names, Tiering, YesNo
+from pondstack.osc.v1.columns import Borrowing, HostSlices, Lending, Maybe, Names, Sleep, SleepWord, Tiering, YesNo
 
 _LIST: base.Fields = {
     "Name": ("name", None),
@@ -16,6 +16,7 @@ _LIST: base.Fields = {
     "Pool MiB": ("pool_mib", None),
     "Pools": ("pools", Names),
     "Disabled Reason": ("disabled_reason", Maybe),
+    "Sleep": ("sleep", SleepWord),
 }
 _SHOW: base.Fields = {
     **_LIST,
@@ -27,6 +28,7 @@ _SHOW: base.Fields = {
     "Tiering": ("tiering", Tiering),
     "Lending": ("lending", Lending),
     "Borrowing": ("borrowing", Borrowing),
+    "Sleep": ("sleep", Sleep),
     "Host Slices": ("host_slices", HostSlices),
     "Tiering On": ("tiering_on", YesNo),
 }

@@ -21,7 +21,7 @@ from pondstack.rpc.identity.identity import Identity, Role
 from pondstack.rpc.identity.refusal_log import RefusalLog
 from pondstack.rpc.identity.revocations import Revocations
 from pondstack.rpc.identity.signature import KEY, Request, Seal, plain, reply_bytes, request_bytes
-from pondstack.rpc.targets import AGENT_TOPIC
+from pondstack.rpc.targets import HOST_TOPICS
 
 LOG = log.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Expected:
     @classmethod
     def at(cls, topic: str, server: str | None) -> "Expected":
         """Return who answers calls to a topic."""
-        if topic == AGENT_TOPIC:
+        if topic in HOST_TOPICS:
             return cls(Role.AGENT, server)
         return cls(Role.CONTROLLER, server)
 
@@ -170,4 +170,4 @@ class Border:
 def _places(topic: str, receiver: str) -> tuple[str, ...]:
     """Return what a call may be addressed to: an agent is always called by its host's name."""
     named = f"{topic}/{receiver}"
-    return (named,) if topic == AGENT_TOPIC else (topic, named)
+    return (named,) if topic in HOST_TOPICS else (topic, named)

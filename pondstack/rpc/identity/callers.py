@@ -6,7 +6,7 @@ from typing import Any
 
 from pondstack.domain.errors import Refused
 from pondstack.rpc.identity.identity import Identity, Role
-from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, NODE_TOPIC
+from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, NODE_TOPIC, WAKER_TOPIC
 
 ANY = "*"
 """Whatever the caller's name."""
@@ -85,6 +85,8 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "reclaim_host": OPERATORS,
         "mitigate": OPERATORS,
         "abort_mitigation": OPERATORS,
+        "suspend_host": OPERATORS,
+        "wake_host": OPERATORS,
         "create_plan": OPERATORS,
         "apply_plan": OPERATORS,
         "cancel_plan": OPERATORS,
@@ -148,8 +150,11 @@ TABLE: Mapping[str, Mapping[str, Callers]] = {
         "give_back": LEADER,
         "end_swap": LEADER,
         "get_borrowing": LEADER,
+        "suspend": LEADER,
+        "get_power": LEADER,
         OFFER_RDMA: LEADER,
     },
+    WAKER_TOPIC: {"wake": LEADER, "told": LEADER, OFFER_RDMA: LEADER},
 }
 
 

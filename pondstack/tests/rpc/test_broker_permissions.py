@@ -7,7 +7,7 @@ import pytest
 from pondstack.rpc.broker_permissions import PROCESSES, Permissions, permissions_of
 from pondstack.rpc.identity import callers
 from pondstack.rpc.identity.identity import Identity, Role
-from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, NODE_TOPIC
+from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, NODE_TOPIC, WAKER_TOPIC
 
 
 def of(*parties: str) -> Permissions:
@@ -57,7 +57,12 @@ def test_who_only_calls_answers_nobody_and_hears_answers_only() -> None:
         assert not matching(found.topic_read, *QUEUES_OF_H1, *QUEUES_OF_OTHERS, "#")
 
 
-KEYS = {AGENT_TOPIC: "pondstack-agent.h7", CONTROLLER_TOPIC: "pondstack-controller", NODE_TOPIC: "pondstack-node.c1"}
+KEYS = {
+    AGENT_TOPIC: "pondstack-agent.h7",
+    CONTROLLER_TOPIC: "pondstack-controller",
+    NODE_TOPIC: "pondstack-node.c1",
+    WAKER_TOPIC: "pondstack-waker.h7",
+}
 
 
 @pytest.mark.parametrize("role", list(Role))

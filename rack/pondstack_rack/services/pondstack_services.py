@@ -15,6 +15,7 @@ from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
 from pondstack.rpc.identity.identity import Identity, Role
 from pondstack_agent.data_plane.client import ControlClient
 from pondstack_agent.lending.program import LENDER
+from pondstack_agent.power.program import WAKER
 from pondstack_rack import config
 from pondstack_rack.daemon import Daemon
 from pondstack_rack.layout import Layout, RackError, program
@@ -155,7 +156,13 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
         text = config.render("pondstack-controller.conf", values_of)
         config.write(layout.etc / f"{controller_service(name)}.conf", text)
     for host in layout.all_hosts:
-        own = {"host": host, "directory": layout.host(host), "lenders": layout.lenders, "traces": layout.traces}
+        own = {
+            "host": host,
+            "etc": layout.etc,
+            "directory": layout.host(host),
+            "lenders": layout.lenders,
+            "traces": layout.traces,
+        }
         real = host in layout.libvirt_hosts
         # A made-up look costs nothing, and guests of fake computes live for seconds.
         own["bus"] = broker_users.url(layout, Identity(Role.AGENT, host))
@@ -174,8 +181,9 @@ def lender_processes(layout: Layout) -> list[int]:
 
 
 def end_lenders(layout: Layout) -> None:
-    """End the processes that hold what hosts lend."""
-    for pid in lender_processes(layout):
+    """End the processes that hold what hosts lend, and those that wake them."""
+    wakers = [layout.host(host) / "agent" / "waker" for host in layout.all_hosts]
+    for pid in [*lender_processes(layout), *(WAKER.pid(folder) for folder in wakers if WAKER.runs(folder))]:
         os.kill(pid, signal.SIGKILL)
     if not wait_until(lambda: not lender_processes(layout), LENDER_SECONDS, poll_seconds=0.05):
         raise RackError(f"the lenders {lender_processes(layout)} do not end; look at them by ps")

@@ -34,6 +34,8 @@ ROUTES = (
     Route("POST", "/hosts/{name}/unfence", frozenset((ADMIN,)), {}),
     Route("POST", "/hosts/{name}/delegate", frozenset((ADMIN,)), {"mib": 0}),
     Route("POST", "/hosts/{name}/reclaim", frozenset((ADMIN,)), {"mib": 1}),
+    Route("POST", "/hosts/{name}/suspend", frozenset((ADMIN,)), {"mib": 0}),
+    Route("POST", "/hosts/{name}/wake", frozenset((ADMIN,)), {}),
     Route("PUT", "/hosts/{name}/slices", frozenset((ADMIN,)), {"purpose": "base", "count": 0, "generation": 0}),
     Route("PUT", "/hosts/{name}/tiering", frozenset((ADMIN,)), {"on": False, "generation": 0}),
     Route("DELETE", "/hosts/{name}", frozenset((ADMIN,)), {}),
@@ -84,7 +86,7 @@ ROUTES = (
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.18"
+    min_microversion = "1.19"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")

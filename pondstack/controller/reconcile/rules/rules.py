@@ -15,6 +15,7 @@ from pondstack.controller.reconcile.rules.loans import loan_rules
 from pondstack.controller.reconcile.rules.mitigations import left_alone, mitigation_rules
 from pondstack.controller.reconcile.rules.reinstate import reinstate
 from pondstack.controller.reconcile.rules.reports import report_rules
+from pondstack.controller.reconcile.rules.sleeps import sleep_rules
 from pondstack.domain import transitions
 from pondstack.domain.causes import Cause
 from pondstack.domain.host_slices import HoldingKey
@@ -44,6 +45,7 @@ def decide(observation: Observation) -> list[Finding]:
         *lender_rules(observation),
         *loan_rules(observation),
         *mitigation_rules(observation),
+        *sleep_rules(observation),
     ]
     unique: dict[tuple[str, str], Finding] = {}
     for finding in found:
@@ -58,7 +60,7 @@ def _ledger_rules(observation: Observation) -> Iterable[Finding]:
         if detail.pool.state is PoolState.FAILED:
             yield Finding("pool_failed", Severity.CRITICAL, f"pool {uuid}", "its device does not answer")
     for name, report in observation.rack.hosts.items():
-        if not observation.host_up(name):
+        if not observation.host_up(name) and not report.is_expected_silent:
             silence = f"its agent is silent for {report.age_seconds:.0f} s"
             yield Finding("agent_down", Severity.WARNING, f"host {name}", silence)
 

@@ -1,0 +1,1 @@
+"""How a host sleeps and is woken: power drivers, and the process that carries them out (pondstack-waker)."""

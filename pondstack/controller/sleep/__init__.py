@@ -1,0 +1,1 @@
+"""Hosts that sleep while their memory serves: the leader takes each through its steps, and wakes it."""

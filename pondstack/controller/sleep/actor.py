@@ -1,0 +1,149 @@
+"""Does what a sleep's next step says: at Nova, in the ledger's lends, at the agent, at the waker, or at the BMC.
+
+Commands to an agent carry the epoch and an id of the sleep's own: what a former leader began is what this one repeats.
+"""
+
+from collections.abc import Callable, Mapping
+
+import oslo_messaging
+from oslo_log import log
+
+from pondstack.clients.bmc import Bmc
+from pondstack.clients.nova import Nova
+from pondstack.controller.lending.lenders import call_agent
+from pondstack.controller.sleep.observer import operation
+from pondstack.domain.admission import LendStage
+from pondstack.domain.errors import BadRequest, HostUnusable, PondError
+from pondstack.domain.host_sleep import DISABLED_REASON, HostSleep, SleepState
+from pondstack.domain.host_sleep_step import Act, Seen, Step
+from pondstack.domain.lending import LenderKind
+from pondstack.domain.power import mode_of
+from pondstack.ledger.ledger import Ledger
+from pondstack.rpc.agent_api import AgentAPI
+from pondstack.rpc.waker_api import WakerAPI
+
+LOG = log.getLogger(__name__)
+
+NOTHING_WAKES = "nothing is known that wakes it: see [sleep] bmc_file, or wake it by hand"
+RETRY_SECONDS = 60.0
+"""So long a host has to take its memory back, before it is told anew: what its device had not ended may be by then."""
+
+
+class Actor:
+    """One leader's. `admit` wakes who has hosts lend; `fence` takes a dead host's memory from the rack."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        nova: Nova,
+        agents: AgentAPI,
+        wakers: WakerAPI,
+        bmcs: Mapping[str, Bmc],
+        *,
+        admit: Callable[[], object],
+        fence: Callable[[str, str], object],
+    ) -> None:
+        self._ledger, self._nova, self._agents, self._wakers, self._bmcs = ledger, nova, agents, wakers, bmcs
+        self._admit, self._fence_host = admit, fence
+
+    def act(self, item: HostSleep, step: Step, seen: Seen) -> Step:
+        """Do it, and return the step as it turned out. Raises Unavailable, Conflict: look again later."""
+        return self._work[step.act](self, item, step, seen)
+
+    def _wait(self, _item: HostSleep, step: Step, _seen: Seen) -> Step:
+        return step
+
+    def _disable(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        service = self._nova.compute_service(item.host)
+        if service is not None:
+            self._nova.disable(service, DISABLED_REASON)
+        return step
+
+    def _enable(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        service = self._nova.compute_service(item.host)
+        if service is not None:
+            self._nova.enable(service)
+        return step
+
+    def _lend(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        told = call_agent(item.host, lambda: self._agents.get_lending(item.host))
+        mib = item.work.mib
+        if mib is None:
+            lent = sum(buffer.size_mib for buffer in self._ledger.buffers.find(item.host))
+            mib = lent + int(told.get("lendable_mib") or 0) // int(told["buffer_mib"]) * int(told["buffer_mib"])
+        if not mib:
+            return Step(Act.WAIT, SleepState.SUSPENDING, lent_mib=0)
+        self._ledger.lends.begin(operation(item, "lend"), item.host, mib, LenderKind.ZOMBIE)
+        self._admit()
+        return step
+
+    def _suspend(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        try:
+            self._agents.suspend(
+                item.host, epoch=self._ledger.epoch, operation_id=operation(item, "suspend"), driver=item.driver
+            )
+        except (BadRequest, HostUnusable) as error:
+            return Step(Act.WAIT, SleepState.WAKING, error.message, SleepState.FAILED)
+        except oslo_messaging.MessagingTimeout:
+            LOG.debug("Whether host %s has heard that it is to sleep is asked again", item.host)
+        return step
+
+    def _wake(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        by_bus, bmc = mode_of(item.driver).wakes_by_bus, self._bmcs.get(item.host)
+        if by_bus and self._called(item.host):
+            return step
+        if bmc is None:
+            return step if by_bus else step._replace(reason=step.reason or NOTHING_WAKES)
+        try:
+            bmc.wake()
+        except PondError as error:
+            return step._replace(reason=error.message)
+        return step
+
+    def _called(self, host: str) -> bool:
+        try:
+            self._wakers.wake(host)
+        except (PondError, oslo_messaging.MessagingException) as error:
+            LOG.info("The waker of host %s does not answer: %s", host, error)
+            return False
+        return True
+
+    def _reset(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        LOG.warning("Host %s does not wake: its power is cycled", item.host)
+        self._bmcs[item.host].reset()
+        return step
+
+    def _reclaim(self, item: HostSleep, step: Step, seen: Seen) -> Step:
+        """Have it be an active lender again, which ends the keys in escrow, then take all of it back."""
+        lend = self._ledger.lends.of_host(item.host)
+        if lend is not None:
+            if lend.stage is LendStage.WAITING:
+                self._ledger.lends.end(lend, 0, "its host does not go to sleep")
+            return step
+        host, epoch, mib = item.host, self._ledger.epoch, seen.lent_mib
+        turn = int(seen.seconds // RETRY_SECONDS)
+        awake = operation(item, f"active {mib}")
+        told = call_agent(
+            host,
+            lambda: self._agents.lend(host, epoch=epoch, operation_id=awake, mib=mib, kind=str(LenderKind.ACTIVE)),
+        )
+        if told["state"] == "done":
+            back = operation(item, f"reclaim {mib} {turn}")
+            call_agent(host, lambda: self._agents.reclaim(host, epoch=epoch, operation_id=back, mib=mib))
+        return step
+
+    def _fence(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        self._fence_host(item.host, step.reason)
+        return step
+
+    _work: Mapping[Act, Callable[["Actor", HostSleep, Step, Seen], Step]] = {
+        Act.WAIT: _wait,
+        Act.DISABLE: _disable,
+        Act.LEND: _lend,
+        Act.SUSPEND: _suspend,
+        Act.WAKE: _wake,
+        Act.RESET: _reset,
+        Act.RECLAIM: _reclaim,
+        Act.ENABLE: _enable,
+        Act.FENCE: _fence,
+    }
