@@ -3,7 +3,7 @@
 import pytest
 
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_models, sample_rack
+from tests.fixtures import sample_models, sample_plans, sample_rack
 
 from .conftest import error_of
 
@@ -82,6 +82,15 @@ ALLOWED = {
     ("GET", "/projects"): RACK,
     ("GET", "/projects/{project_id}"): RACK,
     ("PUT", "/projects/{project_id}"): {"admin"},
+    ("GET", "/plans"): RACK,
+    ("POST", "/plans"): {"admin"},
+    ("GET", "/plans/{plan}"): RACK,
+    ("POST", "/plans/{plan}/apply"): {"admin"},
+    ("POST", "/plans/{plan}/cancel"): {"admin"},
+    ("POST", "/hosts/{name}/drain"): {"admin"},
+    ("POST", "/hosts/{name}/restore"): {"admin"},
+    ("GET", "/consolidation"): RACK,
+    ("PUT", "/consolidation"): {"admin"},
 }
 HIDDEN = {
     "/allocations/{uuid}",
@@ -121,6 +130,12 @@ BODIES = {
     ("POST", "/models/{version}/promote"): {},
     ("POST", "/models/{version}/rollback"): {},
     ("PUT", "/projects/{project_id}"): {"max_pool_percent": 50},
+    ("POST", "/plans"): {},
+    ("POST", "/plans/{plan}/apply"): {},
+    ("POST", "/plans/{plan}/cancel"): {},
+    ("POST", "/hosts/{name}/drain"): {},
+    ("POST", "/hosts/{name}/restore"): {},
+    ("PUT", "/consolidation"): {"frozen": False},
 }
 
 
@@ -144,6 +159,7 @@ def fill(path, api):
         "version": MODEL,
         "project_id": BLUE,
         "loan": sample_rack.LOAN,
+        "plan": sample_plans.PROPOSED,
     }
     return path.format(pool="pool0", index=0, name=name, host="host-1", **names)
 

@@ -71,6 +71,8 @@ def test_answers_fit_their_schema(api, call, method, path, route):
     bodies["/hosts/{name}/slices"] = {"purpose": "tier", "count": 1, "generation": 0}
     bodies["/consolidation"] = {"frozen": True}
     bodies["/projects/{project_id}"] = {"default_policy": None, "max_pool_percent": 0}
+    if path.endswith("/wake"):
+        call("POST", f"/hosts/{name}/suspend", json={})
     response = call(method, concrete, json=bodies.get(path, {}) if route.body else None)
     assert response.status_code == route.status
     jsonschema.validate(response.json(), route.response)

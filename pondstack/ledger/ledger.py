@@ -92,8 +92,8 @@ class Ledger:
     ) -> int:
         """Forget operations and splits that are older than `keep_seconds`; returns how many operations.
 
-        And mitigations and plans that ended longer ago than the other times, None: none; hosts' sleeps after the longer of
-        the first two.
+        And mitigations and plans that ended longer ago than the other times, None: none; hosts' sleeps after the longer
+        of the first two.
         """
 
         def work(tx: Transaction) -> int:

@@ -80,13 +80,22 @@ ROUTES = (
     Route("GET", "/projects", RACK),
     Route("GET", "/projects/{project_id}", RACK),
     Route("PUT", "/projects/{project_id}", frozenset((ADMIN,)), {"max_pool_percent": 100}),
+    Route("GET", "/plans", RACK),
+    Route("POST", "/plans", frozenset((ADMIN,)), {}),
+    Route("GET", "/plans/{plan}", RACK),
+    Route("POST", "/plans/{plan}/apply", frozenset((ADMIN,)), {}),
+    Route("POST", "/plans/{plan}/cancel", frozenset((ADMIN,)), {}),
+    Route("POST", "/hosts/{name}/drain", frozenset((ADMIN,)), {}),
+    Route("POST", "/hosts/{name}/restore", frozenset((ADMIN,)), {}),
+    Route("GET", "/consolidation", RACK),
+    Route("PUT", "/consolidation", frozenset((ADMIN,)), {"frozen": True}),
 )
 
 
 class PersonasTest(MemoryTest):
     """The default policies: the operator, who reads the whole rack, and who reads their own project."""
 
-    min_microversion = "1.19"
+    min_microversion = "1.20"
     credentials = [ADMIN, SYSTEM_READER, MEMBER, READER, OTHER]
 
     @decorators.attr(type="smoke")
@@ -124,7 +133,9 @@ class PersonasTest(MemoryTest):
     def _refused(self, client: Any, route: Route) -> bool:
         unknown = self.unknown_uuid()
         # Nothing that is there: who may change things is not tried, and nobody else gets that far.
-        names = dict.fromkeys(("pool", "name", "host", "uuid", "loan", "consumer", "version", "project_id"), unknown)
+        names = dict.fromkeys(
+            ("pool", "name", "host", "uuid", "loan", "consumer", "version", "project_id", "plan"), unknown
+        )
         path = route.path.format(index=0, **names)
         body = None if route.body is None else jsonutils.dumps(route.body)
         try:

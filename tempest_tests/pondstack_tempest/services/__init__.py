@@ -12,6 +12,7 @@ from pondstack_tempest.services.lender import LendersClient
 from pondstack_tempest.services.loan import LoansClient
 from pondstack_tempest.services.mitigation import MitigationsClient
 from pondstack_tempest.services.model import ModelsClient
+from pondstack_tempest.services.plan import PlansClient
 from pondstack_tempest.services.pool import PoolsClient
 from pondstack_tempest.services.project import ProjectsClient
 from pondstack_tempest.services.qos import QosClient
@@ -34,6 +35,7 @@ __all__ = [
     "LoansClient",
     "MitigationsClient",
     "ModelsClient",
+    "PlansClient",
     "PoolsClient",
     "ProjectsClient",
     "QosClient",

@@ -36,6 +36,22 @@ class HostsClient(MemoryClient):
         """Have one take back what it lends: `mib`, `seconds`, `operation_id`."""
         return self.change("POST", f"/hosts/{name}/reclaim", 202, **body)
 
+    def suspend_host(self, name: str, **body: Any) -> Any:
+        """Put an empty one to sleep: `driver`, `mib`, `operation_id`."""
+        return self.change("POST", f"/hosts/{name}/suspend", 202, **body)
+
+    def wake_host(self, name: str, **body: Any) -> Any:
+        """Wake one: `operation_id`."""
+        return self.change("POST", f"/hosts/{name}/wake", 202, **body)
+
+    def drain_host(self, name: str, **body: Any) -> Any:
+        """Move all servers of one away: `operation_id`; returns the plan."""
+        return self.change("POST", f"/hosts/{name}/drain", 202, **body)
+
+    def restore_host(self, name: str, **body: Any) -> Any:
+        """Enable one that was drained: `operation_id`; returns the plan."""
+        return self.change("POST", f"/hosts/{name}/restore", 202, **body)
+
     def set_host_slices(self, name: str, **body: Any) -> Any:
         """Have one hold slices for itself: `purpose`, `count`, `pool_uuid`, `generation`."""
         return self.change("PUT", f"/hosts/{name}/slices", 202, **body)
