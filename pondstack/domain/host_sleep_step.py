@@ -40,7 +40,7 @@ class Service(NamedTuple):
     """The compute service of a host in Nova."""
 
     enabled: bool
-    reason: str = ""
+    disabled_reason: str = ""
 
 
 class PowerWord(NamedTuple):
@@ -208,7 +208,7 @@ def _reclaiming(item: HostSleep, seen: Seen, _limits: Limits) -> Step:
 
 def _enabling(item: HostSleep, seen: Seen, _limits: Limits) -> Step:
     service = seen.service
-    ours = service is not None and not service.enabled and service.reason == DISABLED_REASON
+    ours = service is not None and not service.enabled and service.disabled_reason == DISABLED_REASON
     if ours and not item.work.kept_disabled:
         return Step(Act.ENABLE, _S.ENABLING, item.reason)
     return Step(Act.WAIT, SleepState(item.work.ending or _S.AWAKE), item.reason)

@@ -8,7 +8,7 @@ import pytest
 from pondstack.domain.errors import Refused
 from pondstack.rpc.identity.callers import ANY, OFFER_RDMA, RECEIVER, TABLE, check
 from pondstack.rpc.identity.identity import Identity, Role
-from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC
+from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, WAKER_TOPIC
 from tests.security.verbs import endpoints, verbs
 
 VICTIM, ATTACKER = "h1", "h2"
@@ -26,7 +26,7 @@ def test_the_endpoints_are_found() -> None:
 
 def test_each_verb_has_its_callers_and_none_is_in_the_table_that_is_no_verb() -> None:
     """A new RPC without a rule fails here."""
-    of_the_driver = {(AGENT_TOPIC, OFFER_RDMA), (CONTROLLER_TOPIC, OFFER_RDMA)}
+    of_the_driver = {(topic, OFFER_RDMA) for topic in (AGENT_TOPIC, CONTROLLER_TOPIC, WAKER_TOPIC)}
     assert set(VERBS) | of_the_driver == IN_TABLE
 
 

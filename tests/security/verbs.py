@@ -10,7 +10,10 @@ import oslo_messaging
 
 import pondstack.controller
 import pondstack_agent
-from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, NODE_TOPIC
+from pondstack.rpc.targets import AGENT_TOPIC, CONTROLLER_TOPIC, NODE_TOPIC, WAKER_TOPIC
+
+TOPICS = {"NodeEndpoint": NODE_TOPIC, "WakerEndpoint": WAKER_TOPIC}
+"""Of endpoints that do not serve the topic of their package."""
 
 
 def modules(package: ModuleType) -> list[ModuleType]:
@@ -27,7 +30,7 @@ def endpoints() -> dict[type, str]:
             for kind in vars(module).values():
                 own = isinstance(kind, type) and kind.__module__ == module.__name__
                 if own and isinstance(vars(kind).get("target"), oslo_messaging.Target):
-                    found[kind] = NODE_TOPIC if kind.__name__ == "NodeEndpoint" else topic
+                    found[kind] = TOPICS.get(kind.__name__, topic)
     return found
 
 

@@ -11,7 +11,7 @@ from tests.fixtures import sample_rack
 COLUMNS = {
     "memory pool list": ["UUID", "Name", "State", "Slice MiB", "Total", "Slices", "Hosts"],
     "memory slice list pool0": ["Pool", "Slices", "State", "Host", "Consumer", "Allocation", "Reason", "Cause"],
-    "memory host list": ["Name", "Enabled", "Up", "Pool MiB", "Pools", "Disabled Reason"],
+    "memory host list": ["Name", "Enabled", "Up", "Pool MiB", "Pools", "Disabled Reason", "Sleep"],
     "memory agent list": ["Host", "Up", "Version", "Epoch", "Last Heartbeat", "Heartbeat Age Seconds"],
     "memory lender list": ["Host", "Kind", "Lent MiB", "Lendable MiB", "Buffer MiB", "Buffers", "Borrowed MiB"],
     "memory loan list": ["UUID", "Consumer", "Guaranteed", "State", "Lent MiB", "Host", "Buffers"],

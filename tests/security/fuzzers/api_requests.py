@@ -22,7 +22,7 @@ from schemathesis.specs.openapi import checks
 from pondstack.domain.printable import PRINTABLE
 from pondstack_api import microversion, openapi
 from pondstack_api.routes import ROUTES
-from tests.fixtures import sample_rack
+from tests.fixtures import sample_plans, sample_rack
 from tests.fixtures.api import URL, ApiFixture
 from tests.fixtures.sample_models import RUNNING
 from tests.security.fuzzers.target import ACCEPTED, REFUSED, Target
@@ -141,6 +141,7 @@ def names(api: ApiFixture) -> dict[str, str]:
         "consumer": sample_rack.CONSUMERS[0],
         "version": RUNNING,
         "project_id": sample_rack.BLUE,
+        "plan": sample_plans.PROPOSED,
         "/controllers/{name} name": "controller-1",
         "/hosts/{name}/fence name": "host-3",
         "/hosts/{name}/delegate name": "host-2",
