@@ -122,6 +122,7 @@ class Rack:
             # Nothing is kept, so nothing is asked to finish its work first.
             self._end(lambda name: self._services[name].kill())
             pondstack_services.unmount_pool(self.layout)
+            broker_users.forget_queues(self.layout.sizes.port_base)
             lay.remove(self.layout.root)
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,6 +35,12 @@ def url(layout: Layout, party: Identity) -> str:
     """Return the transport_url of a service. Racks on one machine count their queues apart, by their ports."""
     options = {**url_options(party.name), "processname": f"{PROCESSES[party.role]}.{layout.sizes.port_base}"}
     return _url(layout, party.name, VHOST, options)
+
+
+def forget_queues(port_base: int, folder: Path = Path("/dev/shm")) -> None:
+    """Remove what oslo.messaging keeps of the names of the rack's queues (use_queue_manager)."""
+    for path in folder.glob(f"*.{port_base}_qmanager"):
+        path.unlink(missing_ok=True)
 
 
 def notification_url(layout: Layout, controller: str) -> str:
