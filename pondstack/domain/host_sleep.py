@@ -71,8 +71,9 @@ class Work:
     """What a leader has to know of a sleep that another one began. Amounts in MiB.
 
     `mib`: how much it is to lend in all, None: as much as it can. `kept_disabled`: an operator had disabled its compute
-    service before, which stays so. `ending`: as what it ends, "": as AWAKE. `incarnation`: of the memory that it lent
-    when it fell asleep. `calls`: how often it was called since it is to wake. `was_reset`: its power was cycled.
+    service before, which stays so. `disabled_by`: the reason with which a plan had; that one gives way. `ending`: as
+    what it ends, "": as AWAKE. `incarnation`: of the memory that it lent when it fell asleep. `calls`: how often it was
+    called since it is to wake. `was_reset`: its power was cycled.
     """
 
     mib: int | None = None
@@ -81,6 +82,7 @@ class Work:
     incarnation: str = ""
     calls: int = 0
     was_reset: bool = False
+    disabled_by: str = ""
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Work":

@@ -113,7 +113,7 @@ def _disabling(item: HostSleep, seen: Seen, _limits: Limits) -> Step:
         return Step(Act.WAIT, _S.ENABLING, reason, _S.FAILED)
     if seen.servers:
         return Step(Act.WAIT, _S.ENABLING, occupied(item.host, seen.servers), _S.FAILED)
-    if seen.service.enabled:
+    if seen.service.enabled or (item.work.disabled_by and seen.service.disabled_reason == item.work.disabled_by):
         return Step(Act.DISABLE, _S.DISABLING)
     return Step(Act.WAIT, _S.LENDING)
 

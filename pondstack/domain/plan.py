@@ -44,10 +44,12 @@ class PlanState(StrEnum):
 
 
 class ActionKind(StrEnum):
-    """What one action does; in the order in which the actions of one host come."""
+    """What one action does; in the order in which the actions of one host come.
+
+    WAKE takes back what the host lends and enables it, too; SUSPEND has it lend first.
+    """
 
     WAKE = "wake"
-    RECLAIM = "reclaim"
     ENABLE = "enable"
     DISABLE = "disable"
     MIGRATE = "live-migrate"

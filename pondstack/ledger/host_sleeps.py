@@ -41,8 +41,12 @@ class HostSleeps:
 
     def of_host(self, host: str) -> HostSleep | None:
         """Return the sleep of a host that is open."""
-        found = self._transactions.read(lambda tx: self._store.host_sleeps.latest(tx, host))
+        found = self.newest(host)
         return found if found is not None and found.is_open else None
+
+    def newest(self, host: str) -> HostSleep | None:
+        """Return a host's newest sleep, one that has ended, too."""
+        return self._transactions.read(lambda tx: self._store.host_sleeps.latest(tx, host))
 
     def begun(self, operation_id: str) -> str | None:
         """Return the UUID of the sleep that began by an operation, None: there is none."""

@@ -3,13 +3,12 @@
 OpenStack Watcher's applier has the same four parts of an action; here a condition is looked at anew, never remembered.
 """
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
 from pondstack.clients.nova import ComputeService, Nova
 from pondstack.domain.errors import NotFound
-from pondstack.domain.plan import Action, ActionKind, Plan, PlanKind
+from pondstack.domain.plan import Action, Plan, PlanKind
 
 OURS = "pondstack plan "
 """How the reason begins with which plans disable a compute service."""
@@ -162,12 +161,3 @@ class Migrate(_Services):
     def revert(self, _plan: Plan, _action: Action) -> bool:
         """Leave it where it is: to move it back would cost as much again."""
         return False
-
-
-def handlers(nova: Nova, least_awake: int) -> Mapping[ActionKind, Handler]:
-    """Return what is done for each kind of action that can be carried out."""
-    return {
-        ActionKind.DISABLE: Disable(nova, least_awake),
-        ActionKind.ENABLE: Enable(nova),
-        ActionKind.MIGRATE: Migrate(nova),
-    }

@@ -52,7 +52,8 @@ class Applier:
         unknown = sorted({str(action.kind) for action in plan.actions if action.kind not in known})
         if not unknown:
             return ""
-        return f"this release decides {', '.join(unknown)} but cannot do it; make the plan with --afterwards keep"
+        kinds = ", ".join(unknown)
+        return f"this release decides {kinds} but cannot do it; make the plan with --afterwards suspend or keep"
 
     def run(self, plans: Sequence[Plan]) -> None:
         """Do one round over the plans that are under way."""

@@ -8,7 +8,7 @@ from pondstack.domain.plan import Action, ActionKind, Afterwards
 AFTER = {
     Afterwards.KEEP: (),
     Afterwards.LEND: (ActionKind.DELEGATE,),
-    Afterwards.SUSPEND: (ActionKind.DELEGATE, ActionKind.SUSPEND),
+    Afterwards.SUSPEND: (ActionKind.SUSPEND,),
 }
 
 
@@ -41,7 +41,7 @@ class Draft:
         """Return the actions in order: hosts are woken and relieved before others are emptied."""
         found: list[tuple[str, ActionKind, Move | None]] = []
         for host in self.woken:
-            found += [(host, kind, None) for kind in (ActionKind.WAKE, ActionKind.RECLAIM, ActionKind.ENABLE)]
+            found.append((host, ActionKind.WAKE, None))
             found += [(host, ActionKind.MIGRATE, move) for move in self.moves.get(host, ())]
         for host, moves in self.moves.items():
             if host not in self.woken and host not in self.emptied:
@@ -54,7 +54,7 @@ class Draft:
 
     def _action(self, number: int, chain: str, kind: ActionKind, move: Move | None) -> Action:
         if move is None:
-            mib = self.emptied.get(chain, 0) if kind is ActionKind.DELEGATE else 0
+            mib = self.emptied.get(chain, 0) if kind in AFTER[Afterwards.LEND] + AFTER[Afterwards.SUSPEND] else 0
             return Action(number, kind, chain, chain, mib=mib)
         server = move.demand.server
         return Action(number, kind, chain, server.host, server.uuid, move.destination, server.local_mib)

@@ -8,8 +8,9 @@ from uuid import uuid4
 
 from oslo_log import log
 
-from pondstack.consolidation.applier.actions import handlers
 from pondstack.consolidation.applier.applier import Applier, Pace
+from pondstack.consolidation.applier.handlers import handlers
+from pondstack.consolidation.applier.sleeps import Sleeps
 from pondstack.consolidation.decision.decider import check
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.controller.consolidation.decisions import Decisions
@@ -37,6 +38,7 @@ class Consolidation:
         ledger: Ledger,
         executor: Executor,
         gate: Gate,
+        sleeps: Sleeps,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._group = resources.conf.consolidation
@@ -50,7 +52,7 @@ class Consolidation:
         nova, placement = resources.servers, resources.placement
         if nova is not None and placement is not None:
             self._applier = Applier(
-                ledger.plans, lambda: handlers(nova, self._group.least_awake), self._pace, resources.clock
+                ledger.plans, lambda: handlers(nova, sleeps, self._group.least_awake), self._pace, resources.clock
             )
             inputs = Inputs(
                 nova,

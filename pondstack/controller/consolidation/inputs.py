@@ -11,7 +11,7 @@ from pondstack.clients.placement import Placement
 from pondstack.consolidation.decision.snapshot import Amounts, HostState, HostView, Reading, Snapshot, VmView
 from pondstack.db.store.host_telemetry import HostTelemetry, Told
 from pondstack.domain.history import Selection
-from pondstack.domain.lending import LenderKind
+from pondstack.domain.host_sleep import SleepState
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import OWNED
 from pondstack.domain.telemetry import HostMetric, Metric
@@ -137,13 +137,15 @@ def _host(
 
 def _state(service: ComputeService, rack: RackView) -> tuple[HostState, str]:
     name = service.hypervisor
-    report, lender = rack.hosts.get(name), rack.lent.lenders.get(name)
+    report = rack.hosts.get(name)
     if report is None:
         return HostState.CLOSED, "its agent has never reported"
     if report.fenced is not None:
         return HostState.CLOSED, f"it is fenced: {report.fenced}"
-    if not service.enabled and lender is not None and lender.kind is LenderKind.ZOMBIE:
+    if report.sleep is not None and report.sleep.state is SleepState.ASLEEP:
         return HostState.ASLEEP, ""
+    if report.sleep is not None:
+        return HostState.CLOSED, f"it is {report.sleep.state}: on its way to sleep, or back"
     if not service.enabled:
         return HostState.CLOSED, f"its compute service is disabled: {service.disabled_reason or 'no reason given'}"
     if not service.up:

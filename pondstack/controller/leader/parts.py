@@ -100,7 +100,7 @@ class LeaderParts:
         self.mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, gate)
         self.quality = Quality(resources, self.ledger, gate, self.mitigations, self.predictions.sensitivity)
         self.sleeps = self._make_sleeps()
-        self.consolidation = Consolidation(resources, self.ledger, self._executor, gate)
+        self.consolidation = Consolidation(resources, self.ledger, self._executor, gate, self.sleeps)
         self.endpoints = self._make_endpoints(intake)
 
     # What it is made of

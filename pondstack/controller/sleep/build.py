@@ -78,6 +78,23 @@ class HostSleeps:
             raise Conflict("[placement] enabled is off: without Nova and Placement no host is put to sleep")
         return self.keeper
 
+    def suspend(self, host: str, operation_id: str, *, disabled_by: str) -> HostSleep:
+        """Begin to put a host to sleep by [sleep] driver; else as SleepKeeper.suspend()."""
+        return self._present().suspend(host, str(self._group.driver), None, operation_id, disabled_by=disabled_by)
+
+    def wake(self, host: str, operation_id: str) -> HostSleep:
+        """Have a host wake; raises Conflict: it is awake."""
+        return self._present().wake(host, operation_id)
+
+    def newest(self, host: str) -> HostSleep | None:
+        """Return a host's newest sleep, one that has ended, too."""
+        return self._ledger.host_sleeps.newest(host)
+
+    def begun(self, operation_id: str) -> HostSleep | None:
+        """Return the sleep that began by an operation; raises NotFound: it is forgotten since."""
+        uuid = self._ledger.host_sleeps.begun(operation_id)
+        return None if uuid is None else self._ledger.host_sleeps.get(uuid)
+
     def unended(self) -> Sequence[HostSleep]:
         """Return those that are open; the database is asked only while there may be some."""
         return self._ledger.host_sleeps.unended() if self._any else ()

@@ -55,16 +55,19 @@ class SleepKeeper:
         self._limits, self._executor = limits, executor
         self._changed, self._wake, self._stopping = changed, wake, stopping
 
-    def suspend(self, host: str, driver: str, mib: int | None, operation_id: str | None = None) -> HostSleep:
+    def suspend(
+        self, host: str, driver: str, mib: int | None, operation_id: str | None = None, *, disabled_by: str = ""
+    ) -> HostSleep:
         """Begin to put a host to sleep; it goes on in the background. A repetition of the operation begins nothing.
 
-        `mib`: what it lends meanwhile, None: all that it can spare. Raises BadRequest, NotAligned, NotFound, Conflict
+        `mib`: what it lends meanwhile, None: all that it can spare. `disabled_by`: the reason with which the caller has
+        disabled its compute service, which its waking is to enable. Raises BadRequest, NotAligned, NotFound, Conflict
         (servers are there), HostUnusable (it cannot sleep so), Unavailable.
         """
         operation = operation_id or str(uuid4())
         known = self._ledger.host_sleeps.begun(operation)
         if known is None:
-            work = self._checked(host, driver, mib)
+            work = self._checked(host, driver, mib, disabled_by)
             known = self._ledger.host_sleeps.begin(operation, host, driver, work)
             LOG.info("Host %s is to sleep by %s", host, driver)
             self._wake()
@@ -76,7 +79,7 @@ class SleepKeeper:
         self._wake()
         return self._ledger.host_sleeps.get(uuid)
 
-    def _checked(self, host: str, driver: str, mib: int | None) -> Work:
+    def _checked(self, host: str, driver: str, mib: int | None, disabled_by: str) -> Work:
         mode = mode_of(driver)
         self._check_agent(host, driver)
         lending = call_agent(host, lambda: self._agents.get_lending(host)) if mode.serves and mib != 0 else None
@@ -90,8 +93,8 @@ class SleepKeeper:
             raise NotFound(f"Nova knows no compute service of host {host}")
         if servers := self._observer.servers(host, service.servers):
             raise Conflict(occupied(host, servers))
-        kept = not service.enabled and service.disabled_reason != DISABLED_REASON
-        return Work(mib=mib if mode.serves else 0, kept_disabled=kept)
+        kept = not service.enabled and service.disabled_reason not in (DISABLED_REASON, disabled_by)
+        return Work(mib=mib if mode.serves else 0, kept_disabled=kept, disabled_by=disabled_by)
 
     def _check_agent(self, host: str, driver: str) -> None:
         """Raise HostUnusable where a host says already that it cannot sleep so."""

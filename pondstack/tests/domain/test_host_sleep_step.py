@@ -43,6 +43,12 @@ def test_nova_is_told_before_anything_is_lent(seen, act, state, ending):
     assert (found.act, found.state, found.ending) == (act, state, ending)
 
 
+@pytest.mark.parametrize(("service", "act"), [(THEIRS, Act.DISABLE), (OURS, Act.WAIT), (Service(False, "x"), Act.WAIT)])
+def test_the_reason_of_a_plan_gives_way_and_no_other(service, act):
+    item = sleep(S.DISABLING, work=Work(disabled_by=THEIRS.disabled_reason))
+    assert step(item, Seen(service=service)).act is act
+
+
 LENT = {"lent_mib": 128, "incarnation": "i1"}
 
 

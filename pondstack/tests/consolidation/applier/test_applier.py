@@ -1,106 +1,16 @@
 """Plans carried out against a Nova that a test plays: each refusal, a cancel and a fail-over at each step."""
 
 from dataclasses import replace
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from pondstack.clients.nova import ComputeService, ServerState
-from pondstack.consolidation.applier.actions import handlers
-from pondstack.consolidation.applier.applier import Applier, Pace
-from pondstack.domain.errors import Conflict, NotLeader, Unavailable
-from pondstack.domain.plan import Action, ActionKind, ActionState, Afterwards, Effect, Plan, PlanKind, PlanState
-from pondstack.domain.plan import PlanTrigger as Trigger
-from tests.fixtures.memory.lease import take_over
-from tests.fixtures.memory.ledger import MemoryLedger
-from tests.fixtures.memory.store import MemoryStore
+from pondstack.clients.nova import ServerState
+from pondstack.domain.errors import Conflict, NotLeader
+from pondstack.domain.plan import Action, ActionKind, ActionState, PlanKind, PlanState
+from tests.fixtures.played_plans import VMS, World
 
 S, A = PlanState, ActionState
-VMS = tuple(str(uuid4()) for _ in range(3))
-
-
-class PlayedNova:
-    """Hosts a, b, c and servers on a. A live migration takes a look at the server; `refuses` and `stays` spoil it."""
-
-    def __init__(self) -> None:
-        self.services = {name: ComputeService(f"id-{name}", name, True, "", True, (), f"svc-{name}") for name in "abc"}
-        self.servers = {uuid: ServerState("a", "", True) for uuid in VMS}
-        self.asked: list[tuple[str, str | None]] = []
-        self.refuses = self.stays = self.silent = False
-
-    def compute_service(self, host: str) -> ComputeService | None:
-        if self.silent:
-            raise Unavailable("Nova does not answer")
-        return self.services.get(host)
-
-    def compute_services(self) -> list[ComputeService]:
-        return list(self.services.values())
-
-    def disable(self, service: ComputeService, reason: str) -> None:
-        self.services[service.hypervisor] = replace(service, enabled=False, disabled_reason=reason)
-
-    def enable(self, service: ComputeService) -> None:
-        self.services[service.hypervisor] = replace(service, enabled=True, disabled_reason="")
-
-    def server(self, uuid: str) -> ServerState | None:
-        return self.servers.get(uuid)
-
-    def live_migrate(self, uuid: str, destination: str | None = None) -> None:
-        if self.refuses:
-            raise Conflict("No valid host was found")
-        assert not self.servers[uuid].busy
-        self.asked.append((uuid, destination))
-        self.servers[uuid] = replace(self.servers[uuid], busy="migrating")
-
-    def finish(self) -> None:
-        """Have all migrations end."""
-        for uuid, state in self.servers.items():
-            if state.busy == "migrating":
-                self.servers[uuid] = ServerState("a" if self.stays else "b", "", True)
-
-
-class World:
-    """One leader over a ledger in memory."""
-
-    def __init__(self) -> None:
-        self.store, self.nova = MemoryStore(), PlayedNova()
-        self.pace = Pace(migrations_at_a_time=2, migrations_per_hour=60, idle_seconds=600.0, tries=2)
-        self.clock = 0.0
-        self.least_awake = 1
-        self.lead()
-
-    def lead(self) -> None:
-        """Have another leader take over."""
-        self.ledger = MemoryLedger(self.store, take_over(self.store))
-        self.applier = Applier(
-            self.ledger.plans,
-            lambda: handlers(self.nova, self.least_awake),  # type: ignore[arg-type]
-            lambda: self.pace,
-            lambda: self.clock,
-        )
-
-    def begin(self, *actions: Action, kind: PlanKind = PlanKind.CONSOLIDATE) -> str:
-        plans = self.ledger.plans
-        how: dict[str, Any] = {"trigger": Trigger.OPERATOR, "afterwards": Afterwards.KEEP, "settings": {}}
-        plan = plans.get(plans.create(str(uuid4()), kind, **how))
-        plans.decided(plan, actions, Effect(), inputs={}, left_out={})
-        plans.apply(str(uuid4()), plan.uuid, most_seconds=60.0, refuse=self.applier.refusal)
-        return plan.uuid
-
-    def round(self) -> None:
-        self.applier.run(self.ledger.plans.unattended())
-
-    def rounds(self, count: int = 12) -> None:
-        for _ in range(count):
-            self.round()
-            self.nova.finish()
-
-    def plan(self, uuid: str) -> Plan:
-        return self.ledger.plans.get(uuid)
-
-    def states(self, uuid: str) -> list[str]:
-        return [str(action.state) for action in self.plan(uuid).actions]
 
 
 @pytest.fixture
@@ -317,8 +227,8 @@ def test_frozen_it_does_not_even_disable_a_host(world):
 
 
 def test_what_cannot_be_done_is_refused_before_anything_is(world):
-    with pytest.raises(Conflict, match="suspend but cannot do it; make the plan with --afterwards keep"):
-        world.begin(DISABLE, Action(2, ActionKind.SUSPEND, "a", "a"))
+    with pytest.raises(Conflict, match="delegate but cannot do it; make the plan with --afterwards suspend or keep"):
+        world.begin(DISABLE, Action(2, ActionKind.DELEGATE, "a", "a"))
 
 
 @pytest.mark.parametrize(("reason", "state"), [("pondstack plan x", S.DONE), ("a disk", S.FAILED)])

@@ -1,5 +1,6 @@
 """The snapshot that consolidation decides from: what of Nova, Placement, the ledger and telemetry is where."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -12,6 +13,7 @@ from pondstack.clients.placement import Inventory
 from pondstack.consolidation.decision.snapshot import HostState, Reading
 from pondstack.controller.consolidation.inputs import Inputs
 from pondstack.db.store.host_telemetry import Told
+from pondstack.domain.host_sleep import HostSleep, SleepState
 from pondstack.domain.lending import Buffer, Lender, LenderKind
 from pondstack.domain.lent_memory import AgedBuffer, LentMemory
 from pondstack.domain.rack import HostReport, RackView
@@ -123,10 +125,15 @@ def test_nor_those_that_are_fenced_or_have_no_agent(world):
     assert world.host.closed == "its agent has never reported"
 
 
-def test_a_disabled_zombie_may_be_woken_and_what_is_borrowed_of_it_counts(world):
+def test_a_host_that_sleeps_may_be_woken_and_what_is_borrowed_of_it_counts(world):
+    world.reports["a"] = replace(world.reports["a"], sleep=HostSleep("u", "a", "frozen", SleepState.ASLEEP))
     world.services["a"] = ComputeService("id", "a", False, "lending memory", False)
     lender = Lender("a", "life", LenderKind.ZOMBIE)
     lent = [Buffer("a", "life", 0, state=SliceState.ONLINE, host="b"), Buffer("a", "life", 1)]
     world.lent = LentMemory({"a": lender}, tuple(AgedBuffer(item, 1.0) for item in lent))
     world.read()
     assert (world.host.state, world.host.lent_mib) == (HostState.ASLEEP, 64)
+    world.reports["a"] = replace(world.reports["a"], sleep=HostSleep("u", "a", "frozen", SleepState.WAKING))
+    world.read()
+    assert world.host.state is HostState.CLOSED
+    assert "waking" in world.host.closed
