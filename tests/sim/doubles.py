@@ -53,6 +53,7 @@ class SimResources:
         )
         self.telemetry = SimpleNamespace(write=lambda _host, _samples: None, tidy=lambda: None)
         self.history = SimpleNamespace(record=lambda _facts: None, tidy=lambda: None)
+        self.host_telemetry = SimpleNamespace(write=lambda _host, _readings: None, tidy=lambda: None)
         self.nova = self.servers = None
         self.sealer = None if rack.lent is None else rack.lent.sealer()
         self.counts = Counts()

@@ -78,6 +78,8 @@ def controller_conf(name: str, buffer_slices: int, *, ask_active_hosts: bool = F
             interval_seconds=1.0, keep_seconds=KEEP_SECONDS, stuck_seconds=LIMITS.mitigation_stuck_seconds
         ),
         sizing=SimpleNamespace(static_pool_percent=25),
+        sleep=SimpleNamespace(interval_seconds=1.0, stuck_seconds=900.0),
+        consolidation=SimpleNamespace(interval_seconds=1.0, auto_seconds=1800.0, keep_seconds=KEEP_SECONDS),
     )
 
 
@@ -94,4 +96,5 @@ def agent_conf(host: str) -> SimpleNamespace:
         demotion="leave", promotion="leave", promote_limit_mib_per_second=0, watermark_scale_factor=0, interleave=""
     )
     lending = SimpleNamespace(transport="")
-    return SimpleNamespace(host=host, agent=agent, tiering=tiering, lending=lending)
+    power = SimpleNamespace(waker_folder="/nowhere", launcher="", waker_timeout_seconds=1.0)
+    return SimpleNamespace(host=host, agent=agent, tiering=tiering, lending=lending, power=power, config_file=())

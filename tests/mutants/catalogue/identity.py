@@ -57,7 +57,7 @@ MUTANTS = (
     Mutant(
         "a_call_for_another_receiver_is_taken",
         f"{_IDENTITY}/border.py",
-        "    return (named,) if topic == AGENT_TOPIC else (topic, named)\n",
+        "    return (named,) if topic in HOST_TOPICS else (topic, named)\n",
         "    return (topic, named)\n",
         (f"{_BORDER}::test_a_call_of_one_host_is_none_of_another",),
         "a call of all agents at once, which nobody means, is taken by each",
