@@ -47,6 +47,9 @@ int userfault_unregister(int fd, uint64_t address, uint64_t bytes)
     int error = call(fd, UFFDIO_UNREGISTER, &range);
     if (error == 0) {
         release_discards(fd, address);
+        /* The kernel wakes who waits for a page before it shuts out faults that are under way (those that hold a VMA's
+         * own lock, Linux 6.4): one that begins to wait in between would do so for ever. Its fault is repeated. */
+        userfault_wake(fd, address, bytes);
     }
     return error;
 }
