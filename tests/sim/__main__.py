@@ -20,13 +20,14 @@ from tests.sim.lending import plan as lending  # noqa: E402
 from tests.sim.mitigation import plan as mitigation  # noqa: E402
 from tests.sim.mitigation import world as mitigated  # noqa: E402
 from tests.sim.plan import History, draw  # noqa: E402
+from tests.sim.plans import plan as plans  # noqa: E402
 from tests.sim.removal import plan as removal  # noqa: E402
 from tests.sim.report import Figures, Progress, command, story  # noqa: E402
 from tests.sim.run import Outcome, run  # noqa: E402
 from tests.sim.shrink import shrink  # noqa: E402
 
 CHUNK = 20
-KINDS = ("slices", "lending", "removal", "guests", "holding", "mitigation")
+KINDS = ("slices", "lending", "removal", "guests", "holding", "mitigation", "plans")
 SHARE = 4
 """Of so many histories of slices there is one of each other kind besides."""
 MOST_STORIES = 3
@@ -41,7 +42,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
         choices=(*KINDS, "all"),
         default="all",
         help="what moves: slices, lent memory, hosts and pools that go, guests on hosts that lend, slices of hosts, "
-        "guests that lose their pool memory",
+        "guests that lose their pool memory, hosts that sleep and plans",
     )
     parser.add_argument("--sql", action="store_true", help="with the real SQL ledger, on SQLite in memory; slow")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="how many at the same time")
@@ -50,14 +51,14 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 
 def _draw(kind: str, seed: int) -> History:
     draws = {"slices": draw, "lending": lending.draw, "removal": removal.draw, "guests": guests.draw}
-    return (draws | {"holding": holding.draw})[kind](seed)
+    return (draws | {"holding": holding.draw, "plans": plans.draw})[kind](seed)
 
 
 def _run(kind: str, seed: int, *, tracing: bool = False, sql: bool = False) -> Outcome:
-    """Run a history. Those of mitigations have a world of their own, and no SQL."""
+    """Run a history. Those of mitigations have a world of their own; neither they nor those of plans have SQL."""
     if kind == "mitigation":
         return mitigated.run(mitigation.draw(seed), tracing=tracing)
-    return run(_draw(kind, seed), tracing=tracing, sql=sql)
+    return run(_draw(kind, seed), tracing=tracing, sql=sql and kind != "plans")
 
 
 def _chunk(job: tuple[str, range, bool]) -> tuple[str, Figures]:

@@ -29,6 +29,8 @@ def disagreements(rack: "Rack") -> list[str]:
         found += rack.lent.disagreements()
     if rack.guests is not None:
         found += rack.guests.disagreements()
+    if rack.plans is not None:
+        found += rack.plans.disagreements()
     if rack.holding is not None:
         found += rack.holding.disagreements(view)
     for name, host in rack.hosts.items():

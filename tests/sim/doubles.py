@@ -56,6 +56,8 @@ class SimResources:
         self.host_telemetry = SimpleNamespace(write=lambda _host, _readings: None, tidy=lambda: None)
         self.nova = self.servers = None
         self.sealer = None if rack.lent is None else rack.lent.sealer()
+        if rack.plans is not None:
+            rack.plans.join(self)
         self.counts = Counts()
         self.notify_failed = lambda _event: None
 
@@ -298,6 +300,7 @@ def controller_doubles(rack: "Rack") -> dict[str, dict[str, Any]]:
         node |= {"Follower": StillFollower, "controllers": controllers, "migration": schema}
     return {
         **(rack.lent.stand_ins() if rack.lent is not None else {}),
+        **(rack.plans.stand_ins() if rack.plans is not None else {}),
         "pondstack.domain.free_buffer": {"UNSIZED": FreeBuffer(slices=rack.history.buffer_slices)},
         "pondstack.controller.leader.leader": {"periodics": Periodics(scheduler)},
         "pondstack.controller.leader.parts": parts,

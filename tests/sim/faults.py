@@ -13,6 +13,7 @@ from tests.fixtures.memory_host import ATTACHMENTS
 from .fault_links import Trap
 from .kernel import Process
 from .network import Window
+from .plans.power import topic
 
 if TYPE_CHECKING:
     from .node import SimNode
@@ -63,6 +64,7 @@ class Faults:
 
     def _cut(self, step: "Step") -> None:
         self._rack.network.cut[step.target] = self._rack.scheduler.now + step.values["seconds"]
+        self._rack.network.cut[topic(step.target)] = self._rack.network.cut[step.target]
         self._count("process cut off")
 
     def _cut_broker(self, step: "Step") -> None:
@@ -122,10 +124,11 @@ class Faults:
             self._count("host died")
             host.die()
             self._rack.scheduler.call_at(
-                self._rack.scheduler.now + step.values["seconds"], lambda: self._revive(step.target)
+                self._rack.scheduler.now + step.values["seconds"], lambda: self.revive(step.target)
             )
 
-    def _revive(self, name: str) -> None:
+    def revive(self, name: str) -> None:
+        """Give a host power again, unless it was taken away."""
         if name in self._rack.operator.gone:
             return
         self._rack.hosts[name].revive()
@@ -159,6 +162,19 @@ class Faults:
     def _revoke_partly(self, step: "Step") -> None:
         assert self._rack.lent
         self._rack.lent.end_keys_partly(self._rack.hosts[step.target], step.values["seconds"])
+
+    def _waker_death(self, step: "Step") -> None:
+        assert self._rack.plans
+        if self._rack.plans.wakers[step.target].kill():
+            self._count("waker killed")
+
+    def _nova_down(self, step: "Step") -> None:
+        assert self._rack.plans
+        self._rack.plans.cloud.down_until = self._rack.scheduler.now + step.values["seconds"]
+
+    def _nova_lossy(self, step: "Step") -> None:
+        assert self._rack.plans
+        self._rack.plans.cloud.lossy_until = self._rack.scheduler.now + step.values["seconds"]
 
     def _lose_books(self, step: "Step") -> None:
         host = self._rack.hosts[step.target]
@@ -245,12 +261,14 @@ class Faults:
             host.memory.offline_seconds = 0.0
             if host.process is not None:
                 host.process.traps.clear()
-                host.process.paused_until = 0.0
+                host.process.paused_until = 0.0 if not host.asleep else host.process.paused_until
             if not host.up:
-                self._revive(name)
+                self.revive(name)
             host.start_agent()
         if rack.lent is not None:
             rack.lent.stop_faults()
+        if rack.plans is not None:
+            rack.plans.stop_faults()
         for node in rack.nodes.values():
             node.process.traps.clear()
         for name in rack.history.controllers:

@@ -33,13 +33,17 @@ def serving(endpoints: Sequence[Any], method: str) -> Any:
 
 
 class SimHost:
-    """One host. `up` False: it has no power, its guests are gone; `agent_up` False: only its agent is."""
+    """One host. `up` False: it has no power, its guests are gone; `agent_up` False: only its agent is.
+
+    `asleep`: its processes stand still, and what it lends is served.
+    """
 
     def __init__(self, rack: "Rack", name: str) -> None:
         self.rack = rack
         self.name = name
         self.memory = MemoryHost(name, rack.devices.values())
         self.up = True
+        self.asleep = False
         self.wall_skew_seconds = 0.0
         self.process: Process | None = None
         self.life: Life | None = None
@@ -56,7 +60,7 @@ class SimHost:
 
     def start_agent(self) -> None:
         """Start the agent over what is on the disk."""
-        if self.agent_up or not self.up:
+        if self.agent_up or not self.up or self.asleep:
             return
         scheduler = self.rack.scheduler
         process = self.process = scheduler.process(self.name)
@@ -143,7 +147,9 @@ class SimHost:
 
     def die(self) -> None:
         """Lose power: agent and guests are gone, the disk stays."""
-        self.up = False
+        self.up = self.asleep = False
+        if self.rack.plans is not None:
+            self.rack.plans.wakers[self.name].kill()
         if self.process is not None:
             self.rack.scheduler.kill(self.process)
         # Not by stop_guest(): a power cut waits for nobody's lock.

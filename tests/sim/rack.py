@@ -33,6 +33,8 @@ from .node import SimNode
 from .nova import Nova
 from .placement import Placement, Provider
 from .plan import History
+from .plans.plan import OPERATIONS as ORDERS
+from .plans.world import PlansWorld
 from .removal.operator import Operator
 from .removal.plan import KINDS as REMOVALS
 
@@ -78,6 +80,7 @@ class WatchedStore(MemoryStore):
         super().__init__(clock)
         self._watch, self._lent = watch, lent
         self.changed: Callable[[RackView], None] | None = None
+        self.sleepers: PlansWorld | None = None
 
     reading = staticmethod(read_rack)
     lends = memory_lends
@@ -98,6 +101,8 @@ class WatchedStore(MemoryStore):
                 self.changed(view)
         if self._lent is not None:
             self._lent.committed(transaction)
+        if self.sleepers is not None:
+            self.sleepers.committed(transaction)
 
 
 class Rack:
@@ -140,6 +145,8 @@ class Rack:
             self.placement.unclaimed = self.holding.unclaimed
         if history.guests:
             self.guests = GuestsOnLenders(self)
+        self.plans = PlansWorld(self) if history.plans else None
+        self.store.sleepers = self.plans
         self.configured: dict[str, set[str]] = {}
 
     def _make_store(self) -> Any:
@@ -194,6 +201,7 @@ class Rack:
         if process.paused_until > self.scheduler.now - 2.0:
             return  # the time for asking went by while it was paused
         live = {n for n, report in self.view().hosts.items() if report.age_seconds <= settings.DOWN_SECONDS}
+        live -= {name for name, host in self.hosts.items() if host.asleep}
         silent = live - self.asked.get(epoch, set())
         if silent:
             raise Violation("opened_too_soon", f"epoch {epoch} answers and has not asked {sorted(silent)}")
@@ -254,6 +262,8 @@ class Rack:
         self.lead.start()
         if self.guests is not None:
             self.guests.start()
+        if self.plans is not None:
+            self.plans.start()
         for step in self.history.operations:
             self.scheduler.call_at(step.at, lambda step=step: self._operate(step))
         for step in self.history.faults:
@@ -277,6 +287,8 @@ class Rack:
             self.holding.start(step)
         elif step.kind in REMOVALS:
             self.operator.start(step)
+        elif self.plans is not None and step.kind in ORDERS:
+            self.plans.operate(step)
         elif self.guests is not None and step.kind in GUESTS:
             self.guests.operate(step)
         elif self.lent is not None:

@@ -33,6 +33,8 @@ def story(outcome: Outcome, shrunken: Outcome) -> str:
 
 
 def _kind(history: History) -> str:
+    if history.plans:
+        return "plans"
     if history.guests:
         return "guests"
     if history.holding:
@@ -43,6 +45,7 @@ def _kind(history: History) -> str:
 _ACKNOWLEDGED = {
     "lending": "loans acknowledged",
     "guests": "loans acknowledged",
+    "plans": "loans acknowledged",
     "mitigation": "servers mitigated",
 }
 

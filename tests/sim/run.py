@@ -71,6 +71,8 @@ def _live(rack: Rack) -> None:
     if rack.history.drain:
         for name in list(rack.nova.instances):
             rack.nova.start(Step(rack.scheduler.now, "delete", name))
+        if rack.plans is not None:
+            rack.plans.drain()
         if rack.lent is not None:
             rack.lent.drain()
         _settle(rack)
@@ -78,7 +80,8 @@ def _live(rack: Rack) -> None:
 
 def _settle(rack: Rack) -> None:
     """Go on until everything is consistent; raises Violation when that takes too long."""
-    deadline = rack.scheduler.now + settings.CONSISTENT_SECONDS
+    seconds = settings.CONSISTENT_SECONDS if rack.plans is None else settings.SLEEPS_END_SECONDS
+    deadline = rack.scheduler.now + seconds
     found: list[str] = []
     while rack.scheduler.now < deadline:
         rack.scheduler.run(lambda: rack.scheduler.steps > MOST_STEPS, rack.scheduler.now + 0.5)
@@ -87,4 +90,4 @@ def _settle(rack: Rack) -> None:
         found = disagreements(rack)
         if not found:
             return
-    raise Violation("not_consistent", f"{settings.CONSISTENT_SECONDS:.0f} s after the last fault: {'; '.join(found)}")
+    raise Violation("not_consistent", f"{seconds:.0f} s after the last fault: {'; '.join(found)}")

@@ -38,6 +38,9 @@ LEADS_AGAIN_SECONDS = 8.0
 CONSISTENT_SECONDS = 60.0
 """All has to be consistent so soon after the last fault and operation."""
 
+SLEEPS_END_SECONDS = 180.0
+"""All plans, and all ways to sleep and back, have to end so soon: as long as their deadlines, one after the other."""
+
 
 def controller_conf(name: str, buffer_slices: int, *, ask_active_hosts: bool = False) -> SimpleNamespace:
     """Return what pondstack.controller reads of its configuration."""
@@ -75,7 +78,7 @@ def controller_conf(name: str, buffer_slices: int, *, ask_active_hosts: bool = F
         metrics=SimpleNamespace(bind_host="127.0.0.1", port=0),
         nova=SimpleNamespace(notifications=False),
         mitigation=SimpleNamespace(
-            interval_seconds=1.0, keep_seconds=KEEP_SECONDS, stuck_seconds=LIMITS.mitigation_stuck_seconds
+            interval_seconds=1.0, max_per_host=1, max_per_rack=2, keep_seconds=KEEP_SECONDS, stuck_seconds=LIMITS.mitigation_stuck_seconds
         ),
         sizing=SimpleNamespace(static_pool_percent=25),
         sleep=SimpleNamespace(interval_seconds=1.0, stuck_seconds=900.0),
@@ -96,5 +99,5 @@ def agent_conf(host: str) -> SimpleNamespace:
         demotion="leave", promotion="leave", promote_limit_mib_per_second=0, watermark_scale_factor=0, interleave=""
     )
     lending = SimpleNamespace(transport="")
-    power = SimpleNamespace(waker_folder="/nowhere", launcher="", waker_timeout_seconds=1.0)
+    power = SimpleNamespace(waker_folder=f"/nowhere/{host}", launcher="", waker_timeout_seconds=1.0)
     return SimpleNamespace(host=host, agent=agent, tiering=tiering, lending=lending, power=power, config_file=())

@@ -1,7 +1,7 @@
 """What stands in for threads, locks, futures and executors: tasks of the scheduler that take turns."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
@@ -51,6 +51,11 @@ class SimExecutor:
 
         self._scheduler.spawn(self._process, run)
         return future
+
+    def map(self, work: Callable[..., Any], items: Iterable[Any]) -> Iterator[Any]:
+        """Do it with each of some items, and yield the answers in order."""
+        futures = [self.submit(work, item) for item in items]
+        return (future.result() for future in futures)
 
     def shutdown(self, wait: bool = True, **_named: Any) -> None:
         """Nothing to end."""

@@ -31,27 +31,29 @@ class SimCompute:
         self._rack, self._host = rack, host
         self._provider = rack.placement.providers[f"provider-{host}"]
         self._agents = SimAgentAPI(rack.network, rack.moments, ASK_SECONDS)
-        self._process: Process | None = None
+        self.process: Process | None = None
 
     def start(self) -> None:
-        """Start a process, unless one runs."""
-        if self._process is None or not self._process.alive:
-            self._process = self._rack.scheduler.process(f"nova-compute {self._host}")
-            self._rack.scheduler.spawn(self._process, self._rounds)
+        """Start a process, unless one runs, or its host sleeps."""
+        if self._rack.hosts[self._host].asleep:
+            return
+        if self.process is None or not self.process.alive:
+            self.process = self._rack.scheduler.process(f"nova-compute {self._host}")
+            self._rack.scheduler.spawn(self.process, self._rounds)
 
     def restart(self, seconds: float) -> None:
         """Kill the process, and start another one after so many seconds."""
-        if self._process is not None:
-            self._rack.scheduler.kill(self._process)
+        if self.process is not None:
+            self._rack.scheduler.kill(self.process)
         self._rack.scheduler.call_at(self._rack.scheduler.now + seconds, self.start)
 
     def pause(self, seconds: float) -> None:
         """Have the process do nothing for so long."""
-        if self._process is not None:
-            self._process.paused_until = self._rack.scheduler.now + seconds
+        if self.process is not None:
+            self.process.paused_until = self._rack.scheduler.now + seconds
 
     def _rounds(self) -> None:
-        process = self._process
+        process = self.process
         assert process is not None
         while True:
             if self._rack.hosts[self._host].up:

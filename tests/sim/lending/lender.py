@@ -130,7 +130,7 @@ class Life:
     @property
     def frozen(self) -> bool:
         """Whether it answers nobody now."""
-        return self.frozen_until > self.host.rack.scheduler.now
+        return self.host.asleep or self.frozen_until > self.host.rack.scheduler.now
 
 
 class SimClient:
