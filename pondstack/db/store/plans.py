@@ -82,9 +82,9 @@ def change_action(session: Session, uuid: str, item: Action, *, begun: bool) -> 
 
 
 def begun(session: Session, kind: str, seconds: float) -> int:
-    """Return how many actions of a kind were begun within so many seconds, by consolidation."""
+    """Return how often actions of a kind that were begun within so many seconds were, by consolidation: each try."""
     row = PlanActionRow
-    query = select(func.count()).select_from(row).join(PlanRow, PlanRow.uuid == row.plan_uuid)
+    query = select(func.coalesce(func.sum(row.tries), 0)).select_from(row).join(PlanRow, PlanRow.uuid == row.plan_uuid)
     query = query.where(row.kind == kind, row.begun_at > now_seconds() - seconds)
     return int(session.execute(query.where(PlanRow.kind == str(PlanKind.CONSOLIDATE))).scalar_one())
 

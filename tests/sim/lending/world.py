@@ -290,7 +290,8 @@ class LendingWorld:
             self._at_work -= 1
         while True:
             for host in hosts:
-                if host.name in self._unanswered or self._is_about_to_lend(host):
+                slept = self._rack.plans is not None and host.life is not None  # it may have been asked to lend since
+                if slept or host.name in self._unanswered or self._is_about_to_lend(host):
                     self._empty(controller, host)
             self._rack.scheduler.sleep(1.0)
 
@@ -330,6 +331,8 @@ class LendingWorld:
             if there != mine:
                 found.append(f"{host.name} lends {sorted(there)}, the ledger says {sorted(mine)}")
         for place, item in self.watch.buffers.items():
+            if item.host is not None and self._rack.hosts[item.host].asleep:
+                continue  # who has it gives it back once it is awake
             ends = item.state is SliceState.SANITIZING or waits_for_its_key(item)
             if ends and item.kind is LenderKind.ZOMBIE and not self._draining:
                 continue  # no key of it ends until its lender is awake

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..rack import Rack
 
 CPUS = 8
+PATIENT = 1000
 STANDS_SECONDS = 15.0
 """An order of an operator that has stood for so long is known to whoever changes a service: no process is paused as
 long."""
@@ -177,6 +178,7 @@ class PlansWorld:
         """Have Nova answer, and wakers that run be called."""
         self.cloud.down_until = self.cloud.lossy_until = 0.0
         self.consolidation_conf.auto = False
+        self.consolidation_conf.migrations_per_hour = PATIENT  # what waits for the next hour goes on
         for plan in self.plans().values():
             self.rack.scheduler.faults[f"plan {plan.kind} {plan.state}"] += 1
 
