@@ -127,6 +127,9 @@ def occupied(host: str, servers: tuple[str, ...]) -> str:
 def _lending(item: HostSleep, seen: Seen, limits: Limits) -> Step:
     if seen.servers:
         return Step(Act.WAIT, _S.RECLAIMING, occupied(item.host, seen.servers), _S.FAILED)
+    if seen.service is not None and seen.service.enabled:
+        reason = f"the compute service of host {item.host} was enabled meanwhile"
+        return Step(Act.WAIT, _S.RECLAIMING, reason, _S.FAILED)
     if item.work.mib == 0 or not mode_of(item.driver).serves:
         return Step(Act.WAIT, _S.SUSPENDING, lent_mib=0)
     late = seen.seconds > limits.lend_seconds

@@ -82,6 +82,8 @@ ENDED = frozenset({_S.DONE, _S.FAILED, _S.CANCELLED})
 """States that nothing follows."""
 UNDER_WAY = frozenset({_S.RUNNING, _S.UNDOING})
 """A host is of one plan in these states at most."""
+OURS = "pondstack plan "
+"""How the reason begins with which plans disable a compute service."""
 UNATTENDED = frozenset({_S.DECIDING}) | UNDER_WAY
 """States in which the leader goes on with a plan by itself."""
 TRANSITIONS: dict[PlanState, frozenset[PlanState]] = {
@@ -197,3 +199,8 @@ class Plan:
     def is_open(self) -> bool:
         """Whether something may still become of it."""
         return self.state not in ENDED
+
+
+def reason_of(plan: Plan) -> str:
+    """Return the reason with which a plan disables compute services."""
+    return f"{OURS}{plan.uuid}"

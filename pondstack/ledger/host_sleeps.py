@@ -10,6 +10,7 @@ from uuid import NAMESPACE_OID, uuid5
 from pondstack.domain.errors import Conflict, NotFound
 from pondstack.domain.host_sleep import BACK, ENDED, HostSleep, SleepState, Work, check_transition
 from pondstack.domain.host_sleep_step import Step
+from pondstack.domain.plan import UNDER_WAY, reason_of
 from pondstack.ledger.hosts import usable_host
 from pondstack.ledger.mitigations import MOST_OF_A_REASON, Overtaken
 from pondstack.ledger.moves import MOVES
@@ -61,6 +62,7 @@ class HostSleeps:
             last = self._store.host_sleeps.latest(tx, host)
             if last is not None and last.is_open:
                 raise Conflict(f"host {host} is {last.state} already; wake it, or wait for its end")
+            self._check_plans(tx, host, work)
             lend = self._store.lends.get(tx, host)
             if lend is not None:
                 raise Conflict(f"lend {lend.operation_id} is under way on host {host}; wait for its end")
@@ -71,6 +73,12 @@ class HostSleeps:
         arguments = {"host": host, "driver": driver, "mib": work.mib}
         uuid: str = self._transactions.once(operation_id, BEGIN, arguments, write)["uuid"]
         return uuid
+
+    def _check_plans(self, tx: Transaction, host: str, work: Work) -> None:
+        """Raise Conflict where another plan than that which wants the sleep is under way: it would enable the host."""
+        for plan in self._store.plans.unattended(tx):
+            if plan.state in UNDER_WAY and host in plan.hosts and work.disabled_by != reason_of(plan):
+                raise Conflict(f"plan {plan.uuid}, which is {plan.state}, works on host {host}; wait, or cancel it")
 
     def wake(self, operation_id: str, host: str) -> str:
         """Have a host's sleep turn round, or go on if it has; returns its UUID. Raises Conflict: it is awake."""

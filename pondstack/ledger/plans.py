@@ -13,6 +13,7 @@ from pondstack.domain.plan import (
     ENDED,
     UNDER_WAY,
     Action,
+    ActionKind,
     ActionState,
     Afterwards,
     Effect,
@@ -222,6 +223,10 @@ class Plans:
             if shared:
                 names = ", ".join(shared)
                 raise Conflict(f"plan {other.uuid}, which is {other.state}, works on {names}; wait, or cancel it")
+        woken = {action.host for action in plan.actions if action.kind is ActionKind.WAKE}
+        for sleep in self._store.host_sleeps.unended(tx):
+            if sleep.host in plan.hosts - woken:
+                raise Conflict(f"host {sleep.host} is {sleep.state}; wake it first")
 
     def _move(self, tx: Transaction, before: Plan, after: Plan, *, decided: bool = False) -> None:
         moved = after.state is not before.state

@@ -42,8 +42,8 @@ class History:
     `holding`: hosts hold slices for themselves (see the folder holding). `claims`: guaranteed loans need a claim in
     Placement. `removal`: an operator removes hosts and pools (see the folder removal). `guests`: Nova places guests on
     the hosts that lend (see the folder guests). `sized`: the leader sizes the free buffers, from `buffer_slices` up;
-    else they are `buffer_slices`. `plans`: hosts are put to sleep, by orders and by plans (see the folder plans). `rooms`: how many buffers each host can lend in all, where the active ones are asked
-    to; None: any number, and nobody is asked.
+    else they are `buffer_slices`. `rooms`: how many buffers each host can lend in all, where the active ones are asked
+    to; None: any number, and nobody is asked. `plans`: hosts sleep and are emptied by plans (see the folder plans).
     """
 
     seed: int

@@ -78,7 +78,11 @@ def controller_conf(name: str, buffer_slices: int, *, ask_active_hosts: bool = F
         metrics=SimpleNamespace(bind_host="127.0.0.1", port=0),
         nova=SimpleNamespace(notifications=False),
         mitigation=SimpleNamespace(
-            interval_seconds=1.0, max_per_host=1, max_per_rack=2, keep_seconds=KEEP_SECONDS, stuck_seconds=LIMITS.mitigation_stuck_seconds
+            interval_seconds=1.0,
+            max_per_host=1,
+            max_per_rack=2,
+            keep_seconds=KEEP_SECONDS,
+            stuck_seconds=LIMITS.mitigation_stuck_seconds,
         ),
         sizing=SimpleNamespace(static_pool_percent=25),
         sleep=SimpleNamespace(interval_seconds=1.0, stuck_seconds=900.0),

@@ -8,10 +8,7 @@ from typing import NamedTuple, Protocol
 
 from pondstack.clients.nova import ComputeService, Nova
 from pondstack.domain.errors import NotFound
-from pondstack.domain.plan import Action, Plan, PlanKind
-
-OURS = "pondstack plan "
-"""How the reason begins with which plans disable a compute service."""
+from pondstack.domain.plan import OURS, Action, Plan, PlanKind, reason_of
 
 
 class Is(Enum):
@@ -43,11 +40,6 @@ class Handler(Protocol):
 
     def revert(self, plan: Plan, action: Action) -> bool:
         """Take it back; False: there is nothing to take back."""
-
-
-def reason_of(plan: Plan) -> str:
-    """Return the reason with which a plan disables compute services."""
-    return f"{OURS}{plan.uuid}"
 
 
 class _Services:

@@ -6,9 +6,9 @@ A sleep disables, lends and suspends; its end wakes, takes back and enables. So 
 from typing import Protocol
 from uuid import UUID, uuid5
 
-from pondstack.consolidation.applier.actions import Condition, Is, reason_of
+from pondstack.consolidation.applier.actions import Condition, Is
 from pondstack.domain.host_sleep import BACK, HostSleep, SleepState
-from pondstack.domain.plan import Action, Plan
+from pondstack.domain.plan import Action, Plan, reason_of
 
 
 class Sleeps(Protocol):

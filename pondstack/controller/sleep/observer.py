@@ -74,6 +74,7 @@ class Observer:
         lend = self._ledger.lends.of_host(item.host)
         return Seen(
             item.state_seconds,
+            service=Service(found.enabled, found.disabled_reason) if found else None,
             servers=self.servers(item.host, found.servers if found else ()),
             lend=None if lend is None else lend.reason,
             lend_ended=self._ledger.lends.ended(operation(item, "lend")),

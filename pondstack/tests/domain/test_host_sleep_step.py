@@ -56,6 +56,8 @@ LENT = {"lent_mib": 128, "incarnation": "i1"}
     ("seen", "act", "state", "ending"),
     [
         (Seen(), Act.LEND, S.LENDING, None),
+        (Seen(service=OURS), Act.LEND, S.LENDING, None),
+        (Seen(service=ON, lend_ended=(128, ""), **LENT), Act.WAIT, S.RECLAIMING, S.FAILED),
         (Seen(lend=""), Act.WAIT, S.LENDING, None),
         (Seen(601, lend="instances leave 0 MiB"), Act.WAIT, S.RECLAIMING, S.FAILED),
         (Seen(lend_ended=(0, "no room")), Act.WAIT, S.RECLAIMING, S.FAILED),

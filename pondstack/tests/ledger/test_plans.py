@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from pondstack.domain.errors import Conflict, IllegalTransition, NotFound
+from pondstack.domain.host_sleep import Work
 from pondstack.domain.plan import (
     Action,
     ActionKind,
@@ -15,8 +16,10 @@ from pondstack.domain.plan import (
     PlanKind,
     PlanState,
     PlanTrigger,
+    reason_of,
 )
 from pondstack.ledger.plans import Overtaken
+from tests.fixtures.ledgers import report
 
 S = PlanState
 ACTIONS = (Action(1, ActionKind.DISABLE, "a", "a"), Action(2, ActionKind.MIGRATE, "a", "a", str(uuid4()), "b", 512))
@@ -146,9 +149,44 @@ def test_what_consolidation_began_lately_is_counted(ledger):
         plan = decided(ledger, (replace(ACTIONS[1], number=1, chain=kind, host=kind, destination=""),), kind=kind)
         plan = apply(ledger, plan)
         [action] = plan.actions
-        ledger.plans.note(plan, action, replace(action, state=ActionState.RUNNING, tries=1))
+        begun = replace(action, state=ActionState.RUNNING, tries=1)
+        ledger.plans.note(plan, action, begun)
     assert ledger.plans.begun("live-migrate", 3600.0) == 1
     assert ledger.plans.begun("disable", 3600.0) == 0
+    plan = decided(ledger, ACTIONS)
+    plan = apply(ledger, plan)
+    action = plan.actions[1]
+    for tries in (1, 2):
+        begun = replace(action, state=ActionState.RUNNING, tries=tries)
+        ledger.plans.note(plan, action, begun)
+        action = replace(begun, state=ActionState.PENDING)
+        ledger.plans.note(plan, begun, action)
+    assert ledger.plans.begun("live-migrate", 3600.0) == 3, "each try is a migration"
+
+
+def suspended(ledger, host, **work):
+    ledger.hosts.heartbeat(report(host, 1, pools=[]))
+    return ledger.host_sleeps.begin(op(), host, "frozen", Work(**work))
+
+
+@pytest.mark.parametrize("kind", [ActionKind.ENABLE, ActionKind.DISABLE, ActionKind.MIGRATE])
+def test_a_host_that_sleeps_is_only_woken_by_a_plan(ledger, kind):
+    suspended(ledger, "a")
+    plan = decided(ledger, (Action(1, kind, "c", "c", destination="a"),))
+    with pytest.raises(Conflict, match="host a is disabling; wake it first"):
+        apply(ledger, plan)
+    wake = Action(1, ActionKind.WAKE, "a", "a")
+    move = Action(2, ActionKind.MIGRATE, "c", "c", op(), "a")
+    assert apply(ledger, decided(ledger, (wake, move))).state is S.RUNNING
+
+
+def test_a_host_of_a_plan_under_way_sleeps_by_that_plan_only(ledger):
+    plan = apply(ledger, decided(ledger))
+    for host, work in (("a", {}), ("b", {}), ("a", {"disabled_by": "pondstack plan another"})):
+        with pytest.raises(Conflict, match=f"works on host {host}; wait, or cancel it"):
+            suspended(ledger, host, **work)
+    assert suspended(ledger, "a", disabled_by=reason_of(plan))
+    assert suspended(ledger, "c")
 
 
 def test_old_ones_are_forgotten(ledger, reader):

@@ -1,4 +1,4 @@
-"""Histories in which hosts are emptied, lend, sleep and wake, by orders and by plans. Seeds of a stream of their own."""
+"""Histories in which hosts are emptied, lend, sleep and wake, by orders and by plans; of a stream of their own."""
 
 from random import Random
 from typing import Any

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from pondstack.consolidation.applier.actions import OURS
 from pondstack.db.store.host_telemetry import Told
 from pondstack.domain.host_sleep import DISABLED_REASON, HostSleep, SleepState
-from pondstack.domain.plan import UNDER_WAY, ActionKind, ActionState, Afterwards, Plan, PlanKind, PlanState
+from pondstack.domain.plan import OURS, UNDER_WAY, ActionKind, ActionState, Afterwards, Plan, PlanKind, PlanState
 from pondstack.domain.telemetry import HostMetric, Metric
 from tests.fixtures.memory import host_sleeps
 from tests.fixtures.memory import plans as memory_plans
