@@ -223,6 +223,10 @@ class Plans:
             if shared:
                 names = ", ".join(shared)
                 raise Conflict(f"plan {other.uuid}, which is {other.state}, works on {names}; wait, or cancel it")
+        self._check_asleep(tx, plan)
+
+    def _check_asleep(self, tx: Transaction, plan: Plan) -> None:
+        """Raise Conflict where a host sleeps, or is on its way there or back, and the plan does not wake it."""
         woken = {action.host for action in plan.actions if action.kind is ActionKind.WAKE}
         for sleep in self._store.host_sleeps.unended(tx):
             if sleep.host in plan.hosts - woken:

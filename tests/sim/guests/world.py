@@ -95,7 +95,8 @@ class GuestsOnLenders:
         for name, compute in self.computes.items():
             host = self._rack.hosts[name]
             held = len(host.life.book.buffers()) if host.life else 0
-            if compute.reserved_for()[0] != held:
+            asleep = self._rack.hosts[name].asleep  # nova-compute tells once it is awake
+            if compute.reserved_for()[0] != held and not asleep:
                 found.append(f"{name} lends {held} MiB, Placement has {compute.reserved_for()[0]} MiB as lent")
             lend = self._rack.lend_of(name)
             if lend is not None and lend.stage is not LendStage.WAITING:

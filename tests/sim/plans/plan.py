@@ -36,6 +36,10 @@ FAULTS = {
 }
 """Kinds of faults and how often they are drawn."""
 
+COLLISIONS = {SUSPEND: (RESTORE, WAKE, DRAIN), PLAN: (SUSPEND, SUSPEND, FREEZE), DRAIN: (SUSPEND,), FREEZE: (SUSPEND,)}
+COLLISIONS_SHARE = 0.5
+"""So many histories have orders that meet others; by the stream's name none that a regression names."""
+
 MOST_MIB = 3
 """The largest server; a host has guests.plan.HOST_MIB."""
 ROOMS = 6
@@ -53,6 +57,7 @@ def draw(seed: int, *, only: tuple[str, ...] = ()) -> History:
     operations += [_operation(rng, rng.choices(kinds, weights)[0], hosts) for _ in range(rng.randint(4, 14))]
     operations.append(_operation(rng, rng.choice((PLAN, PLAN, SUSPEND)), hosts))
     operations += _loans(rng, hosts)
+    operations += _collisions(seed, hosts, operations)
     if rng.random() < 0.3:
         operations.append(Step(rng.uniform(4.0, SECONDS), "failover", rng.choice(("", *controllers))))
     faults = [_fault(rng, controllers, hosts, only) for _ in range(12 if only else rng.choice((0, 1, 2, 3, 4, 6, 8)))]
@@ -90,6 +95,21 @@ def _operation(rng: Random, kind: str, hosts: tuple[str, ...]) -> Step:
     elif kind in (DELETE, CANCEL):
         values, host = {"which": rng.randrange(8)}, ""
     return Step(at, kind, host, values)
+
+
+def _collisions(seed: int, hosts: tuple[str, ...], operations: list[Step]) -> list[Step]:
+    """Return orders that come while another one on the same host is under way, in some histories."""
+    rng = Random(f"orders meet 21 {seed}")
+    if rng.random() >= COLLISIONS_SHARE:
+        return []
+    steps = []
+    for step in operations:
+        if step.kind in COLLISIONS and step.at < SECONDS - 2.0:
+            kind = rng.choice(COLLISIONS[step.kind])
+            values: dict[str, Any] = {"seconds": rng.uniform(3.0, 8.0)} if kind == FREEZE else {}
+            target = step.target or rng.choice(hosts)
+            steps.append(Step(step.at + rng.uniform(0.2, min(8.0, SECONDS - step.at)), kind, target, values))
+    return steps
 
 
 def _loans(rng: Random, hosts: tuple[str, ...]) -> list[Step]:

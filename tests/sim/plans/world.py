@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from pondstack.db.store.host_telemetry import Told
 from pondstack.domain.host_sleep import DISABLED_REASON, HostSleep, SleepState
-from pondstack.domain.plan import OURS, UNDER_WAY, ActionKind, ActionState, Afterwards, Plan, PlanKind, PlanState
+from pondstack.domain.plan import (
+    OURS,
+    UNDER_WAY,
+    ActionKind,
+    ActionState,
+    Afterwards,
+    Plan,
+    PlanKind,
+    PlanState,
+    reason_of,
+)
 from pondstack.domain.telemetry import HostMetric, Metric
 from tests.fixtures.memory import host_sleeps
 from tests.fixtures.memory import plans as memory_plans
@@ -28,6 +38,10 @@ if TYPE_CHECKING:
 
 CPUS = 8
 PATIENT = 1000
+FROZEN_SECONDS = 2.5
+"""So long after a freeze what had begun before it may still begin."""
+UNHEARD = ("lose", "delay", "cut", "cut_broker", "pause", "database_down")
+"""Faults that make somebody seem silent who is not."""
 STANDS_SECONDS = 15.0
 """An order of an operator that has stood for so long is known to whoever changes a service: no process is paused as
 long."""
@@ -98,8 +112,10 @@ class PlansWorld:
     # What must hold after every step
 
     def falls_asleep(self, host: "SimHost") -> None:
-        """See that no server is on a host that falls asleep."""
+        """See that no server is on a host that falls asleep, nor may be placed there."""
         self.rack.scheduler.faults["host slept"] += 1
+        if self.cloud.services[host.name].enabled:
+            raise Violation("sleeper_enabled", f"{host.name} falls asleep, and Nova may place servers there")
         for server in self.cloud.servers.values():
             if server.host == host.name:
                 raise Violation("server_on_sleeper", f"{host.name} falls asleep with server {server.uuid}")
@@ -139,6 +155,10 @@ class PlansWorld:
             if action.server_uuid == uuid and action.state is ActionState.RUNNING
         ]
         self._migrations += bool(moving)
+        frozen = self.rack.store.tables.freezes.get(memory_plans.FREEZE)
+        since = self.rack.database_clock() - frozen.since if frozen is not None else 0.0
+        if moving and since > FROZEN_SECONDS and not self.rack.history.faults:
+            raise Violation("moved_though_frozen", f"server {uuid} is migrated, {since:.1f} s after the freeze")
         if self._migrations > self.consolidation_conf.migrations_per_hour:
             raise Violation("migrations_per_hour", f"{self._migrations} migrations of consolidation within an hour")
 
@@ -151,6 +171,14 @@ class PlansWorld:
             open_ = [item.host for item in host_sleeps.unended(transaction)]
             if len(set(open_)) < len(open_):
                 raise Violation("sleeps_twice", f"open sleeps of {open_}")
+            self._check_lost([item.host for item, _ in tables.host_sleeps.values() if item.state is SleepState.LOST])
+
+    def _check_lost(self, hosts: list[str]) -> None:
+        """See that a sleeper whose waker answers is not taken for dead; messages that are lost may make it look so."""
+        cut = any(step.kind in UNHEARD for step in self.rack.history.faults)
+        for name in hosts:
+            if self.rack.hosts[name].asleep and self.wakers[name].runs and not cut:
+                raise Violation("fenced_alive", f"{name} is fenced, and it serves")
 
     def _check_plans(self, plans: list[Plan]) -> None:
         owners: dict[str, str] = {}
@@ -202,6 +230,10 @@ class PlansWorld:
             yield f"the sleep of {name} is {sleep.state}: {sleep.reason}"
         if host.asleep != (sleep is not None and sleep.state is SleepState.ASLEEP):
             yield f"{name} {'sleeps' if host.asleep else 'is awake'}, and its sleep is {sleep and sleep.state}"
+        for plan in self.plans().values():
+            by_it = sleep is not None and sleep.work.disabled_by == reason_of(plan)
+            if by_it and plan.state is PlanState.CANCELLED:
+                yield f"{name} sleeps by plan {plan.uuid}, which was cancelled"
         if not service.enabled and not self._explained(name, service.reason, sleep):
             yield f"{name} is disabled, and nothing says why: {service.reason}"
 

@@ -1,0 +1,168 @@
+"""Deliberately broken variants of sleeps and plans. Each must be caught."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+from unittest import mock
+
+from pondstack.consolidation.applier.actions import Disable
+from pondstack.consolidation.applier.applier import Applier
+from pondstack.controller.sleep import keeper
+from pondstack.controller.sleep.observer import Observer
+from pondstack.domain import host_sleep_step
+from pondstack.domain.host_sleep import SleepState
+from pondstack.domain.host_sleep_step import Act, PowerWord, Seen, Step
+from pondstack.domain.plan import ActionState, PlanKind
+from pondstack.ledger.host_sleeps import HostSleeps
+from pondstack.ledger.plans import Plans
+from pondstack_agent.power.transition import PowerTransitions
+from tests.sim.mutant import Mutant, lister
+
+MUTANTS: dict[str, Mutant] = {}
+mutant = lister(MUTANTS)
+
+
+def _decided(change: Any) -> Any:
+    """Have each decision of a sleep be what `change` makes of it."""
+    plain = host_sleep_step.decide
+    return mock.patch.object(keeper, "decide", lambda item, seen, limits: change(plain(item, seen, limits), item, seen))
+
+
+@mutant()
+def a_sleeper_is_restored() -> Iterator[None]:
+    """A plan may enable a host that sleeps, or migrate to it."""
+    with mock.patch.object(Plans, "_check_asleep", return_value=None):
+        yield
+
+
+@mutant()
+def two_plans_on_a_host() -> Iterator[None]:
+    """A plan is applied to a host on which another one works."""
+    with mock.patch.object(Plans, "_check_hosts", return_value=None):
+        yield
+
+
+@mutant()
+def servers_are_overlooked() -> Iterator[None]:
+    """A host sleeps with the servers that it has."""
+    with mock.patch.object(Observer, "servers", return_value=()):
+        yield
+
+
+@mutant()
+def stays_disabled() -> Iterator[None]:
+    """A host that is awake again is not enabled."""
+    with _decided(
+        lambda step, item, _seen: (
+            Step(Act.WAIT, SleepState(item.work.ending or SleepState.AWAKE)) if step.act is Act.ENABLE else step
+        )
+    ):
+        yield
+
+
+@mutant()
+def revert_forgets_the_service() -> Iterator[None]:
+    """What a plan that fails or is cancelled had disabled stays so."""
+    with mock.patch.object(Disable, "revert", return_value=False):
+        yield
+
+
+@mutant()
+def freeze_is_not_looked_at() -> Iterator[None]:
+    """Plans that run go on while consolidation is frozen."""
+    with mock.patch.object(Plans, "frozen", return_value=None):
+        yield
+
+
+@mutant()
+def the_hour_is_forgotten() -> Iterator[None]:
+    """Nobody counts the migrations of the last hour."""
+    with mock.patch.object(Plans, "begun", return_value=0):
+        yield
+
+
+@mutant("nova_lossy", "compute_crash")
+def tries_count_once() -> Iterator[None]:
+    """A migration that is tried again is not counted again."""
+    from tests.fixtures.memory import plans as rows
+
+    def begun(tx: Any, kind: str, seconds: float) -> int:
+        del seconds
+        plans = [tx.tables.plans.get(uuid) for uuid, _ in tx.tables.begun_actions]
+        found = {plan.uuid: plan for plan in plans if plan is not None and plan.kind is PlanKind.CONSOLIDATE}
+        return sum(item.kind == kind and item.tries > 0 for plan in found.values() for item in plan.actions)
+
+    with mock.patch.object(rows, "begun", begun):
+        yield
+
+
+@mutant()
+def cancel_waits_for_nothing() -> Iterator[None]:
+    """A plan that is cancelled ends before what it has under way does."""
+    plain = Applier._undo
+
+    def undo(self: Any, plan: Any) -> None:
+        for action in plan.actions:
+            if action.state is ActionState.RUNNING:
+                self._note(plan, action, ActionState.SKIPPED, plan.reason)
+        plain(self, self._plans.get(plan.uuid))
+
+    with mock.patch.object(Applier, "_undo", undo):
+        yield
+
+
+@mutant("data_plane_crash")
+def every_silence_is_a_death() -> Iterator[None]:
+    """A sleeper that a borrower has lost is fenced without a call to its waker."""
+    plain = Observer._asleep
+
+    def asleep(self: Any, item: Any) -> Seen:
+        with mock.patch.object(Observer, "_waker_answers", return_value=False):
+            return plain(self, item)
+
+    with mock.patch.object(Observer, "_looks", {**Observer._looks, SleepState.ASLEEP: asleep}):
+        yield
+
+
+@mutant("delay", "duplicate", "pause_agent")
+def obeys_twice() -> Iterator[None]:
+    """A waker sleeps again by an order that it has carried out."""
+    plain = PowerTransitions.enter
+
+    def enter(self: Any, operation_id: str, driver: str) -> Any:
+        if self._phase == "woken":
+            self._operation_id = ""
+        return plain(self, operation_id, driver)
+
+    with mock.patch.object(PowerTransitions, "enter", enter):
+        yield
+
+
+def _state_decided(state: SleepState, change: Any) -> Any:
+    """Have what a sleep in a state does next be decided by what `change` makes of what is seen."""
+    plain = host_sleep_step._DECISIONS[state]
+    decisions = {state: lambda item, seen, limits: plain(item, change(seen), limits)}
+    return mock.patch.object(host_sleep_step, "_DECISIONS", {**host_sleep_step._DECISIONS, **decisions})
+
+
+@mutant()
+def suspended_under_a_plan() -> Iterator[None]:
+    """An operator may suspend a host that a plan works on, which enables it when it fails; nobody looks at that."""
+    with mock.patch.object(HostSleeps, "_check_plans", return_value=None):
+        with _state_decided(SleepState.LENDING, lambda seen: replace(seen, service=None)):
+            yield
+
+
+@mutant()
+def lends_while_enabled() -> Iterator[None]:
+    """Nova is not told that a host lends and sleeps."""
+    with _decided(lambda step, _item, _seen: Step(Act.WAIT, SleepState.LENDING) if step.act is Act.DISABLE else step):
+        with _state_decided(SleepState.LENDING, lambda seen: replace(seen, service=None)):
+            yield
+
+
+@mutant()
+def enabled_before_awake() -> Iterator[None]:
+    """A host that was called counts as awake."""
+    with _state_decided(SleepState.WAKING, lambda seen: replace(seen, power=PowerWord("woken"))):
+        yield
