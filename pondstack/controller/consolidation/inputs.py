@@ -83,9 +83,8 @@ class Inputs:
             return None
         records = self._placement.inventories(provider)
         held = self._placement.allocations_of(provider)
-        capacity = {
-            name: int((item.total - item.reserved) * item.allocation_ratio + 1e-9) for name, item in records.items()
-        }
+        # As Placement computes it: what a ratio leaves below a whole unit there cannot be claimed.
+        capacity = {name: int((item.total - item.reserved) * item.allocation_ratio) for name, item in records.items()}
         return None if held is None else Claimed(capacity, held)
 
     def _remaining(self) -> dict[str, float | None]:
