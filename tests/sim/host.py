@@ -165,3 +165,5 @@ class SimHost:
         if not self.up:
             self.up = True
             self.start_agent()
+            if self.rack.plans is not None and self.rack.guests is not None:
+                self.rack.guests.computes[self.name].start()  # it did not while its host slept
