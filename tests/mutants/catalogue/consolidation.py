@@ -7,6 +7,8 @@ _APPLIER = "pondstack/tests/consolidation/applier/test_applier.py"
 _DEMAND = "pondstack/tests/consolidation/decision/test_demand.py"
 _STATISTICS = "pondstack/tests/consolidation/decision/test_statistics.py"
 _LEDGER = "pondstack/tests/ledger/test_plans.py"
+_STEP = "pondstack/tests/domain/test_host_sleep_step.py"
+_WITHIN = "pondstack/tests/controller/consolidation/test_plans_within_placement.py"
 _INPUTS = "pondstack/tests/controller/consolidation/test_inputs.py"
 
 MUTANTS = (
@@ -153,5 +155,45 @@ MUTANTS = (
         "item.total * item.allocation_ratio",
         (f"{_INPUTS}::test_a_host_is_what_its_sources_say",),
         "what is reserved for the host is given to servers",
+    ),
+    Mutant(
+        "ratio_of_placement_rounded_up",
+        "pondstack/controller/consolidation/inputs.py",
+        "(item.total - item.reserved) * item.allocation_ratio)",
+        "(item.total - item.reserved) * item.allocation_ratio + 1e-9)",
+        (f"{_WITHIN}::test_a_plan_claims_no_more_than_placement_has",),
+        "a plan claims what Placement refuses, by a fraction of a unit",
+    ),
+    Mutant(
+        "plans_change_sleepers",
+        "pondstack/ledger/plans.py",
+        "            if sleep.host in plan.hosts - woken:\n",
+        "            if False:\n",
+        (f"{_LEDGER}::test_a_host_that_sleeps_is_only_woken_by_a_plan",),
+        "a host that sleeps is enabled, and Nova places servers there",
+    ),
+    Mutant(
+        "orders_put_hosts_of_plans_to_sleep",
+        "pondstack/ledger/host_sleeps.py",
+        "            self._check_plans(tx, host, work)\n",
+        "",
+        (f"{_LEDGER}::test_a_host_of_a_plan_under_way_sleeps_by_that_plan_only",),
+        "a plan that fails enables a host that is falling asleep",
+    ),
+    Mutant(
+        "enabled_while_it_lends",
+        "pondstack/domain/host_sleep_step.py",
+        "    if seen.service is not None and seen.service.enabled:\n",
+        "    if False:\n",
+        (f"{_STEP}::test_keys_are_in_escrow_before_a_host_is_suspended",),
+        "a host sleeps that Nova places servers on",
+    ),
+    Mutant(
+        "tries_count_once_an_hour",
+        "pondstack/db/store/plans.py",
+        "func.coalesce(func.sum(row.tries), 0)",
+        "func.count(row.tries)",
+        (f"{_LEDGER}::test_what_consolidation_began_lately_is_counted",),
+        "twice as many migrations as allowed within an hour",
     ),
 )
