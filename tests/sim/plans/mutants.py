@@ -7,13 +7,14 @@ from unittest import mock
 
 from pondstack.consolidation.applier.actions import Disable
 from pondstack.consolidation.applier.applier import Applier
+from pondstack.controller.consolidation.build import Consolidation
 from pondstack.controller.sleep import keeper
+from pondstack.controller.sleep.build import HostSleeps
 from pondstack.controller.sleep.observer import Observer
 from pondstack.domain import host_sleep_step
 from pondstack.domain.host_sleep import SleepState
 from pondstack.domain.host_sleep_step import Act, PowerWord, Seen, Step
 from pondstack.domain.plan import ActionState, PlanKind
-from pondstack.ledger.host_sleeps import HostSleeps
 from pondstack.ledger.plans import Plans
 from pondstack_agent.power.transition import PowerTransitions
 from tests.sim.mutant import Mutant, lister
@@ -26,13 +27,6 @@ def _decided(change: Any) -> Any:
     """Have each decision of a sleep be what `change` makes of it."""
     plain = host_sleep_step.decide
     return mock.patch.object(keeper, "decide", lambda item, seen, limits: change(plain(item, seen, limits), item, seen))
-
-
-@mutant()
-def a_sleeper_is_restored() -> Iterator[None]:
-    """A plan may enable a host that sleeps, or migrate to it."""
-    with mock.patch.object(Plans, "_check_asleep", return_value=None):
-        yield
 
 
 @mutant()
@@ -146,14 +140,6 @@ def _state_decided(state: SleepState, change: Any) -> Any:
 
 
 @mutant()
-def suspended_under_a_plan() -> Iterator[None]:
-    """An operator may suspend a host that a plan works on, which enables it when it fails; nobody looks at that."""
-    with mock.patch.object(HostSleeps, "_check_plans", return_value=None):
-        with _state_decided(SleepState.LENDING, lambda seen: replace(seen, service=None)):
-            yield
-
-
-@mutant()
 def lends_while_enabled() -> Iterator[None]:
     """Nova is not told that a host lends and sleeps."""
     with _decided(lambda step, _item, _seen: Step(Act.WAIT, SleepState.LENDING) if step.act is Act.DISABLE else step):
@@ -165,4 +151,42 @@ def lends_while_enabled() -> Iterator[None]:
 def enabled_before_awake() -> Iterator[None]:
     """A host that was called counts as awake."""
     with _state_decided(SleepState.WAKING, lambda seen: replace(seen, power=PowerWord("woken"))):
+        yield
+
+
+@mutant()
+def revert_enables_for_whomever() -> Iterator[None]:
+    """What a plan takes back is enabled, whoever has disabled it since: a host that sleeps by then, too."""
+
+    def revert(self: Any, _plan: Any, action: Any) -> bool:
+        self._nova.enable(self._service(action.host))
+        return True
+
+    with mock.patch.object(Disable, "revert", revert):
+        yield
+
+
+@mutant("crash")
+def next_leader_leaves_plans_alone() -> Iterator[None]:
+    """A leader goes on with plans only once somebody asks for one."""
+    plain = Consolidation.start
+
+    def start(self: Any) -> None:
+        self._looks = False
+        plain(self)
+
+    with mock.patch.object(Consolidation, "start", start):
+        yield
+
+
+@mutant("crash")
+def next_leader_leaves_sleeps_alone() -> Iterator[None]:
+    """A leader goes on with sleeps only once somebody asks for one."""
+    plain = HostSleeps.start
+
+    def start(self: Any) -> None:
+        self._looks = False
+        plain(self)
+
+    with mock.patch.object(HostSleeps, "start", start):
         yield

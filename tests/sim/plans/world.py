@@ -157,7 +157,7 @@ class PlansWorld:
         self._migrations += bool(moving)
         frozen = self.rack.store.tables.freezes.get(memory_plans.FREEZE)
         since = self.rack.database_clock() - frozen.since if frozen is not None else 0.0
-        if moving and since > FROZEN_SECONDS and not self.rack.history.faults:
+        if moving and since > FROZEN_SECONDS and not self._unheard():
             raise Violation("moved_though_frozen", f"server {uuid} is migrated, {since:.1f} s after the freeze")
         if self._migrations > self.consolidation_conf.migrations_per_hour:
             raise Violation("migrations_per_hour", f"{self._migrations} migrations of consolidation within an hour")
@@ -173,11 +173,14 @@ class PlansWorld:
                 raise Violation("sleeps_twice", f"open sleeps of {open_}")
             self._check_lost([item.host for item, _ in tables.host_sleeps.values() if item.state is SleepState.LOST])
 
+    def _unheard(self) -> bool:
+        """Return whether somebody may seem silent, or late, who is not."""
+        return any(step.kind in UNHEARD for step in self.rack.history.faults)
+
     def _check_lost(self, hosts: list[str]) -> None:
         """See that a sleeper whose waker answers is not taken for dead; messages that are lost may make it look so."""
-        cut = any(step.kind in UNHEARD for step in self.rack.history.faults)
         for name in hosts:
-            if self.rack.hosts[name].asleep and self.wakers[name].runs and not cut:
+            if self.rack.hosts[name].asleep and self.wakers[name].runs and not self._unheard():
                 raise Violation("fenced_alive", f"{name} is fenced, and it serves")
 
     def _check_plans(self, plans: list[Plan]) -> None:

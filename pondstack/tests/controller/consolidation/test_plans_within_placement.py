@@ -68,7 +68,7 @@ def read(cloud: Cloud) -> Any:
 @given(clouds())
 @example(({"h0": {"VCPU": record(29, 0, 1.0)}, "h1": {"VCPU": record(100, 0, 0.29)}}, {"s0": ("h0", {"VCPU": 29})}))
 def test_a_plan_claims_no_more_than_placement_has(cloud):
-    """The claim at the source stays until a migration has ended, so that nothing is freed while a plan is carried out."""
+    """The claim at the source stays until a migration has ended: nothing is freed while a plan is carried out."""
     hosts, servers = cloud
     used = {name: Counter[str]() for name in hosts}
     for host, claim in servers.values():
