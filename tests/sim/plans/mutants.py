@@ -13,10 +13,9 @@ from pondstack.controller.sleep.build import HostSleeps
 from pondstack.controller.sleep.observer import Observer
 from pondstack.domain import host_sleep_step
 from pondstack.domain.host_sleep import SleepState
-from pondstack.domain.host_sleep_step import Act, PowerWord, Seen, Step
+from pondstack.domain.host_sleep_step import Act, PowerWord, Step
 from pondstack.domain.plan import ActionState, PlanKind
 from pondstack.ledger.plans import Plans
-from pondstack_agent.power.transition import PowerTransitions
 from tests.sim.mutant import Mutant, lister
 
 MUTANTS: dict[str, Mutant] = {}
@@ -62,13 +61,6 @@ def revert_forgets_the_service() -> Iterator[None]:
 
 
 @mutant()
-def freeze_is_not_looked_at() -> Iterator[None]:
-    """Plans that run go on while consolidation is frozen."""
-    with mock.patch.object(Plans, "frozen", return_value=None):
-        yield
-
-
-@mutant()
 def the_hour_is_forgotten() -> Iterator[None]:
     """Nobody counts the migrations of the last hour."""
     with mock.patch.object(Plans, "begun", return_value=0):
@@ -102,33 +94,6 @@ def cancel_waits_for_nothing() -> Iterator[None]:
         plain(self, self._plans.get(plan.uuid))
 
     with mock.patch.object(Applier, "_undo", undo):
-        yield
-
-
-@mutant("data_plane_crash")
-def every_silence_is_a_death() -> Iterator[None]:
-    """A sleeper that a borrower has lost is fenced without a call to its waker."""
-    plain = Observer._asleep
-
-    def asleep(self: Any, item: Any) -> Seen:
-        with mock.patch.object(Observer, "_waker_answers", return_value=False):
-            return plain(self, item)
-
-    with mock.patch.object(Observer, "_looks", {**Observer._looks, SleepState.ASLEEP: asleep}):
-        yield
-
-
-@mutant("delay", "duplicate", "pause_agent")
-def obeys_twice() -> Iterator[None]:
-    """A waker sleeps again by an order that it has carried out."""
-    plain = PowerTransitions.enter
-
-    def enter(self: Any, operation_id: str, driver: str) -> Any:
-        if self._phase == "woken":
-            self._operation_id = ""
-        return plain(self, operation_id, driver)
-
-    with mock.patch.object(PowerTransitions, "enter", enter):
         yield
 
 

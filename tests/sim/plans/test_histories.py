@@ -9,7 +9,7 @@ from tests.sim.run import run
 
 HISTORIES = 12
 CHUNK = 6
-WITHIN = 100
+WITHIN = 60
 """Histories in which each variant must be caught."""
 
 
