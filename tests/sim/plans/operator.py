@@ -95,7 +95,8 @@ class PlanOperator:
             self._calls.cancel_plan(uuid=plans[step.values["which"] % len(plans)].uuid, operation_id=self._id())
 
     def _freeze(self, step: "Step") -> None:
-        self._calls.freeze_consolidation(reason="for the test", operation_id=self._id())
+        # One that is not answered may be carried out nevertheless.
+        self._try(lambda: self._calls.freeze_consolidation(reason="for the test", operation_id=self._id()))
         self._rack.scheduler.faults["consolidation frozen"] += 1
         self._rack.scheduler.sleep(step.values["seconds"])
         self._insist(lambda: self._calls.freeze_consolidation(reason=None, operation_id=self._id()))

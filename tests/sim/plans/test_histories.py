@@ -28,6 +28,7 @@ SEEDS: tuple[tuple[int, str], ...] = (
     (210000284, "a host that slept was restored, as in 210000094"),
     (210000019, "the simulation's: a borrower that sleeps gives back what is lost once it is awake"),
     (210000467, "the simulation's: nova-compute of a sleeper tells what its host lends once it is awake"),
+    (210002185, "the simulation's: a freeze that was carried out and not answered was never ended"),
     (210000908, "the simulation's: a nova-compute that was to start while its host slept starts after a reset, too"),
 )
 
