@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from pondstack.domain.errors import IllegalTransition
+from pondstack.domain.power import mode_of
 
 DISABLED_REASON = "lending memory"
 """Why a sleeper's compute service is disabled in Nova; by it we know our own order from an operator's."""
@@ -124,3 +125,8 @@ class HostSleep:
     def serving(self) -> bool:
         """Whether its host is expected to serve what it lends without a word of its agent."""
         return self.state in SILENT and self.state is not SleepState.LOST
+
+    @property
+    def reachable(self) -> bool:
+        """Whether other hosts reach the memory of its host now, or as soon as it does as it was told."""
+        return self.state not in SILENT or (self.serving and mode_of(self.driver).serves)
