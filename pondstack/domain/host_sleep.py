@@ -55,7 +55,8 @@ TRANSITIONS: dict[SleepState, frozenset[SleepState]] = {
     _S.ASLEEP: frozenset({_S.WAKING, _S.LOST}),
     _S.WAKING: frozenset({_S.RECLAIMING, _S.LOST}),
     _S.LOST: frozenset({_S.WAKING}),
-    _S.RECLAIMING: frozenset({_S.ENABLING}),
+    # To SUSPENDING: it is to sleep deeper, and lends no more.
+    _S.RECLAIMING: frozenset({_S.ENABLING, _S.SUSPENDING}),
     _S.ENABLING: ENDED,
     **dict.fromkeys(ENDED, frozenset()),
 }
@@ -74,7 +75,8 @@ class Work:
     `mib`: how much it is to lend in all, None: as much as it can. `kept_disabled`: an operator had disabled its compute
     service before, which stays so. `disabled_by`: the reason with which a plan had; that one gives way. `ending`: as
     what it ends, "": as AWAKE. `incarnation`: of the memory that it lent when it fell asleep. `calls`: how often it was
-    called since it is to wake. `was_reset`: its power was cycled.
+    called since it is to wake. `was_reset`: its power was cycled. `deeper`: the driver by which it is to sleep once it
+    has its memory back, or does; "": as it fell asleep.
     """
 
     mib: int | None = None
@@ -84,6 +86,7 @@ class Work:
     calls: int = 0
     was_reset: bool = False
     disabled_by: str = ""
+    deeper: str = ""
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Work":
@@ -115,6 +118,11 @@ class HostSleep:
     updated_at: float = 0.0
     ended_at: float | None = None
     state_seconds: float = 0.0
+
+    @property
+    def is_deeper(self) -> bool:
+        """Whether it is in another sleep than it first was."""
+        return self.work.deeper == self.driver
 
     @property
     def is_open(self) -> bool:

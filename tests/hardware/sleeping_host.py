@@ -1,6 +1,5 @@
 """An emulated host whose agent lends and sleeps; each of its services has a control group, as under systemd."""
 
-from typing import Any
 from uuid import uuid4
 
 from oslo_config import cfg
@@ -108,18 +107,21 @@ class SleepingHost:
         """Return how far the other process has come."""
         return int(self.host.get("/run/tenant"))
 
-    def frozen(self) -> dict[str, bool]:
+    def groups(self) -> dict[str, bool]:
         """Return which groups stand still."""
         words = self.host.run(["sh", "-c", f"cd {GROUPS}; grep -H frozen */cgroup.events"]).check().stdout.split("\n")
         return {line.partition("/")[0]: line.endswith(" 1") for line in words if line}
 
-    def cpus(self) -> str:
-        """Return which CPUs are online."""
-        return bytes(self.host.get("/sys/devices/system/cpu/online")).decode().strip()
+    def stands_still(self) -> bool:
+        """Return whether all that is not to serve is frozen, and one CPU is left."""
+        return self._cpus() == "0" and self.groups() == {"agent": True, "tenant": True, "lender": False, "waker": False}
 
-    def told(self) -> dict[str, Any]:
-        """Return what its waker says, while nobody else can be asked."""
-        return self.wakers.told(self.name)
+    def is_whole(self) -> bool:
+        """Return whether it has its CPUs, and nothing of it is frozen."""
+        return self._cpus() == "0-1" and not any(self.groups().values())
+
+    def _cpus(self) -> str:
+        return bytes(self.host.get("/sys/devices/system/cpu/online")).decode().strip()
 
     def kill_waker(self) -> None:
         """Have its waker die, as the kernel's out-of-memory killer would have it."""
