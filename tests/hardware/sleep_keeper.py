@@ -27,6 +27,8 @@ from .emulated_bmc import EmulatedBmc, emulated_bmc
 from .sleeping_host import SleepingHost
 
 STATE_SECONDS = 400.0
+"""A host has to come so far: that its waker starts takes minutes on a busy machine."""
+
 DOWN_SECONDS = 20.0
 LEASE_SECONDS = 3600.0
 CONFIRM_SECONDS = 2.0
@@ -40,7 +42,9 @@ class Keeper:
         self, sleeper: SleepingHost, database: Database, bmc: EmulatedBmc, executor: ThreadPoolExecutor
     ) -> None:
         self.host, self.bmc = sleeper.name, bmc
-        self._limits = Limits(confirm_seconds=CONFIRM_SECONDS)
+        self._limits = Limits(
+            suspend_seconds=STATE_SECONDS, confirm_seconds=CONFIRM_SECONDS, wake_seconds=STATE_SECONDS
+        )
         self._ledger = ledger = Ledger(
             database, take_over(database, "test", LEASE_SECONDS), store=SQL, lease_seconds=LEASE_SECONDS
         )
