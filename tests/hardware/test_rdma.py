@@ -264,7 +264,7 @@ def test_a_host_in_s3_does_not_serve_and_is_woken_by_its_bmc(
 @pytest.mark.night
 @pytest.mark.usefixtures("lent")
 def test_a_host_whose_waker_died_is_reset_by_its_bmc(sleeper: SleepingHost, leader: Keeper) -> None:
-    """Nobody can thaw it: what it lent is lost, and it comes back whole."""
+    """Nobody can thaw it; after the reset it sleeps and wakes as any other."""
     leader.bmc.orders.clear()
     leader.sleep("lowpower-s0")
     assert wait_until(sleeper.stands_still, POWER_SECONDS), sleeper.groups()
@@ -273,5 +273,8 @@ def test_a_host_whose_waker_died_is_reset_by_its_bmc(sleeper: SleepingHost, lead
     assert leader.bmc.orders == ["ForceRestart"]
     set_up(sleeper.host, ADDRESSES[0])
     sleeper.start()
+    leader.wake()
+    assert sleeper.is_whole()
+    leader.sleep("lowpower-s0")
     leader.wake()
     assert sleeper.is_whole()
