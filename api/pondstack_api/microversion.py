@@ -24,6 +24,7 @@ VERSIONS: dict[str, str] = {
     "1.18": "loans: who borrows what of whom; what instances have beside local memory; what hosts borrow",
     "1.19": "suspend a host that is empty, which lends its memory while it sleeps, and wake it; how it sleeps",
     "1.20": "consolidation plans: decide, apply, cancel; drain and restore a host; freeze and thaw",
+    "1.21": "whether a host's memory is reachable, and an estimate of its power, awake and asleep",
 }
 
 MINIMUM = next(iter(VERSIONS))

@@ -6,9 +6,12 @@ from oslo_config import cfg
 from oslo_log import log
 from oslo_policy import policy as oslo_policy
 
+from pondstack.conf import consolidation as consolidation_options
 from pondstack.conf import ha as ha_options
 from pondstack.conf import prediction as prediction_options
+from pondstack.conf import sleep as sleep_options
 from pondstack.db.read.reader import SqlReader
+from pondstack.domain.energy import Estimate, PowerProfile, estimate, profile_of
 from pondstack.domain.errors import BadRequest, Unavailable
 from pondstack.ha.broker import BrokerTerms
 from pondstack.ha.terms import broker_terms_as_they_are
@@ -32,12 +35,20 @@ class Services:
         self.enforcer: oslo_policy.Enforcer = policy.make_enforcer(conf)
         ha_options.register_opts(conf)
         prediction_options.register_opts(conf)
+        consolidation_options.register_opts(conf)
+        sleep_options.register_opts(conf)
+        group = conf.consolidation
+        self._profile: PowerProfile = profile_of(group.power_profile, group.power_percent)
         self.broker_terms: BrokerTerms = broker_terms_as_they_are(conf)
         self._reader = reader
         self._controller = controller
         if controller is None:
             _look_for_credential(conf)
         self._lock = threading.Lock()
+
+    def energy(self, driver: str) -> Estimate:
+        """Return what a host takes that sleeps by a driver."""
+        return estimate(self._profile, self.conf.consolidation.host_watts, driver)
 
     @property
     def reader(self) -> Reader:

@@ -119,8 +119,15 @@ OPTIONS: list[cfg.Opt] = [
     cfg.StrOpt(
         "power_profile",
         default="hp",
-        choices=["hp", "dell"],
-        help="Whose share of power an awake and a sleeping host takes (Zombieland, Table 3), for estimates.",
+        choices=["hp", "dell", "configured"],
+        help="Whose share of power an awake and a sleeping host takes, for estimates, of controllers and API: the "
+        "paper's two machines (Zombieland, Table 3), which has no figure of lowpower-s0, or power_percent.",
+    ),
+    cfg.DictOpt(
+        "power_percent",
+        default={},
+        help="For power_profile = configured: percent, from 0 to 100, of host_watts that a host takes when it is awake "
+        "and idle, and asleep by each driver that was measured, such as `idle:48,lowpower-s0:33,s3:4`.",
     ),
     cfg.FloatOpt(
         "host_watts",

@@ -20,6 +20,20 @@ OPTIONS: list[cfg.Opt] = [
         help="How hosts sleep where `openstack memory host suspend` does not say it. frozen emulates sleep for tests, "
         "and saves nothing.",
     ),
+    cfg.StrOpt(
+        "deeper_driver",
+        default="",
+        choices=["", "s3", "off"],
+        help="How a host sleeps on that lends while it sleeps, once nobody uses its memory and more than as much is "
+        "free without it; only hosts of [sleep] bmc_file. It takes its memory back before. Empty: it goes on lending.",
+    ),
+    cfg.FloatOpt(
+        "deeper_seconds",
+        default=3600.0,
+        min=1.0,
+        max=30 * 86400.0,
+        help="For how many seconds a host has to sleep before it may sleep deeper.",
+    ),
     cfg.FloatOpt(
         "lend_seconds",
         default=600.0,

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from pondstack.domain.errors import IllegalTransition
+from pondstack.domain.power import mode_of
 
 DISABLED_REASON = "lending memory"
 """Why a sleeper's compute service is disabled in Nova; by it we know our own order from an operator's."""
@@ -54,7 +55,8 @@ TRANSITIONS: dict[SleepState, frozenset[SleepState]] = {
     _S.ASLEEP: frozenset({_S.WAKING, _S.LOST}),
     _S.WAKING: frozenset({_S.RECLAIMING, _S.LOST}),
     _S.LOST: frozenset({_S.WAKING}),
-    _S.RECLAIMING: frozenset({_S.ENABLING}),
+    # To SUSPENDING: it is to sleep deeper, and lends no more.
+    _S.RECLAIMING: frozenset({_S.ENABLING, _S.SUSPENDING}),
     _S.ENABLING: ENDED,
     **dict.fromkeys(ENDED, frozenset()),
 }
@@ -73,7 +75,8 @@ class Work:
     `mib`: how much it is to lend in all, None: as much as it can. `kept_disabled`: an operator had disabled its compute
     service before, which stays so. `disabled_by`: the reason with which a plan had; that one gives way. `ending`: as
     what it ends, "": as AWAKE. `incarnation`: of the memory that it lent when it fell asleep. `calls`: how often it was
-    called since it is to wake. `was_reset`: its power was cycled.
+    called since it is to wake. `was_reset`: its power was cycled. `deeper`: the driver by which it is to sleep once it
+    has its memory back, or does; "": as it fell asleep.
     """
 
     mib: int | None = None
@@ -83,6 +86,7 @@ class Work:
     calls: int = 0
     was_reset: bool = False
     disabled_by: str = ""
+    deeper: str = ""
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Work":
@@ -116,6 +120,11 @@ class HostSleep:
     state_seconds: float = 0.0
 
     @property
+    def is_deeper(self) -> bool:
+        """Whether it is in another sleep than it first was."""
+        return self.work.deeper == self.driver
+
+    @property
     def is_open(self) -> bool:
         """Whether it goes on."""
         return self.ended_at is None
@@ -124,3 +133,8 @@ class HostSleep:
     def serving(self) -> bool:
         """Whether its host is expected to serve what it lends without a word of its agent."""
         return self.state in SILENT and self.state is not SleepState.LOST
+
+    @property
+    def reachable(self) -> bool:
+        """Whether other hosts reach the memory of its host now, or as soon as it does as it was told."""
+        return self.state not in SILENT or (self.serving and mode_of(self.driver).serves)

@@ -87,10 +87,12 @@ class Limits:
     confirm_seconds: float = 15.0
     wake_seconds: float = 300.0
     retry_seconds: float = 10.0
+    deeper_driver: str = ""
+    deeper_seconds: float = 3600.0
 
 
 class Step(NamedTuple):
-    """`state`: the one to be in, the present one to stay. `ending`: see Work, None: as it is."""
+    """`state`: the one to be in, the present one to stay. `ending`, `deeper`: see Work. None: as it is."""
 
     act: Act
     state: SleepState
@@ -100,6 +102,8 @@ class Step(NamedTuple):
     incarnation: str | None = None
     called: bool = False
     was_reset: bool | None = None
+    deeper: str | None = None
+    driver: str | None = None
 
 
 def decide(item: HostSleep, seen: Seen, limits: Limits) -> Step:
@@ -206,6 +210,8 @@ def _reclaiming(item: HostSleep, seen: Seen, _limits: Limits) -> Step:
     if seen.reserved_mib:
         waits = f"nova-compute of host {item.host} has not said in Placement yet that its memory is back"
         return Step(Act.WAIT, _S.RECLAIMING, kept or waits, lent_mib=0)
+    if item.work.deeper and not item.is_deeper:
+        return Step(Act.WAIT, _S.SUSPENDING, lent_mib=0, incarnation="", driver=item.work.deeper)
     return Step(Act.WAIT, _S.ENABLING, kept, lent_mib=0)
 
 

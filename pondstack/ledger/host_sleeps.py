@@ -89,6 +89,9 @@ class HostSleeps:
                 raise Conflict(f"host {host} is awake: nothing is to be done")
             if item.state not in BACK:
                 self._turn_round(tx, item)
+            elif item.work.deeper and not item.is_deeper:
+                after = replace(item, work=replace(item.work, deeper=""))
+                self._store.host_sleeps.change(tx, after, moved=False, ended=False)
             return {"uuid": item.uuid, "host": host, MOVES: []}
 
         uuid: str = self._transactions.once(operation_id, WAKE, {"host": host}, write)["uuid"]
@@ -131,9 +134,11 @@ def _after(item: HostSleep, step: Step) -> HostSleep:
         incarnation=item.work.incarnation if step.incarnation is None else step.incarnation,
         calls=0 if moved else item.work.calls + step.called,
         was_reset=item.work.was_reset if step.was_reset is None else step.was_reset,
+        deeper=item.work.deeper if step.deeper is None else step.deeper,
     )
     return replace(
         item,
+        driver=item.driver if step.driver is None else step.driver,
         state=step.state,
         reason=step.reason[:MOST_OF_A_REASON],
         lent_mib=item.lent_mib if step.lent_mib is None else step.lent_mib,

@@ -9,7 +9,7 @@ from pondstack.osc.client import MemoryClient
 
 API_NAME = "memory"
 API_VERSION_OPTION = "os_memory_api_version"
-DEFAULT_API_VERSION = "1.20"
+DEFAULT_API_VERSION = "1.21"
 API_VERSIONS = (
     "1",
     "1.0",
@@ -33,6 +33,7 @@ API_VERSIONS = (
     "1.18",
     "1.19",
     "1.20",
+    "1.21",
 )
 
 

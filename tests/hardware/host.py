@@ -106,6 +106,15 @@ class EmulatedHost:
         """Have the host's wire lose all frames from now on, or none; its card keeps its carrier."""
         self._running().cut_wire(cut)
 
+    @property
+    def state(self) -> str:
+        """What a host with a wire is: off, running, suspended (S3)..."""
+        return "off" if self._qemu is None else self._qemu.state()
+
+    def wake(self) -> None:
+        """Press the power button of a host with a wire that is suspended."""
+        self._running().wake()
+
     def tail(self) -> str:
         """Return the end of the console and of QEMU's own messages."""
         return "\n".join(self._tail(name) for name in ("console.log", "qemu.log"))

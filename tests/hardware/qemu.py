@@ -153,6 +153,16 @@ class Qemu:
         with Monitor(str(self._folder / MONITOR), _ANSWER_SECONDS) as monitor:
             monitor.execute("qom-set", path=f"/objects/{CUT}", property="status", value="on" if cut else "off")
 
+    def state(self) -> str:
+        """Return what the machine is by its monitor: running, suspended (S3)..."""
+        with Monitor(str(self._folder / MONITOR), _ANSWER_SECONDS) as monitor:
+            return str(monitor.execute("query-status")["status"])
+
+    def wake(self) -> None:
+        """Press the power button of a machine that is suspended."""
+        with Monitor(str(self._folder / MONITOR), _ANSWER_SECONDS) as monitor:
+            monitor.execute("system_wakeup")
+
     def end(self) -> None:
         """Take the power away: no more than what the host synced is on its disk."""
         if self.process.poll() is None:

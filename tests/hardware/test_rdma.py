@@ -3,19 +3,23 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
 
 from pondstack_rack.servers import LOOPBACK, RabbitMQServer
-from pondstack_rdma.model import Key
+from pondstack_rack.wait import wait_until
+from pondstack_rdma.model import Key, Ticket
+from tests.fixtures.identities import Identities
 
 from .conftest import Hardware
 from .figures import Figures
 from .host import EmulatedHost
 from .machine import OUTSIDE
-from .rdma_hosts import ADDRESSES, two_hosts
+from .rdma_hosts import ADDRESSES, set_up, two_hosts
+from .sleep_keeper import Keeper, keeper
+from .sleeping_host import BUFFER_MIB, SleepingHost
 
 pytestmark = [pytest.mark.hardware, pytest.mark.timeout(1500)]
 MIB = 2**20
@@ -26,7 +30,7 @@ REGIONS = 16
 PART_MIB = 16
 """So much is transferred by each call into a host, which has a deadline."""
 
-LENDER_MIB = 512 + TOTAL_MIB
+LENDER_MIB = 768 + TOTAL_MIB
 SLACK_MIB = min(64, TOTAL_MIB // 2)
 """By which available memory moves by itself."""
 
@@ -40,6 +44,9 @@ NOTICED_SECONDS = DEADLINE_SECONDS + 5.0
 
 GROUP = "/sys/fs/cgroup/lender"
 SUSPEND = "echo deep >/sys/power/mem_sleep; exec echo mem >/sys/power/state"
+POWER_SECONDS = 240.0
+"""For what an emulated host does in the background, on a busy machine."""
+
 CALLS = 20
 CALLS_SECONDS = 120.0
 CALLS_SERVER = ["/opt/pondstack/bin/python", "-W", "ignore", "-m", "bench.rpc_server"]
@@ -176,25 +183,98 @@ def test_calls_cross_over_rdma_and_over_the_broker_while_the_wire_is_cut(
     assert server.wait() == 0
 
 
-def test_a_lender_without_cpus_serves_and_a_suspended_one_does_not(
-    hosts: Sequence[EmulatedHost], lending: Any, figures: Figures
+# The agent's power drivers: one S3 per boot is what emulation carries, and a reset comes last.
+
+
+@pytest.fixture(scope="module")
+def sleeper(
+    hosts: Sequence[EmulatedHost], rabbitmq: RabbitMQServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[SleepingHost]:
+    """The lender's host, with an agent."""
+    identities = Identities(tmp_path_factory.mktemp("sleeper"))
+    with closing(SleepingHost(hosts[0], ADDRESSES[0], rabbitmq, identities)) as sleeper:
+        sleeper.start()
+        yield sleeper
+
+
+@pytest.fixture(scope="module")
+def leader(sleeper: SleepingHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
+    """What a controller has for it."""
+    with keeper(sleeper, tmp_path_factory.mktemp("keeper")) as leader:
+        yield leader
+
+
+@pytest.fixture(scope="module")
+def lent(sleeper: SleepingHost) -> tuple[Ticket, list[Key]]:
+    """What the agent's lender lends to the borrower."""
+    return sleeper.lend(2 * BUFFER_MIB, "borrower")
+
+
+def test_a_host_in_lowpower_s0_serves_and_is_woken_over_the_bus(
+    hosts: Sequence[EmulatedHost],
+    sleeper: SleepingHost,
+    leader: Keeper,
+    lent: tuple[Ticket, list[Key]],
+    figures: Figures,
 ) -> None:
-    host = hosts[0]
-    ticket, key = lending.lend("last", MIB)
+    ticket, keys = lent
+    borrower = borrow(hosts, ticket=ticket)
+    borrower.open(keys)
+    leader.sleep("lowpower-s0")
+    assert wait_until(sleeper.stands_still, POWER_SECONDS), sleeper.groups()
+    before = sleeper.counted()
+    borrower.write_all(keys, SEED)
+    reading, wrong = borrower.read_all(keys, SEED + 1)
+    figures.add("from a host in lowpower-s0, random order", 2 * BUFFER_MIB / reading, "MiB/s")
+    figures.add("from a host in lowpower-s0, in pieces", wrong, "wrong", "= 0")
+    assert wrong == 0
+    assert sleeper.counted() == before
+    assert sleeper.stands_still()
+    leader.wake()
+    assert sleeper.is_whole()
+    assert wait_until(lambda: sleeper.counted() > before, POWER_SECONDS)
+    assert leader.bmc.orders == []
+    assert borrower.read_all(keys, SEED + 2)[1] == 0
+
+
+def test_a_host_in_s3_does_not_serve_and_is_woken_by_its_bmc(
+    hosts: Sequence[EmulatedHost],
+    sleeper: SleepingHost,
+    leader: Keeper,
+    lent: tuple[Ticket, list[Key]],
+    figures: Figures,
+) -> None:
+    ticket, keys = lent
     borrower = borrow(hosts, ticket=ticket, seconds=DEADLINE_SECONDS)
-    borrower.open([key])
-    cpus = "for cpu in /sys/devices/system/cpu/cpu[1-9]*/online; do echo {} >$cpu; done"
-    with frozen(host, lending._process.pid):
-        host.run(["sh", "-ec", cpus.format(0)]).check()
-        assert host.get("/sys/devices/system/cpu/online") == b"0\n"
-        borrower.write_all([key], SEED)
-        assert borrower.read_all([key], SEED)[1] == 0
-        host.run(["sh", "-ec", cpus.format(1)]).check()
-    assert borrower.error(key) == ""
-    host.start(["sh", "-ec", SUSPEND])
-    begun = time.monotonic()
-    error, seconds = borrower.read_until_gone(key, within=120)
-    print(f"asleep, and noticed, {time.monotonic() - begun:.1f} s after the command")
+    borrower.open(keys)
+    before = sleeper.counted()
+    leader.sleep("s3")
+    assert wait_until(lambda: sleeper.host.state == "suspended", POWER_SECONDS)
+    error, seconds = borrower.read_until_gone(keys[0], within=120)
     figures.add("a suspended lender is noticed", seconds, "s", f"<= {NOTICED_SECONDS:g}")
     assert error in ("TransportTimeout", "TransportGone")
     assert seconds <= NOTICED_SECONDS
+    leader.wake()
+    assert leader.bmc.orders == ["On"]
+    assert sleeper.host.state == "running"
+    assert sleeper.is_whole()
+    assert wait_until(lambda: sleeper.counted() > before, POWER_SECONDS)
+
+
+@pytest.mark.night
+@pytest.mark.usefixtures("lent")
+def test_a_host_whose_waker_died_is_reset_by_its_bmc(sleeper: SleepingHost, leader: Keeper) -> None:
+    """Nobody can thaw it; after the reset it sleeps and wakes as any other."""
+    leader.bmc.orders.clear()
+    leader.sleep("lowpower-s0")
+    assert wait_until(sleeper.stands_still, POWER_SECONDS), sleeper.groups()
+    sleeper.kill_waker()
+    leader.wake_until_reset()
+    assert leader.bmc.orders == ["ForceRestart"]
+    set_up(sleeper.host, ADDRESSES[0])
+    sleeper.start()
+    leader.wake()
+    assert sleeper.is_whole()
+    leader.sleep("lowpower-s0")
+    leader.wake()
+    assert sleeper.is_whole()

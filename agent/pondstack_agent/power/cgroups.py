@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-FREEZE, PROCESSES = "cgroup.freeze", "cgroup.procs"
+FREEZE, PROCESSES, EVENTS = "cgroup.freeze", "cgroup.procs", "cgroup.events"
 
 
 def freezable(root: Path, kept: Collection[int]) -> list[Path]:
@@ -12,6 +12,14 @@ def freezable(root: Path, kept: Collection[int]) -> list[Path]:
     What is in a group with one of them goes on too: those that are to go on should have a group of their own.
     """
     return list(_freezable(root, frozenset(kept)))
+
+
+def is_frozen(group: Path) -> bool:
+    """Return whether all processes of a group that was told to freeze stand still, or there are none any more."""
+    try:
+        return "frozen 1" in (group / EVENTS).read_text().splitlines()
+    except OSError:
+        return True
 
 
 def _freezable(group: Path, kept: frozenset[int]) -> Iterator[Path]:

@@ -1,7 +1,7 @@
 """What every power driver keeps to, each over folders that stand for its kernel; and what each is besides."""
 
-import json
 import os
+import shutil
 import signal
 import subprocess
 import threading
@@ -51,6 +51,7 @@ def cgroups(tmp_path):
     for group in (root / "system", *root.rglob("*/")):
         if group != root:
             (group / "cgroup.freeze").write_text("0\n")
+            (group / "cgroup.events").write_text("populated 1\nfrozen 1\n")
     (root / "cgroup.controllers").write_text("cpu memory\n")
     return root
 
@@ -66,8 +67,14 @@ def child():
     made.wait()
 
 
-def low_power(sys, cgroups, tmp_path, kept=(12, 14)):
-    return LowPowerS0(sys, cgroups, tmp_path / "undo.json", lambda: set(kept))
+def low_power(sys, cgroups, tmp_path, kept=(12, 14), boot="this", freeze_seconds=SECONDS):
+    (tmp_path / "boot_id").write_text(f"{boot}\n")
+    record, boot_id = tmp_path / "undo.json", tmp_path / "boot_id"
+    return LowPowerS0(sys, cgroups, record, lambda: set(kept), boot_id=boot_id, freeze_seconds=freeze_seconds)
+
+
+def frozen(cgroups):
+    return {str(file.parent.relative_to(cgroups)) for file in cgroups.rglob("cgroup.freeze") if "1" in file.read_text()}
 
 
 @pytest.fixture(params=sorted(MODES))
@@ -133,27 +140,70 @@ def test_low_power_freezes_all_but_what_serves_and_leaves_one_cpu(sys, cgroups, 
     cpus = sys / "devices/system/cpu"
     thread, woken = asleep(low_power(sys, cgroups, tmp_path))
     assert wait_until(lambda: (cpus / "cpu0/cpuidle/state1/disable").read_text().strip() == "0", SECONDS)
-    frozen = {
-        str(file.parent.relative_to(cgroups)) for file in cgroups.rglob("cgroup.freeze") if "1" in file.read_text()
-    }
-    assert frozen == {"system/agent", "user"}
+    assert frozen(cgroups) == {"system/agent", "user"}
     assert [(cpus / f"cpu{number}/online").read_text().strip() for number in (1, 2)] == ["0", "0"]
     woken.set()
     thread.join(SECONDS)
-    assert "1" not in "".join(file.read_text() for file in cgroups.rglob("cgroup.freeze"))
+    assert frozen(cgroups) == set()
     assert [(cpus / f"cpu{number}/online").read_text().strip() for number in (1, 2)] == ["1", "1"]
     assert not (tmp_path / "undo.json").exists()
 
 
-def test_what_a_dead_waker_left_frozen_is_thawed_by_the_next(sys, cgroups, tmp_path):
+@pytest.fixture
+def abandoned(sys, cgroups, tmp_path):
+    """What a waker that died has left asleep: all of it frozen."""
     asleep(low_power(sys, cgroups, tmp_path))
-    assert wait_until(lambda: (cgroups / "user/cgroup.freeze").read_text().strip() == "1", SECONDS)
-    assert json.loads((tmp_path / "undo.json").read_text())
     cpu0 = sys / "devices/system/cpu/cpu0/cpuidle/state1/disable"
     assert wait_until(lambda: cpu0.read_text().strip() == "0", SECONDS)
+    assert (tmp_path / "undo.json").exists()
+
+
+@pytest.mark.usefixtures("abandoned")
+def test_what_a_dead_waker_left_frozen_is_thawed_by_the_next(sys, cgroups, tmp_path):
     low_power(sys, cgroups, tmp_path).restore()
-    assert (cgroups / "user/cgroup.freeze").read_text() == "0"
+    assert frozen(cgroups) == set()
     assert not (tmp_path / "undo.json").exists()
+
+
+@pytest.mark.usefixtures("abandoned")
+def test_a_group_that_is_gone_is_not_thawed(sys, cgroups, tmp_path):
+    shutil.rmtree(cgroups / "user")
+    low_power(sys, cgroups, tmp_path).restore()
+    assert frozen(cgroups) == set()
+
+
+@pytest.mark.usefixtures("abandoned")
+def test_after_a_reset_there_is_nothing_to_undo(sys, cgroups, tmp_path):
+    """Its CPUs and groups are another boot's: what they are is not the dead waker's doing."""
+    low_power(sys, cgroups, tmp_path, boot="another").restore()
+    assert frozen(cgroups) == {"system/agent", "user"}
+    assert not (tmp_path / "undo.json").exists()
+
+
+def test_what_an_operator_froze_stays_frozen(sys, cgroups, tmp_path):
+    (cgroups / "user/cgroup.freeze").write_text("1\n")
+    thread, woken = asleep(low_power(sys, cgroups, tmp_path))
+    woken.set()
+    thread.join(SECONDS)
+    assert frozen(cgroups) == {"user"}
+
+
+def test_a_host_with_a_process_that_does_not_freeze_stays_awake(sys, cgroups, tmp_path):
+    (cgroups / "user/cgroup.events").write_text("populated 1\nfrozen 0\n")
+    with pytest.raises(Unavailable, match="user does not freeze"):
+        low_power(sys, cgroups, tmp_path, freeze_seconds=0.01).enter(threading.Event())
+    assert frozen(cgroups) == set()
+    assert (sys / "devices/system/cpu/cpu1/online").read_text().strip() == "1"
+    assert not (tmp_path / "undo.json").exists()
+
+
+def test_a_host_that_its_watchdog_would_reset_stays_awake(sys, cgroups, tmp_path):
+    state = sys / "class/watchdog/watchdog0/state"
+    state.parent.mkdir(parents=True)
+    state.write_text("inactive\n")
+    assert low_power(sys, cgroups, tmp_path).refusal() == ""
+    state.write_text("active\n")
+    assert "watchdog0 would reset" in low_power(sys, cgroups, tmp_path).refusal()
 
 
 def test_a_host_that_cannot_freeze_all_of_it_stays_awake(sys, cgroups, tmp_path):

@@ -1,5 +1,6 @@
 """Hosts: who reaches which pool, and who may get new pool memory."""
 
+from dataclasses import asdict
 from typing import Any
 
 from pondstack.domain.errors import BadRequest
@@ -11,6 +12,7 @@ from pondstack_api import render
 from pondstack_api.handlers import lender
 from pondstack_api.pagination import page
 from pondstack_api.request import Reply, Request
+from pondstack_api.services import Services
 
 FENCES_SINCE = (1, 1)
 TIERING_SINCE = (1, 3)
@@ -19,15 +21,17 @@ SLICES_SINCE = (1, 11)
 FENCED_GENERATION_SINCE = (1, 17)
 BORROWING_SINCE = (1, 18)
 SLEEP_SINCE = (1, 19)
+POWER_SINCE = (1, 21)
 
 
-def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
+def body(host: HostRecord, version: tuple[int, int], services: Services) -> dict[str, Any]:
     """Return a host as the API shows it in a microversion. `pool_mib` is what the host holds now."""
     fence = {"fenced": host.fenced, "fenced_reason": host.fenced_reason} if version >= FENCES_SINCE else {}
     tiering = {"tiering": host.tiering} if version >= TIERING_SINCE else {}
     lending = {"lending": _lending(host)} if version >= LENDING_SINCE else {}
     borrowing = {"borrowing": _borrowing(host)} if version >= BORROWING_SINCE else {}
     sleep = {"sleep": _sleep(host.sleep)} if version >= SLEEP_SINCE else {}
+    power = {"power": _power(host, services)} if version >= POWER_SINCE else {}
     own = {"host_slices": list(host.holdings), "tiering_on": host.tiering_on} if version >= SLICES_SINCE else {}
     return {
         "name": host.name,
@@ -42,6 +46,7 @@ def body(host: HostRecord, version: tuple[int, int]) -> dict[str, Any]:
         **lending,
         **borrowing,
         **sleep,
+        **power,
         **own,
         "generation": host.generation,
         "created_at": render.time(host.created_at),
@@ -74,6 +79,17 @@ def _sleep(sleep: HostSleep | None) -> dict[str, Any] | None:
     }
 
 
+def _power(host: HostRecord, services: Services) -> dict[str, Any]:
+    """Return whether its memory is reachable, and what it is thought to take; by its own driver while it sleeps."""
+    sleep = host.sleep if host.sleep is not None and host.sleep.is_open else None
+    driver = sleep.driver if sleep is not None else str(services.conf.sleep.driver)
+    return {
+        "driver": driver,
+        "memory_reachable": host.up if sleep is None else sleep.reachable,
+        "estimate": asdict(services.energy(driver)),
+    }
+
+
 def list_hosts(request: Request) -> Reply:
     """List the hosts by name."""
     marker = request.query.get("marker")
@@ -84,7 +100,7 @@ def list_hosts(request: Request) -> Reply:
         "/hosts",
         lambda limit: reader.hosts(limit=limit, marker=marker),
         lambda host: host.name,
-        lambda host: body(host, request.version),
+        lambda host: body(host, request.version, request.services),
     )
 
 
@@ -221,4 +237,4 @@ def _only_pool(host: HostRecord) -> str:
 
 
 def _shown(request: Request) -> Reply:
-    return Reply(body(request.services.reader.host(request.args["name"]), request.version))
+    return Reply(body(request.services.reader.host(request.args["name"]), request.version, request.services))

@@ -68,6 +68,29 @@ SLEEP: base.Schema = {
     ),
     "description": "its newest sleep",
 }
+WATTS: base.Schema = {"type": "number", "minimum": 0}
+ESTIMATE: base.Schema = {
+    **base.closed(
+        {
+            "profile": base.described(base.TEXT, "power profile that it is by"),
+            "idle_watts": base.described(WATTS, "awake and idle, in watts"),
+            "asleep_watts": base.nullable(
+                base.described(WATTS, "asleep, in watts; null: the profile has no figure of the driver")
+            ),
+        }
+    ),
+    "description": "what it is thought to take; nothing is measured",
+}
+POWER: base.Schema = {
+    **base.closed(
+        {
+            "driver": base.described(DRIVER, "how it sleeps; of a host that is awake: as it would by default"),
+            "memory_reachable": base.described(base.FLAG, "whether others reach its memory, awake or asleep"),
+            "estimate": ESTIMATE,
+        }
+    ),
+    "description": "whether its memory is reachable, and an estimate of its power; since 1.21",
+}
 HOST_SLICES: base.Schema = {
     "type": "array",
     "items": base.closed(
@@ -99,6 +122,7 @@ HOST = base.closed(
         "lending": LENDING,
         "borrowing": BORROWING,
         "sleep": base.nullable(base.described(SLEEP, "its newest sleep; null: it never slept; since 1.19")),
+        "power": POWER,
         "host_slices": HOST_SLICES,
         "tiering_on": base.nullable(
             base.described(
@@ -108,7 +132,17 @@ HOST = base.closed(
         "generation": base.GENERATION,
         "created_at": base.CREATED_AT,
     },
-    optional=("fenced", "fenced_reason", "tiering", "lending", "borrowing", "sleep", "host_slices", "tiering_on"),
+    optional=(
+        "fenced",
+        "fenced_reason",
+        "tiering",
+        "lending",
+        "borrowing",
+        "sleep",
+        "power",
+        "host_slices",
+        "tiering_on",
+    ),
 )
 HOSTS = base.page("hosts", HOST)
 LIST_QUERY = base.query(limit=base.LIMIT, marker=base.described(base.NAME, "the name of the last host seen"))

@@ -11,10 +11,10 @@ from pondstack.consolidation.decision import overload, placement, selection, und
 from pondstack.consolidation.decision.demand import Demand, demand_of
 from pondstack.consolidation.decision.draft import Draft, Move
 from pondstack.consolidation.decision.eligibility import left_out, residents_of
-from pondstack.consolidation.decision.power import PROFILES, saved_watts
 from pondstack.consolidation.decision.rooms import MEMORY, Room, Rooms, Totals
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.consolidation.decision.snapshot import HostState, HostView, Snapshot, VmView
+from pondstack.domain.energy import saved_watts
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.plan import Action, Afterwards, Effect
 
@@ -29,19 +29,18 @@ class Decision:
 
 
 def decide(snapshot: Snapshot, settings: Settings) -> Decision:
-    """Return a plan over a snapshot; raises BadRequest for an algorithm or profile that does not exist."""
+    """Return a plan over a snapshot; raises BadRequest for an algorithm that does not exist."""
     check(settings)
     return _Decider(snapshot, settings).run()
 
 
 def check(settings: Settings) -> None:
-    """Raise BadRequest for an algorithm or a power profile that does not exist."""
+    """Raise BadRequest for an algorithm that does not exist."""
     known: Mapping[str, tuple[str, Mapping[str, object]]] = {
         "underload": (settings.underload, underload.ALGORITHMS),
         "overload": (settings.overload, overload.ALGORITHMS),
         "selection": (settings.selection, selection.ALGORITHMS),
         "placement": (settings.placement, placement.ALGORITHMS),
-        "power_profile": (settings.power_profile, PROFILES),
     }
     for step, (name, algorithms) in known.items():
         if name not in algorithms:
@@ -210,7 +209,7 @@ class _Decider:
             hosts_emptied=len(draft.emptied),
             hosts_woken=len(draft.woken),
             gained_mib=(sum(draft.emptied.values()) if lends else 0) - woken,
-            saved_watts=saved_watts(settings.power_profile, settings.host_watts, asleep, len(draft.woken)),
+            saved_watts=saved_watts(settings.energy, asleep, len(draft.woken)),
             power_profile=settings.power_profile,
             migrations=len(moves),
             moved_mib=sum(move.demand.server.local_mib for move in moves),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from pondstack.domain.energy import Estimate
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.plan import Afterwards
 
@@ -17,7 +18,8 @@ class Settings:
     host's load for these. `metric_seconds`: the greatest age of a figure. `working_set_percent`: what of a working set
     has to fit locally. `worth_seconds`: a server that is predicted to end within that is not worth a migration.
     `least_awake`: hosts that stay awake at least; `most_migrations`, `most_emptied`: of one plan.
-    `host_watts`: of a host at full load. `step_seconds`: between two readings of a load. `copy_mib_per_second`: how
+    `host_watts`: of a host at full load; `idle_percent`, `asleep_percent` of that by `power_profile`, the latter None:
+    it has no figure of how hosts sleep here. `step_seconds`: between two readings of a load. `copy_mib_per_second`: how
     fast a live migration is taken to copy.
     """
 
@@ -39,8 +41,15 @@ class Settings:
     afterwards: Afterwards = Afterwards.SUSPEND
     power_profile: str = "hp"
     host_watts: float = 250.0
+    idle_percent: float = 0.0
+    asleep_percent: float | None = None
     step_seconds: float = 60.0
     copy_mib_per_second: float = 200.0
+
+    @property
+    def energy(self) -> Estimate:
+        """What a host takes."""
+        return Estimate.of(self.power_profile, self.host_watts, self.idle_percent, self.asleep_percent)
 
     @classmethod
     def names(cls) -> set[str]:

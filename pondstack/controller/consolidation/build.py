@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -19,6 +20,7 @@ from pondstack.controller.consolidation.inputs import Inputs
 from pondstack.controller.gate import Gate
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
+from pondstack.domain.energy import profile_of
 from pondstack.domain.errors import BadRequest, Conflict
 from pondstack.domain.plan import Afterwards, PlanKind, PlanState, PlanTrigger
 from pondstack.domain.quiet_hours import QuietHours
@@ -42,6 +44,7 @@ class Consolidation:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._group = resources.conf.consolidation
+        self._sleep_driver: Callable[[], str] = lambda: str(resources.conf.sleep.driver)
         self._reader, self._plans = resources.reader, ledger.plans
         self._clock, self._now = resources.clock, now
         self._looks = True
@@ -110,13 +113,15 @@ class Consolidation:
 
     def _settings(self, changes: dict[str, Any]) -> Settings:
         group = self._group
-        names = Settings.names() - {"step_seconds"}
+        names = Settings.names() - {"step_seconds", "idle_percent", "asleep_percent"}
         settings = Settings.from_record({name: getattr(group, name) for name in names} | changes)
         unknown = sorted(set(changes) - names)
         if unknown:
             raise BadRequest(f"a plan has no setting {', '.join(unknown)}; there are {', '.join(sorted(names))}")
         check(settings)
-        return settings
+        profile = profile_of(settings.power_profile, group.power_percent)
+        asleep = profile.asleep(self._sleep_driver())
+        return replace(settings, idle_percent=profile.idle_percent, asleep_percent=asleep)
 
     # What goes on
 

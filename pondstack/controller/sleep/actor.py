@@ -11,7 +11,7 @@ from oslo_log import log
 from pondstack.clients.bmc import Bmc
 from pondstack.clients.nova import Nova
 from pondstack.controller.lending.lenders import call_agent
-from pondstack.controller.sleep.observer import operation
+from pondstack.controller.sleep.observer import operation, suspension
 from pondstack.domain.admission import LendStage
 from pondstack.domain.errors import BadRequest, HostUnusable, PondError
 from pondstack.domain.host_sleep import DISABLED_REASON, HostSleep, SleepState
@@ -79,9 +79,7 @@ class Actor:
 
     def _suspend(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
         try:
-            self._agents.suspend(
-                item.host, epoch=self._ledger.epoch, operation_id=operation(item, "suspend"), driver=item.driver
-            )
+            self._agents.suspend(item.host, epoch=self._ledger.epoch, operation_id=suspension(item), driver=item.driver)
         except (BadRequest, HostUnusable) as error:
             return Step(Act.WAIT, SleepState.WAKING, error.message, SleepState.FAILED)
         except oslo_messaging.MessagingTimeout:

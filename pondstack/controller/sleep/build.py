@@ -68,6 +68,8 @@ class HostSleeps:
                 changed=changed,
                 wake=self._wake,
                 stopping=lambda: self._stopping,
+                wakeable=bmcs.keys(),
+                clock=resources.clock,
             )
         self.endpoint = SleepEndpoint(
             keeper=self._present, reader=resources.reader, driver=lambda: str(group.driver), gate=gate
@@ -132,4 +134,6 @@ class HostSleeps:
             confirm_seconds=group.confirm_seconds,
             wake_seconds=group.wake_seconds,
             retry_seconds=group.retry_seconds,
+            deeper_driver=group.deeper_driver,
+            deeper_seconds=group.deeper_seconds,
         )

@@ -4,7 +4,8 @@ What is written down before what: a step is, once it is done. A leader that is k
 nothing when it is done twice.
 """
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Executor
 from uuid import uuid4
 
@@ -16,8 +17,9 @@ from pondstack.controller.lending.lenders import call_agent
 from pondstack.controller.pool.host_slices import unanswered
 from pondstack.controller.sleep.actor import Actor
 from pondstack.controller.sleep.observer import Observer
+from pondstack.domain.deeper_sleep import candidates, choose
 from pondstack.domain.errors import Conflict, HostUnusable, NotAligned, NotFound, NotLeader, PondError
-from pondstack.domain.host_sleep import DISABLED_REASON, ENDED, HostSleep, Work
+from pondstack.domain.host_sleep import DISABLED_REASON, ENDED, HostSleep, SleepState, Work
 from pondstack.domain.host_sleep_step import Act, Limits, Step, decide, occupied
 from pondstack.domain.power import mode_of
 from pondstack.ledger.ledger import Ledger
@@ -26,6 +28,9 @@ from pondstack.rpc.agent_api import AgentAPI
 
 LOG = log.getLogger(__name__)
 
+DEEPER_LOOK_SECONDS = 60.0
+"""Between two looks at all buffers of the rack."""
+
 MOST_STEPS = 8
 """In one round; the next one goes on."""
 
@@ -33,7 +38,7 @@ MOST_STEPS = 8
 class SleepKeeper:
     """One leader's. run() is for one thread, the others are thread-safe.
 
-    `changed` hears of each sleep that is in another state; `limits`: [sleep] now.
+    `changed` hears of each sleep that is in another state; `limits`: [sleep] now; `wakeable`: hosts with a BMC.
     """
 
     def __init__(
@@ -49,11 +54,15 @@ class SleepKeeper:
         changed: Callable[[HostSleep], object] = lambda _item: None,
         wake: Callable[[], object] = lambda: None,
         stopping: Callable[[], bool] = lambda: False,
+        wakeable: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._ledger, self._nova, self._agents = ledger, nova, agents
         self._observer, self._actor = observer, actor
         self._limits, self._executor = limits, executor
         self._changed, self._wake, self._stopping = changed, wake, stopping
+        self._wakeable, self._clock = wakeable, clock
+        self._deepens_at = clock()
 
     def suspend(
         self, host: str, driver: str, mib: int | None, operation_id: str | None = None, *, disabled_by: str = ""
@@ -110,7 +119,29 @@ class SleepKeeper:
         unended = self._ledger.host_sleeps.unended()
         for future in [self._executor.submit(self._further, item) for item in unended]:
             future.result()
+        self._deepen(unended)
         return bool(unended)
+
+    def _deepen(self, unended: Sequence[HostSleep]) -> None:
+        """Have a host sleep deeper whose memory the rack does not need; one after the other, and seldom looked at."""
+        limits = self._limits()
+        found = candidates(unended, limits.deeper_driver, limits.deeper_seconds, self._wakeable)
+        if not found or self._clock() < self._deepens_at:
+            return
+        self._deepens_at = self._clock() + DEEPER_LOOK_SECONDS
+        item = choose(found, self._ledger.buffers.find())
+        if item is None:
+            return
+        reason = f"nobody uses its memory: it is to sleep by {limits.deeper_driver}"
+        try:
+            after = self._ledger.host_sleeps.advance(
+                item, Step(Act.WAIT, SleepState.WAKING, reason, deeper=limits.deeper_driver)
+            )
+        except Overtaken as error:
+            LOG.debug("The sleep of host %s is looked at again: %s", item.host, error)
+            return
+        LOG.info("Host %s is %s: %s", item.host, after.state, reason)
+        self._changed(after)
 
     def _further(self, item: HostSleep) -> None:
         try:

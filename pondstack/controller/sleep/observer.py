@@ -31,6 +31,11 @@ def operation(item: HostSleep, what: str) -> str:
     return str(uuid5(UUID(item.uuid), what))
 
 
+def suspension(item: HostSleep) -> str:
+    """Return the operation id by which a host is told to sleep; one that is to sleep deeper is told anew."""
+    return operation(item, f"suspend by {item.driver}" if item.is_deeper else "suspend")
+
+
 class Observer:
     """One leader's. `agents`, `wakers`: with little patience. `escrows`: whether keys go to an escrow at all."""
 
@@ -177,4 +182,4 @@ class Observer:
 
 
 def _word(told: Mapping[str, Any], item: HostSleep) -> PowerWord:
-    return PowerWord(str(told["state"]), str(told["reason"]), told["operation_id"] == operation(item, "suspend"))
+    return PowerWord(str(told["state"]), str(told["reason"]), told["operation_id"] == suspension(item))

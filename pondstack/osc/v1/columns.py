@@ -211,6 +211,24 @@ class Sleep(Column[dict[str, Any] | None]):
         return sleep_text(self._value) if self._value else "-"
 
 
+class Power(Column[dict[str, Any] | None]):
+    """Whether a host's memory is reachable, and its power; `-` of a service that does not tell.
+
+    `memory reachable, by estimate (profile hp) 135 W idle, 32 W asleep by sz`
+    """
+
+    def human_readable(self) -> str:
+        """Return the text for a table."""
+        if not self._value:
+            return "-"
+        reachable, found = "" if self._value["memory_reachable"] else "not ", self._value["estimate"]
+        asleep = "unknown" if found["asleep_watts"] is None else f"{found['asleep_watts']:.0f} W"
+        return (
+            f"memory {reachable}reachable, by estimate (profile {found['profile']}) {found['idle_watts']:.0f} W idle, "
+            f"{asleep} asleep by {self._value['driver']}"
+        )
+
+
 class SleepWord(Column[dict[str, Any] | None]):
     """The state of a host's sleep that goes on; `-` where it is awake."""
 

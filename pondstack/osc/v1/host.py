@@ -7,7 +7,18 @@ from uuid import uuid4
 from osc_lib import exceptions
 
 from pondstack.osc.v1 import base, host_slices, operation, removal
-from pondstack.osc.v1.columns import Borrowing, HostSlices, Lending, Maybe, Names, Sleep, SleepWord, Tiering, YesNo
+from pondstack.osc.v1.columns import (
+    Borrowing,
+    HostSlices,
+    Lending,
+    Maybe,
+    Names,
+    Power,
+    Sleep,
+    SleepWord,
+    Tiering,
+    YesNo,
+)
 
 _LIST: base.Fields = {
     "Name": ("name", None),
@@ -29,6 +40,7 @@ _SHOW: base.Fields = {
     "Lending": ("lending", Lending),
     "Borrowing": ("borrowing", Borrowing),
     "Sleep": ("sleep", Sleep),
+    "Power": ("power", Power),
     "Host Slices": ("host_slices", HostSlices),
     "Tiering On": ("tiering_on", YesNo),
 }

@@ -160,6 +160,16 @@ def test_nova_may_place_servers_there_once_its_memory_is_back(seen, act, state):
     assert (found.act, found.state) == (act, state)
 
 
+def test_one_that_is_to_sleep_deeper_is_told_anew_once_its_memory_is_back():
+    item = sleep(S.RECLAIMING, lent_mib=128, work=Work(deeper="s3", incarnation="i1"))
+    assert step(item, Seen(lent_mib=128)).state is S.RECLAIMING
+    found = step(item, Seen())
+    assert (found.act, found.state, found.driver) == (Act.WAIT, S.SUSPENDING, "s3")
+    assert (found.lent_mib, found.incarnation) == (0, "")
+    # Asleep by s3, and woken: now it is back for good.
+    assert step(sleep(S.RECLAIMING, "s3", work=Work(deeper="s3")), Seen()).state is S.ENABLING
+
+
 @pytest.mark.parametrize(
     ("work", "service", "act", "state"),
     [

@@ -127,3 +127,27 @@ def test_ended_ones_are_forgotten_after_a_while(ledger):
     ledger.prune(-1.0, -1.0)
     with pytest.raises(NotFound):
         ledger.host_sleeps.get(item.uuid)
+
+
+def deepening(ledger):
+    item = take(ledger, begin(ledger), S.LENDING, S.SUSPENDING, S.ASLEEP)
+    return ledger.host_sleeps.advance(item, to(S.WAKING, deeper="s3"))
+
+
+def test_one_sleeps_deeper_by_another_driver(ledger):
+    item = take(ledger, deepening(ledger), S.RECLAIMING)
+    assert (item.driver, item.is_deeper) == ("lowpower-s0", False)
+    ledger.host_sleeps.advance(item, to(S.SUSPENDING, driver="s3", lent_mib=0))
+    item = take(ledger, ledger.host_sleeps.get(item.uuid), S.ASLEEP)
+    assert (item.driver, item.is_deeper) == ("s3", True)
+    ledger.host_sleeps.wake(str(uuid4()), "h1")
+    assert ledger.host_sleeps.get(item.uuid).is_deeper
+
+
+@pytest.mark.parametrize("state", [S.WAKING, S.RECLAIMING])
+def test_one_that_is_wanted_back_does_not_sleep_deeper(ledger, state):
+    item = deepening(ledger)
+    item = item if state is S.WAKING else take(ledger, item, state)
+    ledger.host_sleeps.wake(str(uuid4()), "h1")
+    present = ledger.host_sleeps.get(item.uuid)
+    assert (present.state, present.work.deeper) == (state, "")

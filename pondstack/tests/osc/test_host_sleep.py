@@ -4,6 +4,7 @@ import pytest
 
 from pondstack.domain.host_sleep import SleepState
 from pondstack.osc.v1 import host_sleep
+from pondstack.osc.v1.columns import Power
 
 pytestmark = pytest.mark.unit
 
@@ -43,6 +44,25 @@ def test_suspend_follows_until_it_sleeps(openstack, steps):
     ]
     assert "asleep" in openstack("memory host list")[1]
     assert "asleep by frozen" in openstack("memory host show host-1")[1]
+
+
+def test_what_a_host_takes_is_an_estimate(openstack, json_of):
+    def shown():
+        return Power(json_of("memory host show host-1")["power"]).human_readable()
+
+    assert shown() == "memory reachable, by estimate (profile hp) 135 W idle, unknown asleep by lowpower-s0"
+    openstack("memory host suspend host-1 --driver sz")
+    assert shown() == "memory reachable, by estimate (profile hp) 135 W idle, 32 W asleep by sz"
+    assert "32 W asleep by sz" in openstack("memory host show host-1")[1]
+
+
+def test_memory_of_a_host_in_s3_is_not_reachable(openstack, api):
+    openstack("memory host suspend host-1 --driver s3")
+    for state in (S.LENDING, S.SUSPENDING, S.ASLEEP):
+        api.controller.go_on("host-1", state)
+    shown = openstack("memory host show host-1")[1]
+    assert "memory not reachable" in shown
+    assert "28 W asleep by s3" in shown
 
 
 def test_one_that_does_not_sleep_is_a_failure_with_its_reason(openstack, steps):

@@ -12,7 +12,7 @@ from pondstack.domain.plan import Afterwards
 
 from .builders import host, server, snapshot, zombie
 
-SETTINGS = Settings(afterwards=Afterwards.KEEP)
+SETTINGS = Settings(afterwards=Afterwards.KEEP, idle_percent=53.84, asleep_percent=12.67)
 
 
 def steps(decision):

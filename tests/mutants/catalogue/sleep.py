@@ -1,0 +1,75 @@
+"""Planted faults: how hosts sleep, what that saves, and which of them sleep deeper."""
+
+from tests.mutants.mutant import Mutant
+
+_LOW_POWER = "agent/pondstack_agent/power/low_power.py"
+_DRIVERS = "agent/tests/power/test_drivers.py"
+_DEEPER = "pondstack/domain/deeper_sleep.py"
+_DEEPER_TESTS = "pondstack/tests/domain/test_deeper_sleep.py"
+
+MUTANTS = [
+    Mutant(
+        "asleep_while_processes_run",
+        _LOW_POWER,
+        "            self._await_frozen(groups, woken)\n",
+        "",
+        (f"{_DRIVERS}::test_a_host_with_a_process_that_does_not_freeze_stays_awake",),
+        "a host says that it sleeps while a process of it goes on",
+    ),
+    Mutant(
+        "another_boot_undone",
+        _LOW_POWER,
+        'same_boot = found["boot"] == read(self._boot_id)',
+        "same_boot = True",
+        (f"{_DRIVERS}::test_after_a_reset_there_is_nothing_to_undo",),
+        "after a reset a waker changes CPUs and groups that nobody had put to sleep",
+    ),
+    Mutant(
+        "watchdog_resets_a_sleeper",
+        _LOW_POWER,
+        'if read(state) == "active":',
+        "if False:",
+        (f"{_DRIVERS}::test_a_host_that_its_watchdog_would_reset_stays_awake",),
+        "a host is reset a minute after it fell asleep, and what it lent is lost",
+    ),
+    Mutant(
+        "watts_that_nobody_measured",
+        "pondstack/domain/energy.py",
+        "known is None and driver in MODES and MODES[driver].emulated",
+        "known is None",
+        ("pondstack/tests/domain/test_energy.py::test_nobody_claims_what_nobody_has_measured",),
+        "a figure is shown that neither the paper nor anybody else has",
+    ),
+    Mutant(
+        "memory_in_use_sleeps_deeper",
+        _DEEPER,
+        "if all(map(_is_for_anybody, mine)) and free - lent > lent:",
+        "if free - lent > lent:",
+        (f"{_DEEPER_TESTS}::test_the_next_one_where_the_first_is_in_use",),
+        "a borrower loses the memory that it uses",
+    ),
+    Mutant(
+        "two_sleep_deeper_at_once",
+        _DEEPER,
+        "if not driver or any(map(is_changing, sleeps)):",
+        "if not driver:",
+        (f"{_DEEPER_TESTS}::test_one_at_a_time",),
+        "two hosts each take what the other one counts on, and the rack has no free memory",
+    ),
+    Mutant(
+        "deeper_though_wanted_back",
+        "pondstack/ledger/host_sleeps.py",
+        "            elif item.work.deeper and not item.is_deeper:\n",
+        "            elif False:\n",
+        ("pondstack/tests/ledger/test_host_sleeps.py::test_one_that_is_wanted_back_does_not_sleep_deeper",),
+        "a host that an operator wakes goes to sleep again",
+    ),
+    Mutant(
+        "deeper_by_the_old_order",
+        "pondstack/controller/sleep/observer.py",
+        'f"suspend by {item.driver}" if item.is_deeper else "suspend"',
+        '"suspend"',
+        ("pondstack/tests/controller/sleep/test_keeper.py::test_a_sleeper_that_nobody_needs_sleeps_deeper",),
+        "its waker takes the order for the one that it has carried out, and the host stays awake",
+    ),
+]
