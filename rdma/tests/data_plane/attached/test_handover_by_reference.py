@@ -1,6 +1,7 @@
 """A guest goes from one data plane to another, and its pages stay with their lender: none of them is copied."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -109,6 +110,71 @@ def test_no_remote_page_is_copied(
     await_store(other, "lender_reads", 100)
     assert other.view()["store"]["corrupt"] == 0
     assert not (tmp_path / "mirror").exists()
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+def test_mirrors_that_are_shared(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, lender: SharedLender, tmp_path: Path
+) -> None:
+    """The mirror of what stays with the lender is copied of the source's file: the lender is not read for it."""
+    move = Move(plane, other)
+    port = move.offer()
+    comes = guests(works=False)
+    where = {"host": "127.0.0.1", "port": port, "key": move.key, "deadline_ms": move.deadline_ms}
+    shared = {**where, "references": True, "mirror": str(tmp_path / "mirror")}
+    move.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, port, incoming=shared)
+    lender.lease(other, "host2", handed=True)
+    served.stop()
+    tell(served, comes)
+    other.ask(verb="take_over", guest=GUEST)
+    move.await_destination("complete")
+    store = other.view()["store"]
+    assert store["mirror_copied"] == store["handed"] > 1000
+    assert (store["lender_reads"], store["handed_copied"], store["copied_stored"], store["corrupt"]) == (0, 0, 0, 0)
+    move.switch()
+    served.kill()
+    move.await_all()
+    lender.process.kill()
+    comes.begin()
+    await_store(other, "mirror_reads", 500)
+    other.detach()
+    assert comes.finish()["wrong"] == 0, "it is all in its own mirror"
+
+
+@pytest.mark.parametrize("another", ["none", "zeros", "short"])
+def test_a_mirror_that_is_not_the_sources(
+    plane: DataPlane,
+    other: DataPlane,
+    served: StandinGuest,
+    guests: Guests,
+    lender: SharedLender,
+    tmp_path: Path,
+    another: str,
+) -> None:
+    """A file of that name is believed by nothing but its content."""
+    file = tmp_path / "another"
+    if another != "none":
+        file.write_bytes(b"")
+        os.truncate(file, (MIB if another == "zeros" else 1) * 2**20)
+    move = Move(plane, other)
+    port = move.offer()
+    comes = guests(works=False)
+    where = {"host": "127.0.0.1", "port": port, "key": move.key, "deadline_ms": move.deadline_ms}
+    told = {**where, "references": True, "mirror": str(file)}
+    move.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, port, incoming=told)
+    lender.lease(other, "host2", handed=True)
+    served.stop()
+    tell(served, comes)
+    other.ask(verb="take_over", guest=GUEST)
+    move.await_destination("complete")
+    store = other.view()["store"]
+    assert store["mirror_copied"] == 0
+    assert store["lender_reads"] == store["handed"] > 1000
+    move.switch()
+    served.kill()
+    move.await_all()
+    lender.process.kill()
     other.detach()
     assert comes.finish()["wrong"] == 0
 
