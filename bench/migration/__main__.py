@@ -1,4 +1,4 @@
-"""`make bench-migration`: bytes of a live migration of a guest with half of its RAM in the pool, beside an ordinary one.
+"""`make bench-migration`: bytes of live migrations of a guest with half of its RAM in the pool, beside ordinary ones.
 
 Source, destination and lenders are network namespaces of this machine, and each byte between them is counted by the
 kernel's counters of their interfaces: QEMU's stream, what data planes send each other, what goes from and to lenders,
@@ -14,9 +14,9 @@ The same guest, which fills most of its memory and works on a part of it, the wo
 - by reference, with each host's mirrors on its own disk, for comparison, at one working set: what stays with lenders
   is read of them once, for the destination's mirror.
 
-Each working set is a row; the target is of the second way. Zombieland (EuroSys'18), sections 5.3 and 6.5, Fig. 9, has the
-time only, and no mirror. Medians of rounds (least - most). Exits 0 only when the targets hold, 2 where nothing can be
-measured.
+Each working set is a row; the target is of the second way. Zombieland (EuroSys'18), sections 5.3 and 6.5, Fig. 9, has
+the time only, and no mirror there. Medians of rounds (least - most). Exits 0 only when the targets hold,
+2 where nothing can be measured.
 """
 
 import argparse
@@ -26,10 +26,11 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bench.extension import interruption
 from bench.figures import Meter
 from bench.migration.network import network
 from bench.migration.report import Found, rows, verdicts
-from bench.migration.turns import APART, ORDINARY, SHARED, Bench, Figure, Machine
+from bench.migration.turns import APART, ORDINARY, SHARED, Bench, Figure, Machine, NotBegunError
 from rdma.tests.data_plane.qemu_guest import initramfs
 
 SHARES = [10, 30, 50, 70, 90]
@@ -88,10 +89,18 @@ def main(words: Sequence[str] | None = None) -> int:
     if os.geteuid() != 0:
         print("bench-migration: network namespaces and userfaultfd need root", file=sys.stderr)
         return 2
-    with tempfile.TemporaryDirectory(prefix="bench-migration-", dir=chosen.disk) as made, network() as hosts:
-        folder = Path(made)
-        machine = Machine(initramfs(folder), chosen.ram_mib, chosen.words_mib, chosen.rate)
-        found = measure(Bench(hosts, folder, machine), chosen.shares, chosen.apart, chosen.rounds)
+    try:
+        with (
+            interruption.heard(),
+            tempfile.TemporaryDirectory(prefix="bench-migration-", dir=chosen.disk) as made,
+            network() as hosts,
+        ):
+            folder = Path(made)
+            machine = Machine(initramfs(folder), chosen.ram_mib, chosen.words_mib, chosen.rate)
+            found = measure(Bench(hosts, folder, machine), chosen.shares, chosen.apart, chosen.rounds)
+    except NotBegunError as error:
+        print(f"bench-migration: {error}", file=sys.stderr)
+        return 2
     print(
         f"Guests of {chosen.ram_mib} MiB without KVM, {chosen.words_mib} MiB of them filled with words, "
         f"{chosen.rate} pages accessed a second; {chosen.ram_mib // 2} MiB local, the rest with a lender over TCP. "

@@ -18,6 +18,14 @@ SECONDS = 300.0
 """For what must happen at some time, in a guest without KVM on a busy machine."""
 
 
+BOOT_SECONDS = 120.0
+"""Until it has filled its memory; seconds on a calm machine."""
+
+
+class GuestHungError(Exception):
+    """A guest did not come as far as its work: now and then one without KVM loses an interrupt, and waits for ever."""
+
+
 class Console:
     """What a guest has said so far. Thread-safe."""
 
@@ -31,13 +39,14 @@ class Console:
             self.lines.append((time.monotonic(), line.strip()))
         self._ended.set()
 
-    def await_line(self, wanted: str) -> str:
-        """Return the first line that begins so."""
+    def await_line(self, wanted: str, seconds: float = SECONDS) -> str:
+        """Return the first line that begins so; raises GuestHungError."""
 
         def found() -> str | None:
             return next((line for _, line in tuple(self.lines) if line.startswith(wanted)), None)
 
-        assert wait_until(lambda: found() is not None or self._ended.is_set(), SECONDS, 0.02), self.lines[-20:]
+        if not wait_until(lambda: found() is not None or self._ended.is_set(), seconds, 0.02):
+            raise GuestHungError(f"it does not say {wanted}, but {[line for _, line in self.lines[-5:]]}")
         line = found()
         assert line is not None, [each for each in self.lines if each[1] != BEAT][-20:]
         return line
@@ -80,11 +89,22 @@ class MovingGuest(QemuGuest):
         """Wait until its console says this; fails at its end."""
         self.console.await_line(wanted)
 
+    def work(self) -> None:
+        """Have it fill its memory, and begin its work; raises GuestHungError."""
+        self.console.await_line("ready", BOOT_SECONDS)
+        self.say("f")
+        self.console.await_line("filled", BOOT_SECONDS)
+        self.begin()
+
+    def say(self, text: str) -> None:
+        """Type something."""
+        assert self.process.stdin
+        self.process.stdin.write(text)
+        self.process.stdin.flush()
+
     def wrong_words(self) -> int:
         """Have it verify all of its memory."""
-        assert self.process.stdin
-        self.process.stdin.write(END_OF_FILE)
-        self.process.stdin.flush()
+        self.say(END_OF_FILE)
         return int(json.loads(self.console.await_line("{"))["wrong"])
 
     def kill(self) -> None:

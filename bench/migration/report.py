@@ -30,8 +30,9 @@ def rows(found: Found) -> list[str]:
         made.append(
             f"working set {percent:2} %, {way}: {spread([each.wire.all / _MIB for each in figures], 1)} MiB{ratio}; "
             f"stream {links[0]:.1f}, data planes {links[1]:.1f}, lenders {links[2]:.1f}; "
-            f"runs there after {spread([each.running for each in figures], 2)} s, all is there after "
-            f"{spread([each.done for each in figures], 1)} s, longest gap {spread([each.gap for each in figures], 2)} s, "
+            f"runs there after {spread([each.running for each in figures], 2)} s, "
+            f"all is there after {spread([each.done for each in figures], 1)} s, "
+            f"longest gap {spread([each.gap for each in figures], 2)} s, "
             f"wrong words {sum(each.wrong for each in figures)}"
         )
     return made

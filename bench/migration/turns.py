@@ -2,12 +2,13 @@
 
 import contextlib
 import itertools
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.migration.guest import MovingGuest
+from bench.migration.guest import GuestHungError, MovingGuest
 from bench.migration.hosts import Hosts, hosts
 from bench.migration.network import DESTINATION, PAGES, SOURCE, STREAM, Network, Wire
 from pondstack.devices.qmp import Monitor
@@ -23,6 +24,13 @@ PORT = 4444
 
 ORDINARY, APART, SHARED = "ordinary", "by reference, mirrors apart", "by reference, mirrors shared"
 WAYS = (ORDINARY, APART, SHARED)
+
+
+TRIES = 3
+
+
+class NotBegunError(Exception):
+    """There was nothing to be migrated."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +70,22 @@ class Bench:
     machine: Machine
 
     def turn(self, way: str, percent: int, name: str) -> Figure:
-        """Migrate a guest whose working set is so many percent of its memory."""
-        folder = self.folder / name
+        """Migrate a guest whose working set is so many percent of its memory; another one, if it hung before that."""
+        for at in range(TRIES):
+            try:
+                return self._turn(way, percent, self.folder / f"{name}-{at}")
+            except NotBegunError as error:
+                print(f"  a guest hung before it was migrated, and another one takes its place: {error}", flush=True)
+        raise NotBegunError(f"{TRIES} guests in a row hung before they were migrated")
+
+    def _turn(self, way: str, percent: int, folder: Path) -> Figure:
         folder.mkdir()
+        try:
+            return self._migrated(way, percent, folder)
+        finally:
+            shutil.rmtree(folder)
+
+    def _migrated(self, way: str, percent: int, folder: Path) -> Figure:
         if way == ORDINARY:
             return self._ordinary(folder, percent)
         with hosts(self.network, folder, self.machine.ram_mib // 2 + 16) as made:
@@ -127,9 +148,10 @@ class Bench:
 
 
 def _work(source: MovingGuest) -> None:
-    source.await_ready()
-    source.fill()
-    source.begin()
+    try:
+        source.work()
+    except GuestHungError as error:
+        raise NotBegunError(str(error)) from error
     Deadline(0.0).pause(WARM_SECONDS)
 
 

@@ -123,7 +123,10 @@ class StandinDataPlane:
             raise DataPlaneRefused(f"guest {guest} is being handed over already")
         self.keys[guest] = key
         return self._change(
-            guest, handover=HandoverView("offered", connected=False, port=7601, kept=self.keeps, references=True, publishes=self.publishes)
+            guest,
+            handover=HandoverView(
+                "offered", connected=False, port=7601, kept=self.keeps, references=True, publishes=self.publishes
+            ),
         )
 
     def withdraw(self, guest: str) -> GuestView:
