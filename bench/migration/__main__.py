@@ -60,7 +60,8 @@ def measure(bench: Bench, shares: Sequence[int], apart: Sequence[int], rounds: i
         for number in range(rounds):
             for at, (way, share) in enumerate(cells):
                 found[way, share].append(bench.turn(way, share, f"{number}-{at}"))
-                meter.show(number * len(cells) + at + 1, f"{way}, {share} %")
+                sent_mib = found[way, share][-1].wire.all / 2**20
+                meter.show(number * len(cells) + at + 1, f"{way}, working set {share} %: {sent_mib:.0f} MiB")
     return found
 
 

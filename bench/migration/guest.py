@@ -92,7 +92,7 @@ class MovingGuest(QemuGuest):
     def work(self) -> None:
         """Have it fill its memory, and begin its work; raises GuestHungError."""
         self.console.await_line("ready", BOOT_SECONDS)
-        self.say("f")
+        self.say("f\n")
         self.console.await_line("filled", BOOT_SECONDS)
         self.begin()
 

@@ -64,6 +64,8 @@ def test_what_is_handed_over_is_read_only_until_the_guest_is_here(rack: Rack, so
 def test_the_mirror_of_a_shared_folder_is_told_of(rack: Rack, source: RemoteHost, tmp_path: Path) -> None:
     """By its name: only where the destination has that file, too; a file of its own, or one elsewhere, is none."""
     comes = rack[OTHER]
+    comes.conf.set_override("mirror_folder", str(tmp_path / "mirrors"), group="data_plane")
+    comes.restart()
     comes.alloc(REMOTE, operation="alloc2", source=BORROWER)
     origin = source.calls.hand_over(consumer_uuid=CONSUMER, public=comes.calls.expect_guest(consumer_uuid=CONSUMER))
     own, former = Path(consumer(comes).mirror), Path(consumer(source).mirror)
@@ -76,7 +78,7 @@ def test_the_mirror_of_a_shared_folder_is_told_of(rack: Rack, source: RemoteHost
         assert former_mirror(tmp_path / "own", name) == ""
     comes.calls.receive_guest(consumer_uuid=CONSUMER, disk_mib=0, **SIZES, origin=origin)
     shared = own.with_name(former.name)
-    shared.parent.mkdir(parents=True, exist_ok=True)
+    shared.parent.mkdir()
     shared.touch()
     comes.calls.receive_guest(
         consumer_uuid=CONSUMER, disk_mib=0, **SIZES, origin={**again(source, comes), "mirror": shared.name}
