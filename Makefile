@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement bench-extension torture-pager docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement bench-extension bench-migration torture-pager docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports;
 # TLS=1: connections to database, broker and APIs are encrypted, others refused.
@@ -152,6 +152,9 @@ bench-replacement: setup ## Replacement policies on Zombieland's micro benchmark
 bench-extension: hardware ## RAM extension against zram, file and NBD swap: faults, policies, Zombieland's tables, overcommit with the SSD (PARTS, ROUNDS, SHARES, WAYS, WORKLOADS, DISK, PLOTS, SEED)
 	@$(PYTHON) -W ignore -m bench.extension $(call option,parts,PARTS) $(call option,rounds,ROUNDS) $(call option,shares,SHARES) \
 		$(call option,ways,WAYS) $(call option,workloads,WORKLOADS) $(call option,disk,DISK) $(call option,plots,PLOTS) $(call option,seed,SEED)
+
+bench-migration: setup ## Bytes of a live migration of a guest with half of its RAM in the pool, counted on the wire over all channels, against an ordinary one, by working set (ROUNDS, SHARES, APART, RATE, DISK)
+	@$(PYTHON) -W ignore -m bench.migration $(call option,rounds,ROUNDS) $(call option,shares,SHARES) $(call option,apart,APART) $(call option,rate,RATE) $(call option,disk,DISK)
 
 bench-ml: setup ## The untouched-memory model on a folder of traces against static shares and last week's percentile: OP and UM, intervals, plots; settings chosen and judged by nested folds of VMs, forward in time (DATA; SAMPLES, PLOTS, DRAWS, SEED)
 	@nice -n 19 $(PYTHON) -W ignore -m bench.ml.latency $(call option,samples,SAMPLES) $(call option,plots,PLOTS)

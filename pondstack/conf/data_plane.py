@@ -21,7 +21,9 @@ OPTS = [
         default="/var/lib/pondstack-data-plane/mirrors",
         help=(
             "Folder of the mirrors of guests with remote memory, the MIRRORS that pondstack-data-plane was started "
-            "with: every page that leaves local memory is in a file there as well, sealed. On local, fast storage."
+            "with: every page that leaves local memory is in a file there as well, sealed. On local, fast storage; or "
+            "on a file system that hosts share and that copies files within itself: then a live migration sends no "
+            "page that stays with its lender."
         ),
     ),
     cfg.IntOpt(

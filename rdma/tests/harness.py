@@ -98,11 +98,12 @@ class Rig:
 class LenderProcess:
     """A lender in a process of its own."""
 
-    def __init__(self, driver: str, folder: Path) -> None:
+    def __init__(self, driver: str, folder: Path, *host: str, program: tuple[str, ...] = ()) -> None:
+        """`host`: where it listens over tcp; `program`: what becomes it, in front of its command line."""
         self.driver = driver
         script = Path(__file__).with_name("lender_process.py")
         self.process = subprocess.Popen(
-            [sys.executable, str(script), driver, str(folder)],
+            [*program, sys.executable, str(script), driver, str(folder), *host],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,4 +1,4 @@
-"""A lender in a process of its own, which tests freeze and kill. Run as `lender_process.py DRIVER FOLDER`.
+"""A lender in a process of its own, which tests freeze and kill. Run as `lender_process.py DRIVER FOLDER [HOST]`.
 
 One JSON command per line on standard input, one JSON answer per line on standard output; ends with its input.
 """
@@ -15,11 +15,11 @@ from pondstack_rdma.tcp import TcpTransport
 from pondstack_rdma.verbs import VerbsTransport
 
 
-def main(driver: str, folder: str) -> None:
-    """Serve until the input ends."""
+def main(driver: str, folder: str, host: str = "127.0.0.1") -> None:
+    """Serve until the input ends; `host`: where it listens over tcp."""
     made: dict[str, Callable[[], Transport]] = {
         "shm": lambda: ShmTransport(folder),
-        "tcp": TcpTransport,
+        "tcp": lambda: TcpTransport(host),
         "verbs": VerbsTransport,
     }
     with made[driver]().lend("process") as lender:

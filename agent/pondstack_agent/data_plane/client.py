@@ -24,7 +24,8 @@ _MOST_ANSWER = 16 * 2**20
 class Origin:
     """Where a guest comes from: a data plane's address, and the key of the hand-over, 64 hexadecimal digits.
 
-    `references`: it can tell with which lenders pages are.
+    `references`: it can tell with which lenders pages are. `mirror`: its mirror's file as it is on this host, "" where
+    hosts do not share the file system of their mirrors.
     """
 
     host: str
@@ -32,12 +33,15 @@ class Origin:
     key: str = field(repr=False)
     deadline_ms: int
     references: bool = False
+    mirror: str = ""
 
     def members(self) -> dict[str, Any]:
-        """Return what the data plane is told; one of a former release knows nothing of references."""
+        """Return what the data plane is told; one of a former release knows nothing of the last two."""
         found = asdict(self)
         if not self.references:
             del found["references"]
+        if not self.mirror:
+            del found["mirror"]
         return found
 
 

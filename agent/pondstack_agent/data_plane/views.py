@@ -52,6 +52,7 @@ _HANDOVER = Fields(
         "problem": Text(4096),
         "kept": Flag(),
         "references": Flag(),
+        "publishes": Flag(),
         "lent_pages": Whole(),
         "told_pages": Whole(),
     },
@@ -113,7 +114,8 @@ class HandoverView:
 
     `connected`: whether they have found each other. `port`: of the source. `moved`: bytes so far. `kept`: the source
     has what the destination lacks also once the guest's process has ended; not so in a former release. `references`: it
-    can tell with which lenders pages are; not so in a former release. `told_mib`: what it has told so of, at the
+    can tell with which lenders pages are; not so in a former release. `publishes`: it has hosts that share the file
+    system of its mirror see what is in there; not so in a former release. `told_mib`: what it has told so of, at the
     source; `lent_mib`: what was copied although lenders have it.
     """
 
@@ -124,6 +126,7 @@ class HandoverView:
     problem: str = ""
     kept: bool = False
     references: bool = False
+    publishes: bool = False
     told_mib: float = 0.0
     lent_mib: float = 0.0
 
@@ -225,6 +228,7 @@ def _handover(found: Mapping[str, Any] | None) -> HandoverView | None:
         found.get("problem", ""),
         found.get("kept", False),
         found.get("references", False),
+        found.get("publishes", False),
         found.get("told_pages", 0) * PAGE_BYTES / MIB,
         found.get("lent_pages", 0) * PAGE_BYTES / MIB,
     )

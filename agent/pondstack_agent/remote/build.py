@@ -73,6 +73,7 @@ def build_remote(
         asking=BorrowRequests(context.host, consumers, context.controller, borrower),
         borrower=borrower,
         executor=context.executor,
+        host=context.host,
         mirror_folder=Path(plane.mirror_folder),
         mirror_mib=plane.mirror_mib,
         buffer_mib=context.conf.lending.buffer_mib,

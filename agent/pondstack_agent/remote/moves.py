@@ -7,6 +7,7 @@ What was borrowed for the guest at either end is another matter: alloc_ext befor
 import ipaddress
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import BadRequest, Conflict, NotFound
@@ -23,6 +24,20 @@ class _Expected:
     memory_mib: int
     local_mib: int
     origin: Origin
+
+
+def former_mirror(mirror: Path, name: object) -> str:
+    """Return where the source's mirror is on this host, by its name there; '' where hosts share no mirrors' folder.
+
+    The data plane checks what it reads there: a file that only has the name does no harm.
+    """
+    if not isinstance(name, str) or not name or name.startswith(".") or "/" in name or "\0" in name:
+        return ""
+    found = mirror.with_name(name)
+    try:
+        return str(found) if found != mirror and found.is_file() else ""
+    except OSError:  # nobody but the data plane may look there
+        return ""
 
 
 class Moves:
@@ -51,7 +66,7 @@ class Moves:
     def hand_over(self, consumer_uuid: str, public: str) -> dict[str, Any]:
         """Offer a guest of this host to who has a public key; see Handovers.offer.
 
-        Answers {"host", "port", "public", "references"}.
+        Answers {"host", "port", "public", "references"}, and "mirror": the name of its mirror's file.
         """
         with self._locks.holding(consumer_uuid):
             mine = self._borrowing(consumer_uuid, served=True)
@@ -59,7 +74,8 @@ class Moves:
             seen = self._handovers.offer(mine, self._keys.agree(consumer_uuid, public))
             self._keys.forget(consumer_uuid)
             where = {"host": self._handovers.limits.address, "port": seen.port, "public": own}
-            return {**where, "references": seen.references}
+            mirror = {"mirror": Path(mine.mirror).name} if seen.publishes else {}
+            return {**where, "references": seen.references, **mirror}
 
     def receive(
         self, consumer_uuid: str, memory_mib: int, local_mib: int, disk_mib: int, origin: dict[str, Any]
@@ -69,7 +85,7 @@ class Moves:
             mine = self._borrowing(consumer_uuid)
             if not 0 < local_mib < memory_mib or not 0 <= memory_mib - local_mib - disk_mib <= mine.mib or disk_mib < 0:
                 raise BadRequest(f"of {memory_mib} MiB, {local_mib} local and {disk_mib} on disk do not fit {mine.mib}")
-            made = self._origin(consumer_uuid, origin)
+            made = self._origin(mine, origin)
             self._expected[consumer_uuid] = _Expected(memory_mib, local_mib, made)
             self._arrivals.expect(consumer_uuid)
 
@@ -87,7 +103,8 @@ class Moves:
             raise Conflict(f"guest {consumer_uuid} has a process that is served here; it cannot come again")
         return mine
 
-    def _origin(self, consumer_uuid: str, told: dict[str, Any]) -> Origin:
+    def _origin(self, mine: Consumer, told: dict[str, Any]) -> Origin:
+        consumer_uuid = mine.consumer_uuid
         host, port, public = told.get("host"), told.get("port"), told.get("public")
         try:
             good = isinstance(port, int) and 0 < port < 65536 and bool(ipaddress.ip_address(str(host)))
@@ -98,7 +115,9 @@ class Moves:
         key = self._keys.agree(consumer_uuid, public)
         self._keys.forget(consumer_uuid)
         silence_ms = int(self._handovers.limits.silence_seconds * 1000)
-        return Origin(str(host), int(str(port)), key, silence_ms, told.get("references") is True)
+        references = told.get("references") is True
+        mirror = former_mirror(Path(mine.mirror), told.get("mirror"))
+        return Origin(str(host), int(str(port)), key, silence_ms, references, mirror)
 
     def _is_wanted(self, consumer_uuid: str) -> bool:
         mine = self._consumers.get(consumer_uuid)

@@ -27,6 +27,10 @@ FORGOTTEN_SECONDS = 60.0
 """So long an instance has no claim before what it had here is ended."""
 
 
+_MOST_NAME = 255
+"""Characters of a file's name."""
+
+
 class RemoteMemory:
     """Of one agent. Locks: a consumer's, and within it those of Borrower."""
 
@@ -41,6 +45,7 @@ class RemoteMemory:
         asking: BorrowRequests,
         borrower: Borrower,
         executor: Executor,
+        host: str,
         mirror_folder: Path,
         mirror_mib: int,
         buffer_mib: int,
@@ -48,10 +53,10 @@ class RemoteMemory:
         locks: NamedLocks | None = None,
         moves: Moves | None = None,
     ) -> None:
-        """`mirror_folder`, `mirror_mib`: of the mirrors of instances and their disks."""
+        """`host`: this one's name; `mirror_folder`, `mirror_mib`: of the mirrors of instances and their disks."""
         self._consumers, self._owners, self._asking, self._borrower = consumers, owners, asking, borrower
         self._extensions, self._disks, self._borrowed = extensions, disks, borrowed
-        self._folder, self._mirror_mib = mirror_folder, mirror_mib
+        self._host, self._folder, self._mirror_mib = host, mirror_folder, mirror_mib
         self._buffer_mib, self._grow_seconds = buffer_mib, grow_seconds
         self._locks = locks or NamedLocks()
         self.moves = moves
@@ -79,7 +84,7 @@ class RemoteMemory:
         release; what nobody comes back for is undone.
         """
         self._check_whole(mib)
-        mirror, now = str(self._folder / consumer_uuid), self._consumers.clock()
+        mirror, now = self._mirror(consumer_uuid), self._consumers.clock()
         wanted = Consumer(consumer_uuid, operation_id, True, mib, mirror, now, project_id, user_id, source=source)
         with self._locks.holding(consumer_uuid):
             mine = self._consumers.get(consumer_uuid)
@@ -90,6 +95,10 @@ class RemoteMemory:
                 mine = self._first(mine)
             return self._view(mine)
 
+    def _mirror(self, consumer_uuid: str) -> str:
+        """Return the file of a mirror. Hosts may share the folder, and an instance has one at both while it moves."""
+        return str(self._folder / f"{consumer_uuid}.{self._host}"[:_MOST_NAME])
+
     def attach_swap(self, instance_uuid: str, mib: int, project_id: str = "", user_id: str = "") -> dict[str, Any]:
         """Have an instance's swap disk served, the one that it has or a new one; idempotent. Answers as `get`.
 
@@ -98,7 +107,7 @@ class RemoteMemory:
         """
         self._check_whole(mib)
         name, now = disk_uuid(instance_uuid), self._consumers.clock()
-        mirror = str(self._folder / name)
+        mirror = self._mirror(name)
         with self._locks.holding(name):
             mine = self._consumers.get(name)
             if mine is None:

@@ -38,6 +38,9 @@ class StandinDataPlane:
     """Of guests that are offered."""
     keeps: bool = True
     """Whether the pages of a guest that is offered are kept, should its process end."""
+    publishes: bool = True
+    """Whether other hosts can be told where mirrors are."""
+    origins: dict[str, Origin | None] = field(default_factory=dict)
     goes_back: bool = True
     """Whether a guest that is withdrawn is offered no more by the next look."""
     told: list[str] = field(default_factory=list)
@@ -102,6 +105,7 @@ class StandinDataPlane:
             if pager.policy not in POLICIES:
                 raise DataPlaneRefused(f"policy: {pager.policy} is none of {', '.join(POLICIES)}")
             self.mirrors[guest] = mirror
+            self.origins[guest] = incoming
             pages = self.processes[guest].size_mib * 256
             limit = min(limit_mib * 256, pages)
             self.served[guest] = GuestView(
@@ -119,7 +123,10 @@ class StandinDataPlane:
             raise DataPlaneRefused(f"guest {guest} is being handed over already")
         self.keys[guest] = key
         return self._change(
-            guest, handover=HandoverView("offered", connected=False, port=7601, kept=self.keeps, references=True)
+            guest,
+            handover=HandoverView(
+                "offered", connected=False, port=7601, kept=self.keeps, references=True, publishes=self.publishes
+            ),
         )
 
     def withdraw(self, guest: str) -> GuestView:

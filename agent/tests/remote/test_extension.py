@@ -9,7 +9,7 @@ from pondstack_agent.data_plane.views import GuestState, LeaseState
 from pondstack_rack.wait import wait_until
 
 from ..lending.conftest import DEADLINE_SECONDS
-from .conftest import CONSUMER, Killed
+from .conftest import BORROWER, CONSUMER, Killed
 
 MEMORY, LOCAL, REMOTE = 8, 4, 4
 
@@ -60,7 +60,7 @@ def test_a_guest_is_extended(lent) -> None:
     )
     assert (view["resident_mib"], view["evicted_mib"], view["leases"]) == (4.0, 4.0, {"active": 4})
     assert leases(host) == {"host1": 2, "host2": 2}
-    assert host.data_plane.mirrors[CONSUMER] == f"{host.conf.data_plane.mirror_folder}/{CONSUMER}"
+    assert host.data_plane.mirrors[CONSUMER] == f"{host.conf.data_plane.mirror_folder}/{CONSUMER}.{BORROWER}"
     assert extend(host)["extension"] == view
     assert host.data_plane.told.count("attach") == 1
 

@@ -1,8 +1,12 @@
 """What an agent borrows for a guest that comes to its host: what the guest has, by reference, or else anew."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from pondstack.domain.errors import HostUnusable
+from pondstack_agent.remote.moves import former_mirror
 from pondstack_agent.remote.records import Consumer
 
 from .conftest import BORROWER, CONSUMER, Rack, RemoteHost
@@ -55,6 +59,46 @@ def test_what_is_handed_over_is_read_only_until_the_guest_is_here(rack: Rack, so
     comes.data_plane._change(CONSUMER, handover=None)
     comes.beat()
     assert not consumer(comes).is_handed(allocation), "it is the guest's own"
+
+
+def test_the_mirror_of_a_shared_folder_is_told_of(rack: Rack, source: RemoteHost, tmp_path: Path) -> None:
+    """By its name: only where the destination has that file, too; a file of its own, or one elsewhere, is none."""
+    comes = rack[OTHER]
+    comes.conf.set_override("mirror_folder", str(tmp_path / "mirrors"), group="data_plane")
+    comes.restart()
+    comes.alloc(REMOTE, operation="alloc2", source=BORROWER)
+    origin = source.calls.hand_over(consumer_uuid=CONSUMER, public=comes.calls.expect_guest(consumer_uuid=CONSUMER))
+    own, former = Path(consumer(comes).mirror), Path(consumer(source).mirror)
+    assert own.name != origin["mirror"] == former.name, "hosts may share the folder"
+    assert former_mirror(tmp_path / "own", former.name) == "", "it is not shared"
+    for name in ("own", former.name):
+        (tmp_path / name).touch()
+    assert former_mirror(tmp_path / "own", former.name) == str(tmp_path / former.name)
+    for name in ("own", "", "..", ".", f"../{tmp_path.name}/{former.name}", f"{former.name}\0", 5, None):
+        assert former_mirror(tmp_path / "own", name) == ""
+    comes.calls.receive_guest(consumer_uuid=CONSUMER, disk_mib=0, **SIZES, origin=origin)
+    shared = own.with_name(former.name)
+    shared.parent.mkdir()
+    shared.touch()
+    comes.calls.receive_guest(
+        consumer_uuid=CONSUMER, disk_mib=0, **SIZES, origin={**again(source, comes), "mirror": shared.name}
+    )
+    comes.data_plane.boot(CONSUMER, MEMORY)
+    comes.remote.moves._attach(CONSUMER, 4711)
+    told = comes.data_plane.origins[CONSUMER]
+    assert told is not None
+    assert told.members()["mirror"] == str(shared)
+
+
+def again(source: RemoteHost, comes: RemoteHost) -> dict[str, Any]:
+    return source.calls.hand_over(consumer_uuid=CONSUMER, public=comes.calls.expect_guest(consumer_uuid=CONSUMER))
+
+
+def test_a_data_plane_of_a_former_release_has_nobody_see_its_mirror(rack: Rack, source: RemoteHost) -> None:
+    comes = rack[OTHER]
+    comes.alloc(REMOTE, operation="alloc2", source=BORROWER)
+    source.data_plane.publishes = False
+    assert "mirror" not in again(source, comes)
 
 
 @pytest.mark.usefixtures("source")

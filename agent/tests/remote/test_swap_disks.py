@@ -8,7 +8,7 @@ from pondstack.domain.errors import BadRequest, Conflict, HostUnusable, InUse, P
 from pondstack_agent.data_plane.guest_memory import GuestMemory
 from pondstack_agent.remote.records import disk_uuid
 
-from .conftest import CONSUMER, Killed, Rack, RemoteHost
+from .conftest import BORROWER, CONSUMER, Killed, Rack, RemoteHost
 
 DISK = disk_uuid(CONSUMER)
 
@@ -40,7 +40,7 @@ def test_a_disk_is_served_and_given_back(lent) -> None:
     assert (view["consumer_uuid"], view["state"], view["mib"], view["borrowed_mib"]) == (CONSUMER, "active", 4, 4)
     assert view["socket"] == str(host.conf.data_plane.folder + f"{DISK}.sock") == blocks(host).served[DISK].socket
     assert (view["disk"]["state"], view["disk"]["leases"], view["guaranteed"]) == ("serving", {"active": 4}, False)
-    assert blocks(host).asked[DISK] == (f"{host.conf.data_plane.mirror_folder}/{DISK}", 0)
+    assert blocks(host).asked[DISK] == (f"{host.conf.data_plane.mirror_folder}/{DISK}.{BORROWER}", 0)
     loans = lent.controller.ledger.loans.allocations()
     assert [(loan.consumer_uuid, loan.guaranteed) for loan in loans] == [(CONSUMER, False)]
     assert host.attach_swap(4) == host.swap()

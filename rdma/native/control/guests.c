@@ -100,6 +100,11 @@ bool guests_allow(const struct guests *guests, const struct guest_settings *sett
                     mirrors);
         return false;
     }
+    const char *former = settings->incoming ? settings->source.mirror : "";
+    if (mirrors != NULL && former[0] != '\0' && !lies_in(former, mirrors)) {
+        problem_set(problem, "incoming: mirror: %s is no file of %s, where this data plane has mirrors", former, mirrors);
+        return false;
+    }
     if (mirrors != NULL && !target_is_guest(settings->pid, settings->guest)) {
         problem_set(problem, "process %d was not started with -uuid %s", settings->pid, settings->guest);
         return false;

@@ -36,17 +36,20 @@ static bool parse_key(const char *text, struct session_key *key)
 
 int origin_from_json(struct origin_address *from, struct session_key *key, json_t *object, struct problem *problem)
 {
-    const char *host, *text = NULL;
+    const char *host, *text = NULL, *mirror = "";
     json_int_t port = 0, deadline_ms = DEFAULT_DEADLINE;
     int references = 0;
     json_error_t error;
     *key = (struct session_key){0};
-    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s?I, s?s, s?I, s?b}", "host", &host, "port", &port, "key", &text,
-                       "deadline_ms", &deadline_ms, "references", &references) != 0) {
+    if (json_unpack_ex(object, &error, JSON_STRICT, "{s:s, s?I, s?s, s?I, s?b, s?s}", "host", &host, "port", &port, "key", &text,
+                       "deadline_ms", &deadline_ms, "references", &references, "mirror", &mirror) != 0) {
         return problem_set(problem, "%s", error.text);
     }
     if (strlen(host) >= sizeof from->host || port < 0 || port > MOST_PORT) {
         return problem_set(problem, "host: a numeric address is needed; port: 0 to %d", MOST_PORT);
+    }
+    if (strlen(mirror) >= sizeof from->mirror || (mirror[0] != '\0' && mirror[0] != '/')) {
+        return problem_set(problem, "mirror: an absolute path of the source's mirror is needed");
     }
     if (deadline_ms < LEAST_DEADLINE || deadline_ms > MOST_DEADLINE) {
         return problem_set(problem, "deadline_ms: %d to %d, not %lld", LEAST_DEADLINE, MOST_DEADLINE,
@@ -59,13 +62,18 @@ int origin_from_json(struct origin_address *from, struct session_key *key, json_
     from->port = (int)port;
     from->deadline_ms = (uint32_t)deadline_ms;
     from->references = references != 0;
+    snprintf(from->mirror, sizeof from->mirror, "%s", mirror);
     return 0;
 }
 
 json_t *origin_to_json(const struct origin_address *from)
 {
-    return json_pack("{s:s, s:i, s:i, s:b}", "host", from->host, "port", from->port, "deadline_ms",
-                     (int)from->deadline_ms, "references", (int)from->references);
+    json_t *object = json_pack("{s:s, s:i, s:i, s:b}", "host", from->host, "port", from->port, "deadline_ms",
+                               (int)from->deadline_ms, "references", (int)from->references);
+    if (from->mirror[0] != '\0') { /* else a release before can go on with the guest */
+        json_object_set_new(object, "mirror", json_string(from->mirror));
+    }
+    return object;
 }
 
 static enum outgoing_state state_of(const struct guest *guest)
@@ -77,9 +85,10 @@ static json_t *outgoing_to_json(const struct outgoing *outgoing)
 {
     static const char *const names[] = {"none",     "offered",   "frozen", "switching",
                                         "switched", "withdrawn", "back",   "delivered"};
-    /* `kept`: since the offer; a former release kept nothing before the switch. `references`: it tells where pages are. */
-    return json_pack("{s:s, s:b, s:b, s:i, s:I, s:I, s:b, s:I, s:I, s:I}", "state", names[atomic_load(&outgoing->state)],
-                     "kept", 1, "references", 1, "port", door_port(&outgoing->door), "lent_pages",
+    /* `kept`: since the offer; a former release kept nothing before the switch. `references`: it tells where pages are.
+     * `publishes`: it has other hosts see its mirror. */
+    return json_pack("{s:s, s:b, s:b, s:b, s:i, s:I, s:I, s:b, s:I, s:I, s:I}", "state", names[atomic_load(&outgoing->state)],
+                     "kept", 1, "references", 1, "publishes", 1, "port", door_port(&outgoing->door), "lent_pages",
                      (json_int_t)atomic_load(&outgoing->lent_pages), "told_pages",
                      (json_int_t)atomic_load(&outgoing->told_pages), "connected", (int)atomic_load(&outgoing->connected), "resident_pages",
                      (json_int_t)atomic_load(&outgoing->resident_pages), "stored_pages",

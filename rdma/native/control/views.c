@@ -46,8 +46,8 @@ static json_t *leases_to_json(const struct lender *lender)
 
 static json_t *store_to_json(const struct page_store *store)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "handed", (json_int_t)atomic_load(&store->handed),
-                     "handed_copied", (json_int_t)atomic_load(&store->handed_copied), "copied_resident",
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "handed", (json_int_t)atomic_load(&store->handed),
+                     "mirror_copied", (json_int_t)atomic_load(&store->mirror_copied), "handed_copied", (json_int_t)atomic_load(&store->handed_copied), "copied_resident",
                      (json_int_t)atomic_load(&store->copied_resident), "copied_stored",
                      (json_int_t)atomic_load(&store->copied_stored), "lender_writes", (json_int_t)atomic_load(&store->lender_writes),
                      "lender_reads", (json_int_t)atomic_load(&store->lender_reads), "mirror_reads",

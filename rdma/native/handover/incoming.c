@@ -1,5 +1,7 @@
 #include "incoming.h"
 
+#include "former_mirror.h"
+
 #include "../links/wire.h"
 #include "../pager/crash_point.h"
 #include "../pager/eviction.h"
@@ -39,8 +41,7 @@ static void hang_up(struct incoming *incoming, int error)
     atomic_store(&incoming->error, error);
 }
 
-/* Ask the source; an errno, EAGAIN where it says "not yet", ECANCELED where it has the guest back. */
-static int ask(struct incoming *incoming, struct peer_request request, struct peer_answer *answer, void *payload)
+int incoming_ask(struct incoming *incoming, struct peer_request request, struct peer_answer *answer, void *payload)
 {
     int error =
         peer_ask(&incoming->peer, &request, answer, payload, wire_deadline(incoming->from.deadline_ms));
@@ -61,7 +62,7 @@ static int join(struct incoming *incoming)
     struct peer_answer answer;
     struct state_header *header = incoming->state->header;
     uint64_t session = 0;
-    int error = ask(incoming, (struct peer_request){PEER_JOIN, 0, (uint32_t)header->pages}, &answer, &session);
+    int error = incoming_ask(incoming, (struct peer_request){PEER_JOIN, 0, (uint32_t)header->pages}, &answer, &session);
     if (error != 0 || (header->session != 0 && header->session != session)) {
         hang_up(incoming, error != 0 ? error : ECANCELED);
         return error != 0 ? error : ECANCELED;
@@ -117,7 +118,7 @@ static int begin_to_refer(struct incoming *incoming)
     if (!incoming->from.references) {
         return 0;
     }
-    int error = ask(incoming, (struct peer_request){PEER_KEYS, fresh, 0}, &answer, &keys);
+    int error = incoming_ask(incoming, (struct peer_request){PEER_KEYS, fresh, 0}, &answer, &keys);
     bool good = error == 0 && keys.sealed == incoming->state->header->sealed && keys.tenure <= MOST_TENURE;
     CRASH_POINT("adopting");
     incoming->refers = good && store_adopt(incoming->pager->store, keys.key, keys.tenure);
@@ -136,7 +137,7 @@ static int fetch_map(struct incoming *incoming)
     for (uint32_t first = 0; first < pages; first += count) {
         struct peer_answer answer;
         count = pages - first < MOST_MAPPED ? pages - first : MOST_MAPPED;
-        int error = ask(incoming, (struct peer_request){PEER_MAP, first, count}, &answer, kinds);
+        int error = incoming_ask(incoming, (struct peer_request){PEER_MAP, first, count}, &answer, kinds);
         for (uint32_t at = 0; error == 0 && at < count; at++) {
             error = kinds[at] < KINDS ? 0 : EPROTO;
         }
@@ -160,7 +161,7 @@ static int ready(struct incoming *incoming)
     if (error != 0 || incoming->mapped) {
         return error;
     }
-    error = ask(incoming, (struct peer_request){.verb = PEER_FREEZE}, &answer, NULL);
+    error = incoming_ask(incoming, (struct peer_request){.verb = PEER_FREEZE}, &answer, NULL);
     if (error == 0) {
         atomic_store(&incoming->state->header->phase, PHASE_TAKING);
         set_phase(incoming, IN_TAKING);
@@ -191,7 +192,7 @@ static int fetch(struct page_source *source, uint64_t first, uint32_t count, uin
     int error = ready(incoming);
     for (uint32_t done = 0; error == 0 && done < count;) {
         struct peer_answer answer = {0};
-        error = ask(incoming, (struct peer_request){PEER_GET, (uint32_t)first + done, count - done}, &answer,
+        error = incoming_ask(incoming, (struct peer_request){PEER_GET, (uint32_t)first + done, count - done}, &answer,
                     into + (size_t)done * PAGE_BYTES);
         count_copied(incoming, (uint32_t)first + done, error == 0 ? answer.count : 0);
         done += error == 0 ? answer.count : 0;
@@ -212,7 +213,7 @@ static int refer(struct page_source *source, uint64_t page)
         return 0;
     }
     error = error != 0 ? error
-                       : ask(incoming, (struct peer_request){PEER_ROWS, first, count}, &answer, incoming->rows);
+                       : incoming_ask(incoming, (struct peer_request){PEER_ROWS, first, count}, &answer, incoming->rows);
     for (uint32_t at = 0; error == 0 && at < count; at++) {
         const struct peer_row *row = &incoming->rows[at];
         struct page_store *store = incoming->pager->store;
@@ -260,7 +261,7 @@ static int take_run(struct incoming *incoming)
             continue;
         }
         if (order[at] == LENT_AT_SOURCE) {
-            int error = store_mirror_lent(pager->store, first, count, pager->buffer);
+            int error = former_mirror_take(incoming, first, count);
             CRASH_POINT("mirrored");
             return error == 0 && incoming->peer.fd >= 0 ? FILL_MS : PAUSE_MS;
         }
@@ -310,7 +311,7 @@ static int complete_turn(struct incoming *incoming)
 {
     struct peer_answer answer;
     int error = connect_to_source(incoming);
-    error = error != 0 ? error : ask(incoming, (struct peer_request){.verb = PEER_DONE}, &answer, NULL);
+    error = error != 0 ? error : incoming_ask(incoming, (struct peer_request){.verb = PEER_DONE}, &answer, NULL);
     uint64_t silent_ns = wire_now_ns() - incoming->heard_ns;
     if (error != 0 && silent_ns / NS_PER_MS <= incoming->from.deadline_ms) {
         return PAUSE_MS;
@@ -388,6 +389,7 @@ void incoming_end(struct incoming *incoming)
 {
     if (incoming->chore.turn != NULL) {
         peer_end(&incoming->peer);
+        former_mirror_end(incoming);
         set_phase(incoming, IN_NONE);
     }
 }

@@ -9,7 +9,8 @@
  *
  * Pages that the source has with a lender stay there (`references`): this side reads them with keys of its own to the
  * same memory, and writes nothing there before it is told of the switch. The mirror is filled from the lenders, one run
- * in FILL_MS; until it has a page, the source has it, too.
+ * in FILL_MS, or out of the source's one where this host has that file, too (former_mirror.c); until it has a page, the
+ * source has it, too.
  *
  * All of it is done by the pager's thread, which waits for the source up to the deadline. What it has so far is in the
  * rows of the shared state, so that the next process goes on after a death.
@@ -20,14 +21,18 @@
 #include "door.h"
 
 #include "../pager/pager.h"
+#include "../store/file_tier.h"
 
 enum incoming_state { IN_NONE, IN_WAITING, IN_TAKING, IN_COMPLETE, IN_OVER };
+
+enum { MOST_PATH_BYTES = 512 };
 
 struct origin_address {
     char host[HOST_TEXT_BYTES];
     int port;
     uint32_t deadline_ms; /* of a request to the source */
     bool references;      /* the source can tell with which lenders pages are */
+    char mirror[MOST_PATH_BYTES]; /* the source's one, on a file system that both hosts have; "": there is none */
 };
 
 /* The orders in which pages are looked for: resident, stored, lent. */
@@ -44,6 +49,8 @@ struct incoming {
     bool refers;           /* the key is the source's, and lenders are read */
     uint32_t cursors[TAKEN_KINDS]; /* of looks for pages that are to be fetched */
     struct peer_row rows[MOST_ROWS];
+    struct file_tier former; /* the source's mirror, once it is needed */
+    bool apart;              /* that is of no use here */
     uint64_t next_ns;      /* not before is connected again */
     uint64_t heard_ns;     /* of the source, last */
     _Atomic bool wanted;   /* the source's guest has stopped */
@@ -57,6 +64,10 @@ struct incoming {
  * far a former process came. */
 void incoming_begin(struct incoming *incoming, struct pager *pager, struct shared_state *state,
                     const struct origin_address *from);
+
+/* Of the pager's thread: ask the source; an errno, EAGAIN where it says "not yet", ECANCELED where it has the guest back
+ * or does not do that. */
+int incoming_ask(struct incoming *incoming, struct peer_request request, struct peer_answer *answer, void *payload);
 
 /* Have the rows say that the source has all pages. */
 void incoming_clear(struct shared_state *state);

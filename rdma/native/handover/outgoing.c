@@ -151,6 +151,14 @@ static struct peer_answer give_rows(struct outgoing *outgoing, struct pager *pag
     return (struct peer_answer){PEER_OK, request->count, request->count * (uint32_t)sizeof *rows};
 }
 
+/* Nothing is written to the mirror any more: it is frozen. */
+static struct peer_answer show_mirror(struct pager *pager, const struct peer_request *request)
+{
+    struct tier *mirror = pager->store->mirror;
+    bool good = mirror->type->publish != NULL && mirror->type->publish(mirror, request->first, request->count) == 0;
+    return good ? (struct peer_answer){PEER_OK, request->count, 0} : (struct peer_answer){.status = PEER_REFUSED};
+}
+
 static struct peer_answer freeze(struct outgoing *outgoing, struct pager *pager)
 {
     if (outgoing_change(outgoing, OUT_OFFERED, OUT_FROZEN)) {
@@ -196,6 +204,8 @@ static struct peer_answer carry_out(struct outgoing *outgoing, struct pager *pag
         return give_keys(outgoing, pager, request);
     case PEER_ROWS:
         return give_rows(outgoing, pager, request);
+    case PEER_MIRROR:
+        return show_mirror(pager, request);
     case PEER_MAP:
         return give_map(outgoing, pager, request);
     default:

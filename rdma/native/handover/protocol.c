@@ -33,7 +33,7 @@ void answer_pack(const struct peer_answer *answer, uint8_t message[MESSAGE_BYTES
 /* The most pages that one request may be about, of those that are about pages. */
 static uint64_t most_of(uint32_t verb)
 {
-    return verb == PEER_GET ? STORE_MOST_PAGES : verb == PEER_ROWS ? MOST_ROWS : MOST_MAPPED;
+    return verb == PEER_GET || verb == PEER_MIRROR ? STORE_MOST_PAGES : verb == PEER_ROWS ? MOST_ROWS : MOST_MAPPED;
 }
 
 bool request_unpack(const uint8_t message[MESSAGE_BYTES], uint64_t pages, struct peer_request *request)
@@ -53,6 +53,7 @@ bool request_unpack(const uint8_t message[MESSAGE_BYTES], uint64_t pages, struct
     case PEER_MAP:
     case PEER_GET:
     case PEER_ROWS:
+    case PEER_MIRROR:
         return words[3] == 0 && inside && request->count <= most_of(request->verb);
     default:
         return false;

@@ -14,8 +14,9 @@ enum { MOST_PAYLOAD = STORE_MOST_PAGES * PAGE_BYTES, MOST_MAPPED = MOST_PAYLOAD,
 
 /* JOIN: are you the source of a guest with `count` pages? FREEZE: it has stopped, let nobody write. MAP: where are
  * these pages? GET: give me these. DONE: I have all. KEYS: I can read what lenders have; give me the guest's key, and
- * (`first` is 1) a tenure: maps tell of lenders from then on, in this connection. ROWS: with which lenders are these? */
-enum peer_verb { PEER_JOIN = 1, PEER_FREEZE, PEER_MAP, PEER_GET, PEER_DONE, PEER_KEYS, PEER_ROWS };
+ * (`first` is 1) a tenure: maps tell of lenders from then on, in this connection. ROWS: with which lenders are these?
+ * MIRROR: I read these in your mirror's file, as far as they are stored; have me see them there. */
+enum peer_verb { PEER_JOIN = 1, PEER_FREEZE, PEER_MAP, PEER_GET, PEER_DONE, PEER_KEYS, PEER_ROWS, PEER_MIRROR };
 
 /* NOT_YET: ask again. REFUSED: the source has taken the guest back, or is of another guest. */
 enum peer_status { PEER_OK, PEER_NOT_YET, PEER_REFUSED };

@@ -51,6 +51,28 @@ static int file_discard(struct tier *tier, uint64_t slot, uint32_t count)
     return fallocate(fd_of(tier), mode, (off_t)(slot * PAGE_BYTES), (off_t)count * PAGE_BYTES) == 0 ? 0 : errno;
 }
 
+/* In a network file system they are the server's then, for all of its clients; on disk they need not be. */
+static int file_publish(struct tier *tier, uint64_t slot, uint32_t count)
+{
+    unsigned int flags = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    return sync_file_range(fd_of(tier), (off_t)(slot * PAGE_BYTES), (off_t)count * PAGE_BYTES, flags) == 0 ? 0 : errno;
+}
+
+static int file_copy(struct tier *tier, struct tier *from, uint64_t slot, uint32_t count)
+{
+    off_t read_at = (off_t)(slot * PAGE_BYTES), write_at = read_at, ends = read_at + (off_t)count * PAGE_BYTES;
+    while (write_at < ends) {
+        ssize_t put = copy_file_range(fd_of(from), &read_at, fd_of(tier), &write_at, (size_t)(ends - write_at), 0);
+        if (put == 0) {
+            return EIO; /* the file was made shorter */
+        }
+        if (put < 0 && errno != EINTR) {
+            return errno;
+        }
+    }
+    return 0;
+}
+
 static void file_close(struct tier *tier)
 {
     struct file_tier *file = (struct file_tier *)tier;
@@ -61,7 +83,8 @@ static void file_close(struct tier *tier)
 }
 
 static const struct tier_type file_type = {
-    .name = "file", .read = file_read, .write = file_write, .discard = file_discard, .close = file_close};
+    .name = "file", .read = file_read, .write = file_write, .discard = file_discard,
+    .publish = file_publish, .copy = file_copy, .close = file_close};
 
 /* Open the file of a fresh mirror. One that is there already is taken only if a killed process can have left it: else
  * it is somebody's. */
@@ -122,6 +145,22 @@ int file_tier_reopen(struct file_tier *made, const char *path, uint64_t slots, s
     if (fstat(made->fd, &found) != 0 || (uint64_t)found.st_size < slots * PAGE_BYTES) {
         file_close(&made->tier);
         return problem_set(problem, "the mirror %s was made shorter: its pages are gone", path);
+    }
+    return 0;
+}
+
+int file_tier_open_former(struct file_tier *made, const char *path, uint64_t slots, struct problem *problem)
+{
+    struct stat found;
+    *made = (struct file_tier){.tier = {&file_type}, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+    if (made->fd < 0) {
+        made->tier.type = NULL;
+        return problem_set(problem, "the source's mirror %s cannot be opened here: %s", path, strerror(errno));
+    }
+    if (fstat(made->fd, &found) != 0 || !S_ISREG(found.st_mode) || (uint64_t)found.st_size < slots * PAGE_BYTES) {
+        file_close(&made->tier);
+        made->tier.type = NULL;
+        return problem_set(problem, "%s is no mirror of %" PRIu64 " bytes", path, slots * PAGE_BYTES);
     }
     return 0;
 }

@@ -24,6 +24,9 @@ int file_tier_open(struct file_tier *made, const char *path, uint64_t slots, boo
 /* Open a file again that may have holes: pages that were given up, whose room is the host's. */
 int file_tier_reopen(struct file_tier *made, const char *path, uint64_t slots, struct problem *problem);
 
+/* Open another data plane's file, to copy from it only; nobody is kept from writing there. */
+int file_tier_open_former(struct file_tier *made, const char *path, uint64_t slots, struct problem *problem);
+
 /* Have it so many slots: takes the room of new ones; the content of those that it loses is gone. */
 int file_tier_resize(struct file_tier *file, uint64_t slots, struct problem *problem);
 

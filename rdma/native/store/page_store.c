@@ -233,6 +233,34 @@ int store_mirror_lent(struct page_store *store, uint64_t first, uint32_t count, 
     return error;
 }
 
+uint32_t store_know_lent(struct page_store *store, uint64_t first, uint32_t count)
+{
+    uint32_t lent = 0, slot;
+    bool known = is_lent(store, first) && leases_where(&store->leases, first, &slot) != NULL;
+    if (!known && store->source->refer(store->source, first) != 0) {
+        return 0;
+    }
+    while (lent < count && is_lent(store, first + lent) && leases_where(&store->leases, first + lent, &slot) != NULL) {
+        lent++;
+    }
+    return lent;
+}
+
+int store_mirror_former(struct page_store *store, struct tier *former, uint64_t first, uint32_t count, uint8_t *scratch)
+{
+    struct tier *mirror = store->mirror;
+    int error = mirror->type->copy == NULL ? EOPNOTSUPP : mirror->type->copy(mirror, former, first, count);
+    error = error != 0 ? error : mirror->type->read(mirror, first, 1, scratch);
+    if (error == 0 && !open_page(store, first, scratch)) {
+        error = EBADMSG;
+    }
+    for (uint32_t at = 0; at < count && error == 0; at++) {
+        atomic_store_explicit(&store->state->rows[first + at].place, IN_MIRROR, memory_order_release);
+        store->mirror_copied++;
+    }
+    return error;
+}
+
 int store_read(struct page_store *store, uint64_t first, uint32_t count, uint8_t *into)
 {
     int error = 0;

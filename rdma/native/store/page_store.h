@@ -28,8 +28,9 @@ struct page_store {
     /* Pages: what lenders took and gave, what the mirror gave, what came from a lender changed. */
     _Atomic uint64_t lender_writes, lender_reads, mirror_reads, corrupt;
     /* Pages of a guest that came from another data plane: those that stayed with their lender; those that were copied
-     * although the source had them with one; all that were copied, which the source had in local memory or in its store. */
-    _Atomic uint64_t handed, handed_copied, copied_resident, copied_stored;
+     * although the source had them with one; all that were copied, which the source had in local memory or in its store.
+     * Of those that stayed, how many the file system copied from mirror to mirror. */
+    _Atomic uint64_t handed, handed_copied, copied_resident, copied_stored, mirror_copied;
 };
 
 int store_begin(struct page_store *store, struct shared_state *state, struct tier *mirror, struct problem *problem);
@@ -65,6 +66,15 @@ bool store_refer(struct page_store *store, uint64_t page, const uint8_t buffer[B
 /* Have the mirror have adjacent pages that lenders have for the source, as they are. `scratch`: of as many pages. Those
  * that no lender gives are the source's to give. 0, or an errno of the mirror. */
 int store_mirror_lent(struct page_store *store, uint64_t first, uint32_t count, uint8_t *scratch);
+
+/* Have adjacent lent pages of the source's be known, so many of them from the first on; 0: the first one is not lent any
+ * more, or the source says nothing. */
+uint32_t store_know_lent(struct page_store *store, uint64_t first, uint32_t count);
+
+/* Have the mirror have adjacent pages that lenders have for the source, copied by the file system out of the source's mirror: no lender is asked. All have to be known
+ * (store_know_lent). The first one is opened, in `scratch`: it is the right file, and has what it is to have. 0, or an errno, and
+ * nothing was changed. */
+int store_mirror_former(struct page_store *store, struct tier *former, uint64_t first, uint32_t count, uint8_t *scratch);
 
 /* Seal with the key of another data plane from now on, and a tenure of this side's own; once for all processes, before
  * anything is sealed. False: libcrypto failed. */

@@ -23,6 +23,10 @@ struct tier_type {
     int (*scatter)(struct tier *tier, const uint32_t *slots, uint32_t count, const void *from);
     /* Give the room of slots back; their content is gone. */
     int (*discard)(struct tier *tier, uint64_t slot, uint32_t count);
+    /* Of a file, NULL elsewhere: have other hosts that share its file system see the content of slots; and have slots
+     * be what another tier of the same kind has there, copied by the file system. */
+    int (*publish)(struct tier *tier, uint64_t slot, uint32_t count);
+    int (*copy)(struct tier *tier, struct tier *from, uint64_t slot, uint32_t count);
     void (*close)(struct tier *tier);
 };
 

@@ -32,7 +32,7 @@ static void fill(uint8_t message[MESSAGE_BYTES])
     for (int at = 0; at < MESSAGE_BYTES; at++) {
         message[at] = (uint8_t)(at % 4 >= 2 && roll() % 8 > 0 ? 0 : roll());
     }
-    message[0] = roll() % 4 == 0 ? message[0] : (uint8_t)(roll() % 7);
+    message[0] = roll() % 4 == 0 ? message[0] : (uint8_t)(roll() % 10);
     message[1] = roll() % 4 == 0 ? message[1] : 0;
     message[5] &= roll() % 4 == 0 ? 255 : 3;
     message[9] &= roll() % 4 == 0 ? 255 : 1;
@@ -54,9 +54,9 @@ static void check_protocol(uint64_t steps)
             request_pack(&request, packed);
             CHECK(memcmp(message, packed, sizeof packed) == 0);
             CHECK(request.verb == PEER_JOIN || request.verb == PEER_KEYS || (uint64_t)request.first + request.count <= PAGES);
-            CHECK(request.verb != PEER_GET || (request.count >= 1 && request.count <= STORE_MOST_PAGES));
+            CHECK((request.verb != PEER_GET && request.verb != PEER_MIRROR) || (request.count >= 1 && request.count <= STORE_MOST_PAGES));
         }
-        struct peer_request asked = {(uint32_t)(PEER_JOIN + roll() % PEER_ROWS), 0, (uint32_t)(1 + roll() % STORE_MOST_PAGES)};
+        struct peer_request asked = {(uint32_t)(PEER_JOIN + roll() % PEER_MIRROR), 0, (uint32_t)(1 + roll() % STORE_MOST_PAGES)};
         if (roll() % 2 == 0) {
             answer_pack(&(struct peer_answer){PEER_OK, asked.count, asked.count * PAGE_BYTES}, message);
         }

@@ -46,7 +46,7 @@ def _prepare() -> None:
 class QemuGuest:
     """The interface of StandinGuest. `mib` are verified, of `ram_mib`; `opened`: its memory is a memfd that QEMU gets
     as a file, as pondstack-qemu has it, so that QEMU does not migrate it; `more`: other words for QEMU; `program`:
-    another one, which becomes QEMU."""
+    another one, which becomes QEMU; `pattern`: of accesses, see standin_guest.c."""
 
     def __init__(
         self,
@@ -58,6 +58,7 @@ class QemuGuest:
         more: tuple[str, ...] = (),
         *,
         opened: bool = False,
+        pattern: str = "random",
         program: tuple[str, ...] = ("qemu-system-x86_64",),
     ) -> None:
         memory = os.memfd_create(MEMORY) if opened else -1
@@ -65,7 +66,7 @@ class QemuGuest:
         if opened:
             kind = {"qom-type": "memory-backend-file", "mem-path": f"/proc/self/fd/{memory}"}
         backend = json.dumps({**kind, "id": "ram-node0", "size": ram_mib * MIB, "share": True})
-        arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} random"
+        arguments = f"console=ttyS0 quiet panic=-1 rdinit=/init -- words {mib} {threads} {seed} {pattern}"
         self.process = subprocess.Popen(
             [
                 *(*program, "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2"),
@@ -100,13 +101,13 @@ class QemuGuest:
 
     def await_ready(self) -> None:
         """Wait until its init runs."""
-        self._await_line("ready")
+        self.await_line("ready")
 
     def fill(self) -> None:
         """Have it write all of its memory once, and wait for that."""
         assert self.process.stdin
         print("f", file=self.process.stdin, flush=True)
-        self._await_line("filled")
+        self.await_line("filled")
 
     def begin(self) -> None:
         """Have it work."""
@@ -117,9 +118,10 @@ class QemuGuest:
         """Have it work no more, and wait for that."""
         assert self.process.stdin
         print("s", file=self.process.stdin, flush=True)
-        self._await_line("stopped")
+        self.await_line("stopped")
 
-    def _await_line(self, wanted: str) -> None:
+    def await_line(self, wanted: str) -> None:
+        """Wait until its console says this; fails at its end."""
         assert self.process.stdout
         printed = ""
         for line in self.process.stdout:

@@ -1,8 +1,9 @@
 /* Stands in for a guest: a process with a shared memfd, whose threads write words and verify every one that they read.
  *
  * standin_guest NAME MIB THREADS SEED PATTERN, where PATTERN is random, sequential, skewed (80 % of accesses to 20 % of
- * the pages), discard (random, and now and then a page is given up) or touch (random, one word an access: for
- * measuring). Words after that are passed over. Prints "ready"; at an "f" on its standard input it writes all pages once,
+ * the pages), discard (random, and now and then a page is given up), touch (random, one word an access: for measuring)
+ * or hot:PERCENT:RATE (random within so many percent of the pages, so many accesses a second of each thread; the first
+ * one says "beat" while it gets on, every 20 ms: whoever reads that sees how long it stood still). Words after that are passed over. Prints "ready"; at an "f" on its standard input it writes all pages once,
  * and says "filled"; works from a "g" to an "s", and says "stopped" then. Of the file STANDIN_VERSIONS: "e", once it is
  * stopped, writes what the oracle knows, and "i", in another process before it works, reads it: so that one verifies what
  * the other one wrote. At the end of its input it verifies all of its memory, and prints what it counted as JSON:
@@ -21,15 +22,17 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <termios.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, HUGE = 2 << 20, WORDS = PAGE / 8, MOST_THREADS = 16 };
-enum pattern { RANDOM, SEQUENTIAL, SKEWED, DISCARD, TOUCH };
+enum pattern { RANDOM, SEQUENTIAL, SKEWED, DISCARD, TOUCH, HOT };
 static const char *const pattern_names[] = {"random", "sequential", "skewed", "discard", "touch"};
 
 static char *memory;
 static uint32_t *versions; /* by page; 0: zeros */
-static uint32_t pages, threads;
+static uint32_t pages, threads, percent, rate; /* the last two: of HOT */
+static const uint64_t NS = 1000000000, BEAT_NS = 20000000;
 static uint64_t seed;
 static enum pattern pattern;
 static _Atomic bool stop;
@@ -40,6 +43,7 @@ struct worker {
     uint32_t number;
     uint32_t at; /* the last page, of those that it owns */
     uint64_t dice;
+    uint64_t beat_ns;
     uint64_t accesses, missing, writes, discards, wrong;
 };
 
@@ -70,7 +74,9 @@ static uint32_t choose(struct worker *worker)
         worker->at = (worker->at + 1) % own;
         return worker->number * own + worker->at;
     }
-    if (pattern == SKEWED && draw % 10 < 8) {
+    if (pattern == HOT) {
+        worker->at = (uint32_t)(draw % ((uint64_t)own * percent / 100 + 1));
+    } else if (pattern == SKEWED && draw % 10 < 8) {
         worker->at = (uint32_t)(draw / 10 % (own / 5 + 1));
     } else {
         worker->at = (uint32_t)(draw % own);
@@ -108,6 +114,21 @@ static bool is_missing(uint32_t page)
     return mincore(memory + (size_t)page * PAGE, PAGE, &resident) == 0 && (resident & 1) == 0;
 }
 
+/* Of HOT: say that it gets on, and wait until the next access. */
+static void pause_after(struct worker *worker)
+{
+    static const char said[] = "beat\n";
+    struct timespec pause = {.tv_nsec = (long)(NS / rate % NS)};
+    uint64_t now = clock_ns();
+    if (worker->number == 0 && now - worker->beat_ns >= BEAT_NS) {
+        worker->beat_ns = now;
+        if (write(STDOUT_FILENO, said, sizeof said - 1) < 0) {
+            stop = true;
+        }
+    }
+    nanosleep(&pause, NULL);
+}
+
 static void *work(void *context)
 {
     struct worker *worker = context;
@@ -129,6 +150,9 @@ static void *work(void *context)
             worker->missing++;
             latency_record(&latencies, clock_ns() - begun);
         }
+        if (pattern == HOT) {
+            pause_after(worker);
+        }
     }
     return NULL;
 }
@@ -141,6 +165,10 @@ static bool parse(int count, char **arguments)
     pages = (uint32_t)atoi(arguments[2]) * 256;
     threads = (uint32_t)atoi(arguments[3]);
     seed = strtoull(arguments[4], NULL, 10);
+    if (sscanf(arguments[5], "hot:%u:%u", &percent, &rate) == 2) {
+        pattern = HOT;
+        return pages > 0 && threads > 0 && threads <= MOST_THREADS && percent > 0 && percent < 100 && rate > 0;
+    }
     for (pattern = RANDOM; pattern <= TOUCH && strcmp(pattern_names[pattern], arguments[5]) != 0; pattern++) {
     }
     return pages > 0 && threads > 0 && threads <= MOST_THREADS && pattern <= TOUCH;

@@ -1,6 +1,7 @@
 """A guest goes from one data plane to another, and its pages stay with their lender: none of them is copied."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -70,10 +71,12 @@ def served(plane: DataPlane, guests: Guests, lender: SharedLender, tmp_path: Pat
     return made
 
 
-def begin(move: Move, guests: Guests, lender: SharedLender, mirror: Path) -> StandinGuest:
-    """Have the destination be ready for the guest."""
+def begin(move: Move, guests: Guests, lender: SharedLender, mirror: Path, shared: Path | None = None) -> StandinGuest:
+    """Have the destination be ready for the guest; `shared`: where it finds the source's mirror."""
     comes = guests(works=False)
-    move.attach(comes, mirror, LIMIT_MIB, move.offer())
+    port = move.offer()
+    where = {"host": "127.0.0.1", "port": port, "key": move.key, "deadline_ms": move.deadline_ms, "references": True}
+    move.attach(comes, mirror, LIMIT_MIB, port, incoming={**where, **({"mirror": str(shared)} if shared else {})})
     lender.lease(move.destination, "host2", handed=True)
     return comes
 
@@ -109,6 +112,61 @@ def test_no_remote_page_is_copied(
     await_store(other, "lender_reads", 100)
     assert other.view()["store"]["corrupt"] == 0
     assert not (tmp_path / "mirror").exists()
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+def test_mirrors_that_are_shared(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, lender: SharedLender, tmp_path: Path
+) -> None:
+    """The mirror of what stays with the lender is copied of the source's file: the lender is not read for it."""
+    move = Move(plane, other)
+    comes = begin(move, guests, lender, tmp_path / "mirror-2", tmp_path / "mirror")
+    served.stop()
+    tell(served, comes)
+    other.ask(verb="take_over", guest=GUEST)
+    move.await_destination("complete")
+    store = other.view()["store"]
+    assert store["mirror_copied"] == store["handed"] > 1000
+    assert (store["lender_reads"], store["handed_copied"], store["copied_stored"], store["corrupt"]) == (0, 0, 0, 0)
+    move.switch()
+    served.kill()
+    move.await_all()
+    lender.process.kill()
+    comes.begin()
+    await_store(other, "mirror_reads", 500)
+    other.detach()
+    assert comes.finish()["wrong"] == 0, "it is all in its own mirror"
+
+
+@pytest.mark.parametrize("another", ["none", "zeros", "short"])
+def test_a_mirror_that_is_not_the_sources(
+    plane: DataPlane,
+    other: DataPlane,
+    served: StandinGuest,
+    guests: Guests,
+    lender: SharedLender,
+    tmp_path: Path,
+    another: str,
+) -> None:
+    """A file of that name is believed by nothing but its content."""
+    file = tmp_path / "another"
+    if another != "none":
+        file.write_bytes(b"")
+        os.truncate(file, (MIB if another == "zeros" else 1) * 2**20)
+    move = Move(plane, other)
+    comes = begin(move, guests, lender, tmp_path / "mirror-2", file)
+    served.stop()
+    tell(served, comes)
+    other.ask(verb="take_over", guest=GUEST)
+    move.await_destination("complete")
+    store = other.view()["store"]
+    assert store["mirror_copied"] == 0
+    assert store["lender_reads"] == store["handed"] > 1000
+    move.switch()
+    served.kill()
+    move.await_all()
+    lender.process.kill()
     other.detach()
     assert comes.finish()["wrong"] == 0
 
@@ -263,5 +321,61 @@ def test_the_source_is_killed(
     move.await_all()
     assert other.view()["store"]["corrupt"] == 0
     tell(served, comes)
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+def test_a_side_is_killed_while_mirrors_are_copied(
+    plane: DataPlane, other: DataPlane, served: StandinGuest, guests: Guests, lender: SharedLender, tmp_path: Path
+) -> None:
+    """The destination's next process goes on with the same file; where the source's one dies, lenders are read."""
+    other.stop()
+    other.start(PONDSTACK_CRASH_AT="mirrored:3")
+    other.await_ready()
+    move = Move(plane, other)
+    comes = begin(move, guests, lender, tmp_path / "mirror-2", tmp_path / "mirror")
+    served.stop()
+    tell(served, comes)
+    other.ask(verb="take_over", guest=GUEST)
+    other.await_end()
+    plane.kill()
+    plane.start()
+    other.start()
+    for each in (plane, other):
+        each.await_ready()
+    with contextlib.suppress(RefusedError):  # it may have taken all by then
+        lender.lease(other, "host2", handed=True)
+    move.await_destination("complete")
+    move.switch()
+    served.kill()
+    move.await_all()
+    assert other.view()["store"]["corrupt"] == 0
+    lender.process.kill()
+    other.detach()
+    assert comes.finish()["wrong"] == 0
+
+
+def test_mirrors_that_are_not_sealed_are_not_copied(
+    plane: DataPlane, other: DataPlane, guests: Guests, lender: SharedLender, tmp_path: Path
+) -> None:
+    """Nobody could tell the source's file from another one of that name."""
+    source = guests(works=True, pattern="skewed")
+    plane.attach(source, tmp_path / "mirror", MIB, sealed=False)
+    lender.lease(plane, "host1")
+    plane.ask(verb="limit", guest=GUEST, limit_mib=LIMIT_MIB)
+    await_store(plane, "lender_reads", 500)
+    move = Move(plane, other)
+    comes, port = guests(works=False), move.offer()
+    where = {"host": "127.0.0.1", "port": port, "key": move.key, "references": True, "mirror": str(tmp_path / "mirror")}
+    move.attach(comes, tmp_path / "mirror-2", LIMIT_MIB, port, incoming=where, sealed=False)
+    lender.lease(other, "host2", handed=True)
+    source.stop()
+    tell(source, comes)
+    other.ask(verb="take_over", guest=GUEST)
+    move.await_destination("complete")
+    assert other.view()["store"]["mirror_copied"] == 0
+    move.switch()
+    source.kill()
+    move.await_all()
     other.detach()
     assert comes.finish()["wrong"] == 0

@@ -1,0 +1,1 @@
+"""Live migrations of a guest, ordinary ones and by reference, counted on the wire: `make bench-migration`."""
