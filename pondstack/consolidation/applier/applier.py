@@ -46,15 +46,6 @@ class Applier:
         self._waiting: dict[tuple[str, int], float] = {}
         """Since when an action waits for its pre-condition, by this leader's clock."""
 
-    def refusal(self, plan: Plan) -> str:
-        """Return why a plan cannot be carried out, "": it can."""
-        known = self._handlers()
-        unknown = sorted({str(action.kind) for action in plan.actions if action.kind not in known})
-        if not unknown:
-            return ""
-        kinds = ", ".join(unknown)
-        return f"this release decides {kinds} but cannot do it; make the plan with --afterwards suspend or keep"
-
     def run(self, plans: Sequence[Plan]) -> None:
         """Do one round over the plans that are under way."""
         moving = sum(_is_moving(action) for plan in plans for action in plan.actions)

@@ -10,6 +10,7 @@ from oslo_log import log
 
 from pondstack.consolidation.applier.applier import Applier, Pace
 from pondstack.consolidation.applier.handlers import handlers
+from pondstack.consolidation.applier.lends import Lends
 from pondstack.consolidation.applier.sleeps import Sleeps
 from pondstack.consolidation.decision.decider import check
 from pondstack.consolidation.decision.settings import Settings
@@ -39,6 +40,7 @@ class Consolidation:
         executor: Executor,
         gate: Gate,
         sleeps: Sleeps,
+        lends: Lends,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._group = resources.conf.consolidation
@@ -52,7 +54,10 @@ class Consolidation:
         nova, placement = resources.servers, resources.placement
         if nova is not None and placement is not None:
             self._applier = Applier(
-                ledger.plans, lambda: handlers(nova, sleeps, self._group.least_awake), self._pace, resources.clock
+                ledger.plans,
+                lambda: handlers(nova, sleeps, lends, self._group.least_awake),
+                self._pace,
+                resources.clock,
             )
             inputs = Inputs(
                 nova,
@@ -62,7 +67,7 @@ class Consolidation:
                 resources.reader.history,
                 executor,
             )
-            self._decisions = Decisions(ledger.plans, inputs, self._applier.refusal)
+            self._decisions = Decisions(ledger.plans, inputs)
         self.endpoint = PlanEndpoint(planning=self, store_readings=resources.host_telemetry.write, gate=gate)
 
     # What operators ask for
@@ -89,8 +94,8 @@ class Consolidation:
 
     def apply(self, operation_id: str, uuid: str) -> None:
         """Have a proposed plan carried out. Raises NotFound, Conflict."""
-        applier = self._need_nova()
-        self._plans.apply(operation_id, uuid, most_seconds=self._group.plan_seconds, refuse=applier.refusal)
+        self._need_nova()
+        self._plans.apply(operation_id, uuid, most_seconds=self._group.plan_seconds)
         self._wake()
 
     def cancel(self, operation_id: str, uuid: str) -> None:
@@ -103,10 +108,9 @@ class Consolidation:
         self._plans.freeze(operation_id, reason)
         self._wake()
 
-    def _need_nova(self) -> Applier:
+    def _need_nova(self) -> None:
         if self._applier is None:
             raise Conflict("[placement] enabled is off, and a plan is made of what Placement and Nova say")
-        return self._applier
 
     def _settings(self, changes: dict[str, Any]) -> Settings:
         group = self._group
