@@ -1,6 +1,6 @@
 """Joins what a leader has for consolidation: its thread, what decides, what carries out, its RPC endpoint."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime
 from typing import Any
@@ -21,7 +21,7 @@ from pondstack.controller.gate import Gate
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.domain.errors import BadRequest, Conflict
-from pondstack.domain.plan import Afterwards, PlanKind, PlanState, PlanTrigger
+from pondstack.domain.plan import Action, ActionKind, Afterwards, Plan, PlanKind, PlanState, PlanTrigger
 from pondstack.domain.quiet_hours import QuietHours
 from pondstack.ledger.ledger import Ledger
 
@@ -44,6 +44,7 @@ class Consolidation:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._group = resources.conf.consolidation
+        self._counts = resources.counts
         self._reader, self._plans = resources.reader, ledger.plans
         self._clock, self._now = resources.clock, now
         self._looks = True
@@ -58,6 +59,8 @@ class Consolidation:
                 lambda: handlers(nova, sleeps, lends, self._group.least_awake),
                 self._pace,
                 resources.clock,
+                changed=self._count,
+                settled=self._count_action,
             )
             inputs = Inputs(
                 nova,
@@ -123,6 +126,18 @@ class Consolidation:
         return settings
 
     # What goes on
+
+    def unattended(self) -> Sequence[Plan]:
+        """Return the plans that are under way."""
+        return self._plans.unattended()
+
+    def _count(self, plan: Plan) -> None:
+        if not plan.is_open:
+            self._counts.plan_ended(plan.kind, plan.state)
+
+    def _count_action(self, action: Action) -> None:
+        if action.kind is ActionKind.MIGRATE:
+            self._counts.plan_migration_ended(action.state)
 
     def start(self) -> None:
         """Go on with what former leaders began."""

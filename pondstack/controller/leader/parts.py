@@ -47,6 +47,7 @@ from pondstack.controller.resources import ControllerResources
 from pondstack.controller.sleep.build import HostSleeps
 from pondstack.controller.workers import WakeableWorker
 from pondstack.db.store import SQL
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.rack import RackView
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
@@ -195,8 +196,12 @@ class LeaderParts:
             lends=self._lends,
             admit=self._admit,
             fence=self._fence,
-            changed=lambda _item: self._settled(),
+            changed=self._sleep_changed,
         )
+
+    def _sleep_changed(self, item: HostSleep) -> None:
+        self._resources.counts.host_sleep_changed(item.state)
+        self._settled()
 
     def _admit(self) -> None:
         """Have what is to be lent go on."""

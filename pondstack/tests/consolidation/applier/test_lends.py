@@ -28,6 +28,8 @@ def test_a_host_that_was_emptied_lends_and_stays_disabled(world):
     assert world.plan(uuid).actions[1].reason == "it lends 1024 MiB"
     assert not world.nova.services["a"].enabled
     assert len(world.lends.begun) == 1
+    assert [plan.state for plan in world.ended] == [S.DONE], "who counts plans hears of the end, once"
+    assert [str(action.kind) for action in world.settled] == ["disable", "delegate"]
 
 
 def test_the_next_leader_waits_for_the_same_lend(world):
