@@ -124,6 +124,7 @@ def test_plans_have_a_host_sleep_which_serves_and_wake_it(rack: Rack, sleeper: S
                 plan = operator.plan("--most-emptied", "1", wanted=lambda plan: _does(plan, "suspend"))
                 done, _ = operator.apply(plan["uuid"], SLEEPER)
                 assert done["state"] == "done", done
+                assert operator.at_lending == ("disabled", DISABLED_REASON), "Nova knew before it lent"
                 _serves_asleep(sleeper, agents, consumer, disk)
                 _play(rack, load, {NEIGHBOUR: OVERLOADED}, FULL)
                 plan = operator.plan("--most-emptied", "0", wanted=lambda plan: _does(plan, "wake"))

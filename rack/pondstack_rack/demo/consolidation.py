@@ -116,6 +116,8 @@ class _Demonstration:
             went = guest.live_migrations()[:1]
             step.check(bool(went) and went[0][0] == self._sleeper, "its guest was moved by a real live migration", went)
             step.check(guest.beat(SLOTS) == 0, f"on {guest.host} no word that it reads is wrong", guest.errors)
+            before = self._operator.at_lending
+            step.check(before == ("disabled", DISABLED_REASON), f'Nova had it as "{DISABLED_REASON}" before', before)
             sleep = self._operator.sleep(self._sleeper)
             step.check(sleep.get("state") == "asleep", f"{self._sleeper} is asleep", sleep)
             step.check(sleep["lent_mib"] > 0, f"it lends {sleep['lent_mib']} MiB", sleep)

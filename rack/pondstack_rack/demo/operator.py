@@ -32,6 +32,7 @@ class Operator:
 
     def __init__(self, rack: Rack, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
         self._rack, self._say, self._clock = rack, say, clock
+        self.at_lending: tuple[str, str] | None = None
         session = keystone.session(rack.layout)
         self._memory = Adapter(session, "memory", region_name="RegionOne", default_microversion=MICROVERSION)
         self._nova = Adapter(session, "compute", region_name="RegionOne", default_microversion="2.53")
@@ -79,7 +80,8 @@ class Operator:
     def apply(self, uuid: str, host: str) -> tuple[Json, dict[str, float]]:
         """Carry a plan out; returns it at its end, and after how many seconds the host was in which state of sleep.
 
-        `applied` of these: when the order was given; `moved`: when all migrations had ended.
+        `applied` of these: when the order was given; `moved`: when all migrations had ended. What Nova had of the host
+        when it began to lend is in `at_lending`.
         """
         began = self._clock()
         self.run("plan", "apply", uuid)
@@ -93,7 +95,10 @@ class Operator:
             moves = [item for item in last["actions"] if item["kind"] == "live-migrate"]
             if all(item["state"] in ("done", "failed", "skipped") for item in moves):
                 seen.setdefault("moved", now)
-            if state := self.sleep(host).get("state"):
+            state = self.sleep(host).get("state")
+            if state == "lending" and state not in seen:
+                self.at_lending = self.service(host)
+            if state:
                 seen.setdefault(state, now)
             return last["state"] not in ("proposed", "running", "undoing")
 
