@@ -57,7 +57,7 @@ class SimResources:
         self.nova = self.servers = None
         self.sealer = None if rack.lent is None else rack.lent.sealer()
         self.counts = Counts()
-        self.notify_failed = lambda _event: None
+        self.notify_failed = self.notify_transition = lambda _event: None
 
     def conf_of_node(self) -> SimpleNamespace:
         """Return a configuration that the double of ControllerResources finds these resources by."""

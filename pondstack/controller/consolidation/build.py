@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from oslo_log import log
+from sqlalchemy.orm import Session
 
 from pondstack.consolidation.applier.applier import Applier, Pace
 from pondstack.consolidation.applier.handlers import handlers
@@ -17,9 +18,11 @@ from pondstack.consolidation.decision.settings import Settings
 from pondstack.controller.consolidation.decisions import Decisions
 from pondstack.controller.consolidation.endpoint import PlanEndpoint
 from pondstack.controller.consolidation.inputs import Inputs
+from pondstack.controller.consolidation.transition_notifier import TransitionNotifier
 from pondstack.controller.gate import Gate
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
+from pondstack.db.store import SQL
 from pondstack.domain.errors import BadRequest, Conflict
 from pondstack.domain.plan import Action, ActionKind, Afterwards, Plan, PlanKind, PlanState, PlanTrigger
 from pondstack.domain.quiet_hours import QuietHours
@@ -28,6 +31,8 @@ from pondstack.ledger.ledger import Ledger
 LOG = log.getLogger(__name__)
 
 STOP_SECONDS = 60.0
+NOTIFY_SECONDS = 2.0
+"""Seconds between two looks for plans and sleeps of which nobody was told."""
 
 
 class Consolidation:
@@ -50,6 +55,13 @@ class Consolidation:
         self._looks = True
         self._auto_at = resources.clock() + self._group.auto_seconds
         self._worker = PeriodicWorker("consolidation", self._group.interval_seconds, self._round)
+        lease_seconds = resources.conf.ha.lease_seconds
+
+        def fence(session: Session) -> None:
+            SQL.check_epoch(session, ledger.epoch, lease_seconds)
+
+        notifier = TransitionNotifier(resources.database, resources.notify_transition, fence)
+        self._teller = PeriodicWorker("transition notifier", NOTIFY_SECONDS, notifier.run)
         self._applier: Applier | None = None
         self._decisions: Decisions | None = None
         nova, placement = resources.servers, resources.placement
@@ -143,10 +155,12 @@ class Consolidation:
         """Go on with what former leaders began."""
         if self._applier is not None:
             self._worker.start()
+            self._teller.start()
 
     def stop(self) -> None:
         """End after the step in hand."""
         self._worker.stop(STOP_SECONDS)
+        self._teller.stop(STOP_SECONDS)
 
     def _wake(self) -> None:
         self._looks = True

@@ -2,7 +2,7 @@
 
 Threads: one sanitiser, one settler of lent memory, one that admits it, one writer of Placement, one notifier of failed
 guests, one keeper of host slices, three for predictions, one for mitigations, one for hosts that sleep, three for
-quality, one for consolidation, [controller] agent_calls for agents.
+quality, two for consolidation, [controller] agent_calls for agents.
 """
 
 import threading
