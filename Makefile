@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement bench-extension bench-migration torture-pager docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions demo-consolidation failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement bench-extension bench-migration torture-pager docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports;
 # TLS=1: connections to database, broker and APIs are encrypted, others refused.
@@ -46,6 +46,9 @@ demo: ## Boot the zNUMA guest on the running rack and show it
 
 predictions: ## Have VMs of the running rack live with made-up traces: the next ones are placed by history, a misprediction is mended
 	@$(RACK) predictions
+
+demo-consolidation: rack-up ## On the rack, load falls, a host is emptied, lends, sleeps, serves a guest and is woken (synthetic loads, emulated sleep); minutes
+	@$(RACK) consolidation
 
 failover: ## Kill the running rack's leading controller and watch the other one take over (KILL=0: hand over; TIMES)
 	@$(RACK) failover $(if $(filter-out 0,$(KILL)),--kill) $(call option,times,TIMES)

@@ -55,7 +55,7 @@ class ComputeService:
     """The compute service of one hypervisor. `servers`: the UUIDs of the servers that Nova has on it.
 
     `disabled_reason`: "" while it is enabled. `up`: whether nova-compute has reported lately. `name`: by which it is
-    asked for as a destination.
+    asked for as a destination. `hypervisor_type`: such as QEMU; Nova migrates between equal ones only.
     """
 
     uuid: str
@@ -65,6 +65,7 @@ class ComputeService:
     up: bool
     servers: tuple[str, ...] = ()
     name: str = field(default="", compare=False)
+    hypervisor_type: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +284,7 @@ def _compute_service(item: Mapping[str, Any], path: str) -> ComputeService:
             up=item["state"] == "up",
             servers=tuple(server["uuid"] for server in item.get("servers") or ()),
             name=service.get("host") or "",
+            hypervisor_type=item.get("hypervisor_type") or "",
         )
     except (KeyError, TypeError) as error:
         raise Unavailable(f"GET {path} hides {error}; the user of [nova] has to be an administrator") from error

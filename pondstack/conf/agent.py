@@ -225,6 +225,15 @@ TELEMETRY_OPTS = [
         ),
     ),
     cfg.StrOpt(
+        "host_trace_file",
+        default="",
+        help=(
+            "JSON file of the CPU loads to play in place of hosts' own, by the name of the host: lists of [seconds "
+            "since the file was written, percent], for hosts that share one machine's CPUs. Their readings say that "
+            "they are made up. A host that is not in it has its own load. Empty: all have."
+        ),
+    ),
+    cfg.StrOpt(
         "libvirt_pid_dir",
         default="/run/libvirt/qemu",
         help="Folder in which this host's libvirt keeps the pid files of its guests; for guests = libvirt.",

@@ -50,6 +50,16 @@ OPTS = [
         ),
     ),
     cfg.IntOpt(
+        "most_mib",
+        default=0,
+        min=0,
+        max=16777216,
+        help=(
+            "So many MiB are lent at most in all, whatever is available: such as a host's share where several hosts "
+            "are emulated on one machine. 0: as much as reserve_mib leaves."
+        ),
+    ),
+    cfg.IntOpt(
         "pressure_mib",
         default=1024,
         min=0,

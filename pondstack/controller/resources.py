@@ -24,6 +24,7 @@ from pondstack.ha.terms import broker_terms_of, terms_of
 from pondstack.rpc import transport as rpc
 from pondstack.telemetry.metrics import Counts
 from pondstack.telemetry.mitigation_events import MitigatedGuests
+from pondstack.telemetry.transition_events import Transitions
 from pondstack.telemetry.versioned import FailedGuests
 
 
@@ -78,6 +79,7 @@ class ControllerResources:
             self.bus.border.refused = self.counts.refused
         self.notify_failed = FailedGuests(conf, self.name)
         self.notify_mitigated = MitigatedGuests(conf, self.name)
+        self.notify_transition = Transitions(conf, self.name)
 
     def device(self, spec: DeviceSpec) -> PoolDevice:
         """Return the driver object of a device."""
@@ -93,6 +95,7 @@ class ControllerResources:
         self.bus.cleanup()
         self.notify_failed.close()
         self.notify_mitigated.close()
+        self.notify_transition.close()
         self._lease_watch.close()
         self._lease_database.dispose()
         self.database.dispose()

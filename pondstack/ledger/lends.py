@@ -48,7 +48,8 @@ class Lends:
             if other is not None:
                 self._note_end(tx, other, 0, f"lend {operation_id} came in its place")
             self._store.lends.put(tx, Lend(host, operation_id, mib, kind))
-            return {"host": host, "mib": mib, MOVES: []}
+            lent_mib = sum(item.size_mib for item in self._store.buffers.of_lender(tx, host))
+            return {"host": host, "mib": mib, "lent_mib": lent_mib, MOVES: []}
 
         self._transactions.once(operation_id, BEGIN, {"host": host, "mib": mib, "kind": str(kind)}, work)
         found = self.of_host(host)
@@ -58,6 +59,11 @@ class Lends:
         """Return how much was lent when a lend ended, and why it was less; None: there is no word of its end."""
         known = self._transactions.read(lambda tx: self._store.journal.recall(tx, _end_of(operation_id), END))
         return (int(known[1]["done_mib"]), str(known[1]["reason"])) if known else None
+
+    def before(self, operation_id: str) -> int:
+        """Return how much a host lent when a lend began, in MiB; 0 of one that is not known."""
+        known = self._transactions.read(lambda tx: self._store.journal.recall(tx, operation_id, BEGIN))
+        return int(known[1].get("lent_mib", 0)) if known else 0
 
     def step(self, lend: Lend, stage: LendStage, reason: str = "") -> Lend | None:
         """Note how far a lend is; returns it, None when it has ended or another one has come. No change, no write."""

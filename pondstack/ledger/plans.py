@@ -3,7 +3,7 @@
 Each change of a plan's state is journaled; a step that another one overtook (a cancel, a newer leader) changes nothing.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -125,11 +125,8 @@ class Plans:
 
         return self._transactions.write(work)
 
-    def apply(self, operation_id: str, uuid: str, *, most_seconds: float, refuse: Callable[[Plan], str]) -> None:
-        """Have a proposed plan carried out. `most_seconds`: how old it may be; `refuse`: why not, "": it may.
-
-        Raises NotFound, Conflict.
-        """
+    def apply(self, operation_id: str, uuid: str, *, most_seconds: float) -> None:
+        """Have a proposed plan carried out. `most_seconds`: how old it may be. Raises NotFound, Conflict."""
 
         def work(tx: Transaction) -> dict[str, Any]:
             plan = self._get(tx, uuid)
@@ -139,9 +136,6 @@ class Plans:
             if plan.age_seconds > most_seconds:
                 age = f"{plan.age_seconds:.0f} s ago, more than {most_seconds:g} s"
                 raise Conflict(f"plan {uuid} was decided {age}; make a new one")
-            refused = refuse(plan)
-            if refused:
-                raise Conflict(f"plan {uuid} cannot be applied: {refused}")
             self._check_hosts(tx, plan)
             self._move(tx, plan, replace(plan, state=PlanState.RUNNING, reason=""))
             return {"uuid": uuid, MOVES: []}

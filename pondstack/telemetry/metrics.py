@@ -3,15 +3,23 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import product
 
 from prometheus_client import Counter, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 
+from pondstack.domain import plan
+from pondstack.domain.host_sleep import SleepState
 from pondstack.domain.mitigation import ENDED, MitigationMethod, MitigationState
+from pondstack.domain.plan import ActionState, PlanKind, PlanState
 from pondstack.ledger.qos_records import QosDecision
 
 SECONDS = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0)
 """Bounds of the histogram: a copy takes seconds, a mitigation that waits for room takes up to hours."""
+
+
+MIGRATED = (ActionState.DONE, ActionState.FAILED, ActionState.SKIPPED)
+"""How a live migration of a plan may be settled."""
 
 
 class Kind(StrEnum):
@@ -84,7 +92,34 @@ MODEL_BUDGET = Described(
 RECLAIMABLE = Described(
     "pondstack_reclaimable_bytes", _GAUGE, "Memory of long-lived servers that could come from the pool as well"
 )
-PARTS = ("pools", "agents", "mitigations", "predictions")
+PLANS_OPEN = Described(
+    "pondstack_plans_open", _GAUGE, "Consolidation plans, drains and restorations under way, by their state", ("state",)
+)
+PLAN_ENDS = Described(
+    "pondstack_plan_ends_total",
+    _COUNTER,
+    "Plans that this process brought to an end, by kind and state",
+    ("kind", "state"),
+)
+PLAN_MIGRATIONS = Described(
+    "pondstack_plan_migrations_total",
+    _COUNTER,
+    "Live migrations of plans that this process saw the end of (done, failed; skipped: not begun, or for nothing)",
+    ("state",),
+)
+HOST_SLEEPS = Described(
+    "pondstack_host_sleeps",
+    _GAUGE,
+    "Hosts that are put to sleep, asleep, woken or lost in their sleep, by the state of it",
+    ("state",),
+)
+HOST_SLEEP_CHANGES = Described(
+    "pondstack_host_sleep_changes_total",
+    _COUNTER,
+    "Sleeps of hosts that this process took to a state, the ends (awake, failed, aborted) included",
+    ("state",),
+)
+PARTS = ("pools", "agents", "mitigations", "predictions", "plans", "sleeps")
 """Of a scrape: each is read by itself."""
 UNREAD = Described(
     "pondstack_unread_total",
@@ -122,6 +157,11 @@ TABLE = (
     MITIGATIONS_OPEN,
     MITIGATION_CHANGES,
     MITIGATION_SECONDS,
+    PLANS_OPEN,
+    PLAN_ENDS,
+    PLAN_MIGRATIONS,
+    HOST_SLEEPS,
+    HOST_SLEEP_CHANGES,
     MODEL_BUDGET,
     RECLAIMABLE,
     UNREAD,
@@ -153,6 +193,8 @@ class Counts:
             buckets=SECONDS,
             registry=None,
         )
+        self._plan_ends, self._plan_migrations = _counter(PLAN_ENDS), _counter(PLAN_MIGRATIONS)
+        self._sleep_changes = _counter(HOST_SLEEP_CHANGES)
         self._unread = _counter(UNREAD)
         self._refused = _counter(REFUSED)
         self._gave_way = _counter(GAVE_WAY)
@@ -165,6 +207,13 @@ class Counts:
             for method in MitigationMethod:
                 self._changes.labels(state, method)
 
+        for kind, ended in product(PlanKind, sorted(plan.ENDED)):
+            self._plan_ends.labels(kind, ended)
+        for settled in MIGRATED:
+            self._plan_migrations.labels(settled)
+        for slept in SleepState:
+            self._sleep_changes.labels(slept)
+
     def decided(self, item: QosDecision) -> None:
         """Count a decision that was kept."""
         self._decisions.labels(item.verdict, item.action, item.mode).inc()
@@ -176,6 +225,18 @@ class Counts:
     def mitigation_ended(self, state: MitigationState, method: MitigationMethod, seconds: float) -> None:
         """Note how long one took, from its begin."""
         self._seconds.labels(state, method).observe(seconds)
+
+    def plan_ended(self, kind: PlanKind, state: PlanState) -> None:
+        """Count a plan that came to its end."""
+        self._plan_ends.labels(kind, state).inc()
+
+    def plan_migration_ended(self, state: ActionState) -> None:
+        """Count a live migration of a plan that is settled."""
+        self._plan_migrations.labels(state).inc()
+
+    def host_sleep_changed(self, state: SleepState) -> None:
+        """Count a host's sleep that came to a state."""
+        self._sleep_changes.labels(state).inc()
 
     def unread(self, part: str) -> None:
         """Count a scrape that lacks a part."""
@@ -191,7 +252,8 @@ class Counts:
 
     def collect(self) -> Iterator[Metric]:
         """Return all of them."""
-        counted = (self._decisions, self._changes, self._seconds, self._unread, self._refused, self._gave_way)
+        plans = (self._plan_ends, self._plan_migrations, self._sleep_changes)
+        counted = (self._decisions, self._changes, self._seconds, *plans, self._unread, self._refused, self._gave_way)
         for metric in counted:
             yield from metric.collect()
 

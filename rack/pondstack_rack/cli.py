@@ -12,6 +12,8 @@ from pondstack_rack.daemon import DaemonFailed
 from pondstack_rack.layout import Layout, RackError, Sizes
 from pondstack_rack.services import pondstack_services
 
+COMMANDS = "up|down|status|demo|predictions|consolidation|failover|service|tempest"
+
 
 def main(argv: list[str] | None = None) -> int:
     """Run one command; 0 when it did what it says."""
@@ -91,6 +93,17 @@ def _predictions(options: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def _consolidation(options: argparse.Namespace) -> int:
+    from pondstack_rack.demo import consolidation, consolidation_view
+    from pondstack_rack.rack import Rack
+
+    rack = Rack.open(options.directory)
+    with rack.locked():
+        story = consolidation.run(rack, rack.progress.say)
+    consolidation_view.show(story)
+    return 0 if story.holds else 1
+
+
 def _failover(options: argparse.Namespace) -> int:
     from pondstack_rack.demo import failover
     from pondstack_rack.rack import Rack
@@ -158,7 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     directory = Path(os.environ.get("RACK_DIR") or ".rack")
     parser.add_argument("--directory", type=Path, default=directory, help="where all of it lives (RACK_DIR, .rack)")
-    commands = parser.add_subparsers(required=True, metavar="up|down|status|demo|predictions|failover|service|tempest")
+    commands = parser.add_subparsers(required=True, metavar=COMMANDS)
     up = commands.add_parser("up", help="start what does not run")
     defaults = Sizes()
     up.add_argument("--hosts", type=int, default=number("HOSTS", defaults.hosts), help="real libvirt hosts (HOSTS)")
@@ -177,6 +190,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("demo", help="boot a zNUMA guest and show it").set_defaults(command=_demo)
     predictions = commands.add_parser("predictions", help="have VMs live, and see predictions place the next ones")
     predictions.set_defaults(command=_predictions)
+    consolidation = commands.add_parser("consolidation", help="have an idle host sleep, serve, and be woken by plans")
+    consolidation.set_defaults(command=_consolidation)
     failover = commands.add_parser("failover", help="have the other controller lead, and watch it")
     failover.add_argument("--kill", action="store_true", help="kill -9 the leader instead of asking it to hand over")
     failover.add_argument("--times", type=_at_least_one, default=1, help="so many in turn (TIMES)")

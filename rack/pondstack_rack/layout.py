@@ -137,6 +137,16 @@ class Layout:
         return self.root / "traces.json"
 
     @property
+    def host_traces(self) -> Path:
+        """The file of the loads that hosts play, which share one machine's CPUs."""
+        return self.root / "host-traces.json"
+
+    @property
+    def sealing_keys(self) -> Path:
+        """The file of the keys that seal what the controllers keep for lenders that sleep."""
+        return self.etc / "sealing-keys"
+
+    @property
     def libvirt_hosts(self) -> tuple[str, ...]:
         """Names of the hosts with a real libvirt."""
         return tuple(f"host{i}" for i in range(1, self.sizes.hosts + 1))

@@ -209,6 +209,7 @@ class Rack:
                 ("rabbitmq",),
                 once=True,
             ),
+            Step("sealing key", lambda: pondstack_services.make_sealing_key(layout), once=True),
             Step("broker users", lambda: pondstack_services.make_broker_users(layout), ("rabbitmq",), once=True),
             Step("guest image", lambda: image.build(layout), once=True),
         ]
@@ -239,7 +240,7 @@ class Rack:
             self._start("pondstack-api", "pondstack schema", "catalogue", "broker users", "credentials"),
         ]
         controllers = [pondstack_services.controller_service(name) for name in pondstack_services.CONTROLLERS]
-        needs = ("pondstack schema", "catalogue", "broker users", "placement", "pool", "credentials")
+        needs = ("pondstack schema", "catalogue", "broker users", "placement", "pool", "credentials", "sealing key")
         steps += [self._start(name, *needs) for name in controllers]
         computes = [f"nova-compute-{host}" for host in layout.all_hosts]
         for host, compute in zip(layout.all_hosts, computes, strict=True):

@@ -14,6 +14,7 @@ from pondstack_agent.drivers.cxl import privileged as cxl
 from pondstack_agent.host import privileged as host
 from pondstack_agent.mitigation import privileged as mitigation
 from pondstack_agent.partition import privileged as partition
+from pondstack_agent.power.program import WAKER
 from tests.hardware.guest.cxl import CAPABILITIES
 
 from .conftest import ROOT
@@ -49,6 +50,7 @@ def test_there_are_units() -> None:
         "pondstack-api.service",
         "pondstack-controller.service",
         "pondstack-data-plane.service",
+        "pondstack-waker.service",
     ]
 
 
@@ -107,6 +109,14 @@ def test_the_data_plane_reaches_lenders_over_verbs() -> None:
     unit = settings(path)
     assert set(unit["RestrictAddressFamilies"].split()) == {"AF_INET", "AF_INET6", "AF_NETLINK", "AF_UNIX"}
     assert (unit.get("PrivateDevices"), unit["LimitMEMLOCK"]) == (None, "infinity")
+
+
+def test_the_waker_has_the_options_and_what_it_keeps_of_root() -> None:
+    unit = settings(ROOT / "etc/deploy/pondstack-waker.service")
+    assert unit["ExecStart"].split()[1:3] == ["--folder", f"/var/lib/{unit['StateDirectory']}"]
+    kept = {CAPS_BYVALUE[number] for number in WAKER.abilities}
+    assert set(unit["CapabilityBoundingSet"].split()) == kept | {"CAP_IPC_LOCK"}
+    assert (unit["Restart"], unit["LimitMEMLOCK"]) == ("always", "infinity")
 
 
 def test_emulated_hosts_have_the_capabilities_of_the_processes_that_are_tested_there() -> None:

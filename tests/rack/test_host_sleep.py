@@ -1,4 +1,4 @@
-"""A host of the rack lends, is suspended, serves while it sleeps, and is woken: by commands, real agents and Nova.
+"""A host of the rack lends, is suspended, serves while it sleeps, and is woken: by plans, real agents and Nova.
 
 Sleep is emulated there (driver frozen): agent and nova-compute are stopped, the lender's process serves.
 """
@@ -17,6 +17,9 @@ from keystoneauth1.adapter import Adapter
 from pondstack.domain.host_sleep import DISABLED_REASON
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack_rack.cloud_client import read_openrc
+from pondstack_rack.demo.consolidation import FULL, OVERLOADED
+from pondstack_rack.demo.host_load import HostLoad, host_load
+from pondstack_rack.demo.operator import Operator
 from pondstack_rack.layout import program
 from pondstack_rack.rack import Rack
 from pondstack_rack.services import keystone
@@ -27,7 +30,7 @@ from tests.rack.outages import Days
 
 pytestmark = [pytest.mark.rack, pytest.mark.timeout(900)]
 
-SLEEPER, BORROWER = "fake1", "fake2"
+SLEEPER, BORROWER, NEIGHBOUR = "fake1", "fake2", "fake3"
 MIB = 256
 SWAP_MIB = 128
 SECONDS = 180.0
@@ -103,26 +106,45 @@ def sleeper(rack: Rack) -> Iterator[Sleeper]:
         made.openstack("reclaim", SLEEPER, "--mib", str(made.shown["lending"]["lent_mib"]), "--wait")
 
 
-def test_a_host_serves_while_it_sleeps_and_is_woken(rack: Rack, sleeper: Sleeper) -> None:
-    with Days(rack) as days:
+def test_plans_have_a_host_sleep_which_serves_and_wake_it(rack: Rack, sleeper: Sleeper) -> None:
+    """Loads are played. A plan empties a host of nothing, and has it sleep; one that relieves another host wakes it."""
+    operator = Operator(rack, print)
+    with Days(rack) as days, host_load(rack.layout) as load:
+        server = days.boot(days.flavor(only=(SLEEPER, NEIGHBOUR)), NEIGHBOUR)
         transport = days.transport()
         agents, consumer = AgentAPI(transport), str(uuid4())
         sleeper.openstack("delegate", SLEEPER, "--mib", str(MIB), "--wait")
         view = agents.attach_swap(BORROWER, consumer_uuid=consumer, mib=SWAP_MIB)
+        assert days.until_built(server) == "ACTIVE"
         try:
             with connect(Path(view["socket"]), "") as disk:
                 for page in PAGES:
                     disk.write(page * PAGE, content(page))
-                told = sleeper.openstack("suspend", SLEEPER, "--mib", str(MIB), "--wait")
-                assert "emulated: nothing is saved" in told
+                _play(rack, load, {SLEEPER: 0.0})
+                plan = operator.plan("--most-emptied", "1", wanted=lambda plan: _does(plan, "suspend"))
+                done, _ = operator.apply(plan["uuid"], SLEEPER)
+                assert done["state"] == "done", done
+                assert operator.at_lending == ("disabled", DISABLED_REASON), "Nova knew before it lent"
                 _serves_asleep(sleeper, agents, consumer, disk)
-                sleeper.openstack("wake", SLEEPER, "--wait")
+                _play(rack, load, {NEIGHBOUR: OVERLOADED}, FULL)
+                plan = operator.plan("--most-emptied", "0", wanted=lambda plan: _does(plan, "wake"))
+                done, _ = operator.apply(plan["uuid"], SLEEPER)
+                assert done["state"] == "done", done
+                assert days.server(server)["OS-EXT-SRV-ATTR:hypervisor_hostname"] == SLEEPER, "it takes servers again"
                 assert _wrong(disk) == []
                 assert (sleeper.shown["up"], sleeper.shown["lending"]["lent_mib"]) == (True, 0)
                 assert sleeper.service()[0] == "enabled"
         finally:
             assert wait_until(lambda: agents.release_swap(BORROWER, consumer_uuid=consumer) is not None, SECONDS)
             transport.cleanup()
+
+
+def _play(rack: Rack, load: HostLoad, loads: dict[str, float], others: float = 40.0) -> None:
+    load.play({name: [(0.0, loads.get(name, others))] for name in rack.layout.all_hosts})
+
+
+def _does(plan: Any, kind: str) -> bool:
+    return any(item["kind"] == kind and item["host"] == SLEEPER for item in plan["actions"])
 
 
 def _serves_asleep(sleeper: Sleeper, agents: AgentAPI, consumer: str, disk: Nbd) -> None:

@@ -59,7 +59,7 @@ class SimResources:
         if rack.plans is not None:
             rack.plans.join(self)
         self.counts = Counts()
-        self.notify_failed = lambda _event: None
+        self.notify_failed = self.notify_transition = lambda _event: None
 
     def conf_of_node(self) -> SimpleNamespace:
         """Return a configuration that the double of ControllerResources finds these resources by."""

@@ -46,12 +46,15 @@ class Lends:
         try:
             holding = self._started(entry)
             lent, size = holding.mib, holding.buffer_mib
-            while lent + size <= entry.mib and not self._stop.is_set():
+            allowed = self._room.allowed_mib(entry.mib)
+            while lent + size <= allowed and not self._stop.is_set():
                 # Looked at before each buffer: guests and others take memory meanwhile.
                 if self._room.lendable_mib(holding, size) < size:
                     return f"the host keeps the rest: {lent} of {entry.mib} MiB are lent; see [lending] reserve_mib"
                 self._client.register(holding.incarnation)
                 lent += size
+            if lent + size <= entry.mib and not self._stop.is_set():
+                return f"the host may not lend more: {lent} of {entry.mib} MiB are lent; see [lending] most_mib"
         except PondError as error:
             return error.message
         return ""

@@ -5,13 +5,22 @@ from collections.abc import Sequence
 from pondstack_agent.lending.model import Buffer
 
 
-def lendable_mib(available_mib: int, reserve_mib: int, kept_mib: int, promised_mib: int, buffer_mib: int) -> int:
+def lendable_mib(
+    available_mib: int,
+    reserve_mib: int,
+    kept_mib: int,
+    promised_mib: int,
+    buffer_mib: int,
+    left_mib: int | None = None,
+) -> int:
     """Return how much more may be lent, in whole buffers (Zombieland 4.3: the free memory, organised in buffers).
 
     `kept_mib`: what mitigations have reserved and guests may still touch. `promised_mib`: lent already, while its
-    pages are counted as available.
+    pages are counted as available. `left_mib`: what [lending] most_mib leaves, None: there is no bound.
     """
     free = available_mib - reserve_mib - kept_mib - promised_mib
+    if left_mib is not None:
+        free = min(free, left_mib)
     return max(free, 0) // buffer_mib * buffer_mib
 
 

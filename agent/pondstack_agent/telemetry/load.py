@@ -7,7 +7,7 @@ from typing import Any
 
 from oslo_log import log
 
-from pondstack.domain.telemetry import HostMetric, Metric
+from pondstack.domain.telemetry import HostMetric, Metric, Source
 from pondstack_agent.telemetry.memory import Guests
 from pondstack_agent.telemetry.outbox import HostOutbox, Outbox
 from pondstack_agent.telemetry.pagemap import PROC
@@ -21,6 +21,14 @@ _IDLE, _IOWAIT, _COUNTED = 3, 4, 8
 _USER, _SYSTEM = 11, 12
 """Fields of /proc/PID/stat behind the name of the command."""
 
+Played = Callable[[], float | None]
+"""Returns the load of the host that is played in place of its own, in percent; None: its own counts."""
+
+
+def as_it_is() -> None:
+    """Play no load."""
+
+
 Views = Callable[[], Sequence[Mapping[str, Any]]]
 """Returns what all consumers of remote memory have, as RemoteMemory.views."""
 
@@ -28,8 +36,8 @@ Views = Callable[[], Sequence[Mapping[str, Any]]]
 class HostLoadLook:
     """Looks at the host's own CPUs and memory."""
 
-    def __init__(self, outbox: HostOutbox, proc: Path = PROC) -> None:
-        self._outbox, self._proc = outbox, proc
+    def __init__(self, outbox: HostOutbox, proc: Path = PROC, played: Played = as_it_is) -> None:
+        self._outbox, self._proc, self._played = outbox, proc, played
         self._before: tuple[int, int] | None = None
 
     def run(self) -> None:
@@ -37,7 +45,10 @@ class HostLoadLook:
         busy, idle, cpus = _times((self._proc / "stat").read_text())
         before, self._before = self._before, (busy, idle)
         self._outbox.add(HostMetric.CPUS, cpus)
-        if before is not None:
+        played = self._played()
+        if played is not None:
+            self._outbox.add(HostMetric.LOAD_PERCENT, played, Source.SYNTHETIC)
+        elif before is not None:
             passed = busy - before[0] + idle - before[1]
             if passed > 0:
                 self._outbox.add(HostMetric.LOAD_PERCENT, 100.0 * max(0, busy - before[0]) / passed)

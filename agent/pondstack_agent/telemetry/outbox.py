@@ -101,13 +101,13 @@ class HostOutbox:
     def __init__(self, clock: Callable[[], float], source: Source = Source.MEASURED) -> None:
         """`source`: where all of it comes from."""
         self._clock, self._source = clock, source
-        self._readings: dict[HostMetric, tuple[float, float]] = {}
+        self._readings: dict[HostMetric, tuple[float, float, Source]] = {}
         self._lock = threading.Lock()
 
-    def add(self, metric: HostMetric, value: float) -> None:
-        """Put a reading in the place of a former one."""
+    def add(self, metric: HostMetric, value: float, source: Source | None = None) -> None:
+        """Put a reading in the place of a former one; `source`: None for that of all others."""
         with self._lock:
-            self._readings[metric] = (value, self._clock())
+            self._readings[metric] = (value, self._clock(), source or self._source)
 
     def take(self) -> list[HostReading]:
         """Return all and forget them."""
@@ -115,6 +115,6 @@ class HostOutbox:
             found, self._readings = self._readings, {}
             now = self._clock()
         return [
-            HostReading(str(metric), value, max(0.0, now - at), str(self._source))
-            for metric, (value, at) in found.items()
+            HostReading(str(metric), value, max(0.0, now - at), str(source))
+            for metric, (value, at, source) in found.items()
         ]

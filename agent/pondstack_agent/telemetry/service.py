@@ -19,13 +19,13 @@ from pondstack_agent.telemetry.balloon import Balloon, BalloonLook
 from pondstack_agent.telemetry.counters import CountersLook
 from pondstack_agent.telemetry.damon import Damon
 from pondstack_agent.telemetry.libvirt_guests import libvirt_guests
-from pondstack_agent.telemetry.load import GuestLoadLook, HostLoadLook, PagerLook, Views
+from pondstack_agent.telemetry.load import GuestLoadLook, HostLoadLook, PagerLook, Views, as_it_is
 from pondstack_agent.telemetry.memory import MemoryLook, Served, running_guests, unserved
 from pondstack_agent.telemetry.outbox import HostOutbox, Outbox
 from pondstack_agent.telemetry.processors import event_sets, processor
 from pondstack_agent.telemetry.sender import TelemetrySender
 from pondstack_agent.telemetry.synthetic import PlayedGuests, SyntheticLoadLook, SyntheticLook
-from pondstack_agent.telemetry.traces import TraceFile
+from pondstack_agent.telemetry.traces import HostTraceFile, TraceFile
 
 _THREADS = 3
 BALLOON_SECONDS = 60.0
@@ -57,14 +57,15 @@ class Telemetry:
         synthetic = group.guests == SYNTHETIC
         source = Source.SYNTHETIC if synthetic else Source.MEASURED
         outbox, own = Outbox(time.monotonic, source), HostOutbox(time.monotonic, source)
+        load = HostTraceFile(Path(group.host_trace_file), conf.host).load_percent if group.host_trace_file else as_it_is
         if synthetic:
             looks: list[Look] = [
                 (group.memory_seconds, _synthetic(group.trace_file, outbox, played).run),
-                (min(group.load_seconds, group.memory_seconds), SyntheticLoadLook(outbox, own, played).run),
+                (min(group.load_seconds, group.memory_seconds), SyntheticLoadLook(outbox, own, played, load).run),
             ]
         else:
             looks = self._looks(conf, outbox)
-            looks.append((group.load_seconds, HostLoadLook(own).run))
+            looks.append((group.load_seconds, HostLoadLook(own, played=load).run))
         looks.append((group.batch_seconds, TelemetrySender(conf.host, controller, outbox, own).run))
         tasks = [_task(seconds, run) for seconds, run in looks]
         self._worker: Any = periodics.PeriodicWorker(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pondstack.domain.telemetry import HostMetric, Metric
 from pondstack.prediction.sample_generator import counters_of
+from pondstack_agent.telemetry.load import Played, as_it_is
 from pondstack_agent.telemetry.outbox import HostOutbox, Outbox
 
 _PROJECT = (0.15, 0.75)
@@ -100,8 +101,9 @@ class SyntheticLook:
 class SyntheticLoadLook:
     """Plays the load of every guest, and that of a host that has nothing but these guests."""
 
-    def __init__(self, outbox: Outbox, own: HostOutbox, guests: PlayedGuests) -> None:
-        self._outbox, self._own, self._guests = outbox, own, guests
+    def __init__(self, outbox: Outbox, own: HostOutbox, guests: PlayedGuests, played: Played = as_it_is) -> None:
+        """`played`: the host's load in place of the one that its guests make."""
+        self._outbox, self._own, self._guests, self._played = outbox, own, guests, played
 
     def run(self) -> None:
         """Look once."""
@@ -110,7 +112,8 @@ class SyntheticLoadLook:
             cpus = used_cpus(guest)
             self._outbox.add(guest.consumer_uuid, Metric.USED_CPUS, cpus)
             busy, local_mib = busy + cpus, local_mib + guest.memory_mib - guest.pool_mib
+        load, played = HOST_OWN_PERCENT + 100.0 * busy / HOST_CPUS, self._played()
         self._own.add(HostMetric.CPUS, HOST_CPUS)
-        self._own.add(HostMetric.LOAD_PERCENT, min(100.0, HOST_OWN_PERCENT + 100.0 * busy / HOST_CPUS))
+        self._own.add(HostMetric.LOAD_PERCENT, min(100.0, load if played is None else played))
         self._own.add(HostMetric.MEMORY_MIB, HOST_MIB)
         self._own.add(HostMetric.FREE_MIB, max(0, HOST_MIB - HOST_OWN_MIB - local_mib))

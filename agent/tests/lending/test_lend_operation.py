@@ -27,6 +27,15 @@ def test_never_more_than_the_host_can_spare(rack) -> None:
     assert len(rack.controller.delegated[0]["buffers"]) == 2
 
 
+def test_never_more_than_it_may(rack) -> None:
+    host = rack["host1"]
+    host.lending._room._most_mib = 2
+    lent = host.lend(5)
+    assert (len(lent["buffers"]), lent["lendable_mib"]) == (2, 0)
+    [operation] = lent["operations"]
+    assert "2 of 5 MiB are lent; see [lending] most_mib" in operation["reason"]
+
+
 def _buffers(host) -> tuple:
     return host.lending._client.hold().buffers
 

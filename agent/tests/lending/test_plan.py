@@ -21,6 +21,11 @@ def test_what_is_lendable(available, reserve, kept, promised, expected) -> None:
     assert lendable_mib(available, reserve, kept, promised, 64) == expected
 
 
+@pytest.mark.parametrize(("left", "expected"), [(200, 192), (63, 0), (-64, 0), (5000, 896)])
+def test_what_is_lendable_is_bounded(left: int, expected: int) -> None:
+    assert lendable_mib(1000, 100, 0, 0, 64, left) == expected
+
+
 @pytest.mark.parametrize(
     ("available", "lent", "expected"),
     [(1024, 640, 0), (1023, 8192, 3136), (1023, 640, 640), (4090, 640, 0)],

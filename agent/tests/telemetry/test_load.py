@@ -48,6 +48,16 @@ def test_the_host_s_load_is_that_since_the_look_before(tmp_path: Path) -> None:
     assert outbox.take() == []
 
 
+def test_a_load_that_is_played_says_so_and_the_rest_is_measured(tmp_path: Path) -> None:
+    outbox = HostOutbox(Clock())
+    look = HostLoadLook(outbox, tmp_path, lambda: 70.0)
+    write_host(tmp_path, user=1000, idle=1000, iowait=0)
+    look.run()
+    found = {item.metric: (item.value, item.source) for item in outbox.take()}
+    assert found["load_percent"] == (70.0, Source.SYNTHETIC)
+    assert found["free_mib"] == (1000.0, Source.MEASURED)
+
+
 def test_a_guest_s_cpus_are_those_since_the_look_before(tmp_path: Path) -> None:
     clock = Clock()
     outbox = Outbox(clock)

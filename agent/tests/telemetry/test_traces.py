@@ -10,7 +10,7 @@ import pytest
 
 from pondstack.domain.errors import BadRequest
 from pondstack_agent.telemetry.synthetic import PlayedGuest, untouched_mib
-from pondstack_agent.telemetry.traces import TraceFile, parse, percent_at
+from pondstack_agent.telemetry.traces import HostTraceFile, TraceFile, parse, percent_at
 
 GUEST = PlayedGuest("0635cccd-1e78-5473-b66a-bacffc433357", "blue", 4096, 1024, 10.0)
 
@@ -66,3 +66,17 @@ def test_a_bad_file_is_told_once_and_changes_nothing(tmp_path: Path, caplog: pyt
 def test_what_is_no_trace_is_named(bad: str) -> None:
     with pytest.raises(BadRequest, match="trace"):
         parse(bad)
+
+
+def test_the_load_of_a_host_is_played_from_when_the_file_was_written(tmp_path: Path) -> None:
+    path, now = tmp_path / "loads.json", [1000.0]
+    loads = HostTraceFile(path, "host1", lambda: now[0])
+    assert loads.load_percent() is None, "without a file it is as busy as it is"
+    path.write_text('{"host1": [[0, 60], [10, 20]], "host2": [[0, 1]]}')
+    os.utime(path, (1000.0, 1000.0))
+    assert loads.load_percent() == 60.0
+    now[0] = 1005.0
+    assert loads.load_percent() == 40.0
+    now[0] = 2000.0
+    assert loads.load_percent() == 20.0
+    assert HostTraceFile(path, "host3", lambda: now[0]).load_percent() is None

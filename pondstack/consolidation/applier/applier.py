@@ -11,7 +11,7 @@ from oslo_log import log
 from pondstack.consolidation.applier.actions import Condition, Handler, Is
 from pondstack.consolidation.applier.chains import chains, due, has_failed, is_settled
 from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, PondError
-from pondstack.domain.plan import Action, ActionKind, ActionState, Plan, PlanKind, PlanState
+from pondstack.domain.plan import SETTLED, Action, ActionKind, ActionState, Plan, PlanKind, PlanState
 from pondstack.ledger.plans import Overtaken, Plans
 
 LOG = log.getLogger(__name__)
@@ -31,7 +31,7 @@ class Pace:
 
 
 class Applier:
-    """One leader's. run() is for one thread. `changed` hears of each plan that is in another state."""
+    """One leader's. run() is for one thread. `changed` hears of each plan that has ended, `settled` of each action."""
 
     def __init__(
         self,
@@ -40,20 +40,12 @@ class Applier:
         pace: Callable[[], Pace],
         clock: Callable[[], float],
         changed: Callable[[Plan], object] = lambda _plan: None,
+        settled: Callable[[Action], object] = lambda _action: None,
     ) -> None:
         self._plans, self._handlers, self._pace = plans, handlers, pace
-        self._clock, self._changed = clock, changed
+        self._clock, self._changed, self._settled = clock, changed, settled
         self._waiting: dict[tuple[str, int], float] = {}
         """Since when an action waits for its pre-condition, by this leader's clock."""
-
-    def refusal(self, plan: Plan) -> str:
-        """Return why a plan cannot be carried out, "": it can."""
-        known = self._handlers()
-        unknown = sorted({str(action.kind) for action in plan.actions if action.kind not in known})
-        if not unknown:
-            return ""
-        kinds = ", ".join(unknown)
-        return f"this release decides {kinds} but cannot do it; make the plan with --afterwards suspend or keep"
 
     def run(self, plans: Sequence[Plan]) -> None:
         """Do one round over the plans that are under way."""
@@ -157,7 +149,10 @@ class Applier:
                 state,
                 reason,
             )
-        self._plans.note(plan, action, replace(action, state=state, reason=reason))
+        after = replace(action, state=state, reason=reason)
+        self._plans.note(plan, action, after)
+        if state is not action.state and state in SETTLED:
+            self._settled(after)
 
     # All of a plan
 

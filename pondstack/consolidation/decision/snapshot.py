@@ -41,6 +41,7 @@ class HostView:
     cpus: float | None = None
     load: tuple[float, ...] = ()
     load_age_seconds: float = 0.0
+    load_source: str = Source.MEASURED
     memory_mib: Reading | None = None
     free_mib: Reading | None = None
     capacity: Amounts | None = None

@@ -1,6 +1,6 @@
 """Joins what a leader has for consolidation: its thread, what decides, what carries out, its RPC endpoint."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -8,27 +8,33 @@ from typing import Any
 from uuid import uuid4
 
 from oslo_log import log
+from sqlalchemy.orm import Session
 
 from pondstack.consolidation.applier.applier import Applier, Pace
 from pondstack.consolidation.applier.handlers import handlers
+from pondstack.consolidation.applier.lends import Lends
 from pondstack.consolidation.applier.sleeps import Sleeps
 from pondstack.consolidation.decision.decider import check
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.controller.consolidation.decisions import Decisions
 from pondstack.controller.consolidation.endpoint import PlanEndpoint
 from pondstack.controller.consolidation.inputs import Inputs
+from pondstack.controller.consolidation.transition_notifier import TransitionNotifier
 from pondstack.controller.gate import Gate
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
+from pondstack.db.store import SQL
 from pondstack.domain.energy import profile_of
 from pondstack.domain.errors import BadRequest, Conflict
-from pondstack.domain.plan import Afterwards, PlanKind, PlanState, PlanTrigger
+from pondstack.domain.plan import Action, ActionKind, Afterwards, Plan, PlanKind, PlanState, PlanTrigger
 from pondstack.domain.quiet_hours import QuietHours
 from pondstack.ledger.ledger import Ledger
 
 LOG = log.getLogger(__name__)
 
 STOP_SECONDS = 60.0
+NOTIFY_SECONDS = 2.0
+"""Seconds between two looks for plans and sleeps of which nobody was told."""
 
 
 class Consolidation:
@@ -41,21 +47,35 @@ class Consolidation:
         executor: Executor,
         gate: Gate,
         sleeps: Sleeps,
+        lends: Lends,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._group = resources.conf.consolidation
         self._sleep_driver: Callable[[], str] = lambda: str(resources.conf.sleep.driver)
+        self._counts = resources.counts
         self._reader, self._plans = resources.reader, ledger.plans
         self._clock, self._now = resources.clock, now
         self._looks = True
         self._auto_at = resources.clock() + self._group.auto_seconds
         self._worker = PeriodicWorker("consolidation", self._group.interval_seconds, self._round)
+        lease_seconds = resources.conf.ha.lease_seconds
+
+        def fence(session: Session) -> None:
+            SQL.check_epoch(session, ledger.epoch, lease_seconds)
+
+        notifier = TransitionNotifier(resources.database, resources.notify_transition, fence)
+        self._teller = PeriodicWorker("transition notifier", NOTIFY_SECONDS, notifier.run)
         self._applier: Applier | None = None
         self._decisions: Decisions | None = None
         nova, placement = resources.servers, resources.placement
         if nova is not None and placement is not None:
             self._applier = Applier(
-                ledger.plans, lambda: handlers(nova, sleeps, self._group.least_awake), self._pace, resources.clock
+                ledger.plans,
+                lambda: handlers(nova, sleeps, lends, self._group.least_awake),
+                self._pace,
+                resources.clock,
+                changed=self._count,
+                settled=self._count_action,
             )
             inputs = Inputs(
                 nova,
@@ -65,7 +85,7 @@ class Consolidation:
                 resources.reader.history,
                 executor,
             )
-            self._decisions = Decisions(ledger.plans, inputs, self._applier.refusal)
+            self._decisions = Decisions(ledger.plans, inputs)
         self.endpoint = PlanEndpoint(planning=self, store_readings=resources.host_telemetry.write, gate=gate)
 
     # What operators ask for
@@ -92,8 +112,8 @@ class Consolidation:
 
     def apply(self, operation_id: str, uuid: str) -> None:
         """Have a proposed plan carried out. Raises NotFound, Conflict."""
-        applier = self._need_nova()
-        self._plans.apply(operation_id, uuid, most_seconds=self._group.plan_seconds, refuse=applier.refusal)
+        self._need_nova()
+        self._plans.apply(operation_id, uuid, most_seconds=self._group.plan_seconds)
         self._wake()
 
     def cancel(self, operation_id: str, uuid: str) -> None:
@@ -106,10 +126,9 @@ class Consolidation:
         self._plans.freeze(operation_id, reason)
         self._wake()
 
-    def _need_nova(self) -> Applier:
+    def _need_nova(self) -> None:
         if self._applier is None:
             raise Conflict("[placement] enabled is off, and a plan is made of what Placement and Nova say")
-        return self._applier
 
     def _settings(self, changes: dict[str, Any]) -> Settings:
         group = self._group
@@ -125,14 +144,28 @@ class Consolidation:
 
     # What goes on
 
+    def unattended(self) -> Sequence[Plan]:
+        """Return the plans that are under way."""
+        return self._plans.unattended()
+
+    def _count(self, plan: Plan) -> None:
+        if not plan.is_open:
+            self._counts.plan_ended(plan.kind, plan.state)
+
+    def _count_action(self, action: Action) -> None:
+        if action.kind is ActionKind.MIGRATE:
+            self._counts.plan_migration_ended(action.state)
+
     def start(self) -> None:
         """Go on with what former leaders began."""
         if self._applier is not None:
             self._worker.start()
+            self._teller.start()
 
     def stop(self) -> None:
         """End after the step in hand."""
         self._worker.stop(STOP_SECONDS)
+        self._teller.stop(STOP_SECONDS)
 
     def _wake(self) -> None:
         self._looks = True

@@ -1,7 +1,5 @@
 """Decides the plans that were asked for: reads their inputs, calls the pure decision, writes down what it came to."""
 
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from oslo_log import log
@@ -18,10 +16,10 @@ LOG = log.getLogger(__name__)
 
 
 class Decisions:
-    """One leader's. `refusal(plan)`: why a plan cannot be carried out, "": it can."""
+    """One leader's."""
 
-    def __init__(self, plans: Plans, inputs: Inputs, refusal: Callable[[Plan], str]) -> None:
-        self._plans, self._inputs, self._refusal = plans, inputs, refusal
+    def __init__(self, plans: Plans, inputs: Inputs) -> None:
+        self._plans, self._inputs = plans, inputs
         self._ways = {
             PlanKind.CONSOLIDATE: self._consolidate,
             PlanKind.DRAIN: self._drain,
@@ -43,9 +41,6 @@ class Decisions:
 
     def _decide(self, plan: Plan) -> None:
         actions, effect, inputs, left_out = self._ways[plan.kind](plan)
-        refused = self._refusal(replace(plan, actions=actions)) if plan.at_once else ""
-        if refused:
-            raise Conflict(refused)
         after = self._plans.decided(plan, actions, effect, inputs=inputs, left_out=left_out)
         LOG.info("Plan %s (%s) is %s: %d actions", plan.uuid, plan.kind, after.state, len(actions))
 

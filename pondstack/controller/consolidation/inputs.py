@@ -1,7 +1,7 @@
 """What consolidation knows of the cloud at one moment: Nova, Placement, the ledger, telemetry, lifetimes."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from pondstack.domain.history import Selection
 from pondstack.domain.host_sleep import SleepState
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import OWNED
-from pondstack.domain.telemetry import HostMetric, Metric
+from pondstack.domain.telemetry import HostMetric, Metric, Source
 from pondstack.ledger.reader import HistoryReader
 from pondstack.prediction.lifetime import Remainders
 
@@ -64,7 +64,7 @@ class Inputs:
             _server(item, claims.get(item.host), guests.get(item.uuid, {}), remaining.get(item.uuid))
             for item in servers
         )
-        snapshot = Snapshot(hosts, views, _reach(rack))
+        snapshot = Snapshot(hosts, views, _candidates(services, servers, _reach(rack)))
         return snapshot, summary(snapshot)
 
     def servers_of(self, host: str) -> tuple[ComputeService | None, list[PlacedServer]]:
@@ -123,6 +123,7 @@ def _host(
         cpus=cpus[-1].value if cpus else None,
         load=tuple(item.value for item in load),
         load_age_seconds=load[-1].age_seconds if load else 0.0,
+        load_source=load[-1].source if load else Source.MEASURED,
         memory_mib=_newest(mine.get(HostMetric.MEMORY_MIB)),
         free_mib=_newest(mine.get(HostMetric.FREE_MIB)),
         capacity=claimed.capacity if claimed else None,
@@ -183,8 +184,28 @@ def _reach(rack: RackView) -> dict[str, frozenset[str]]:
     return {aged.item.consumer_uuid: frozenset(reach[aged.item.pool_uuid]) for aged in rack.allocations.values()}
 
 
+def _candidates(
+    services: Sequence[ComputeService], servers: Sequence[PlacedServer], reach: Mapping[str, frozenset[str]]
+) -> Mapping[str, frozenset[str]]:
+    """Return by server the hosts that it may go to, where these are not all: of its pool, and of its hypervisor's type.
+
+    Nova migrates a server between hypervisors of the same type only.
+    """
+    alike: dict[str, set[str]] = defaultdict(set)
+    for service in services:
+        alike[service.hypervisor_type].add(service.hypervisor)
+    if len(alike) < 2:
+        return reach
+    types = {service.hypervisor: service.hypervisor_type for service in services}
+    hosts = {kind: frozenset(names) for kind, names in alike.items()}
+    every = frozenset(types)
+    mine = {item.uuid: hosts.get(types.get(item.host, ""), every) for item in servers}
+    return {**reach, **{uuid: names & reach.get(uuid, every) for uuid, names in mine.items()}}
+
+
 def summary(snapshot: Snapshot) -> dict[str, Any]:
     """Return how many hosts and servers were looked at, and how old their figures are, in seconds."""
+    loads_of = {host.load_source for host in snapshot.hosts.values() if host.load}
     loads = [host.load_age_seconds for host in snapshot.hosts.values() if host.load]
     used = [item.used_cpus for item in snapshot.servers if item.used_cpus is not None]
     sets = [item.working_set_mib for item in snapshot.servers if item.working_set_mib is not None]
@@ -197,7 +218,7 @@ def summary(snapshot: Snapshot) -> dict[str, Any]:
         "working_sets": len(sets),
         "oldest_working_set_seconds": _oldest(sets),
         "lifetimes": sum(item.remaining_seconds is not None for item in snapshot.servers),
-        "sources": sorted({item.source for item in (*used, *sets, *memory)}),
+        "sources": sorted({item.source for item in (*used, *sets, *memory)} | loads_of),
     }
 
 

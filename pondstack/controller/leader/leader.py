@@ -55,6 +55,7 @@ class Leader:
         self.reconciler = self._parts.reconciler
         self.predictions, self.quality = self._parts.predictions, self._parts.quality
         self.mitigations = self._parts.mitigations
+        self.sleeps, self.consolidation = self._parts.sleeps, self._parts.consolidation
         self._lock = threading.Lock()
         self._servers: list[Any] = []
         self._periodic: Any = None

@@ -2,7 +2,7 @@
 
 Threads: one sanitiser, one settler of lent memory, one that admits it, one writer of Placement, one notifier of failed
 guests, one keeper of host slices, three for predictions, one for mitigations, one for hosts that sleep, three for
-quality, one for consolidation, [controller] agent_calls for agents.
+quality, two for consolidation, [controller] agent_calls for agents.
 """
 
 import threading
@@ -26,6 +26,7 @@ from pondstack.controller.lending.active_hosts import ActiveHosts
 from pondstack.controller.lending.admission import Admission, Claims
 from pondstack.controller.lending.claims import RemoteClaims
 from pondstack.controller.lending.endpoint import LendingEndpoint
+from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.lending.inventory import LendingInventory
 from pondstack.controller.lending.lenders import BufferSettler, Lenders
 from pondstack.controller.mitigation.build import Mitigations
@@ -46,6 +47,7 @@ from pondstack.controller.resources import ControllerResources
 from pondstack.controller.sleep.build import HostSleeps
 from pondstack.controller.workers import WakeableWorker
 from pondstack.db.store import SQL
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.rack import RackView
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_api import AgentAPI
@@ -99,8 +101,9 @@ class LeaderParts:
         self._splits = make_splits(conf, resources.database, self.ledger, view, self._claims, self.predictions)
         self.mitigations = Mitigations(resources, self.ledger, self._agents, self._executor, self._splits, gate)
         self.quality = Quality(resources, self.ledger, gate, self.mitigations, self.predictions.sensitivity)
+        self._lends = HostLends(self.ledger, self._agents, self._admit)
         self.sleeps = self._make_sleeps()
-        self.consolidation = Consolidation(resources, self.ledger, self._executor, gate, self.sleeps)
+        self.consolidation = Consolidation(resources, self.ledger, self._executor, gate, self.sleeps, self._lends)
         self.endpoints = self._make_endpoints(intake)
 
     # What it is made of
@@ -190,10 +193,20 @@ class LeaderParts:
             self.make_agents,
             self._executor,
             self._gate,
-            admit=lambda: None if self._admitter is None else self._admitter.wake(),
+            lends=self._lends,
+            admit=self._admit,
             fence=self._fence,
-            changed=lambda _item: self._settled(),
+            changed=self._sleep_changed,
         )
+
+    def _sleep_changed(self, item: HostSleep) -> None:
+        self._resources.counts.host_sleep_changed(item.state)
+        self._settled()
+
+    def _admit(self) -> None:
+        """Have what is to be lent go on."""
+        if self._admitter is not None:
+            self._admitter.wake()
 
     def _fence(self, host: str, reason: str) -> None:
         """Take from the rack what a host served that died in its sleep."""

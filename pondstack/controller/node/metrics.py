@@ -4,7 +4,8 @@ Figures of the rack come from the leader only, so that a sum over the controller
 what the process has in memory, and a few short lists of the database.
 """
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from oslo_log import log
@@ -15,7 +16,9 @@ from prometheus_client.registry import Collector
 from pondstack.controller.leader.leader import Leader
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.domain.errors import PondError, Unavailable
+from pondstack.domain.host_sleep import HostSleep
 from pondstack.domain.model import PoolState
+from pondstack.domain.plan import Plan
 from pondstack.domain.qos import Verdict
 from pondstack.telemetry import metrics as known
 from pondstack.telemetry.metrics import Counts, family
@@ -94,8 +97,20 @@ def _predictions(leader: Leader) -> list[Metric]:
     ]
 
 
+def _plans(leader: Leader) -> list[Metric]:
+    return [family(known.PLANS_OPEN, _by_state(leader.consolidation.unattended()))]
+
+
+def _sleeps(leader: Leader) -> list[Metric]:
+    return [family(known.HOST_SLEEPS, _by_state(leader.sleeps.unended()))]
+
+
+def _by_state(items: Sequence[Plan] | Sequence[HostSleep]) -> dict[tuple[str, ...], float]:
+    return {(state,): float(count) for state, count in Counter(str(item.state) for item in items).items()}
+
+
 PARTS: dict[str, Callable[[Leader], list[Metric]]] = dict(
-    zip(known.PARTS, (_pools, _agents, _mitigations, _predictions), strict=True)
+    zip(known.PARTS, (_pools, _agents, _mitigations, _predictions, _plans, _sleeps), strict=True)
 )
 
 

@@ -10,6 +10,7 @@ from oslo_log import log
 
 from pondstack.clients.bmc import Bmc
 from pondstack.clients.nova import Nova
+from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.lending.lenders import call_agent
 from pondstack.controller.sleep.observer import operation, suspension
 from pondstack.domain.admission import LendStage
@@ -40,11 +41,12 @@ class Actor:
         wakers: WakerAPI,
         bmcs: Mapping[str, Bmc],
         *,
+        lends: HostLends,
         admit: Callable[[], object],
         fence: Callable[[str, str], object],
     ) -> None:
         self._ledger, self._nova, self._agents, self._wakers, self._bmcs = ledger, nova, agents, wakers, bmcs
-        self._admit, self._fence_host = admit, fence
+        self._lends, self._admit, self._fence_host = lends, admit, fence
 
     def act(self, item: HostSleep, step: Step, seen: Seen) -> Step:
         """Do it, and return the step as it turned out. Raises Unavailable, Conflict: look again later."""
@@ -66,11 +68,7 @@ class Actor:
         return step
 
     def _lend(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
-        told = call_agent(item.host, lambda: self._agents.get_lending(item.host))
-        mib = item.work.mib
-        if mib is None:
-            lent = sum(buffer.size_mib for buffer in self._ledger.buffers.find(item.host))
-            mib = lent + int(told.get("lendable_mib") or 0) // int(told["buffer_mib"]) * int(told["buffer_mib"])
+        mib = self._lends.whole_mib(item.host) if item.work.mib is None else item.work.mib
         if not mib:
             return Step(Act.WAIT, SleepState.SUSPENDING, lent_mib=0)
         self._ledger.lends.begin(operation(item, "lend"), item.host, mib, LenderKind.ZOMBIE)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
 from pondstack.controller.gate import Gate
+from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.sleep.actor import Actor
 from pondstack.controller.sleep.endpoint import SleepEndpoint
@@ -31,6 +32,7 @@ class HostSleeps:
         executor: Executor,
         gate: Gate,
         *,
+        lends: HostLends,
         admit: Callable[[], object],
         fence: Callable[[str, str], object],
         changed: Callable[[HostSleep], object],
@@ -62,7 +64,7 @@ class HostSleeps:
                 nova,
                 patient,
                 observer,
-                Actor(ledger, nova, patient, wakers, bmcs, admit=admit, fence=fence),
+                Actor(ledger, nova, patient, wakers, bmcs, lends=lends, admit=admit, fence=fence),
                 limits=self._limits,
                 executor=executor,
                 changed=changed,

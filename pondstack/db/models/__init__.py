@@ -16,6 +16,7 @@ from pondstack.db.models.instances import (
     TelemetryRow,
 )
 from pondstack.db.models.mitigations import MitigationRow
+from pondstack.db.models.notices import TransitionNoticeRow
 from pondstack.db.models.plans import FreezeRow, HostTelemetryRow, PlanActionRow, PlanRow
 from pondstack.db.models.qos import MitigationNoticeRow, PerformanceRow, QosDecisionRow, RepredictionRow
 from pondstack.db.models.rack import (
@@ -74,5 +75,6 @@ __all__ = [
     "SliceRow",
     "SplitRow",
     "TelemetryRow",
+    "TransitionNoticeRow",
     "table",
 ]

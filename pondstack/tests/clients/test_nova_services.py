@@ -26,9 +26,11 @@ def hypervisor(name, **more):
 
 def test_a_compute_service_is_that_of_the_very_hypervisor(nova, requests_mock):
     """Nova takes the name for a pattern."""
-    found = [hypervisor("h10"), hypervisor("h1", servers=[{"uuid": "vm-1", "name": "a"}])]
+    found = [hypervisor("h10"), hypervisor("h1", servers=[{"uuid": "vm-1", "name": "a"}], hypervisor_type="QEMU")]
     asked = requests_mock.get(f"{URL}/os-hypervisors/detail", json={"hypervisors": found})
-    assert nova.compute_service("h1") == SERVICE
+    service = nova.compute_service("h1")
+    assert service == SERVICE
+    assert service.hypervisor_type == "QEMU"
     assert asked.last_request.qs["with_servers"] == ["true"]
 
 

@@ -40,8 +40,8 @@ def decided(ledger, actions=ACTIONS, **how):
     return ledger.plans.decided(plan, actions, EFFECT, inputs={"hosts": 2}, left_out={"c": "its CPU load is unknown"})
 
 
-def apply(ledger, plan, most_seconds=600.0, refused=""):
-    ledger.plans.apply(op(), plan.uuid, most_seconds=most_seconds, refuse=lambda _plan: refused)
+def apply(ledger, plan, most_seconds=600.0):
+    ledger.plans.apply(op(), plan.uuid, most_seconds=most_seconds)
     return ledger.plans.get(plan.uuid)
 
 
@@ -120,12 +120,10 @@ def test_a_host_is_of_one_plan_at_a_time(ledger):
         decided(ledger, kind=PlanKind.DRAIN, target="a", at_once=True)
 
 
-def test_what_is_old_or_refused_is_not_applied(ledger):
+def test_what_is_old_is_not_applied(ledger):
     plan = decided(ledger)
     with pytest.raises(Conflict, match="make a new one"):
         apply(ledger, plan, most_seconds=-1.0)
-    with pytest.raises(Conflict, match="cannot be applied: no suspend"):
-        apply(ledger, plan, refused="no suspend")
     assert ledger.plans.get(plan.uuid).state is S.PROPOSED
 
 

@@ -112,7 +112,9 @@ def test_off_is_off(bus, off):
 
 def test_every_sample_is_of_a_notification_that_there_is():
     mitigations = {f"mitigation-{kind}.json" for kind in ("start", "end", "error")}
-    assert {path.name for path in SAMPLES.iterdir()} == {"guest-memory_failed.json", *mitigations}
+    transitions = {f"plan-{kind}.json" for kind in ("start", "end", "error")}
+    transitions |= {f"host_sleep-{kind}.json" for kind in ("start", "asleep", "lost", "end", "error")}
+    assert {path.name for path in SAMPLES.iterdir()} == {"guest-memory_failed.json", *mitigations, *transitions}
 
 
 @pytest.mark.functional

@@ -124,6 +124,7 @@ def _next(facts: Facts, layout: Layout) -> Text:
         f"  openstack server delete {facts.server}",
         "  make failover               # kill the leading controller, and watch the other one take over",
         "  make predictions            # VMs placed by what their project left untouched (synthetic traces)",
+        "  make demo-consolidation     # an idle host is emptied, lends, sleeps, serves, and is woken",
         "  make replay REQUESTS=500    # real requests against the fake computes",
         "  make rack-down              # stop and remove all of it",
         f"Logs of all services: {layout.log}",

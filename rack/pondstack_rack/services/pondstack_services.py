@@ -9,6 +9,7 @@ from pathlib import Path
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.exceptions import HttpError
 
+from pondstack.controller.lending.sealing import new_line
 from pondstack.devices import pool_uuid
 from pondstack.domain.errors import PondError
 from pondstack.domain.units import COMPUTE_TRAIT, RESOURCE_CLASS
@@ -49,6 +50,11 @@ def make_pool(layout: Layout) -> None:
         _call("mount", "-t", "tmpfs", "-o", size, "pondstack-pool", str(layout.pool))
     device = ["device", "create", str(layout.pool_device), "--slices", str(layout.sizes.slices), "--serial", SERIAL]
     run(layout, "pool", [program("pondstack-manage"), *device])
+
+
+def make_sealing_key(layout: Layout) -> None:
+    """Have the controllers keep keys of lent memory, so that hosts which sleep serve new loans, too."""
+    config.write(layout.sealing_keys, new_line("rack") + "\n")
 
 
 def parties(layout: Layout) -> list[Identity]:
@@ -144,7 +150,8 @@ def services(layout: Layout) -> dict[str, Daemon]:
 def configure(layout: Layout, values: dict[str, object]) -> None:
     """Write pondstack's own configuration files and the emulator's script."""
     programs = {"pondstack_qemu": program("pondstack-qemu"), "python": program("python"), "tcg_qemu": tcg_qemu.__file__}
-    values = {**values, **programs, "pool_device": layout.pool_device, "bus": broker_users.url(layout, API)}
+    values = {**values, **programs, "pool_device": layout.pool_device}
+    values |= {"sealing_keys": layout.sealing_keys, "bus": broker_users.url(layout, API)}
     config.write(layout.etc / "pondstack.conf", config.render("pondstack.conf", values))
     for name in CONTROLLERS:
         values_of = {
@@ -162,6 +169,7 @@ def configure(layout: Layout, values: dict[str, object]) -> None:
             "directory": layout.host(host),
             "lenders": layout.lenders,
             "traces": layout.traces,
+            "host_traces": layout.host_traces,
         }
         real = host in layout.libvirt_hosts
         # A made-up look costs nothing, and guests of fake computes live for seconds.

@@ -11,7 +11,41 @@ _STEP = "pondstack/tests/domain/test_host_sleep_step.py"
 _WITHIN = "pondstack/tests/controller/consolidation/test_plans_within_placement.py"
 _INPUTS = "pondstack/tests/controller/consolidation/test_inputs.py"
 
+_LENDS = "pondstack/tests/controller/lending/test_host_lends.py"
+
 MUTANTS = (
+    Mutant(
+        "all_taken_back_by_a_plan",
+        "pondstack/controller/lending/host_lends.py",
+        "mib = self._lent_mib(host) - self._ledger.lends.before(operation_id)",
+        "mib = self._lent_mib(host)",
+        (f"{_LENDS}::test_what_it_had_lent_before_stays_lent",),
+        "a plan that is cancelled takes memory back that an operator had lent",
+    ),
+    Mutant(
+        "lends_beyond_the_bound",
+        "agent/pondstack_agent/lending/room.py",
+        "return min(mib, self._most_mib or mib)",
+        "return mib",
+        ("agent/tests/lending/test_lend_operation.py::test_never_more_than_it_may",),
+        "a host lends more than [lending] most_mib",
+    ),
+    Mutant(
+        "other_hypervisors_as_destinations",
+        "pondstack/controller/consolidation/inputs.py",
+        "    if len(alike) < 2:\n",
+        "    if True:\n",
+        (f"{_INPUTS}::test_a_server_goes_to_hypervisors_of_its_own_type_only",),
+        "plans have destinations that Nova refuses",
+    ),
+    Mutant(
+        "played_loads_pass_as_measured",
+        "agent/pondstack_agent/telemetry/load.py",
+        "self._outbox.add(HostMetric.LOAD_PERCENT, played, Source.SYNTHETIC)",
+        "self._outbox.add(HostMetric.LOAD_PERCENT, played)",
+        ("agent/tests/telemetry/test_load.py::test_a_load_that_is_played_says_so_and_the_rest_is_measured",),
+        "made-up loads look like measured ones",
+    ),
     Mutant(
         "plans_beyond_placement",
         "pondstack/consolidation/decision/rooms.py",

@@ -140,6 +140,7 @@ class LendingWorld:
             reclaim_seconds=RECLAIM_SECONDS,
             reserve_mib=0,
             pressure_mib=0,
+            most_mib=0,
         )
 
     def serve(self, host: "SimHost", agent: Agent) -> list[Any]:

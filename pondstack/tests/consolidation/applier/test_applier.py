@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from pondstack.clients.nova import ServerState
-from pondstack.domain.errors import Conflict, NotLeader
+from pondstack.domain.errors import NotLeader
 from pondstack.domain.plan import Action, ActionKind, ActionState, PlanKind, PlanState
 from tests.fixtures.played_plans import VMS, World
 
@@ -224,11 +224,6 @@ def test_frozen_it_does_not_even_disable_a_host(world):
     world.ledger.plans.freeze(str(uuid4()), "an upgrade")
     world.rounds()
     assert world.nova.services["a"].enabled
-
-
-def test_what_cannot_be_done_is_refused_before_anything_is(world):
-    with pytest.raises(Conflict, match="delegate but cannot do it; make the plan with --afterwards suspend or keep"):
-        world.begin(DISABLE, Action(2, ActionKind.DELEGATE, "a", "a"))
 
 
 @pytest.mark.parametrize(("reason", "state"), [("pondstack plan x", S.DONE), ("a disk", S.FAILED)])

@@ -73,6 +73,21 @@ def test_a_host_is_what_its_sources_say(world):
     assert (summary["hosts"], summary["servers"], summary["sources"]) == (2, 1, ["measured"])
 
 
+def test_a_load_that_is_played_is_told_of(world):
+    world.told["a"]["load_percent"] = [Told(7.0, 60.0, "synthetic")]
+    assert world.read()[1]["sources"] == ["measured", "synthetic"]
+
+
+def test_a_server_goes_to_hypervisors_of_its_own_type_only(world):
+    kinds = {"a": "QEMU", "b": "fake", "c": "QEMU"}
+    world.services = {
+        name: ComputeService(f"id-{name}", name, True, "", True, hypervisor_type=kind) for name, kind in kinds.items()
+    }
+    assert world.read()[0].candidates == {VM: frozenset({"a", "c"})}
+    world.services["b"] = replace(world.services["b"], hypervisor_type="QEMU")
+    assert world.read()[0].candidates == {}, "any: all are of one type"
+
+
 def test_a_server_is_too(world):
     world.read()
     assert (world.vm.claim, world.vm.local_mib) == ({"VCPU": 2, "MEMORY_MB": 512}, 512)

@@ -12,7 +12,9 @@ from pondstack.controller.node.metrics import MetricsServer, Scrape
 from pondstack.domain.allowance import Allowance
 from pondstack.domain.errors import Unavailable
 from pondstack.domain.free_buffer import FreeBuffer
+from pondstack.domain.host_sleep import SleepState
 from pondstack.domain.mitigation import MitigationMethod, MitigationState
+from pondstack.domain.plan import ActionState, PlanKind, PlanState
 from pondstack.ledger.qos_records import QosDecision
 from pondstack.telemetry.metrics import TABLE, Counts, Kind
 from pondstack_rack.wait import wait_until
@@ -45,6 +47,8 @@ def leader(**changes):
         mitigations=SimpleNamespace(
             unended=lambda: [SimpleNamespace(state=state, method=method) for state, method in open_ones]
         ),
+        consolidation=SimpleNamespace(unattended=lambda: [SimpleNamespace(state=PlanState.RUNNING)] * 2),
+        sleeps=SimpleNamespace(unended=lambda: [SimpleNamespace(state=SleepState.ASLEEP)] * 3),
         quality=SimpleNamespace(monitor=SimpleNamespace(verdicts={"sensitive": 1, "fits": 9})),
         predictions=SimpleNamespace(allowance=lambda: Allowance(1.5, {})),
     )
@@ -76,6 +80,8 @@ def test_the_leader_tells_of_the_rack():
         ("pondstack_qos_servers", "fits"): 9.0,
         ("pondstack_qos_servers", "sensitive"): 1.0,
         ("pondstack_qos_servers", "unobserved"): 0.0,
+        ("pondstack_plans_open", "running"): 2.0,
+        ("pondstack_host_sleeps", "asleep"): 3.0,
         ("pondstack_mitigations_open", "moving", "copy"): 2.0,
         ("pondstack_mitigations_open", "moving", "migrate"): 1.0,
         ("pondstack_model_budget_left",): 1.5,
@@ -104,6 +110,18 @@ def test_what_this_process_counted():
     assert found["pondstack_mitigation_seconds_count", "done", "copy"] == 2.0
     assert found["pondstack_mitigation_seconds_sum", "done", "copy"] == 94.0
     assert found["pondstack_mitigation_seconds_bucket", "done", "copy", "5.0"] == 1.0
+
+
+def test_plans_and_sleeps_are_counted():
+    counts = Counts()
+    assert scraped(None, counts)["pondstack_plan_migrations_total", "failed"] == 0.0
+    counts.plan_ended(PlanKind.DRAIN, PlanState.FAILED)
+    counts.plan_migration_ended(ActionState.DONE)
+    counts.host_sleep_changed(SleepState.ASLEEP)
+    found = scraped(None, counts)
+    assert found["pondstack_plan_ends_total", "drain", "failed"] == 1.0
+    assert found["pondstack_plan_migrations_total", "done"] == 1.0
+    assert found["pondstack_host_sleep_changes_total", "asleep"] == 1.0
 
 
 def test_what_is_not_known_is_left_out():
