@@ -11,6 +11,7 @@ from pondstack.consolidation.decision import overload, placement, selection, und
 from pondstack.consolidation.decision.demand import Demand, demand_of
 from pondstack.consolidation.decision.draft import Draft, Move
 from pondstack.consolidation.decision.eligibility import left_out, residents_of
+from pondstack.consolidation.decision.groups import Groups
 from pondstack.consolidation.decision.power import PROFILES, saved_watts
 from pondstack.consolidation.decision.rooms import MEMORY, Room, Rooms, Totals
 from pondstack.consolidation.decision.settings import Settings
@@ -55,7 +56,7 @@ class _Decider:
         self._reasons = left_out(snapshot, self._residents, settings)
         self._choose = placement.ALGORITHMS[settings.placement]
         self._rooms = Rooms(Totals.largest(map(_totals, snapshot.hosts.values())))
-        self._draft = Draft()
+        self._draft, self._groups = Draft(), Groups(snapshot)
         self._thresholds: dict[str, float] = {}
         self._awake = sum(host.state is HostState.AWAKE for host in snapshot.hosts.values())
         self._hosts = {
@@ -107,18 +108,22 @@ class _Decider:
         return max((float("inf") if seconds is None else seconds for seconds in ends), default=0.0)
 
     def _place(self, demand: Demand) -> str | None:
-        allowed = self._snapshot.candidates.get(demand.server.uuid)
-        found = self._choose(demand, self._rooms, allowed)
+        found = self._choose(demand, self._rooms, self._groups.allowed(demand.server))
         if found is not None:
-            self._rooms.take(found, demand)
+            self._take(found, demand)
         return found
+
+    def _take(self, name: str, demand: Demand) -> None:
+        self._rooms.take(name, demand)
+        self._groups.move(demand.server, name)
 
     # Overload
 
     def _relieve(self, host: HostView) -> None:
         assert host.cpus is not None
         surplus = host.cpus * (host.load[-1] - self._threshold(host)) / 100.0
-        demands = [demand_of(server, self._settings) for server in self._residents[host.name] if not server.fixed]
+        movable = [server for server in self._residents[host.name] if not self._groups.fixed(server)]
+        demands = [demand_of(server, self._settings) for server in movable]
         for demand in selection.ALGORITHMS[self._settings.selection](demands):
             if surplus < 0 or self._draft.migrations >= self._settings.most_migrations:
                 break
@@ -139,14 +144,15 @@ class _Decider:
     def _wake(self, demand: Demand) -> str | None:
         """Wake the zombie of which the least is borrowed among those on which a server fits, and place it there."""
         asleep = [host for host in self._snapshot.hosts.values() if host.state is HostState.ASLEEP]
+        allowed = self._groups.allowed(demand.server)
         for host in sorted(asleep, key=lambda host: (host.lent_mib, host.name)):
             if host.name in self._draft.woken or host.capacity is None or not host.cpus or host.memory_mib is None:
                 continue
             room = Room(_totals(host), host.cpus * self._threshold(host) / 100.0, host.memory_mib.value, _free(host))
-            if room.fits(demand):
+            if room.fits(demand) and (allowed is None or host.name in allowed):
                 self._draft.woken.append(host.name)
                 self._rooms.add(host.name, room)
-                self._rooms.take(host.name, demand)
+                self._take(host.name, demand)
                 return host.name
         return None
 
@@ -165,8 +171,9 @@ class _Decider:
         if self._rooms[host.name].taken:
             return "it takes servers of others in this plan"
         for server in servers:
-            if server.fixed:
-                return f"server {server.uuid} cannot be moved: {server.fixed}"
+            fixed = self._groups.fixed(server)
+            if fixed:
+                return f"server {server.uuid} cannot be moved: {fixed}"
         return self._reason_of_budgets(len(servers))
 
     def _reason_of_budgets(self, migrations: int) -> str:
@@ -189,6 +196,8 @@ class _Decider:
             found = self._place(demand)
             if found is None:
                 self._rooms.undo(placed)
+                for other, name in placed:
+                    self._groups.undo(other.server, name)
                 if own is not None:
                     self._rooms.add(host.name, own)
                 return f"server {demand.server.uuid} fits on no other host"

@@ -6,9 +6,10 @@ from typing import Any
 
 from oslo_log import log
 
-from pondstack.consolidation.decision.decider import check, decide, drain
+from pondstack.consolidation.decision.decider import check, drain
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.consolidation.decision.snapshot import VmView
+from pondstack.controller.consolidation.candidates import Candidates
 from pondstack.controller.consolidation.inputs import Inputs
 from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, PondError
 from pondstack.domain.plan import Action, ActionKind, Effect, Plan, PlanKind, PlanState
@@ -20,8 +21,8 @@ LOG = log.getLogger(__name__)
 class Decisions:
     """One leader's. `refusal(plan)`: why a plan cannot be carried out, "": it can."""
 
-    def __init__(self, plans: Plans, inputs: Inputs, refusal: Callable[[Plan], str]) -> None:
-        self._plans, self._inputs, self._refusal = plans, inputs, refusal
+    def __init__(self, plans: Plans, inputs: Inputs, candidates: Candidates, refusal: Callable[[Plan], str]) -> None:
+        self._plans, self._inputs, self._candidates, self._refusal = plans, inputs, candidates, refusal
         self._ways = {
             PlanKind.CONSOLIDATE: self._consolidate,
             PlanKind.DRAIN: self._drain,
@@ -53,7 +54,7 @@ class Decisions:
         settings = Settings.from_record(plan.settings)
         check(settings)
         snapshot, inputs = self._inputs.read()
-        found = decide(snapshot, settings)
+        found = self._candidates.decide(snapshot, settings)
         return found.actions, found.effect, inputs, dict(found.left_out)
 
     def _drain(self, plan: Plan) -> tuple[tuple[Action, ...], Effect, dict[str, Any], dict[str, str]]:

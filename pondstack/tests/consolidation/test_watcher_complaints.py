@@ -60,7 +60,9 @@ def _inputs(free_mib: float) -> Snapshot:
         name: {key: [Told(value, 0.0, "measured")] for key, value in {**amounts, "free_mib": free[name]}.items()}
         for name in "ab"
     }
-    nova = SimpleNamespace(compute_services=lambda: services, placed=lambda: [PlacedServer(vm, "a", "", True)])
+    nova = SimpleNamespace(
+        compute_services=lambda: services, placed=lambda: [PlacedServer(vm, "a", "", True)], server_groups=lambda: []
+    )
     placement = SimpleNamespace(
         host_provider=lambda name: name, inventories=lambda _uuid: inventory, allocations_of=claims.__getitem__
     )
@@ -92,7 +94,8 @@ def test_bug_2126767_what_was_asked_for_outlives_the_controller_that_took_it() -
     )
     plans = MemoryLedger(store, take_over(store)).plans
     cloud = snapshot(host("a", 10.0), host("b", 50.0), server("one", "a"))
-    decisions = Decisions(plans, SimpleNamespace(read=lambda: (cloud, {})), lambda _plan: "")  # type: ignore[arg-type]
+    sources: Any = (SimpleNamespace(read=lambda: (cloud, {})), SimpleNamespace(decide=decide))
+    decisions = Decisions(plans, *sources, lambda _plan: "")
     for plan in plans.unattended():
         decisions.decide(plan)
     assert plans.get(uuid).state is PlanState.PROPOSED
