@@ -128,8 +128,8 @@ bench-telemetry: setup ## What the telemetry of 10,000 guests costs the controll
 bench-qos: setup ## What a round of the QoS monitor over 10,000 VMs costs the leader (VMS, TOUCHED percent, ROUNDS, DATABASE)
 	@$(PYTHON) -W ignore -m bench.qos $(call option,vms,VMS) $(call option,touched,TOUCHED) $(call option,rounds,ROUNDS) $(call option,database,DATABASE)
 
-bench-plan: setup ## Time of deciding a consolidation plan for 12,500 hosts and 150,000 servers (synthetic), against a strategy of OpenStack Watcher's on the same snapshots (PLAN_HOSTS, ROUNDS, SEED, WATCHER folder, WATCHER_SECONDS)
-	@$(PYTHON) -W ignore -m bench.plan $(call option,hosts,PLAN_HOSTS) $(call option,rounds,ROUNDS) $(call option,seed,SEED) $(call option,watcher,WATCHER) $(call option,watcher-seconds,WATCHER_SECONDS)
+bench-plan: setup ## Time of deciding a consolidation plan for 12,500 hosts and 150,000 servers (synthetic), against a strategy of OpenStack Watcher's on the same snapshots (PLAN_HOSTS, ROUNDS, SEED, WATCHER_SECONDS)
+	@$(PYTHON) -W ignore -m bench.plan $(call option,hosts,PLAN_HOSTS) $(call option,rounds,ROUNDS) $(call option,seed,SEED) $(call option,watcher-seconds,WATCHER_SECONDS)
 
 bench-lifetime: setup ## How well the remaining lifetime of VMs is told from flavor and age, on a trace (DATA=folder of azure2017's format, SPLIT, DRAWS)
 	@$(PYTHON) -W ignore -m bench.lifetime $(call option,data,DATA) $(call option,split,SPLIT) $(call option,draws,DRAWS)

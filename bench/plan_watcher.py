@@ -1,4 +1,4 @@
-"""Runs OpenStack Watcher's vm_workload_consolidation over a cloud from stdin, with the Python of Watcher's environment.
+"""Runs OpenStack Watcher's vm_workload_consolidation over a cloud from stdin, in a process of its own.
 
 Prints one line of JSON: process seconds of the strategy alone, its migrations, and the hosts that it empties. Nothing
 of ours is imported.

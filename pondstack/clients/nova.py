@@ -3,6 +3,7 @@
 Raises Unavailable when they do not answer or answer what they never should. Retries of connections are keystoneauth's.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -36,6 +37,8 @@ LIVE_MIGRATION_SECONDS = 300.0
 PAGE = 500
 NOVA_ROLE = "give it the role of etc/deploy/nova-policy.yaml (Installation), or admin"
 DELETED = "DELETED"
+GROUPED = re.compile(r"(?:resources|trait)[^:]+:")
+"""Extra specs that ask Placement for a group of resources of its own (granular syntax)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,26 @@ class ComputeService:
 
 @dataclass(frozen=True, slots=True)
 class PlacedServer:
-    """A server where it is; `host`, `busy`, `running` as ServerState has them."""
+    """A server where it is; `host`, `busy`, `running` as ServerState has them.
+
+    `traits`: what its flavor wants of a host's traits, "!NAME": that it lacks it; None: Nova does not show it, or the
+    flavor asks for more than one group of resources.
+    """
 
     uuid: str
     host: str
     busy: str
     running: bool
+    traits: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """Servers that Nova's scheduler keeps together or apart; `policy`: affinity, anti-affinity, or soft-..."""
+
+    uuid: str
+    policy: str
+    members: frozenset[str]
 
 
 class Nova:
@@ -215,6 +232,20 @@ class Nova:
                 return found
             query["marker"] = servers[-1]["id"]
 
+    def server_groups(self) -> list[ServerGroup]:
+        """Return all projects' server groups; raises Unavailable."""
+        path, found, seen = "/os-server-groups", [], 0
+        while True:
+            query = {"all_projects": "True", "limit": PAGE, "offset": seen}
+            groups = self._get(self._http, path, query, "server_groups")
+            found += [
+                ServerGroup(str(item["id"]), str((item.get("policies") or [""])[0]), frozenset(item["members"]))
+                for item in groups
+            ]
+            if not groups:
+                return found
+            seen += len(groups)
+
     def disable(self, service: ComputeService, reason: str) -> None:
         """Have the scheduler place nothing on a compute service; what is there stays. Idempotent."""
         self._set_service(service, {"status": "disabled", "disabled_reason": reason})
@@ -270,7 +301,17 @@ def _placed(server: Mapping[str, Any]) -> PlacedServer | None:
     if not host:
         return None
     busy = server.get("OS-EXT-STS:task_state") or (status if status in UNSETTLED else "")
-    return PlacedServer(str(server["id"]), str(host), str(busy), status in RUNNING)
+    return PlacedServer(str(server["id"]), str(host), str(busy), status in RUNNING, _traits(server.get("flavor") or {}))
+
+
+def _traits(flavor: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """Return the traits that a flavor requires or forbids of the hosts; None where that is not all that it asks for."""
+    specs = flavor.get("extra_specs")
+    if specs is None or any(GROUPED.match(key) for key in specs):
+        return None
+    signs = {"required": "", "forbidden": "!"}
+    wanted = [(key.partition(":")[2], value) for key, value in specs.items() if key.startswith("trait:")]
+    return tuple(sorted(signs[value] + name for name, value in wanted if value in signs))
 
 
 def _compute_service(item: Mapping[str, Any], path: str) -> ComputeService:

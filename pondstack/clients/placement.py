@@ -3,7 +3,7 @@
 Raises Unavailable when Placement does not answer or answers what it never should.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -111,6 +111,16 @@ class Placement:
     def with_trait(self, trait: str) -> dict[str, str]:
         """Return the names of the providers that have a trait, by UUID."""
         return self._names({"required": trait})
+
+    def candidates(self, amounts: Mapping[str, int], traits: Iterable[str]) -> set[str]:
+        """Return the root providers of which these amounts can be claimed; `traits`: "!NAME" is one that they lack."""
+        params = {"resources": ",".join(f"{name}:{amount}" for name, amount in sorted(amounts.items()))}
+        wanted = ",".join(sorted(traits))
+        if wanted:
+            params["required"] = wanted
+        found = self._get("/allocation_candidates", params=params)
+        roots = {uuid: str(item["root_provider_uuid"]) for uuid, item in found["provider_summaries"].items()}
+        return {roots[uuid] for request in found["allocation_requests"] for uuid in request["allocations"]}
 
     def _names(self, params: Mapping[str, str]) -> dict[str, str]:
         found = self._get("/resource_providers", params=params)["resource_providers"]

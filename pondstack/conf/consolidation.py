@@ -102,6 +102,15 @@ OPTIONS: list[cfg.Opt] = [
         max=1000000,
         help="How many hosts (a count) stay awake and enabled at least.",
     ),
+    cfg.FloatOpt(
+        "reserve_percent",
+        default=0.0,
+        min=0.0,
+        max=100.0,
+        help="Percent of the VCPUs and of the memory that may be claimed of awake hosts which plans keep free: they "
+        "empty no host that is needed for it, and wake sleeping ones, the least borrowed first, where less is free. "
+        "With auto on, hosts are woken ahead of need so. 0: nothing is kept free.",
+    ),
     cfg.IntOpt(
         "most_migrations",
         default=200,

@@ -26,6 +26,9 @@ ALL_FILES = frozenset({"identity"})
 NOVA_FILE = frozenset({"compute", "scheduler"})
 """Modules whose options are in nova.conf."""
 
+WATCHER_FILE = frozenset({"watcher"})
+"""Modules whose options are in watcher.conf."""
+
 
 def modules() -> dict[str, ModuleType]:
     """Return the modules that declare options, by name."""
@@ -39,7 +42,7 @@ def _of(names: frozenset[str]) -> Options:
 
 def list_opts() -> Options:
     """Return the options of pondstack.conf: controller and API."""
-    return _of(frozenset(modules()) - AGENT_FILE - NOVA_FILE)
+    return _of(frozenset(modules()) - AGENT_FILE - NOVA_FILE - WATCHER_FILE)
 
 
 def list_agent_opts() -> Options:
@@ -50,3 +53,8 @@ def list_agent_opts() -> Options:
 def list_nova_opts() -> Options:
     """Return our options in nova.conf."""
     return _of(NOVA_FILE | ALL_FILES)
+
+
+def list_watcher_opts() -> Options:
+    """Return our options in watcher.conf."""
+    return _of(WATCHER_FILE)

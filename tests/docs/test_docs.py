@@ -129,7 +129,7 @@ def test_a_note_with_an_unknown_section_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_option_that_a_page_names_exists() -> None:
-    lists = (opts.list_opts(), opts.list_agent_opts(), opts.list_nova_opts())
+    lists = (opts.list_opts(), opts.list_agent_opts(), opts.list_nova_opts(), opts.list_watcher_opts())
     known = {
         (str(getattr(group, "name", group)), option.dest)
         for found in lists

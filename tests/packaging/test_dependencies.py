@@ -46,7 +46,7 @@ def _undeclared(
     `late`: what an import within a function may name besides, such as the driver of the database that is in use.
     """
     own = {"pondstack", "pondstack_api", "pondstack_agent", "pondstack_nova", "pondstack_rdma"}
-    own |= {"pondstack_tempest", "pondstack_rack", "tests"}
+    own |= {"pondstack_tempest", "pondstack_watcher", "pondstack_rack", "tests"}
     found: set[str] = set()
     for path, inside in root.files():
         if not inside.endswith(".py"):
@@ -84,6 +84,17 @@ def test_the_tempest_plugin_needs_its_extra_and_nothing_else(roots: list[Root]) 
     (root,) = (root for root in roots if root.name == "pondstack_tempest")
     # Tempest itself asks for what is of oslo.
     assert _undeclared(root, {"tempest", "oslo-config", "oslo-log", "oslo-serialization"}) == set()
+
+
+def test_the_plugin_of_watcher_needs_what_watcher_has_and_nothing_else(roots: list[Root]) -> None:
+    """It is installed without dependencies: it and what it imports of ours want no more than Watcher brings."""
+    (root,) = (root for root in roots if root.name == "pondstack_watcher")
+    of_watcher = {_normal(re.split(r"[^\w.-]", line)[0]) for line in metadata.requires("python-watcher") or ()}
+    (ours,) = (root for root in roots if root.name == "pondstack")
+    wanted = {"pondstack/conf/watcher.py", "pondstack/osc/client.py", "pondstack/domain/printable.py"}
+    # python-openstackclient brings osc-lib.
+    found = _undeclared(root, of_watcher | {"python-watcher"}) | _undeclared(ours, of_watcher | {"osc-lib"})
+    assert {item for item in found if item.partition(":")[0] in wanted or item.startswith("pondstack_watcher")} == set()
 
 
 @pytest.mark.parametrize("root", [Root("pondstack_rack", ROOT / "rack" / "pondstack_rack"), Root("fixtures", FIXTURES)])

@@ -24,6 +24,8 @@ IN_NEUTRON = ("pondstack_rack.services.neutron_wsgi",)
 
 IN_NOVA = ("pondstack_nova", "nova")
 IN_TEMPEST = ("pondstack_tempest",)
+IN_WATCHER = ("pondstack_watcher",)
+"""Watcher itself imports eventlet, whichever threads it uses."""
 OURS = ("pondstack", "pondstack_agent", "pondstack_api", "pondstack_nova", "pondstack_rdma")
 NOVA_PRELOAD = ("nova.virt.libvirt.driver", "nova.virt.fake", "nova.scheduler.manager", "oslo_messaging")
 PRELOAD = (
@@ -92,7 +94,7 @@ def _belongs(name: str, packages: tuple[str, ...]) -> bool:
 def test_modules_outside_nova_import_without_eventlet_and_without_the_rack(
     roots: list[Root], wheel: Wheel, together: bool
 ) -> None:
-    elsewhere = IN_NOVA + IN_TEMPEST
+    elsewhere = IN_NOVA + IN_TEMPEST + IN_WATCHER
     names = [name for name in _modules(roots) if not _belongs(name, elsewhere)]
     assert len(names) > 10
     _load(names, wheel, EVENTLET + CLOUD, PRELOAD, together)
@@ -135,7 +137,7 @@ def test_each_entry_point_loads(wheel: Wheel, inside_nova: bool) -> None:
         value.partition("[")[0].strip()
         for group in wheel.entry_points.values()
         for value in group.values()
-        if _belongs(value, IN_NOVA) is inside_nova and not _belongs(value, IN_TEMPEST)
+        if _belongs(value, IN_NOVA) is inside_nova and not _belongs(value, IN_TEMPEST + IN_WATCHER)
     ]
     assert values
     blocked, preload = (EVENTLET, NOVA_PRELOAD) if inside_nova else (EVENTLET + CLOUD, PRELOAD)

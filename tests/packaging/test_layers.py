@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import ROOT, Root
 
-PATHS = (".", "api", "agent", "rdma", "nova_plugins", "tempest_tests", "rack")
+PATHS = (".", "api", "agent", "rdma", "nova_plugins", "tempest_tests", "watcher_plugin", "rack")
 ONE_FILE = ("libvirt", "pyverbs", "sklearn", "lightgbm", "onnxruntime")
 NEVER = ("eventlet", "greenlet", "gevent", "asyncio")
 
@@ -55,10 +55,11 @@ def test_the_layers_hold() -> None:
         ("pondstack/ledger/planted.py", "import sqlalchemy"),
         ("pondstack/db/planted.py", "import pondstack.controller"),
         ("tempest_tests/pondstack_tempest/planted.py", "import pondstack.domain"),
+        ("watcher_plugin/pondstack_watcher/planted.py", "import pondstack.clients.nova"),
     ],
 )
 def test_an_import_that_goes_up_is_found(where: str, line: str, tmp_path: Path) -> None:
-    for folder in ("pondstack", "api", "agent", "rdma", "nova_plugins", "tempest_tests", "rack"):
+    for folder in ("pondstack", *PATHS[1:]):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     (tmp_path / where).write_text(line + "\n")

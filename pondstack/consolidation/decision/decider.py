@@ -11,6 +11,8 @@ from pondstack.consolidation.decision import overload, placement, selection, und
 from pondstack.consolidation.decision.demand import Demand, demand_of
 from pondstack.consolidation.decision.draft import Draft, Move
 from pondstack.consolidation.decision.eligibility import left_out, residents_of
+from pondstack.consolidation.decision.groups import Groups
+from pondstack.consolidation.decision.reserve import Reserve
 from pondstack.consolidation.decision.rooms import MEMORY, Room, Rooms, Totals
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.consolidation.decision.snapshot import HostState, HostView, Snapshot, VmView
@@ -54,7 +56,8 @@ class _Decider:
         self._reasons = left_out(snapshot, self._residents, settings)
         self._choose = placement.ALGORITHMS[settings.placement]
         self._rooms = Rooms(Totals.largest(map(_totals, snapshot.hosts.values())))
-        self._draft = Draft()
+        self._draft, self._groups = Draft(), Groups(snapshot)
+        self._reserve = Reserve(snapshot.hosts.values(), settings.reserve_percent)
         self._thresholds: dict[str, float] = {}
         self._awake = sum(host.state is HostState.AWAKE for host in snapshot.hosts.values())
         self._hosts = {
@@ -64,7 +67,7 @@ class _Decider:
         }
 
     def run(self) -> Decision:
-        """Find the overloaded, relieve them, then empty the underloaded, the least loaded first."""
+        """Relieve the overloaded, wake what the reserve lacks, then empty the underloaded, the least loaded first."""
         overloaded = []
         for name, host in self._hosts.items():
             if host.load[-1] >= self._threshold(host):
@@ -73,6 +76,7 @@ class _Decider:
                 self._rooms.add(name, self._room(host))
         for name in sorted(overloaded, key=lambda name: (-self._hosts[name].load[-1], name)):
             self._relieve(self._hosts[name])
+        self._restock()
         for name in sorted(self._hosts, key=lambda name: (self._hosts[name].load[-1], name)):
             if name not in overloaded:
                 self._consider(self._hosts[name])
@@ -106,18 +110,22 @@ class _Decider:
         return max((float("inf") if seconds is None else seconds for seconds in ends), default=0.0)
 
     def _place(self, demand: Demand) -> str | None:
-        allowed = self._snapshot.candidates.get(demand.server.uuid)
-        found = self._choose(demand, self._rooms, allowed)
+        found = self._choose(demand, self._rooms, self._groups.allowed(demand.server))
         if found is not None:
-            self._rooms.take(found, demand)
+            self._take(found, demand)
         return found
+
+    def _take(self, name: str, demand: Demand) -> None:
+        self._rooms.take(name, demand)
+        self._groups.move(demand.server, name)
 
     # Overload
 
     def _relieve(self, host: HostView) -> None:
         assert host.cpus is not None
         surplus = host.cpus * (host.load[-1] - self._threshold(host)) / 100.0
-        demands = [demand_of(server, self._settings) for server in self._residents[host.name] if not server.fixed]
+        movable = [server for server in self._residents[host.name] if not self._groups.fixed(server)]
+        demands = [demand_of(server, self._settings) for server in movable]
         for demand in selection.ALGORITHMS[self._settings.selection](demands):
             if surplus < 0 or self._draft.migrations >= self._settings.most_migrations:
                 break
@@ -137,17 +145,41 @@ class _Decider:
 
     def _wake(self, demand: Demand) -> str | None:
         """Wake the zombie of which the least is borrowed among those on which a server fits, and place it there."""
-        asleep = [host for host in self._snapshot.hosts.values() if host.state is HostState.ASLEEP]
-        for host in sorted(asleep, key=lambda host: (host.lent_mib, host.name)):
-            if host.name in self._draft.woken or host.capacity is None or not host.cpus or host.memory_mib is None:
-                continue
-            room = Room(_totals(host), host.cpus * self._threshold(host) / 100.0, host.memory_mib.value, _free(host))
-            if room.fits(demand):
-                self._draft.woken.append(host.name)
-                self._rooms.add(host.name, room)
-                self._rooms.take(host.name, demand)
+        allowed = self._groups.allowed(demand.server)
+        for host in self._sleepers():
+            room = self._room_awake(host)
+            if room.fits(demand) and (allowed is None or host.name in allowed):
+                self._wake_up(host, room)
+                self._take(host.name, demand)
                 return host.name
         return None
+
+    def _sleepers(self) -> list[HostView]:
+        """Return those that may be woken, the least borrowed first."""
+        asleep = [
+            host
+            for host in self._snapshot.hosts.values()
+            if host.state is HostState.ASLEEP and host.name not in self._draft.woken
+        ]
+        known = [host for host in asleep if host.capacity is not None and host.cpus and host.memory_mib is not None]
+        return sorted(known, key=lambda host: (host.lent_mib, host.name))
+
+    def _room_awake(self, host: HostView) -> Room:
+        assert host.cpus is not None
+        assert host.memory_mib is not None
+        return Room(_totals(host), host.cpus * self._threshold(host) / 100.0, host.memory_mib.value, _free(host))
+
+    def _wake_up(self, host: HostView, room: Room) -> None:
+        self._draft.woken.append(host.name)
+        self._rooms.add(host.name, room)
+        self._reserve.add(host)
+
+    def _restock(self) -> None:
+        """Wake hosts ahead of need, while less than the reserve is free."""
+        for host in self._sleepers() if self._reserve.is_short else ():
+            if not self._reserve.is_short:
+                break
+            self._wake_up(host, self._room_awake(host))
 
     # Underload
 
@@ -164,12 +196,15 @@ class _Decider:
         if self._rooms[host.name].taken:
             return "it takes servers of others in this plan"
         for server in servers:
-            if server.fixed:
-                return f"server {server.uuid} cannot be moved: {server.fixed}"
-        return self._reason_of_budgets(len(servers))
+            fixed = self._groups.fixed(server)
+            if fixed:
+                return f"server {server.uuid} cannot be moved: {fixed}"
+        return self._reason_of_budgets(host, len(servers))
 
-    def _reason_of_budgets(self, migrations: int) -> str:
+    def _reason_of_budgets(self, host: HostView, migrations: int) -> str:
         settings, draft = self._settings, self._draft
+        if not self._reserve.allows_without(host):
+            return f"{settings.reserve_percent:g} % of what may be claimed of awake hosts stays free"
         if self._awake + len(draft.woken) - len(draft.emptied) <= settings.least_awake:
             return f"{settings.least_awake} hosts stay awake"
         if len(draft.emptied) >= settings.most_emptied:
@@ -188,11 +223,14 @@ class _Decider:
             found = self._place(demand)
             if found is None:
                 self._rooms.undo(placed)
+                for other, name in placed:
+                    self._groups.undo(other.server, name)
                 if own is not None:
                     self._rooms.add(host.name, own)
                 return f"server {demand.server.uuid} fits on no other host"
             placed.append((demand, found))
         self._draft.emptied[host.name] = _lendable(host, demands)
+        self._reserve.remove(host)
         if placed:
             self._draft.moves[host.name] = [Move(demand, found) for demand, found in placed]
         return ""

@@ -4,7 +4,7 @@ Beloglazov and Buyya, CCPE 2012, section 5.4: best fit decreasing; here by what 
 often is. What may be claimed of a host is Placement's word.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from itertools import islice
 
 from pondstack.consolidation.decision.demand import Demand
@@ -16,21 +16,21 @@ BUCKETS = (3600.0, 6 * 3600.0, 24 * 3600.0, 7 * 24 * 3600.0)
 """Lifetimes that end in the same one are alike."""
 
 
-Choose = Callable[[Demand, Rooms, frozenset[str] | None], str | None]
+Choose = Callable[[Demand, Rooms, Container[str] | None], str | None]
 """Returns the host that takes a server, of those that are allowed (None: all); None: it fits on none."""
 
 
-def _tightest(demand: Demand, rooms: Rooms, allowed: frozenset[str] | None) -> str | None:
+def _tightest(demand: Demand, rooms: Rooms, allowed: Container[str] | None) -> str | None:
     """Best fit: the host with the least left of what is scarcest there."""
     return next(rooms.fitting(demand, allowed), None)
 
 
-def _roomiest(demand: Demand, rooms: Rooms, allowed: frozenset[str] | None) -> str | None:
+def _roomiest(demand: Demand, rooms: Rooms, allowed: Container[str] | None) -> str | None:
     """Worst fit: the host with the most left, so that none comes near its threshold."""
     return next(rooms.fitting(demand, allowed, tightest=False), None)
 
 
-def _lifetime(demand: Demand, rooms: Rooms, allowed: frozenset[str] | None) -> str | None:
+def _lifetime(demand: Demand, rooms: Rooms, allowed: Container[str] | None) -> str | None:
     """Take the host whose last server ends no earlier, else the one that is kept awake the least longer (LAVA)."""
     rest = demand.server.remaining_seconds
     some = list(islice(rooms.fitting(demand, allowed), LOOKED_AT))

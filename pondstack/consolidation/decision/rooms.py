@@ -1,7 +1,7 @@
 """What is still free on the hosts that may take servers, while a plan is made. Pure."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
@@ -72,6 +72,8 @@ class Room:
 
 
 Key = tuple[float, str]
+Search = tuple[tuple[tuple[str, int], ...], frozenset[str] | None]
+"""A claim, and the hosts among which it was looked for room."""
 
 
 class Rooms:
@@ -85,7 +87,7 @@ class Rooms:
         self._largest = largest
         self._rooms: dict[str, Room] = {}
         self._order: list[Key] = []
-        self._failed: dict[tuple[tuple[str, int], ...], tuple[float, float]] = {}
+        self._failed: dict[Search, tuple[float, float]] = {}
 
     def __getitem__(self, name: str) -> Room:
         return self._rooms[name]
@@ -103,12 +105,13 @@ class Rooms:
             self._unlist(name, room)
         return room
 
-    def fitting(self, demand: Demand, allowed: frozenset[str] | None, *, tightest: bool = True) -> Iterator[str]:
+    def fitting(self, demand: Demand, allowed: Container[str] | None, *, tightest: bool = True) -> Iterator[str]:
         """Yield the hosts on which a server fits, the tightest first, or last; `allowed` None: any.
 
         Rooms only shrink in between: what did not fit anywhere is not looked for again.
         """
-        if allowed is None and self._is_hopeless(demand):
+        search = (demand.claim, allowed) if allowed is None or isinstance(allowed, frozenset) else None
+        if search is not None and self._is_hopeless(demand, search):
             return
         found = False
         begin = bisect_left(self._order, (self._need(demand), ""))
@@ -118,15 +121,15 @@ class Rooms:
             if (allowed is None or name in allowed) and self._rooms[name].fits(demand):
                 found = True
                 yield name
-        if not found and allowed is None:
-            self._failed[demand.claim] = (demand.cpus, demand.mib)
+        if not found and search is not None:
+            self._failed[search] = (demand.cpus, demand.mib)
 
     def _need(self, demand: Demand) -> float:
         claimed = dict(demand.claim).get(MEMORY)
         return 0.0 if claimed is None else self._largest.greatest_share(demand.cpus, demand.mib, claimed)
 
-    def _is_hopeless(self, demand: Demand) -> bool:
-        failed = self._failed.get(demand.claim)
+    def _is_hopeless(self, demand: Demand, search: Search) -> bool:
+        failed = self._failed.get(search)
         return failed is not None and demand.cpus >= failed[0] and demand.mib >= failed[1]
 
     def take(self, name: str, demand: Demand) -> None:

@@ -17,7 +17,8 @@ class Settings:
     `safety`: the factor of mad, iqr or local-regression; None: the algorithm's own. `readings`: the least history of a
     host's load for these. `metric_seconds`: the greatest age of a figure. `working_set_percent`: what of a working set
     has to fit locally. `worth_seconds`: a server that is predicted to end within that is not worth a migration.
-    `least_awake`: hosts that stay awake at least; `most_migrations`, `most_emptied`: of one plan.
+    `least_awake`: hosts that stay awake at least; `reserve_percent`: what of awake hosts stays free in Placement;
+    `most_migrations`, `most_emptied`: of one plan.
     `host_watts`: of a host at full load; `idle_percent`, `asleep_percent` of that by `power_profile`, the latter None:
     it has no figure of how hosts sleep here. `step_seconds`: between two readings of a load. `copy_mib_per_second`: how
     fast a live migration is taken to copy.
@@ -36,6 +37,7 @@ class Settings:
     working_set_percent: float = 30.0
     worth_seconds: float = 3600.0
     least_awake: int = 1
+    reserve_percent: float = 0.0
     most_migrations: int = 1000
     most_emptied: int = 100
     afterwards: Afterwards = Afterwards.SUSPEND

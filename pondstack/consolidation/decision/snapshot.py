@@ -8,6 +8,8 @@ from pondstack.domain.telemetry import Source
 
 Amounts = Mapping[str, int]
 """Of each of Placement's resource classes, in the class's own unit."""
+Question = tuple[tuple[tuple[str, int], ...], tuple[str, ...]]
+"""What Placement is asked for a server: its claim, and the traits that its flavor wants."""
 
 
 class HostState(StrEnum):
@@ -33,7 +35,8 @@ class HostView:
 
     `cpus`: how many it has; None: unknown. `free_mib`: memory that is free by its kernel. `capacity`, `used`: what
     Placement lets be claimed of it (ratio and reserve counted) and what is claimed; None: Placement does not know it.
-    `lent_mib`: what others have borrowed of it. `closed`: why it takes no part, as its state says.
+    `lent_mib`: what others have borrowed of it. `closed`: why it takes no part, as its state says. `provider_uuid`: its
+    resource provider.
     """
 
     name: str
@@ -48,6 +51,7 @@ class HostView:
     used: Amounts = field(default_factory=dict)
     lent_mib: int = 0
     closed: str = ""
+    provider_uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class VmView:
     `used_cpus`: CPUs that it keeps busy. `working_set_mib`: memory that it uses again and again. `extendable`: what of
     its memory does not fit may be elsewhere, since a pager serves it. `remaining_seconds`: how long it is predicted to
     live on (median), None: longer than what is known, or unknown. `fixed`: why it cannot be moved now, "": it can be.
+    `traits`: what its flavor wants of a host's traits; None: unknown.
     """
 
     uuid: str
@@ -68,12 +73,28 @@ class VmView:
     extendable: bool = False
     remaining_seconds: float | None = None
     fixed: str = ""
+    traits: tuple[str, ...] | None = ()
+
+    @property
+    def question(self) -> Question | None:
+        """What Placement has to be asked before it is moved; None: what that is, is unknown."""
+        return None if self.traits is None else (tuple(sorted(self.claim.items())), self.traits)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A server group: `together`: on one host; else each on another one."""
+
+    uuid: str
+    members: frozenset[str]
+    together: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of it. `candidates`: by server the hosts that reach the pool that it has memory of; not in it: any."""
+    """All of it. `candidates`: by server the hosts that it may move to; not in it: any. `groups`: by member."""
 
     hosts: Mapping[str, HostView]
     servers: tuple[VmView, ...]
     candidates: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    groups: Mapping[str, Group] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from pondstack.consolidation.applier.lends import Lends
 from pondstack.consolidation.applier.sleeps import Sleeps
 from pondstack.consolidation.decision.decider import check
 from pondstack.consolidation.decision.settings import Settings
+from pondstack.controller.consolidation.candidates import Candidates
 from pondstack.controller.consolidation.decisions import Decisions
 from pondstack.controller.consolidation.endpoint import PlanEndpoint
 from pondstack.controller.consolidation.inputs import Inputs
@@ -85,7 +86,7 @@ class Consolidation:
                 resources.reader.history,
                 executor,
             )
-            self._decisions = Decisions(ledger.plans, inputs)
+            self._decisions = Decisions(ledger.plans, inputs, Candidates(placement))
         self.endpoint = PlanEndpoint(planning=self, store_readings=resources.host_telemetry.write, gate=gate)
 
     # What operators ask for

@@ -4,9 +4,10 @@ from typing import Any
 
 from oslo_log import log
 
-from pondstack.consolidation.decision.decider import check, decide, drain
+from pondstack.consolidation.decision.decider import check, drain
 from pondstack.consolidation.decision.settings import Settings
 from pondstack.consolidation.decision.snapshot import VmView
+from pondstack.controller.consolidation.candidates import Candidates
 from pondstack.controller.consolidation.inputs import Inputs
 from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, PondError
 from pondstack.domain.plan import Action, ActionKind, Effect, Plan, PlanKind, PlanState
@@ -18,8 +19,8 @@ LOG = log.getLogger(__name__)
 class Decisions:
     """One leader's."""
 
-    def __init__(self, plans: Plans, inputs: Inputs) -> None:
-        self._plans, self._inputs = plans, inputs
+    def __init__(self, plans: Plans, inputs: Inputs, candidates: Candidates) -> None:
+        self._plans, self._inputs, self._candidates = plans, inputs, candidates
         self._ways = {
             PlanKind.CONSOLIDATE: self._consolidate,
             PlanKind.DRAIN: self._drain,
@@ -48,7 +49,7 @@ class Decisions:
         settings = Settings.from_record(plan.settings)
         check(settings)
         snapshot, inputs = self._inputs.read()
-        found = decide(snapshot, settings)
+        found = self._candidates.decide(snapshot, settings)
         return found.actions, found.effect, inputs, dict(found.left_out)
 
     def _drain(self, plan: Plan) -> tuple[tuple[Action, ...], Effect, dict[str, Any], dict[str, str]]:

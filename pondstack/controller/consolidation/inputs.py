@@ -6,9 +6,9 @@ from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from pondstack.clients.nova import ComputeService, Nova, PlacedServer
+from pondstack.clients.nova import ComputeService, Nova, PlacedServer, ServerGroup
 from pondstack.clients.placement import Placement
-from pondstack.consolidation.decision.snapshot import Amounts, HostState, HostView, Reading, Snapshot, VmView
+from pondstack.consolidation.decision.snapshot import Amounts, Group, HostState, HostView, Reading, Snapshot, VmView
 from pondstack.db.store.host_telemetry import HostTelemetry, Told
 from pondstack.domain.history import Selection
 from pondstack.domain.host_sleep import SleepState
@@ -29,6 +29,7 @@ MEMORY = "MEMORY_MB"
 class Claimed(NamedTuple):
     """A host in Placement: what may be claimed of it, and what each consumer claims."""
 
+    provider_uuid: str
     capacity: Amounts
     consumers: Mapping[str, Amounts]
 
@@ -64,7 +65,8 @@ class Inputs:
             _server(item, claims.get(item.host), guests.get(item.uuid, {}), remaining.get(item.uuid))
             for item in servers
         )
-        snapshot = Snapshot(hosts, views, _candidates(services, servers, _reach(rack)))
+        candidates = _candidates(services, servers, _reach(rack))
+        snapshot = Snapshot(hosts, views, candidates, _groups(self._nova.server_groups()))
         return snapshot, summary(snapshot)
 
     def servers_of(self, host: str) -> tuple[ComputeService | None, list[PlacedServer]]:
@@ -85,7 +87,7 @@ class Inputs:
         held = self._placement.allocations_of(provider)
         # As Placement computes it: what a ratio leaves below a whole unit there cannot be claimed.
         capacity = {name: int((item.total - item.reserved) * item.allocation_ratio) for name, item in records.items()}
-        return None if held is None else Claimed(capacity, held)
+        return None if held is None else Claimed(provider, capacity, held)
 
     def _remaining(self) -> dict[str, float | None]:
         """Return the predicted remaining lifetimes of instances that live, by the lives of the last weeks."""
@@ -132,6 +134,7 @@ def _host(
             aged.item.size_mib for aged in rack.lent.buffers if aged.item.lender == name and aged.item.state in OWNED
         ),
         closed=closed,
+        provider_uuid=claimed.provider_uuid if claimed else "",
     )
 
 
@@ -172,7 +175,15 @@ def _server(item: PlacedServer, claimed: Claimed | None, told: Mapping[str, Told
         extendable=pager is not None,
         remaining_seconds=remaining,
         fixed=fixed or ("" if claim else "Placement has no claim of it on its host"),
+        traits=item.traits,
     )
+
+
+def _groups(found: list[ServerGroup]) -> dict[str, Group]:
+    """Return by member the groups that Nova enforces; those of soft policies it only prefers."""
+    hard = {"affinity": True, "anti-affinity": False}
+    made = [Group(item.uuid, item.members, hard[item.policy]) for item in found if item.policy in hard]
+    return {member: group for group in made for member in group.members}
 
 
 def _reach(rack: RackView) -> dict[str, frozenset[str]]:

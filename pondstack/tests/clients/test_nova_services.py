@@ -4,7 +4,7 @@ import pytest
 from keystoneauth1 import adapter, session
 from keystoneauth1.token_endpoint import Token
 
-from pondstack.clients.nova import ComputeService, Nova
+from pondstack.clients.nova import ComputeService, Nova, ServerGroup
 from pondstack.domain.errors import NotFound, Unavailable
 
 pytestmark = pytest.mark.unit
@@ -64,3 +64,30 @@ def test_a_change_that_nova_refuses(nova, requests_mock, status, error):
     requests_mock.put(f"{URL}/os-services/service-1", status_code=status)
     with pytest.raises(error):
         nova.disable(SERVICE, "lending memory")
+
+
+def test_the_traits_that_a_flavor_wants_come_with_its_server(nova, requests_mock):
+    """Unknown where Nova hides them, or where the flavor asks for more than one group of resources."""
+    specs = [
+        {"trait:B": "required", "trait:A": "forbidden", "trait:C": "other", "pond:policy": "auto"},
+        {},
+        None,
+        {"resources1:VGPU": "1"},
+        {"trait_NIC:X": "required"},
+    ]
+    servers = [
+        {"id": f"vm-{number}", "status": "ACTIVE", "OS-EXT-SRV-ATTR:hypervisor_hostname": "h1", "flavor": {}}
+        | ({"flavor": {"extra_specs": item}} if item is not None else {})
+        for number, item in enumerate(specs)
+    ]
+    requests_mock.get(f"{URL}/servers/detail", [{"json": {"servers": servers}}, {"json": {"servers": []}}])
+    assert [item.traits for item in nova.placed()] == [("!A", "B"), (), None, None, None]
+
+
+def test_server_groups_are_those_of_all_projects_and_all_pages(nova, requests_mock):
+    group = {"id": "g1", "policies": ["anti-affinity"], "members": ["vm-1", "vm-2"]}
+    pages = [{"json": {"server_groups": [group]}}, {"json": {"server_groups": []}}]
+    asked = requests_mock.get(f"{URL}/os-server-groups", pages)
+    assert nova.server_groups() == [ServerGroup("g1", "anti-affinity", frozenset({"vm-1", "vm-2"}))]
+    assert asked.last_request.qs["all_projects"] == ["true"]
+    assert asked.last_request.qs["offset"] == ["1"]

@@ -27,6 +27,7 @@ CALLS: dict[str, Callable[[Placement], Any]] = {
     "host_provider": lambda found: found.host_provider("host"),
     "with_trait": lambda found: found.with_trait(COMPUTE_TRAIT),
     "change_aggregates": lambda found: found.change_aggregates(POOL, lambda _present: {GROUP}),
+    "candidates": lambda found: found.candidates({RESOURCE_CLASS: 1024}, ["!HW_CPU_X86_AVX"]),
     "members": lambda found: found.members(GROUP),
     "set_inventory": lambda found: found.set_inventory(POOL, RESOURCE_CLASS, SOME),
     "inventory": lambda found: found.inventory(POOL, RESOURCE_CLASS),

@@ -28,6 +28,7 @@ FOREIGN = {
 
 UNITS = ("second", "millisecond", "mib", "kib", "slices", "percent", "count", "number of", "bytes", "watts", "no unit")
 FILES = {"pondstack": opts.list_opts, "pondstack.agent": opts.list_agent_opts, "pondstack.nova": opts.list_nova_opts}
+FILES["pondstack.watcher"] = opts.list_watcher_opts
 
 
 def ours():
@@ -106,9 +107,14 @@ def test_the_samples(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     texts = {path.name: path.read_text() for path in tmp_path.glob("*.sample")}
-    assert len(texts) == 4
+    assert len(texts) == 5
     for file, listing in zip(
-        ("pondstack.conf.sample", "pondstack-agent.conf.sample", "nova-pondstack.conf.sample"),
+        (
+            "pondstack.conf.sample",
+            "pondstack-agent.conf.sample",
+            "nova-pondstack.conf.sample",
+            "watcher-pondstack.conf.sample",
+        ),
         FILES.values(),
         strict=True,
     ):

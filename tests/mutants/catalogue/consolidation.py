@@ -4,6 +4,9 @@ from tests.mutants.mutant import Mutant
 
 _DECIDER = "pondstack/tests/consolidation/decision/test_decider.py"
 _APPLIER = "pondstack/tests/consolidation/applier/test_applier.py"
+_GROUPS = "pondstack/tests/consolidation/decision/test_groups.py"
+_RESERVE = "pondstack/tests/consolidation/decision/test_reserve.py"
+_CANDIDATES = "pondstack/tests/controller/consolidation/test_candidates.py"
 _DEMAND = "pondstack/tests/consolidation/decision/test_demand.py"
 _STATISTICS = "pondstack/tests/consolidation/decision/test_statistics.py"
 _LEDGER = "pondstack/tests/ledger/test_plans.py"
@@ -45,6 +48,54 @@ MUTANTS = (
         "self._outbox.add(HostMetric.LOAD_PERCENT, played)",
         ("agent/tests/telemetry/test_load.py::test_a_load_that_is_played_says_so_and_the_rest_is_measured",),
         "made-up loads look like measured ones",
+    ),
+    Mutant(
+        "members_put_together",
+        "pondstack/consolidation/decision/groups.py",
+        "        return Elsewhere(base, frozenset(self._others(server)))\n",
+        "        return base\n",
+        (f"{_GROUPS}::test_members_that_are_to_be_apart_are_not_put_together",),
+        "plans name destinations that Nova refuses for a server group",
+    ),
+    Mutant(
+        "moved_members_forgotten",
+        "pondstack/consolidation/decision/groups.py",
+        "            self._places[server.uuid].append(host)\n\n    def undo",
+        "            pass\n\n    def undo",
+        (f"{_GROUPS}::test_nor_where_another_one_goes_by_the_same_plan",),
+        "one plan puts two members of a group together",
+    ),
+    Mutant(
+        "refused_hosts_taken",
+        "pondstack/controller/consolidation/candidates.py",
+        "        return frozenset(names) if refused else None\n",
+        "        return None\n",
+        (f"{_CANDIDATES}::test_a_host_that_placement_refuses_is_no_destination",),
+        "plans name destinations without a trait that the flavor requires",
+    ),
+    Mutant(
+        "unknown_traits_are_none",
+        "pondstack/controller/consolidation/candidates.py",
+        "                snapshot = _fixed(snapshot, {None: UNKNOWN})\n",
+        "                return found\n",
+        (f"{_CANDIDATES}::test_what_cannot_be_asked_for_stays_and_the_plan_says_so",),
+        "a server of which nobody knows what it needs is moved anywhere",
+    ),
+    Mutant(
+        "reserve_slept_away",
+        "pondstack/consolidation/decision/decider.py",
+        "        if not self._reserve.allows_without(host):\n",
+        "        if False:\n",
+        (f"{_RESERVE}::test_a_host_that_is_needed_for_it_is_not_emptied",),
+        "hosts fall asleep that new servers need",
+    ),
+    Mutant(
+        "most_borrowed_woken_ahead",
+        "pondstack/consolidation/decision/decider.py",
+        "        return sorted(known, key=lambda host: (host.lent_mib, host.name))\n",
+        "        return known\n",
+        (f"{_RESERVE}::test_the_least_borrowed_sleeper_is_woken_while_less_is_free",),
+        "memory is taken from borrowers though another sleeper has none",
     ),
     Mutant(
         "plans_beyond_placement",
@@ -89,8 +140,8 @@ MUTANTS = (
     Mutant(
         "most_borrowed_zombie_woken",
         "pondstack/consolidation/decision/decider.py",
-        "key=lambda host: (host.lent_mib, host.name)):",
-        "key=lambda host: (-host.lent_mib, host.name)):",
+        "key=lambda host: (host.lent_mib, host.name))\n",
+        "key=lambda host: (-host.lent_mib, host.name))\n",
         (f"{_DECIDER}::test_the_zombie_that_lends_the_least_is_woken_only_when_nothing_else_fits",),
         "the most memory is taken from borrowers",
     ),

@@ -8,7 +8,7 @@ from uuid import uuid4
 import futurist
 import pytest
 
-from pondstack.clients.nova import ComputeService, PlacedServer
+from pondstack.clients.nova import ComputeService, PlacedServer, ServerGroup
 from pondstack.clients.placement import Inventory
 from pondstack.consolidation.decision.snapshot import HostState, Reading
 from pondstack.controller.consolidation.inputs import Inputs
@@ -38,9 +38,14 @@ class World:
         self.guest = {"used_cpus": Told(0.5, 30.0, "measured")}
         self.reports = {name: HostReport(name, True, "", None, 1.0) for name in ("a", "b")}
         self.lent = LentMemory()
+        self.groups: list[ServerGroup] = []
 
     def read(self) -> tuple[Any, Any]:
-        nova = SimpleNamespace(compute_services=lambda: list(self.services.values()), placed=lambda: [self.server])
+        nova = SimpleNamespace(
+            compute_services=lambda: list(self.services.values()),
+            placed=lambda: [self.server],
+            server_groups=lambda: self.groups,
+        )
         placement = SimpleNamespace(
             host_provider=lambda name: name if name == "a" else None,
             inventories=lambda _provider: self.inventory,
@@ -152,3 +157,19 @@ def test_a_host_that_sleeps_may_be_woken_and_what_is_borrowed_of_it_counts(world
     world.read()
     assert world.host.state is HostState.CLOSED
     assert "waking" in world.host.closed
+
+
+def test_groups_that_nova_enforces_count_and_those_that_it_prefers_do_not(world):
+    others = frozenset({VM, "other"})
+    world.groups = [ServerGroup("g1", "soft-affinity", others), ServerGroup("g2", "anti-affinity", others)]
+    snapshot, _ = world.read()
+    assert {member: (group.uuid, group.together) for member, group in snapshot.groups.items()} == {
+        VM: ("g2", False),
+        "other": ("g2", False),
+    }
+
+
+def test_traits_and_providers_are_those_of_nova_and_placement(world):
+    world.server = PlacedServer(VM, "a", "", True, ("CUSTOM_FAST",))
+    world.read()
+    assert (world.vm.traits, world.host.provider_uuid) == (("CUSTOM_FAST",), "a")

@@ -1,0 +1,1 @@
+"""What runs inside OpenStack Watcher: a goal, strategies, a planner and actions that call the memory service's API."""
