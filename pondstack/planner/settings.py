@@ -29,7 +29,7 @@ class Settings:
     confidence_percent: float = _of(95.0, "%", "of the intervals", "usual")
     resamples: int = _of(2000, "", "of the bootstrap of the intervals", "usual")
     # The cloud
-    sockets: int = _of(0, "sockets", "of the cloud; 0: as many as core_utilisation_percent needs", ASSUMED)
+    sockets: int = _of(128, "sockets", "of a cluster at the most; it gets as much of the history as fills it", ASSUMED)
     vcpus_per_socket: int = _of(48, "vCPUs", "that may be sold of a socket, allocation ratio counted", ASSUMED)
     core_utilisation_percent: float = _of(85.0, "%", "of all vCPUs that the peak takes", "Pond, Fig. 2")
     dram_gib_per_socket: float = _of(0.0, "GiB", "for stranding; 0: the least that is enough", ASSUMED)
@@ -52,7 +52,7 @@ class Settings:
     history_percent: float = _of(80.0, "%", "of servers with a history to find that by", "Pond, section 6.1")
     untouched_percent: float = _of(25.0, "%", "UM: memory found untouched", "Pond, Finding 6")
     over_prediction_percent: float = _of(4.0, "%", "OP: servers that touch more than was found", "Pond, Finding 6")
-    local_mib: int = _of(1024, "MiB", "that an insensitive server keeps local", OURS)
+    min_local_percent: int = _of(10, "%", "[model] min_local_percent, of insensitive servers", OURS)
     # The truth where the history does not tell it
     truly_untouched_percent: float = _of(50.0, "%", "median of untouched memory, where unknown", "Pond, section 3.2")
     truly_insensitive_percent: float = _of(43.0, "%", "of servers, at 182 % latency", "Pond, section 3.3")
@@ -107,7 +107,7 @@ def _check(settings: Settings) -> None:
             raise ValueError(f"{item.name} is {value}; it must be from 0 to 100 %")
     if len(settings.seeds) < 1 or len(set(settings.seeds)) != len(settings.seeds):
         raise ValueError("seeds: one or more are needed, each once")
-    least = {"vcpus_per_socket": 1, "dram_step_mib": 1, "slice_mib": 1, "energy_step_seconds": 1, "resamples": 1}
+    least = {"sockets": 1, "vcpus_per_socket": 1, "dram_step_mib": 1, "slice_mib": 1, "energy_step_seconds": 1, "resamples": 1}
     for name, low in least.items():
         if getattr(settings, name) < low:
             raise ValueError(f"{name} is {getattr(settings, name)}; it must be {low} or more")

@@ -1,0 +1,155 @@
+"""A cluster's history for one seed: a part of the trace that fills the cluster, and what the trace does not tell.
+
+Groups (customers or projects; a server without one is its own) are drawn with replacement, so that a seed is another
+cluster of the same cloud, and the spread between seeds is that between clusters. Copies are shifted in time.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars
+from numpy.typing import NDArray
+
+from pondstack.planner.replay.state import FOREVER
+from pondstack.planner.settings import Settings
+from pondstack.planner.trace import Trace
+
+SHIFT_SECONDS = 3600
+"""Copies of a group start up to that much earlier or later."""
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class History:
+    """Columns by server, sorted by start; `cpu` in thousandths of a vCPU. Draws are uniform from 0 to 1.
+
+    `counted_from`: servers that start before warm the cluster up. `insensitivity`: below the share of insensitive
+    servers, it is one; `has_history`, `label`, `over`, `factor`: draws of the models' errors.
+    """
+
+    start: Array
+    end: Array
+    cpu: Array
+    memory_mib: Array
+    load_percent: Array
+    untouched: Array
+    insensitivity: Array
+    has_history: Array
+    label: Array
+    over: Array
+    factor: Array
+    sockets: int
+    counted_from: int
+    last: int
+
+    @property
+    def counted(self) -> Array:
+        """Say which servers count."""
+        return self.start >= self.counted_from
+
+
+def assumptions(trace: Trace, settings: Settings) -> tuple[str, ...]:
+    """Return what is assumed since the trace does not tell it."""
+    found, rows = [], trace.servers.height
+    for column, text in (
+        ("untouched_percent", f"drawn with a median of {settings.truly_untouched_percent:g} % (Pond, section 3.2)"),
+        ("load_percent", f"drawn with a mean of {settings.load_percent:g} %"),
+    ):
+        unknown = trace.servers[column].null_count()
+        if unknown:
+            found.append(f"{column} of {unknown} of {rows} servers is unknown: {text}")
+    found.append("which servers are insensitive to latency is drawn: no trace tells it")
+    return tuple(found)
+
+
+def history_of(trace: Trace, settings: Settings, seed: int) -> History:
+    """Return the history of one seed. Raises ValueError for a trace without servers."""
+    if trace.servers.is_empty():
+        raise ValueError(f"trace {trace.name} has no servers; nothing can be replayed")
+    draw = np.random.default_rng(seed)
+    whole = _columns(trace)
+    sold = settings.vcpus_per_socket * settings.core_utilisation_percent / 100
+    expected = min(1.0, settings.sockets * sold / _peak(whole["start"], whole["end"], whole["cpu"]))
+    some = _drawn(whole, _codes(trace.servers["group"]), expected, draw)
+    peak = _peak(some["start"], some["end"], some["cpu"])
+    first, last = int(some["start"][0]), int(trace.end_of_trace_seconds)
+    return History(
+        start=some["start"],
+        end=some["end"],
+        cpu=some["cpu"],
+        memory_mib=some["memory"],
+        load_percent=_filled(some["load"], 100 * draw.beta(1, _beta(settings), len(some["start"]))),
+        untouched=_filled(some["untouched"] / 100, draw.random(len(some["start"])) ** _power(settings)),
+        insensitivity=draw.random(len(some["start"])),
+        has_history=draw.random(len(some["start"])),
+        label=draw.random(len(some["start"])),
+        over=draw.random(len(some["start"])),
+        factor=draw.random(len(some["start"])),
+        sockets=max(1, math.ceil(peak / sold)),
+        counted_from=first + int((last - first) * settings.warmup_percent / 100),
+        last=last,
+    )
+
+
+def _beta(settings: Settings) -> float:
+    """Return b of the Beta(1, b) whose mean is the assumed load."""
+    return max(1e-3, 100 / max(0.1, settings.load_percent) - 1)
+
+
+def _power(settings: Settings) -> float:
+    """Return k so that the median of u^k is the assumed untouched share."""
+    return math.log(min(0.99, max(0.01, settings.truly_untouched_percent / 100))) / math.log(0.5)
+
+
+def _filled(known: Array, drawn: Array) -> Array:
+    return np.where(np.isnan(known), drawn, known)
+
+
+def _columns(trace: Trace) -> dict[str, Array]:
+    servers = trace.servers
+    start = servers["start_seconds"].to_numpy().astype(np.int64)
+    end = servers["end_seconds"].fill_null(int(FOREVER)).to_numpy().astype(np.int64)
+    return {
+        "start": start,
+        "end": np.maximum(end, start + 1),  # one that ends in the second of its start has been there
+        "cpu": np.ceil(servers["vcpus"].to_numpy().astype(np.float64) * 1000).astype(np.int32),
+        "memory": servers["memory_mib"].to_numpy().astype(np.int32),
+        "load": servers["load_percent"].cast(polars.Float64).fill_null(float("nan")).to_numpy(),
+        "untouched": servers["untouched_percent"].cast(polars.Float64).fill_null(float("nan")).to_numpy(),
+    }
+
+
+def _codes(groups: polars.Series) -> Array:
+    """Return a number for each group; servers without one have one each."""
+    codes = groups.rank("dense").cast(polars.Int64).to_numpy().astype(np.float64)
+    alone = np.isnan(codes)
+    codes[alone] = np.nanmax(codes, initial=0) + 1 + np.arange(alone.sum())
+    return codes.astype(np.int64)
+
+
+def _drawn(whole: dict[str, Array], codes: Array, expected: float, draw: np.random.Generator) -> dict[str, Array]:
+    groups = int(codes.max()) + 1
+    copies = draw.poisson(expected, groups)
+    if not copies[codes].any():
+        copies[codes[0]] = 1
+    rows = np.repeat(np.arange(len(codes)), copies[codes])
+    copy = np.arange(len(rows)) - np.repeat(np.cumsum(copies[codes]) - copies[codes], copies[codes])
+    shifts = draw.integers(-SHIFT_SECONDS, SHIFT_SECONDS + 1, (groups, int(copies.max())))
+    shifts[:, 0] = 0
+    shift = shifts[codes[rows], copy]
+    found = {name: values[rows] for name, values in whole.items()}
+    start = np.maximum(found["start"] + shift, whole["start"][0])
+    found["end"] = np.where(found["end"] >= FOREVER, FOREVER, start + found["end"] - found["start"])
+    found["start"] = start
+    order = np.argsort(start, kind="stable")
+    return {name: values[order] for name, values in found.items()}
+
+
+def _peak(start: Array, end: Array, cpu: Array) -> float:
+    """Return the most vCPUs that are asked for at once."""
+    times = np.concatenate([end, start])
+    amounts = np.concatenate([-cpu.astype(np.int64), cpu.astype(np.int64)])
+    return float(np.cumsum(amounts[np.argsort(times, kind="stable")]).max()) / 1000
