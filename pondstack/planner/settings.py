@@ -29,7 +29,7 @@ class Settings:
     confidence_percent: float = _of(95.0, "%", "of the intervals", "usual")
     resamples: int = _of(2000, "", "of the bootstrap of the intervals", "usual")
     # The cloud
-    sockets: int = _of(128, "sockets", "of a cluster at the most; it gets as much of the history as fills it", ASSUMED)
+    sockets: int = _of(64, "sockets", "of a cluster at the most; it gets as much of the history as fills it", ASSUMED)
     vcpus_per_socket: int = _of(48, "vCPUs", "that may be sold of a socket, allocation ratio counted", ASSUMED)
     core_utilisation_percent: float = _of(85.0, "%", "of all vCPUs that the peak takes", "Pond, Fig. 2")
     dram_gib_per_socket: float = _of(0.0, "GiB", "for stranding; 0: the least that is enough", ASSUMED)
@@ -107,7 +107,14 @@ def _check(settings: Settings) -> None:
             raise ValueError(f"{item.name} is {value}; it must be from 0 to 100 %")
     if len(settings.seeds) < 1 or len(set(settings.seeds)) != len(settings.seeds):
         raise ValueError("seeds: one or more are needed, each once")
-    least = {"sockets": 1, "vcpus_per_socket": 1, "dram_step_mib": 1, "slice_mib": 1, "energy_step_seconds": 1, "resamples": 1}
+    least = {
+        "sockets": 1,
+        "vcpus_per_socket": 1,
+        "dram_step_mib": 1,
+        "slice_mib": 1,
+        "energy_step_seconds": 1,
+        "resamples": 1,
+    }
     for name, low in least.items():
         if getattr(settings, name) < low:
             raise ValueError(f"{name} is {getattr(settings, name)}; it must be {low} or more")
