@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pondstack.domain.free_buffer import Churn, FreeBuffer, Taken, needed
-from pondstack.planner.history import Array, History
+from pondstack.planner.history import Array, History, peak
 from pondstack.planner.replay.cluster import PLENTY_MIB, Cluster, Outcome, replay
 from pondstack.planner.settings import Settings
 
@@ -138,5 +138,5 @@ def _mean_demand(history: History) -> float:
 
 
 def _most_at_once(history: History, pool_mib: Array, settings: Settings) -> int:
-    """Return slices of one pool that never runs out."""
-    return int(pool_mib.astype(np.int64).sum() // settings.slice_mib)
+    """Return slices of one pool that never runs out, though as many again may be on their way back."""
+    return 2 * int(peak(history.start, history.end, pool_mib)) // settings.slice_mib

@@ -65,33 +65,39 @@ def assumptions(trace: Trace, settings: Settings) -> tuple[str, ...]:
     return tuple(found)
 
 
-def history_of(trace: Trace, settings: Settings, seed: int) -> History:
-    """Return the history of one seed. Raises ValueError for a trace without servers."""
-    if trace.servers.is_empty():
-        raise ValueError(f"trace {trace.name} has no servers; nothing can be replayed")
-    draw = np.random.default_rng(seed)
-    whole = _columns(trace)
-    sold = settings.vcpus_per_socket * settings.core_utilisation_percent / 100
-    expected = min(1.0, settings.sockets * sold / _peak(whole["start"], whole["end"], whole["cpu"]))
-    some = _drawn(whole, _codes(trace.servers["group"]), expected, draw)
-    peak = _peak(some["start"], some["end"], some["cpu"])
-    first, last = int(some["start"][0]), int(trace.end_of_trace_seconds)
-    return History(
-        start=some["start"],
-        end=some["end"],
-        cpu=some["cpu"],
-        memory_mib=some["memory"],
-        load_percent=_filled(some["load"], 100 * draw.beta(1, _beta(settings), len(some["start"]))),
-        untouched=_filled(some["untouched"] / 100, draw.random(len(some["start"])) ** _power(settings)),
-        insensitivity=draw.random(len(some["start"])),
-        has_history=draw.random(len(some["start"])),
-        label=draw.random(len(some["start"])),
-        over=draw.random(len(some["start"])),
-        factor=draw.random(len(some["start"])),
-        sockets=max(1, math.ceil(peak / sold)),
-        counted_from=first + int((last - first) * settings.warmup_percent / 100),
-        last=last,
-    )
+class Sampler:
+    """Draws the histories of all seeds from one trace. Raises ValueError for a trace without servers."""
+
+    def __init__(self, trace: Trace, settings: Settings) -> None:
+        if trace.servers.is_empty():
+            raise ValueError(f"trace {trace.name} has no servers; nothing can be replayed")
+        self._settings, self._last = settings, int(trace.end_of_trace_seconds)
+        self._whole, self._codes = _columns(trace), _codes(trace.servers["group"])
+        self._sold = settings.vcpus_per_socket * settings.core_utilisation_percent / 100
+        most = peak(self._whole["start"], self._whole["end"], self._whole["cpu"]) / 1000
+        self._expected = min(1.0, settings.sockets * self._sold / most)
+
+    def history(self, seed: int) -> History:
+        """Return the history of one seed."""
+        settings, draw = self._settings, np.random.default_rng(seed)
+        some = _drawn(self._whole, self._codes, self._expected, draw)
+        first, count = int(some["start"][0]), len(some["start"])
+        return History(
+            start=some["start"],
+            end=some["end"],
+            cpu=some["cpu"],
+            memory_mib=some["memory"],
+            load_percent=_filled(some["load"], 100 * draw.beta(1, _beta(settings), count)),
+            untouched=_filled(some["untouched"] / 100, draw.random(count) ** _power(settings)),
+            insensitivity=draw.random(count),
+            has_history=draw.random(count),
+            label=draw.random(count),
+            over=draw.random(count),
+            factor=draw.random(count),
+            sockets=max(1, math.ceil(peak(some["start"], some["end"], some["cpu"]) / 1000 / self._sold)),
+            counted_from=first + int((self._last - first) * settings.warmup_percent / 100),
+            last=self._last,
+        )
 
 
 def _beta(settings: Settings) -> float:
@@ -148,8 +154,8 @@ def _drawn(whole: dict[str, Array], codes: Array, expected: float, draw: np.rand
     return {name: values[order] for name, values in found.items()}
 
 
-def _peak(start: Array, end: Array, cpu: Array) -> float:
-    """Return the most vCPUs that are asked for at once."""
-    times = np.concatenate([end, start])
-    amounts = np.concatenate([-cpu.astype(np.int64), cpu.astype(np.int64)])
-    return float(np.cumsum(amounts[np.argsort(times, kind="stable")]).max()) / 1000
+def peak(start: Array, end: Array, amounts: Array) -> float:
+    """Return the most that is asked for at once; `amounts`: by server."""
+    amounts = amounts.astype(np.int64)
+    order = np.argsort(np.concatenate([end, start]), kind="stable")  # ends before starts of the same second
+    return float(np.cumsum(np.concatenate([-amounts, amounts])[order]).max())

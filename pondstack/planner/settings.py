@@ -11,6 +11,7 @@ NOVA = "Nova's default"
 OURS = "pondstack's default"
 POLICIES = ("static", "pond", "oracle")
 TOPOLOGIES = ("emc", "switch")
+POSITIVE = ("sockets", "vcpus_per_socket", "dram_step_mib", "slice_mib", "energy_step_seconds", "resamples")
 
 
 def _of(default: Any, unit: str, text: str, source: str) -> Any:
@@ -72,7 +73,12 @@ class Settings:
     power_profile: str = _of("hp", "", "hp or dell", "Zombieland, Table 3")
     host_watts: float = _of(250.0, "W", "of a host at full load", ASSUMED)
     energy_step_seconds: int = _of(3600, "s", "between two consolidations", ASSUMED)
-    energy_servers: int = _of(20_000, "servers", "of the history that energy is reckoned for, at the most", ASSUMED)
+    energy_steps: int = _of(96, "", "consolidations at the most; history after them is left out", ASSUMED)
+    gib_per_host: float = _of(0.0, "GiB", "of a host for energy; 0: as much as its vCPUs ask for on average", ASSUMED)
+    underload_percent: float = _of(25.0, "%", "[consolidation] underload_percent", OURS)
+    overload_percent: float = _of(80.0, "%", "[consolidation] overload_percent", OURS)
+    working_set_percent: float = _of(30.0, "%", "of a working set that has to be local", "Zombieland, section 5.2")
+    placed_local_percent: float = _of(50.0, "%", "of memory that has to be local at a start", "Zombieland, section 5.1")
     memory_per_cpu: float = _of(2.0, "", "memory demand in the modified history, times CPU demand", "Zombieland, 6.6.2")
     oasis_load_percent: float = _of(20.0, "%", "CPU load below which Oasis empties a host", "Zombieland, 6.6.2")
     oasis_idle_percent: float = _of(1.0, "%", "CPU load below which a server is idle for Oasis", "Zombieland, 6.6.2")
@@ -107,14 +113,6 @@ def _check(settings: Settings) -> None:
             raise ValueError(f"{item.name} is {value}; it must be from 0 to 100 %")
     if len(settings.seeds) < 1 or len(set(settings.seeds)) != len(settings.seeds):
         raise ValueError("seeds: one or more are needed, each once")
-    least = {
-        "sockets": 1,
-        "vcpus_per_socket": 1,
-        "dram_step_mib": 1,
-        "slice_mib": 1,
-        "energy_step_seconds": 1,
-        "resamples": 1,
-    }
-    for name, low in least.items():
-        if getattr(settings, name) < low:
-            raise ValueError(f"{name} is {getattr(settings, name)}; it must be {low} or more")
+    for name in POSITIVE:
+        if getattr(settings, name) < 1:
+            raise ValueError(f"{name} is {getattr(settings, name)}; it must be 1 or more")

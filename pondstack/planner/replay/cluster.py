@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pondstack.domain.free_buffer import Bounds, FreeBuffer, bounded
+from pondstack.domain.free_buffer import UNSIZED, Bounds, FreeBuffer, bounded
 from pondstack.planner.history import Array, History
 from pondstack.planner.replay import kernel
 from pondstack.planner.replay.state import NEVER, REJECTED, Moments, Pools, Result, Rules, Servers, Sockets
@@ -27,7 +27,7 @@ class Cluster:
     local_mib: int
     pool_sockets: int = 0
     pool_slices: int = 0
-    buffer: FreeBuffer = FreeBuffer(0)
+    buffer: FreeBuffer = UNSIZED
 
     @property
     def slices(self) -> list[int]:
