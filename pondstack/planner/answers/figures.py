@@ -46,10 +46,11 @@ class Stranding:
 
 @dataclass(frozen=True)
 class Dram:
-    """DRAM that is needed with a pool, against the least uniform DRAM per socket with the same rejections.
+    """DRAM that is needed with pools, against the least uniform DRAM per socket with the same rejections.
 
-    `pool_share_percent`: of the memory that was placed, what was really on the pool (whole slices); `fallback_percent`:
-    servers that were placed all local since no pool had room; `extra_latency_ns`: over local DRAM.
+    `pool_gib`: of all pools of the cluster. `pool_share_percent`: of the memory that was placed, what was really on
+    pools (whole slices). `fallback_percent`: servers that were placed all local since no pool had room.
+    `extra_latency_ns`: over local DRAM.
     """
 
     policy: str
