@@ -19,6 +19,9 @@ from pondstack.planner.trace import Trace
 SHIFT_SECONDS = 3600
 """Copies of a group start up to that much earlier or later."""
 
+BRIEF = 0.01
+"""Of the time: a peak of vCPUs that is as brief as that is not what a cloud buys sockets for."""
+
 Array = NDArray[Any]
 
 
@@ -74,8 +77,12 @@ class Sampler:
         self._settings, self._last = settings, int(trace.end_of_trace_seconds)
         self._whole, self._codes = _columns(trace), _codes(trace.servers["group"])
         self._sold = settings.vcpus_per_socket * settings.core_utilisation_percent / 100
-        most = peak(self._whole["start"], self._whole["end"], self._whole["cpu"]) / 1000
-        self._expected = min(1.0, settings.sockets * self._sold / most)
+        self._expected = min(1.0, settings.sockets * self._sold / max(1e-9, self._busy(self._whole)))
+
+    def _busy(self, columns: dict[str, Array]) -> float:
+        first = int(columns["start"][0])
+        counted = first + int((self._last - first) * self._settings.warmup_percent / 100)
+        return busy(columns["start"], columns["end"], columns["cpu"], counted, self._last) / 1000
 
     def history(self, seed: int) -> History:
         """Return the history of one seed."""
@@ -94,7 +101,7 @@ class Sampler:
             label=draw.random(count),
             over=draw.random(count),
             factor=draw.random(count),
-            sockets=max(1, math.ceil(peak(some["start"], some["end"], some["cpu"]) / 1000 / self._sold)),
+            sockets=max(1, math.ceil(self._busy(some) / self._sold)),
             counted_from=first + int((self._last - first) * settings.warmup_percent / 100),
             last=self._last,
         )
@@ -152,6 +159,19 @@ def _drawn(whole: dict[str, Array], codes: Array, expected: float, draw: np.rand
     found["start"] = start
     order = np.argsort(start, kind="stable")
     return {name: values[order] for name, values in found.items()}
+
+
+def busy(start: Array, end: Array, amounts: Array, first: int, last: int) -> float:
+    """Return what is asked for at once for all but BRIEF of the time from `first` to `last`, by second."""
+    amounts = amounts.astype(np.int64)
+    times = np.concatenate([end, start])
+    order = np.argsort(times, kind="stable")
+    edges = np.clip(times[order], first, last)
+    level = np.cumsum(np.concatenate([-amounts, amounts])[order])
+    lasts = np.diff(np.append(edges, last))
+    rank = np.argsort(level, kind="stable")
+    place = np.searchsorted(np.cumsum(lasts[rank]), (1 - BRIEF) * lasts.sum())
+    return float(level[rank[min(place, len(rank) - 1)]])
 
 
 def peak(start: Array, end: Array, amounts: Array) -> float:

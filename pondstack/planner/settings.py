@@ -30,14 +30,16 @@ class Settings:
     confidence_percent: float = _of(95.0, "%", "of the intervals", "usual")
     resamples: int = _of(2000, "", "of the bootstrap of the intervals", "usual")
     # The cloud
-    sockets: int = _of(64, "sockets", "of a cluster at the most; it gets as much of the history as fills it", ASSUMED)
+    sockets: int = _of(80, "sockets", "of a cluster at the most; it gets as much of the history as fills it", ASSUMED)
     vcpus_per_socket: int = _of(48, "vCPUs", "that may be sold of a socket, allocation ratio counted", ASSUMED)
-    core_utilisation_percent: float = _of(85.0, "%", "of all vCPUs that the peak takes", "Pond, Fig. 2")
+    core_utilisation_percent: float = _of(
+        85.0, "%", "of all vCPUs, for all but the busiest 1 % of the time", "Pond, Fig. 2"
+    )
     dram_gib_per_socket: float = _of(0.0, "GiB", "for stranding; 0: the least that is enough", ASSUMED)
     warmup_percent: float = _of(20.0, "%", "of the history that fills the hosts and counts for nothing", ASSUMED)
     rejected_percent: float = _of(0.1, "%", "of servers that may be rejected for want of memory, pool or not", ASSUMED)
     dram_step_mib: int = _of(256, "MiB", "to which DRAM per socket is searched", ASSUMED)
-    pool_shares: tuple[float, ...] = _of((0.7, 1.0, 1.3), "", "sizes of pools, times the share that is placed", ASSUMED)
+    pool_shares: tuple[float, ...] = _of((0.5, 0.75, 1.0, 1.25), "", "sizes of pools, times the placed share", ASSUMED)
     # The scheduler
     slice_mib: int = _of(DEFAULT_SLICE_MIB, "MiB", "of one slice", "Pond, section 4.1")
     cpu_weight_multiplier: float = _of(1.0, "", "[filter_scheduler] cpu_weight_multiplier", NOVA)
