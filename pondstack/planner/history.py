@@ -86,8 +86,15 @@ class Sampler:
 
     def history(self, seed: int) -> History:
         """Return the history of one seed."""
-        settings, draw = self._settings, np.random.default_rng(seed)
-        some = _drawn(self._whole, self._codes, self._expected, draw)
+        draw = np.random.default_rng(seed)
+        return self._history(_drawn(self._whole, self._codes, self._expected, draw), draw)
+
+    def whole(self, seed: int = 0) -> History:
+        """Return all of the trace, each server once, on as many sockets as that needs."""
+        return self._history(self._whole, np.random.default_rng(seed))
+
+    def _history(self, some: dict[str, Array], draw: np.random.Generator) -> History:
+        settings = self._settings
         first, count = int(some["start"][0]), len(some["start"])
         return History(
             start=some["start"],

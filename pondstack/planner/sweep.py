@@ -19,14 +19,24 @@ from pondstack.planner.trace import Trace
 ENGINE = 1
 """Grows whenever the same inputs give other results: what was kept before is not used then."""
 
+ELSEWHERE = frozenset(
+    {
+        *("seeds", "pool_sockets", "policies", "topologies", "pool_shares", "confidence_percent", "resamples"),
+        *("overcommit_ratios", "dram_price_per_gib", "ssd_price_per_gib", "emc_price", "switch_price", "cable_price"),
+        *("emc_watts", "switch_watts", "dram_watts_per_gib", "energy_price_per_kwh", "lifetime_years"),
+    }
+)
+"""Settings that say which parts there are, or what is made of their results: a wider sweep uses what is kept."""
+
 Record = dict[str, Any]
 Progress = Callable[[int, int], None]
 """Is told how many of how many parts are done."""
 
 
 def digest_of(trace: Trace, settings: Settings) -> str:
-    """Return what tells one trace with its settings from all others."""
-    found = hashlib.sha256(f"{ENGINE} {json.dumps(asdict(settings), sort_keys=True)}".encode())
+    """Return what tells one trace, with the settings that parts depend on, from all others."""
+    used = {name: value for name, value in asdict(settings).items() if name not in ELSEWHERE}
+    found = hashlib.sha256(f"{ENGINE} {json.dumps(used, sort_keys=True)}".encode())
     found.update(str(trace.end_of_trace_seconds).encode())
     for column in trace.servers.columns:
         found.update(column.encode())
