@@ -22,8 +22,8 @@ from bench.figures import spread
 from bench.planner import cloudsim
 from bench.planner.requests import synthetic
 from pondstack.planner import dram
+from pondstack.planner.cluster import Cluster, replay
 from pondstack.planner.history import Sampler
-from pondstack.planner.replay.cluster import Cluster, replay
 from pondstack.planner.settings import Settings
 from pondstack.planner.sizing import sizes_of
 

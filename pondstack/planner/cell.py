@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pondstack.planner import dram
+from pondstack.planner.cluster import Outcome
 from pondstack.planner.history import Array, History
 from pondstack.planner.latency import latency_percent
-from pondstack.planner.replay.cluster import Outcome
 from pondstack.planner.settings import Settings
 from pondstack.planner.sizing import Sizes, sizes_of, truly_insensitive_percent
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pondstack.domain.free_buffer import Churn, FreeBuffer, Taken, needed
+from pondstack.planner.cluster import PLENTY_MIB, Cluster, Outcome, replay
 from pondstack.planner.history import Array, History, peak
-from pondstack.planner.replay.cluster import PLENTY_MIB, Cluster, Outcome, replay
 from pondstack.planner.settings import Settings
 
 MOST_POOLED = 0.9

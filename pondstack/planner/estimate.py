@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pondstack.planner.answers.figures import Estimate
+from pondstack.planner.figures import Estimate
 from pondstack.planner.settings import Settings
 
 

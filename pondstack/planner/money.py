@@ -2,8 +2,8 @@
 
 import math
 
-from pondstack.planner.answers.figures import Dram, Money, Tiering
 from pondstack.planner.estimate import estimate
+from pondstack.planner.figures import Dram, Money, Tiering
 from pondstack.planner.latency import EMC_SOCKETS, SWITCH_SOCKETS
 from pondstack.planner.settings import Settings
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pondstack.planner.answers.figures import Stranding
+from pondstack.planner.cluster import Cluster, replay
+from pondstack.planner.figures import Stranding
 from pondstack.planner.history import History
-from pondstack.planner.replay.cluster import Cluster, replay
 from pondstack.planner.settings import Settings
 
 HOUR = 3600

@@ -1,7 +1,7 @@
 """What the planner answers to a trace: `answer`, and the dataclasses that it returns."""
 
 from pondstack.planner.answers.composer import answer
-from pondstack.planner.answers.figures import (
+from pondstack.planner.figures import (
     Answers,
     Dram,
     Energy,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from pondstack.planner import money, stranding
 from pondstack.planner.answers import pools, verdict
-from pondstack.planner.answers.figures import Answers, Source
 from pondstack.planner.answers.parts import Grid, base_part, cell_part, energy_part
 from pondstack.planner.cell import Base
 from pondstack.planner.energy.systems import HISTORIES, SYSTEMS
 from pondstack.planner.energy.totals import energy_answers
+from pondstack.planner.figures import Answers, Source
 from pondstack.planner.history import History, Sampler, assumptions
 from pondstack.planner.settings import Settings
 from pondstack.planner.sweep import Results, digest_of, sweep
@@ -42,7 +42,10 @@ def answer(
         for seed, history in histories.items()
     }
     cells = run([cell_part(found[task.seed], task, settings) for task in grid.tasks], len(bases))
-    used = run([energy_part(histories[seed], seed, *rest, settings) for seed, *rest in energies], total - len(energies))
+    used = run(
+        [energy_part(histories[seed], seed, kind, system, settings) for seed, kind, system in energies],
+        total - len(energies),
+    )
     dram, slowdown, offlining = pools.answers(grid, cells, found, settings)
     worth = tuple(money.money(item, settings) for item in dram)
     moments = [stranding.Seen(**bases[f"base-{seed}"]["seen"]) for seed in settings.seeds]

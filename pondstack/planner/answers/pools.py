@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from pondstack.planner.answers.figures import Dram, Estimate, Offlining, Slowdown
 from pondstack.planner.answers.parts import GIB, Grid, key_of
 from pondstack.planner.cell import Base, Cell, Task
 from pondstack.planner.estimate import estimate
+from pondstack.planner.figures import Dram, Estimate, Offlining, Slowdown
 from pondstack.planner.latency import extra_ns, latency_percent
 from pondstack.planner.settings import Settings
 from pondstack.planner.sweep import Record

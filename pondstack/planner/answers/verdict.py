@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pondstack.planner.answers.figures import Dram, Money, Slowdown
+from pondstack.planner.figures import Dram, Money, Slowdown
 from pondstack.planner.money import BUY, DO_NOT_BUY
 
 NOT_TO_BE_HAD = "oracle"

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pondstack.planner.answers.figures import Energy
 from pondstack.planner.energy.systems import HISTORIES, SYSTEMS
 from pondstack.planner.estimate import estimate
+from pondstack.planner.figures import Energy
 from pondstack.planner.settings import Settings
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pondstack.planner import dram
-from pondstack.planner.replay.cluster import Cluster, replay
+from pondstack.planner.cluster import Cluster, replay
 from pondstack.planner.settings import Settings
 
 GIB = 1024

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from pondstack.planner import money
-from pondstack.planner.answers.figures import Dram, Estimate, Slowdown
 from pondstack.planner.answers.verdict import verdict
 from pondstack.planner.estimate import estimate
+from pondstack.planner.figures import Dram, Estimate, Slowdown
 from pondstack.planner.latency import extra_ns, latency_percent
 from pondstack.planner.settings import Settings
 

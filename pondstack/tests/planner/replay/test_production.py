@@ -7,9 +7,9 @@ from pondstack.consolidation.decision import decider, power
 from pondstack.controller.pool import buffer_sizer, inventory
 from pondstack.domain import free_buffer, sizing
 from pondstack.domain.sizing import Features, PondSpecs, StaticShare
-from pondstack.planner import dram
+from pondstack.planner import cluster, dram
 from pondstack.planner.energy import consolidation, simulation
-from pondstack.planner.replay import cluster, policy
+from pondstack.planner.replay import policy
 from pondstack.planner.sizing import sizes_of
 from pondstack.prediction import flow, former
 

@@ -7,8 +7,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from pondstack.domain.free_buffer import FreeBuffer
+from pondstack.planner.cluster import Cluster, Outcome, replay
 from pondstack.planner.history import History
-from pondstack.planner.replay.cluster import Cluster, Outcome, replay
 from pondstack.planner.settings import Settings
 
 GIB = 1024
