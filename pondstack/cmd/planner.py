@@ -10,18 +10,20 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pondstack.cmd import planner_options
 from pondstack.domain.errors import BadRequest, PondError, Unavailable
+from pondstack.planner.traces import formats
 
 if TYPE_CHECKING:
     from pondstack.planner.traces.imported import Imported
 
 PROGRAM = "pondstack-planner"
+MOST_DAYS = 3650
 PACKAGES = ("jinja2", "joblib", "matplotlib", "numba", "numpy", "polars")
 
 
@@ -46,7 +48,8 @@ def import_(wanted: argparse.Namespace, _given: Sequence[str]) -> list[str]:
     """Write a trace as Parquet; returns what it has."""
     from pondstack.planner.traces import plain
 
-    found = _read(wanted, Path(wanted.source), wanted.format)
+    in_cloud = wanted.format in formats.CLOUDS
+    found = _of_cloud(wanted) if in_cloud else _read(wanted, Path(wanted.source), wanted.format)
     plain.write(found, wanted.output)
     return _about(found, wanted.output)
 
@@ -83,7 +86,7 @@ def report(wanted: argparse.Namespace, _given: Sequence[str]) -> list[str]:
 
 
 def _trace(wanted: argparse.Namespace) -> "Imported":
-    from pondstack.planner.traces import formats, synthetic
+    from pondstack.planner.traces import synthetic
 
     if wanted.trace is None:
         model = synthetic.Model(wanted.servers, wanted.days)
@@ -91,8 +94,22 @@ def _trace(wanted: argparse.Namespace) -> "Imported":
     return _read(wanted, wanted.trace, wanted.format or formats.guessed(wanted.trace))
 
 
+def _of_cloud(wanted: argparse.Namespace) -> "Imported":
+    from pondstack.planner.traces import cloud, nova_database
+    from pondstack.planner.traces.imported import Options
+    from pondstack.planner.traces.instances import Window
+
+    if not 0 < wanted.window_days <= MOST_DAYS:
+        raise BadRequest(f"--window-days is {wanted.window_days:g}; it must be over 0 and up to {MOST_DAYS}")
+    now = datetime.now(UTC)
+    window, options = Window(now - timedelta(days=wanted.window_days), now), Options(wanted.name or wanted.format)
+    if wanted.format == nova_database.NAME:
+        return nova_database.read(wanted.source, window, options)
+    history = wanted.format == cloud.PONDSTACK
+    return cloud.Cloud.connected(wanted.os_cloud, history=history).trace(window, options)
+
+
 def _read(wanted: argparse.Namespace, source: Path, name: str) -> "Imported":
-    from pondstack.planner.traces import formats
     from pondstack.planner.traces.imported import Options
 
     told = {item.name: getattr(wanted, item.name) for item in fields(Options) if hasattr(wanted, item.name)}

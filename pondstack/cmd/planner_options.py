@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pondstack.domain.errors import BadRequest
 from pondstack.planner.settings import Settings
-from pondstack.planner.traces.formats import LOADERS
+from pondstack.planner.traces.formats import CLOUDS, LOADERS
 
 if TYPE_CHECKING:
     from pondstack.planner.traces.imported import Hosts
@@ -54,6 +54,16 @@ def _add_import(parser: argparse.ArgumentParser) -> None:
         source.add_argument("source", help="the file, gzip'd or not, or the folder")
         _add_output(source)
         _add_source_options(source)
+
+    for name, about in CLOUDS.items():
+        cloud = sources.add_parser(name, help=about)
+        if name == "database":
+            cloud.add_argument("source", help="URL of SQLAlchemy, or a file with one in each line, for passwords")
+        else:
+            cloud.add_argument("--os-cloud", metavar="NAME", help="of clouds.yaml (default: that of the OS_ variables)")
+        cloud.add_argument("--window-days", type=float, default=30.0, help="how far back (default: %(default)s)")
+        cloud.add_argument("--name", default="", help="of the trace, in reports (default: the format's)")
+        _add_output(cloud)
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:

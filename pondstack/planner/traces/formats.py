@@ -19,6 +19,12 @@ LOADERS = {
     "azure-requests": (f"{_HERE}.azure_requests:read", "requests of Azure V1, with bounds of lifetimes (azure2017)"),
 }
 """Name: (MODULE:FUNCTION, what it is). The function is an imported.Loader."""
+CLOUDS = {
+    "nova": "a running cloud, by the APIs of Nova and Placement",
+    "pondstack": "the same, with what pondstack knows of untouched memory",
+    "database": "databases of Nova's cells, or restored dumps of them",
+}
+"""What is no file: imports only."""
 SUFFIXES = {".parquet": PARQUET, ".csv": CSV, ".csv.gz": CSV}
 
 
