@@ -48,11 +48,10 @@ def _dram(answers: Mapping[str, Any]) -> Iterator[str]:
 def _others(answers: Mapping[str, Any]) -> Iterator[str]:
     for item in _of_size(answers["offlining"])[:1]:
         yield f"offlining speed for 99.99 % of starts: {text.estimate(item['p99_99'], 'GiB/s', 2)}"
-    systems = [item for item in answers["energy"] if item["system"] != "none"]
-    if systems:
-        yield "energy saved: " + "; ".join(
-            f"{item['system']} {item['history']} {text.estimate(item['saved_percent'], '%')}" for item in systems
-        )
+    for history in dict.fromkeys(item["history"] for item in answers["energy"]):
+        systems = [item for item in answers["energy"] if item["history"] == history and item["system"] != "none"]
+        saved = ", ".join(f"{item['system']} {text.estimate(item['saved_percent'], '%')}" for item in systems)
+        yield f"energy saved, {history} history: {saved}"
     if answers["tiering"]:
         yield "memory with an SSD tier costs less by: " + ", ".join(
             f"{text.number(item['saved_percent'])} % at R = {item['overcommit_ratio']:g}" for item in answers["tiering"]

@@ -4,9 +4,10 @@ Only SELECTs are sent, in a transaction that is read-only where the server has s
 instances: give each cell's.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine, make_url
@@ -17,6 +18,7 @@ from pondstack.planner.traces import instances
 from pondstack.planner.traces.imported import Hosts, Imported, Options
 from pondstack.planner.traces.instances import Instance, Window
 
+Columns = Mapping[str, type[sa.types.TypeEngine[Any]]]
 NAME = "database"
 TABLES = ("instances", "shadow_instances")
 """Archived rows go to the second one (`nova-manage db archive_deleted_rows`)."""
@@ -26,7 +28,7 @@ READ_ONLY = {
     "mariadb": "SET SESSION TRANSACTION READ ONLY",
     "postgresql": "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY",
 }
-_INSTANCE: dict[str, type[sa.types.TypeEngine[object]]] = {
+_INSTANCE: Columns = {
     "uuid": sa.String,
     "project_id": sa.String,
     "vcpus": sa.Integer,
@@ -36,7 +38,7 @@ _INSTANCE: dict[str, type[sa.types.TypeEngine[object]]] = {
     "deleted_at": sa.DateTime,
     "deleted": sa.Integer,
 }
-_NODE: dict[str, type[sa.types.TypeEngine[object]]] = {
+_NODE: Columns = {
     "vcpus": sa.Integer,
     "memory_mb": sa.Integer,
     "cpu_allocation_ratio": sa.Float,
@@ -94,7 +96,7 @@ def _read_only(connection: Connection) -> None:
         connection.commit()
 
 
-def _table(name: str, columns: dict[str, type[sa.types.TypeEngine[object]]]) -> sa.TableClause:
+def _table(name: str, columns: Columns) -> sa.TableClause:
     return sa.table(name, *(sa.column(column, kind) for column, kind in columns.items()))
 
 
@@ -117,7 +119,7 @@ def _instances(connection: Connection, name: str, window: Window) -> Iterator[In
 
 def _hosts(connection: Connection) -> Hosts:
     table = _table(NODES, _NODE)
-    nodes: Sequence[sa.Row[tuple[object, ...]]] = connection.execute(sa.select(table).where(table.c.deleted == 0)).all()
+    nodes: Sequence[sa.Row[Any]] = connection.execute(sa.select(table).where(table.c.deleted == 0)).all()
     # 0 or nothing: nova-compute has not told its ratio yet.
     vcpus = sum(row.vcpus * (row.cpu_allocation_ratio or 1.0) for row in nodes)
     memory = sum(row.memory_mb * (row.ram_allocation_ratio or 1.0) for row in nodes)

@@ -63,7 +63,7 @@ def test_the_summary_is_one_screen_with_intervals_verdict_and_command() -> None:
         "3 rows dropped: it has no <end> (first: row 17)",
         "pool of 16 sockets (3 seeds, 95 %)",
         "7.1 % (5.6 to 8.4)",
-        "zombie modified 67.0 % (65.5 to 68.2)",
+        "energy saved, modified history: neat 36.0 % (34.5 to 37.2), zombie 67.0 % (65.5 to 68.2)",
         "32.2 % at R = 1.5",
         "Verdict: do not buy",
         f"Made by: {COMMAND}",
