@@ -17,6 +17,9 @@ LOADERS = {
     "azure-v1": (f"{_HERE}.azure_vmtable:v1", "vmtable.csv.gz of Azure Public Dataset V1"),
     "azure-v2": (f"{_HERE}.azure_vmtable:v2", "vmtable.csv.gz of Azure Public Dataset V2"),
     "azure-requests": (f"{_HERE}.azure_requests:read", "requests of Azure V1, with bounds of lifetimes (azure2017)"),
+    "azure-packing": (f"{_HERE}.azure_packing:read", "SQLite database of Azure's trace for packing, 2020"),
+    "bitbrains": (f"{_HERE}.bitbrains:read", "folder of GWA-T-12 Bitbrains, a file for each VM"),
+    "bitbrains-hourly": (f"{_HERE}.bitbrains:read_hourly", "GWA-T-12 Bitbrains as one file by VM and hour"),
 }
 """Name: (MODULE:FUNCTION, what it is). The function is an imported.Loader."""
 CLOUDS = {
