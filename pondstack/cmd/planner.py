@@ -33,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wanted = planner_options.parser().parse_args(given)
     try:
         _check_installed()
+        _check_outputs(wanted)
         lines = {"import": import_, "run": run, "report": report}[wanted.verb](wanted, given)
     except (PondError, OSError) as error:
         print(f"{PROGRAM}: {error.message if isinstance(error, PondError) else error}", file=sys.stderr)
@@ -144,6 +145,13 @@ def _page(made: Any, path: Path | None) -> list[str]:
 def _progress(done: int, parts: int) -> None:
     if sys.stderr.isatty():
         print(f"\r\x1b[K{done} of {parts} parts", end="", file=sys.stderr, flush=True)
+
+
+def _check_outputs(wanted: argparse.Namespace) -> None:
+    """Raise BadRequest before anything is computed for a file that could not be written afterwards."""
+    for path in (getattr(wanted, name, None) for name in ("output", "json", "html")):
+        if path is not None and not path.parent.is_dir():
+            raise BadRequest(f"{path} cannot be written: {path.parent} is no folder")
 
 
 def _check_installed() -> None:

@@ -1,17 +1,20 @@
 """`pondstack-planner import|run|report`."""
 
 from dataclasses import fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from pondstack.cmd import planner, planner_options
 from pondstack.domain.errors import BadRequest
 from pondstack.planner import answers as answers_module
 from pondstack.planner.settings import Settings
 from pondstack.planner.trace import Trace
-from pondstack.planner.traces.imported import Hosts
+from pondstack.planner.traces import plain
+from pondstack.planner.traces.imported import Hosts, Options
 from tests.fixtures.sample_answers import answers
 
 CSV = "start_seconds,end_seconds,vcpus,memory_mib\n0,60,2,2048\n5,x,1,1024\n"
@@ -53,6 +56,23 @@ def test_an_import_says_what_it_dropped_and_writes_what_run_reads(
     assert (trace.name, trace.origin, trace.servers.height) == ("mine", "csv", 1)
 
 
+def test_a_database_of_nova_is_imported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path}/cell.sqlite"
+    begun = datetime.now(UTC).replace(tzinfo=None) - timedelta(hours=1)
+    with sa.create_engine(url).begin() as connection:
+        connection.exec_driver_sql(
+            "CREATE TABLE instances (uuid, project_id, vcpus, memory_mb, launched_at, terminated_at, deleted_at,"
+            " deleted)"
+        )
+        connection.exec_driver_sql(
+            "INSERT INTO instances VALUES ('a', 'blue', 2, 2048, ?, NULL, NULL, 0)", (f"{begun:%Y-%m-%d %H:%M:%S.%f}",)
+        )
+    output = tmp_path / "cell.parquet"
+    assert planner.main(["import", "database", url, "--window-days", "2", "--output", str(output)]) == 0
+    assert f"1 servers of 1 rows in 0.0 days: {output}\n" in capsys.readouterr().out
+    assert plain.read_parquet(output, Options("")).trace.name == "database"
+
+
 def test_a_run_writes_answers_and_page_and_a_report_makes_them_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], replayed: list[Any]
 ) -> None:
@@ -84,6 +104,11 @@ def test_without_a_trace_the_generated_one_is_replayed_and_labelled(
     [
         (["run", "cloud.txt"], "cloud.txt: its name tells no format; give --format"),
         (["run", "gone.csv"], "No such file"),
+        (["run", "--html", "no/such/folder.html"], "no/such is no folder"),
+        (["import", "csv", "gone.csv", "--output", "no/such/file"], "no/such is no folder"),
+        (["import", "database", "sqlite:////no/such.db", "--output", "x"], "/no/such.db: no such database"),
+        (["import", "nova", "--window-days", "0", "--output", "x"], "--window-days is 0; it must be over 0"),
+        (["import", "pondstack", "--os-cloud", "none-such", "--output", "x"], "cloud none-such: "),
         (["run", "--sockets", "1", "--servers", "50"], "one socket has no room"),
         (["run", "--policies", "magic", "--servers", "50"], "policies: magic is unknown"),
         (["report", "gone.json"], "No such file"),
