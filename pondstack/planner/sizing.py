@@ -6,18 +6,14 @@ The models of policy "pond" are drawn from what the paper reports of them: LI an
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
 from pondstack.planner.history import Array, History
-from pondstack.planner.replay import policy as production
+from pondstack.planner.replay import sizes
 from pondstack.planner.settings import Settings
 
 MEASURED_LATENCIES = (182.0, 222.0)
 OVER_FACTOR = 0.5
 """An over-prediction is by up to that share of what is really untouched."""
-
-static_mib, untouched_mib = production.static_mib, production.untouched_mib
-kept_local_mib, capped_mib = production.kept_local_mib, production.capped_mib
 
 
 @dataclass(frozen=True)
@@ -44,14 +40,14 @@ def sizes_of(policy: str, history: History, settings: Settings, latency_percent:
     if policy == "none":
         return Sizes(np.zeros(len(history.start), np.int32), nobody)
     if policy == "static":
-        return Sizes(_static(history.memory_mib, settings.static_percent, settings.slice_mib), nobody)
+        return Sizes(sizes.static(history.memory_mib, settings.static_percent, settings.slice_mib), nobody)
     truth = truly_insensitive_percent(settings, latency_percent)
     insensitive = history.insensitivity < truth / 100
     if policy == "oracle":
         labelled, share = insensitive, history.untouched
     else:
         labelled, share = _labelled(history, settings, insensitive, truth), predicted(history, settings)
-    mib = _modelled(history.memory_mib, labelled, share, settings.min_local_percent, settings.slice_mib)
+    mib = sizes.modelled(history.memory_mib, labelled, share, settings.min_local_percent, settings.slice_mib)
     return Sizes(mib, labelled)
 
 
@@ -74,24 +70,3 @@ def predicted(history: History, settings: Settings) -> Array:
     low, high = max(0.0, 2 * mean - 1), min(1.0, 2 * mean)
     factor = np.where(history.over < over, 1 + OVER_FACTOR * history.factor, low + (high - low) * history.factor)
     return np.minimum(1.0, factor * history.untouched)
-
-
-@njit(cache=True)
-def _static(memory_mib: Array, percent: int, slice_mib: int) -> Array:
-    found = np.empty(len(memory_mib), np.int32)
-    for number in range(len(memory_mib)):
-        found[number] = static_mib(memory_mib[number], percent, slice_mib)
-    return found
-
-
-@njit(cache=True)
-def _modelled(memory_mib: Array, labelled: Array, share: Array, min_local_percent: int, slice_mib: int) -> Array:
-    found = np.empty(len(memory_mib), np.int32)
-    for number in range(len(memory_mib)):
-        memory = memory_mib[number]
-        if labelled[number]:
-            wanted = memory - kept_local_mib(memory, min_local_percent, slice_mib)
-        else:
-            wanted = untouched_mib(share[number], memory, slice_mib)
-        found[number] = capped_mib(wanted, memory, 100, slice_mib)
-    return found

@@ -5,9 +5,9 @@ Its weighers: Nova's CPUWeigher, LocalRAMWeigher and PondWeigher, with Nova's no
 """
 
 import numpy as np
-from numba import njit
 
 from pondstack.planner.replay import policy
+from pondstack.planner.replay.compiled import jit
 from pondstack.planner.replay.ring import give, refresh, take
 from pondstack.planner.replay.state import REJECTED, Counts, Moments, Pools, Result, Rules, Servers, Sockets
 
@@ -15,13 +15,13 @@ local_ram_mib, pool_weight, slices_needed = policy.local_ram_mib, policy.pool_we
 comfort, kept_back = policy.comfort, policy.kept_back
 
 
-@njit(cache=True)
+@jit
 def normalised(value: float, largest: float) -> float:
     """Return a weight as Nova normalises those of weighers with minval 0 (nova.weights.normalize)."""
     return value / largest if largest > 0 else 0.0
 
 
-@njit(cache=True)
+@jit
 def look(pools: Pools, slices: int, now: int, comforts: np.ndarray) -> None:
     """Note the comfort of each pool with so many slices less; -1: it cannot give them."""
     for pool in range(len(pools.total)):
@@ -34,7 +34,7 @@ def look(pools: Pools, slices: int, now: int, comforts: np.ndarray) -> None:
             comforts[pool] = -1.0
 
 
-@njit(cache=True)
+@jit
 def choose(
     sockets: Sockets, comforts: np.ndarray, cpu: int, local_mib: int, pool_mib: int, rules: Rules, fitting: Counts
 ) -> int:
@@ -63,7 +63,7 @@ def choose(
     return best
 
 
-@njit(cache=True)
+@jit
 def end(number: int, servers: Servers, sockets: Sockets, pools: Pools, rules: Rules, result: Result) -> None:
     """Give back what a server had."""
     socket = result.socket[number]
@@ -78,7 +78,7 @@ def end(number: int, servers: Servers, sockets: Sockets, pools: Pools, rules: Ru
         give(pools, sockets.pool[socket], slices, servers.end[number], rules.offline_seconds)
 
 
-@njit(cache=True)
+@jit
 def start(
     number: int,
     servers: Servers,
@@ -115,7 +115,7 @@ def start(
         result.speed[number] = take(pools, sockets.pool[socket], slices, now, rules.slice_mib)
 
 
-@njit(cache=True)
+@jit
 def observe(moment: int, sockets: Sockets, least_cpu: int, moments: Moments) -> None:
     """Note what is sold and what is stranded at one moment."""
     sold, stranded = 0, 0
@@ -127,7 +127,7 @@ def observe(moment: int, sockets: Sockets, least_cpu: int, moments: Moments) -> 
     moments.stranded_mib[moment] = stranded
 
 
-@njit(cache=True, nogil=True)
+@jit
 def run(
     servers: Servers, sockets: Sockets, pools: Pools, rules: Rules, result: Result, moments: Moments, least_cpu: int
 ) -> None:
@@ -145,7 +145,7 @@ def run(
         start(number, servers, sockets, pools, rules, result, comforts, fitting)
 
 
-@njit(cache=True)
+@jit
 def _end_until(
     now: int, ended: int, servers: Servers, sockets: Sockets, pools: Pools, rules: Rules, result: Result
 ) -> int:

@@ -3,16 +3,15 @@
 tests/planner holds that they are the same objects; nothing is written again here.
 """
 
-from numba import njit
-
 from pondstack.domain import host_choice, share
+from pondstack.planner.replay.compiled import jit
 
-slices_needed = njit(cache=True)(host_choice.slices_needed)
-kept_back = njit(cache=True)(host_choice.kept_back)
-comfort = njit(cache=True)(host_choice.comfort)
-pool_weight = njit(cache=True)(host_choice.pool_weight)
-local_ram_mib = njit(cache=True)(host_choice.local_ram_mib)
-static_mib = njit(cache=True)(share.static_mib)
-untouched_mib = njit(cache=True)(share.untouched_mib)
-kept_local_mib = njit(cache=True)(share.kept_local_mib)
-capped_mib = njit(cache=True)(share.capped_mib)
+slices_needed = jit(host_choice.slices_needed)
+kept_back = jit(host_choice.kept_back)
+comfort = jit(host_choice.comfort)
+pool_weight = jit(host_choice.pool_weight)
+local_ram_mib = jit(host_choice.local_ram_mib)
+static_mib = jit(share.static_mib)
+untouched_mib = jit(share.untouched_mib)
+kept_local_mib = jit(share.kept_local_mib)
+capped_mib = jit(share.capped_mib)

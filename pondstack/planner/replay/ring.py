@@ -1,11 +1,10 @@
 """The free slices of a pool, taken in the order in which they were released. Compiled."""
 
-from numba import njit
-
+from pondstack.planner.replay.compiled import jit
 from pondstack.planner.replay.state import NEVER, Pools
 
 
-@njit(cache=True)
+@jit
 def refresh(pools: Pools, pool: int, now: int) -> None:
     """Count the slices that have gone offline at their last host by now."""
     total, first, head = pools.total[pool], pools.first[pool], pools.head[pool]
@@ -16,7 +15,7 @@ def refresh(pools: Pools, pool: int, now: int) -> None:
         pools.ready[pool] += 1
 
 
-@njit(cache=True)
+@jit
 def take(pools: Pools, pool: int, slices: int, now: int, slice_mib: int) -> float:
     """Take ready slices, and return how fast memory had to go offline for that, in MiB/s.
 
@@ -32,7 +31,7 @@ def take(pools: Pools, pool: int, slices: int, now: int, slice_mib: int) -> floa
     return slices * slice_mib / max(1.0, float(now - youngest))
 
 
-@njit(cache=True)
+@jit
 def give(pools: Pools, pool: int, slices: int, now: int, offline_seconds: float) -> None:
     """Give slices back; their host takes them offline one after the other."""
     total, first = pools.total[pool], pools.first[pool]

@@ -24,6 +24,7 @@ from tests.mutants.catalogue import (
     ledger,
     lending,
     nova,
+    planner_replay,
     planner_traces,
     privilege,
     qos,
@@ -62,4 +63,5 @@ MUTANTS = (
     *swap_disks.MUTANTS,
     *untrusted.MUTANTS,
     *bench_extension.MUTANTS,
+    *planner_replay.MUTANTS,
 )
