@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Return 0 when the report holds."""
     parser = argparse.ArgumentParser(prog="make planner", description=__doc__.partition("\n")[0])
     parser.add_argument("--folder", type=Path, default=Path("reports"), help="where the report goes (REPORTS)")
-    parser.add_argument("--servers", type=int, default=4000, help="to generate (SERVERS)")
+    parser.add_argument("--servers", type=int, default=3000, help="to generate (SERVERS)")
     parser.add_argument("--days", type=int, default=7, help="to generate (DAYS)")
     parser.add_argument("--seeds", type=int, default=LEAST_SEEDS, help="how many (SEEDS)")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (JOBS)")
