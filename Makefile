@@ -1,7 +1,7 @@
 # Thin: every target calls one script or one tool. `make` alone lists the targets.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup constraints hardware rack rack-up demo predictions demo-consolidation failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan bench-predict bench-signatures bench-ml bench-li bench-pager bench-replacement bench-extension bench-migration torture-pager docs
+.PHONY: help setup constraints hardware rack rack-up demo predictions demo-consolidation failover rack-status rack-down test night stalls mutants sim security replay robustness robustness-rdma hardware-cxl hardware-rdma bench-scheduler bench-ledger bench-ha bench-cxl bench-mitigation bench-shm bench-rdma tempest devstack devstack-check bench-rpc bench-telemetry bench-qos bench-lifetime bench-plan planner bench-predict bench-signatures bench-ml bench-planner bench-li bench-pager bench-replacement bench-extension bench-migration torture-pager docs
 
 # Sizes and place of the rack: real libvirt hosts, fake computes, GiB of the pool, folder, first of 100 loopback ports;
 # TLS=1: connections to database, broker and APIs are encrypted, others refused.
@@ -112,6 +112,9 @@ bench-scheduler: setup ## Time of Nova's select_destinations with our plugins ag
 bench-predict: setup ## Time of deciding a split in nova-scheduler's process, against asking the controller as before
 	@$(PYTHON) -W ignore -m bench.predict $(call option,rounds,ROUNDS)
 
+bench-planner: setup ## The planner's replay beside CloudSim Plus, and up to ten million servers (SERVERS, HOSTS, ROUNDS; mvn, java)
+	@$(PYTHON) -m bench.planner.speed $(call option,servers,SERVERS) $(call option,rounds,ROUNDS)
+
 bench-ledger: setup ## Assign and release against Placement's allocations on the same MariaDB
 	@$(PYTHON) -m bench.ledger $(call option,rounds,ROUNDS) $(call option,cycles,CYCLES) $(call option,threads,THREADS)
 
@@ -130,6 +133,9 @@ bench-qos: setup ## What a round of the QoS monitor over 10,000 VMs costs the le
 
 bench-plan: setup ## Time of deciding a consolidation plan for 12,500 hosts and 150,000 servers (synthetic), against a strategy of OpenStack Watcher's on the same snapshots (PLAN_HOSTS, ROUNDS, SEED, WATCHER_SECONDS)
 	@$(PYTHON) -W ignore -m bench.plan $(call option,hosts,PLAN_HOSTS) $(call option,rounds,ROUNDS) $(call option,seed,SEED) $(call option,watcher-seconds,WATCHER_SECONDS)
+
+planner: setup ## The report of pondstack-planner on the trace that ships, SYNTHETIC; fails where it does not hold (REPORTS folder, SERVERS, DAYS, SEEDS, JOBS)
+	@$(PYTHON) -m bench.planner_report $(call option,folder,REPORTS) $(call option,servers,SERVERS) $(call option,days,DAYS) $(call option,seeds,SEEDS) $(call option,jobs,JOBS)
 
 bench-lifetime: setup ## How well the remaining lifetime of VMs is told from flavor and age, on a trace (DATA=folder of azure2017's format, SPLIT, DRAWS)
 	@$(PYTHON) -W ignore -m bench.lifetime $(call option,data,DATA) $(call option,split,SPLIT) $(call option,draws,DRAWS)

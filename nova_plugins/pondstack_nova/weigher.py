@@ -7,13 +7,11 @@ import nova.conf
 from nova.scheduler import utils, weights
 from nova.scheduler.weights.ram import RAMWeigher
 
+from pondstack.domain.host_choice import local_ram_mib, pool_weight
 from pondstack_nova.scheduler import groups, request_filter, snapshot
 from pondstack_nova.scheduler.rack import Rack, comfort
 
 CONF = nova.conf.CONF
-
-TIE_BREAK = 0.01
-"""Weight of a host without a pool for a VM without pool memory: it only tells equal hosts apart."""
 
 
 class PondWeigher(weights.BaseHostWeigher):
@@ -49,9 +47,9 @@ class PondWeigher(weights.BaseHostWeigher):
 
     @staticmethod
     def _weigh(rack: Rack, host: str, need_mib: int) -> float:
-        if need_mib == 0:
-            return 0.0 if rack.pools_of(host) else TIE_BREAK
-        return max((comfort(pool, need_mib) for pool in rack.fitting(host, need_mib)), default=0.0)
+        fitting = rack.fitting(host, need_mib) if need_mib else ()
+        most = max((comfort(pool, need_mib) for pool in fitting), default=0.0)
+        return pool_weight(need_mib, bool(rack.pools_of(host)), most)
 
 
 class PondAntiAffinityWeigher(weights.BaseHostWeigher):
@@ -91,7 +89,10 @@ class LocalRAMWeigher(RAMWeigher):
         """Weigh all hosts with one snapshot."""
         rack = snapshot.cache().latest()[0]
         pool_mib = rack.pool_mib_by_host if rack is not None else {}
-        return [max(0, weighed.obj.free_ram_mb + pool_mib.get(weighed.obj.nodename, 0)) for weighed in weighed_obj_list]
+        return [
+            local_ram_mib(weighed.obj.free_ram_mb, pool_mib.get(weighed.obj.nodename, 0))
+            for weighed in weighed_obj_list
+        ]
 
 
 def all_weighers() -> list[type]:

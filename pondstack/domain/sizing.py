@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from pondstack.domain.errors import BadSpec, NotAligned
 from pondstack.domain.lending import DEFAULT_BUFFER_MIB
 from pondstack.domain.remote_share import DISK_LEGAL, REMOTE_LEGAL
+from pondstack.domain.share import static_mib
 from pondstack.domain.swap_disk import SWAP_LEGAL
 from pondstack.domain.units import DEFAULT_SLICE_MIB
 
@@ -246,7 +247,7 @@ class StaticShare:
     def predict(self, features: Features, slice_mib: int) -> Split:
         """Return the static split."""
         percent = min(self._percent, features.specs.max_pool_percent)
-        pool_mib = features.memory_mib * percent // 100 // slice_mib * slice_mib
+        pool_mib = static_mib(features.memory_mib, percent, slice_mib)
         return Split(
             features.memory_mib - pool_mib,
             pool_mib,

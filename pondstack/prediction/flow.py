@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any
 
+from pondstack.domain.share import capped_mib, kept_local_mib, untouched_mib
 from pondstack.domain.sizing import Fallback, Features, Split, SplitPredictor
 from pondstack.prediction.risk import Risk, Risks, Slowdown, Untouched
-from pondstack.prediction.untouched import pool_mib
 from pondstack.prediction.untouched_table import COLD, size_key
 from pondstack.prediction.untouched_table import SOURCE as UNTOUCHED
 
@@ -82,7 +82,7 @@ class Flow:
         return None if found is None else Untouched(*found)
 
     def _all_but_minimum(self, features: Features, slice_mib: int, history: Slowdown, risk: Risk) -> Split:
-        local_mib = max(-(-features.memory_mib * self._min_local_percent // 100), slice_mib)
+        local_mib = kept_local_mib(features.memory_mib, self._min_local_percent, slice_mib)
         given = _slices(features, features.memory_mib - local_mib, slice_mib)
         version, pdm = self._sensitivity["version"], features.specs.pdm_percent
         reason = (
@@ -107,7 +107,7 @@ class Flow:
     def _znuma(self, features: Features, slice_mib: int, untouched: Untouched, risk: Risk) -> Split:
         margin = risk.margin(untouched)
         share = untouched.less(margin, features.memory_mib)
-        given = _slices(features, pool_mib(share, features.memory_mib, slice_mib), slice_mib)
+        given = _slices(features, untouched_mib(share, features.memory_mib, slice_mib), slice_mib)
         version, pdm = self._untouched["version"], features.specs.pdm_percent
         if given and not self._allowed(version):
             return _all_local(features, _NO_MORE.format(version))
@@ -134,8 +134,7 @@ def _size(features: Features) -> str:
 
 def _slices(features: Features, wanted_mib: int, slice_mib: int) -> int:
     """Return whole slices within what is wanted and the flavor's cap."""
-    most = features.memory_mib * features.specs.max_pool_percent // 100
-    return max(0, min(wanted_mib, most, features.memory_mib - 1)) // slice_mib * slice_mib
+    return capped_mib(wanted_mib, features.memory_mib, features.specs.max_pool_percent, slice_mib)
 
 
 def _all_local(features: Features, why: str) -> Split:

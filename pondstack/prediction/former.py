@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from pondstack.domain.allowance import Allowance
+from pondstack.domain.share import untouched_mib
 from pondstack.domain.sizing import PondSpecs
 from pondstack.prediction.risk import Risks, Untouched
-from pondstack.prediction.untouched import pool_mib
 
 UNTOUCHED = "um"
 STATIC = "static"
@@ -29,7 +29,7 @@ def describe_formerly(about: Mapping[str, Any], allowance: Allowance | None, sli
         for size, figures in sizes.items():
             found, memory_mib = Untouched(*figures), int(size.split("/")[0])
             margin = risk.margin(found)
-            given = pool_mib(found.less(margin, memory_mib), memory_mib, slice_mib)
+            given = untouched_mib(found.less(margin, memory_mib), memory_mib, slice_mib)
             projects.setdefault(project, {})[size] = [given, found.describe(margin, memory_mib)]
     return {
         "kind": UNTOUCHED,

@@ -11,6 +11,7 @@ memory in percent of all memory, OP the percentage of instances that touch more 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pondstack.domain.share import untouched_mib
 from pondstack.prediction.balance import Point
 
 EXTRA_MIB = 4096
@@ -103,18 +104,12 @@ def less(share: float, margin: float, memory_mib: int, spread: float) -> float:
     return share - margin * (1 + EXTRA_MIB / memory_mib) * (FLOOR + spread) / (FLOOR + SPREAD)
 
 
-def pool_mib(share: float, memory_mib: int, slice_mib: int) -> int:
-    """Return whole slices within a share of an instance's memory; at least 1 MiB stays local."""
-    most = (memory_mib - 1) // slice_mib * slice_mib
-    return max(0, min(int(share * memory_mib) // slice_mib * slice_mib, most))
-
-
 def result(cases: Iterable[Case], margins: Margins, slice_mib: int) -> Result:
     """Return what a model with these margins does to these instances."""
     count = memory = pool = over = 0
     for case in cases:
         share = less(case.share, margins.known if case.known else margins.cold, case.memory_mib, case.spread)
-        given = pool_mib(share, case.memory_mib, slice_mib)
+        given = untouched_mib(share, case.memory_mib, slice_mib)
         count, memory, pool = count + 1, memory + case.memory_mib, pool + given
         over += given > case.untouched_mib
     return Result(count, memory, pool, over)

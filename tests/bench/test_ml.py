@@ -12,8 +12,9 @@ import pytest
 from bench.ml import __main__ as bench
 from bench.ml import bitbrains, combined, evaluation, folds, nested, report, rules, shapes, tuning
 from bench.ml.bitbrains import HOUR
+from pondstack.domain.share import untouched_mib
 from pondstack.prediction.balance import Point
-from pondstack.prediction.untouched import MARGINS, less, pool_mib
+from pondstack.prediction.untouched import MARGINS, less
 
 COLUMNS = ("month", "vm_file", "epoch_hour", "cores", "mem_cap_mb", "mem_used_max_mb")
 VMS = 60
@@ -139,7 +140,7 @@ def test_the_margin_in_force_is_the_one_of_production(steady: Path) -> None:
         mib = item.example.request.memory_mib
         wanted = [less(0.7, margin, mib, item.spread) for margin in reversed(MARGINS)]
         assert values == pytest.approx(wanted)
-        assert list(some) == [pool_mib(value, mib, 1024) for value in values]
+        assert list(some) == [untouched_mib(value, mib, 1024) for value in values]
 
 
 @pytest.mark.usefixtures("few")

@@ -13,7 +13,8 @@ from .conftest import ROOT, Root, Wheel
 
 EVENTLET = ("eventlet", "greenlet", "gevent")
 ML = ("lightgbm", "matplotlib", "numpy", "onnx", "onnxmltools", "onnxruntime", "scipy", "skl2onnx", "sklearn")
-CLOUD = ("nova", "placement", "keystone", "glance", "neutron", "tempest", "libvirt", "pytest", "rich", *ML)
+PLANNER = ("joblib", "matplotlib", "numba", "numpy", "polars")
+CLOUD = ("nova", "placement", "keystone", "glance", "neutron", "tempest", "libvirt", "pytest", "rich", *ML, *PLANNER)
 """What an agent's, a controller's or an operator's machine may lack: extras, never dependencies."""
 
 FOR_TESTS = {"rack/pondstack_rack": "pondstack_rack", "tests/fixtures": "tests.fixtures"}
@@ -21,6 +22,9 @@ FOR_TESTS = {"rack/pondstack_rack": "pondstack_rack", "tests/fixtures": "tests.f
 
 IN_NEUTRON = ("pondstack_rack.services.neutron_wsgi",)
 """The rack's stand-in for a WSGI script of Neutron's own, which imports eventlet: not a part of pondstack."""
+
+OF_PLANNER = "pondstack.planner."
+"""What is imported by pondstack-planner alone, within its functions."""
 
 IN_NOVA = ("pondstack_nova", "nova")
 IN_TEMPEST = ("pondstack_tempest",)
@@ -95,9 +99,19 @@ def test_modules_outside_nova_import_without_eventlet_and_without_the_rack(
     roots: list[Root], wheel: Wheel, together: bool
 ) -> None:
     elsewhere = IN_NOVA + IN_TEMPEST + IN_WATCHER
-    names = [name for name in _modules(roots) if not _belongs(name, elsewhere)]
+    names = [name for name in _modules(roots) if not _belongs(name, elsewhere) and not name.startswith(OF_PLANNER)]
     assert len(names) > 10
     _load(names, wheel, EVENTLET + CLOUD, PRELOAD, together)
+
+
+@TOGETHER
+def test_the_planner_imports_with_its_extra_and_without_a_cloud(
+    roots: list[Root], wheel: Wheel, together: bool
+) -> None:
+    names = [name for name in _modules(roots) if name.startswith(OF_PLANNER)]
+    assert "pondstack.planner.trace" in names
+    blocked = EVENTLET + tuple(name for name in CLOUD if name not in (*PLANNER, "scipy"))
+    _load(names, wheel, blocked, PRELOAD, together)
 
 
 @TOGETHER

@@ -7,28 +7,20 @@ what an attach can really get, the buffer included: that is what the buffer is f
 from collections import defaultdict
 from collections.abc import Iterable
 
+from pondstack.domain import host_choice
 from pondstack.domain.model import PoolState
 from pondstack.rpc.wire import PoolView, Snapshot
-
-COMFORT_BUFFERS = 2
-"""A pool is comfortable while it keeps this many buffers free after the VM started."""
-
-
-def slices_needed(pool: PoolView, need_mib: int) -> int:
-    """Return the whole slices of `pool` that hold `need_mib` MiB."""
-    return -(-need_mib // pool.slice_mib)
 
 
 def has_room(pool: PoolView, need_mib: int) -> bool:
     """Say whether the pool is up and has enough free slices now."""
-    return pool.state == PoolState.UP and pool.free_slices >= slices_needed(pool, need_mib)
+    return pool.state == PoolState.UP and pool.free_slices >= host_choice.slices_needed(need_mib, pool.slice_mib)
 
 
 def comfort(pool: PoolView, need_mib: int) -> float:
     """Return how comfortable the pool is after a VM of `need_mib` MiB of it, from 0 (none free) to 1 (buffer kept)."""
-    left = pool.free_slices - slices_needed(pool, need_mib)
-    wanted = max(1, COMFORT_BUFFERS * max(1, pool.buffer_slices))
-    return min(1.0, max(0, left) / wanted)
+    left = pool.free_slices - host_choice.slices_needed(need_mib, pool.slice_mib)
+    return host_choice.comfort(left, pool.buffer_slices)
 
 
 class Rack:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pondstack.controller.pool.returns import PoolClaims, returning
 from pondstack.controller.pool.snapshot import unusable_hosts
+from pondstack.domain.host_choice import kept_back
 from pondstack.domain.model import PoolState, Slice
 from pondstack.domain.rack import RackView
 from pondstack.domain.room import PoolRoom
@@ -36,5 +37,5 @@ def _claimable_slices(view: RackView, pool_uuid: str, mine: Sequence[Slice], cla
     free = sum(item.state is SliceState.FREE for item in mine)
     held = sum(item.state in (SliceState.ASSIGNING, SliceState.ONLINE) and item.index not in back for item in mine)
     claimed = sum(claims.get(pool_uuid, {}).values()) // detail.pool.slice_mib
-    buffer = max(0, detail.free_buffer.slices - len(back))
+    buffer = kept_back(detail.free_buffer.slices, len(back)) - len(back)
     return free - buffer - max(0, claimed - held)

@@ -15,6 +15,7 @@ from oslo_log import log
 from pondstack.clients.placement import Inventory, Placement
 from pondstack.controller.pool.returns import returning
 from pondstack.domain.errors import PondError
+from pondstack.domain.host_choice import kept_back
 from pondstack.domain.model import PoolState
 from pondstack.domain.rack import RackView
 from pondstack.domain.states import SliceState
@@ -41,7 +42,7 @@ def wanted_inventory(view: RackView, pool_uuid: str) -> Inventory:
     """Return the inventory record of one pool, in MiB. A failed pool offers nothing."""
     pool, buffer = view.pools[pool_uuid].pool, view.pools[pool_uuid].free_buffer
     states = [aged.item.state for aged in view.slices if aged.item.pool_uuid == pool_uuid]
-    kept = states.count(SliceState.QUARANTINED) + max(buffer.slices, len(returning(view, pool_uuid)))
+    kept = states.count(SliceState.QUARANTINED) + kept_back(buffer.slices, len(returning(view, pool_uuid)))
     if pool.state is not PoolState.UP:
         kept = pool.slices_total
     total = pool.slices_total * pool.slice_mib

@@ -2,7 +2,8 @@
 
 import pytest
 
-from pondstack.prediction.untouched import FEW, NEVER, SPREAD, Margins, Result, curve, less, pool_mib, result
+from pondstack.domain.share import untouched_mib
+from pondstack.prediction.untouched import FEW, NEVER, SPREAD, Margins, Result, curve, less, result
 from pondstack.prediction.untouched import Case as Whole
 
 
@@ -15,7 +16,7 @@ def Case(*values):
     [(0.5, 8192, 4096), (0.49, 8192, 3072), (1.0, 8192, 7168), (0.9, 1024, 0), (-0.1, 8192, 0), (0.99, 1792, 1024)],
 )
 def test_it_is_rounded_down_to_slices_and_leaves_local_memory(share, memory_mib, expected):
-    assert pool_mib(share, memory_mib, 1024) == expected
+    assert untouched_mib(share, memory_mib, 1024) == expected
 
 
 def test_more_than_was_untouched_is_an_over_prediction():

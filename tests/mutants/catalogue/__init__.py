@@ -24,6 +24,8 @@ from tests.mutants.catalogue import (
     ledger,
     lending,
     nova,
+    planner_replay,
+    planner_traces,
     privilege,
     qos,
     rdma,
@@ -52,6 +54,7 @@ MUTANTS = (
     *qos.MUTANTS,
     *consolidation.MUTANTS,
     *corrections.MUTANTS,
+    *planner_traces.MUTANTS,
     *data_plane.MUTANTS,
     *identity.MUTANTS,
     *privilege.MUTANTS,
@@ -62,4 +65,5 @@ MUTANTS = (
     *swap_disks.MUTANTS,
     *untrusted.MUTANTS,
     *bench_extension.MUTANTS,
+    *planner_replay.MUTANTS,
 )

@@ -157,7 +157,7 @@ MUTANTS = (
     Mutant(
         "buffer_not_used_meanwhile",
         "pondstack/controller/pool/inventory.py",
-        "max(buffer.slices, len(returning(view, pool_uuid)))",
+        "kept_back(buffer.slices, len(returning(view, pool_uuid)))",
         "buffer.slices + len(returning(view, pool_uuid))",
         (f"{_CONTROLLER}/pool/test_shortages.py::test_the_buffer_is_what_starts_use_while_memory_comes_back",),
         "starts fail for want of memory while the buffer that is kept for them lies idle",

@@ -1,0 +1,29 @@
+"""What the planner answers to a trace: `answer`, and the dataclasses that it returns."""
+
+from pondstack.planner.answers.composer import answer
+from pondstack.planner.figures import (
+    Answers,
+    Dram,
+    Energy,
+    Estimate,
+    Money,
+    Offlining,
+    Slowdown,
+    Source,
+    Stranding,
+    Tiering,
+)
+
+__all__ = [
+    "Answers",
+    "Dram",
+    "Energy",
+    "Estimate",
+    "Money",
+    "Offlining",
+    "Slowdown",
+    "Source",
+    "Stranding",
+    "Tiering",
+    "answer",
+]

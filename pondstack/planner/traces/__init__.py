@@ -1,0 +1,1 @@
+"""Where traces come from: a module for each format, a generator, and running clouds."""

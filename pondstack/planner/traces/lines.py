@@ -1,0 +1,105 @@
+"""Text files of rows, read in pieces: each row keeps its line number, and what no row is can be told.
+
+Fields are separated by one character. Quotes around a field are taken off; a separator within quotes is not known, and
+such a row has too many fields. Files that end in .gz are unpacked as they are read.
+"""
+
+import gzip
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import polars
+from polars.exceptions import ComputeError, PolarsError
+
+from pondstack.domain.errors import BadRequest
+
+LINE, ROW, WIDTH, CUT = "line", "row", "width", "cut"
+
+
+def header(path: Path, separator: str = ",") -> list[str]:
+    """Return the names in the first line, lower case. Raises BadRequest, OSError."""
+    with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+        try:
+            first = file.readline(1 << 16).decode("utf-8-sig")
+        except (EOFError, OSError, UnicodeDecodeError) as error:
+            raise unreadable(path, error) from error
+    return [_bare(name) for name in first.rstrip("\r\n").split(separator)]
+
+
+def _bare(name: str) -> str:
+    return name.strip().strip('"').strip().lower()
+
+
+def columns(path: Path, wanted: Mapping[str, int], width: int, *, separator: str = ",", skip: int) -> polars.LazyFrame:
+    """Return `row` (its line, from 1), `width` (whether it has so many fields), `cut`, and the wanted fields as text.
+
+    `wanted`: positions from 0 by name. `skip`: lines before the first row. An empty field is null; empty lines are no
+    rows. `cut`: the last line of a file has no end, so that more may have been to come.
+    """
+    line = polars.col(LINE).str.strip_chars_end("\r")
+    fields = line.str.split_exact(separator, max(width - 1, 1))
+    text = {
+        name: fields.struct.field(f"field_{position}").str.strip_chars().str.strip_chars('"').str.strip_chars()
+        for name, position in wanted.items()
+    }
+    return (
+        polars.scan_lines(path, name=LINE, row_index_name=ROW, row_index_offset=1)
+        .filter(polars.col(ROW) > skip, line.str.strip_chars() != "")
+        .select(
+            polars.col(ROW),
+            (line.str.count_matches(separator, literal=True) == width - 1).alias(WIDTH),
+            (polars.col(ROW) == _unended(path)).alias(CUT),
+            *(polars.when(found != "").then(found).alias(name) for name, found in text.items()),
+        )
+    )
+
+
+def _unended(path: Path) -> int:
+    """Return the number of the last line where it has no end, 0 where it has one. gzip's own checksum tells as much."""
+    if path.suffix == ".gz" or not path.stat().st_size:
+        return 0
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) == b"\n":
+            return 0
+    try:
+        return int(polars.scan_lines(path).select(polars.len()).collect(engine="streaming").item())
+    except (PolarsError, OSError) as error:
+        raise unreadable(path, error) from error
+
+
+def positions(path: Path, names: Mapping[str, bool], separator: str = ",") -> tuple[dict[str, int], int]:
+    """Return where each of the names is in the header, and how many fields it has.
+
+    `names`: True where the column has to be there. Raises BadRequest for one that is missing or there twice.
+    """
+    found = header(path, separator)
+    missing = [name for name, needed in names.items() if needed and name not in found]
+    twice = [name for name in names if found.count(name) > 1]
+    if missing or twice:
+        what = f"has no column {', '.join(missing)}" if missing else f"has {', '.join(twice)} twice"
+        raise BadRequest(f"{path}: the header {what}; it has {', '.join(found)[:300]}")
+    return {name: found.index(name) for name in names if name in found}, len(found)
+
+
+def unreadable(path: Path, error: Exception) -> BadRequest:
+    """Return why a file cannot be read as text, and where it begins to be none."""
+    where = _first_bad_line(path) if isinstance(error, ComputeError | UnicodeDecodeError) else ""
+    return BadRequest(
+        f"{path}{where}: {error}; nothing was read: get the file again where it was cut off or damaged, or give the "
+        "format that it has"
+    )
+
+
+def _first_bad_line(path: Path) -> str:
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    line.decode()
+                except UnicodeDecodeError:
+                    return f", line {number}"
+    except (EOFError, OSError):
+        return ""
+    return ""
