@@ -61,7 +61,7 @@ def test_one_pool_serves_a_server_whole_or_not_at_all(make_history, settings) ->
 def test_the_free_buffer_is_kept_back(make_history, settings) -> None:
     """Of 3 slices 1 is kept: the second server finds none, and its own memory has no room for it."""
     settings = Settings(seeds=(1,), buffer_least_slices=1, buffer_most_percent=100, offline_ms_per_gib=0.0)
-    history = make_history([(0, 100, 1, 3 * GIB), (1, 100, 1, 3 * GIB)])
+    history = make_history([(0, 100, 1, 3 * GIB), (1, 100, 1, 2 * GIB)])
     cluster = Cluster(1, 4, 2 * GIB, 1, 3, FreeBuffer(1))
     found = replay(history, mib(2 * GIB, GIB), cluster, settings)
     assert found.socket.tolist() == [0, -1]
@@ -111,7 +111,7 @@ def test_no_socket_and_no_pool_ever_gives_more_than_it_has(rows, percent, size, 
     rows = sorted((start, start + lasts, cpu, memory) for start, lasts, cpu, memory in rows)
     history = _history(rows)
     pool_mib = np.array([(row[3] - 1) * percent // 100 // GIB * GIB for row in rows], np.int32)
-    cluster = Cluster(3, 4, 8 * GIB, size, slices)
+    cluster = Cluster(3, 4, 4 * GIB, size, slices)
     found = replay(history, pool_mib, cluster, Settings(seeds=(1,), offline_ms_per_gib=offline))
     for number in range(len(rows)):
         _check(found, rows, number, cluster)
