@@ -27,6 +27,10 @@ class PowerProfile:
         known = self.asleep_percent.get(driver)
         return self.idle_percent if known is None and driver in MODES and MODES[driver].emulated else known
 
+    def awake(self, load: float) -> float:
+        """Return what an awake host takes under a load from 0 to 1: linear between idle and full load."""
+        return self.idle_percent + (100.0 - self.idle_percent) * min(1.0, load)
+
 
 PROFILES: Mapping[str, PowerProfile] = {
     "hp": PowerProfile("hp", 53.84, {"sz": 12.67, "s3": 11.03, "off": 6.81}),

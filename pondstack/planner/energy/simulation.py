@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pondstack.consolidation.decision.power import PROFILES
+from pondstack.domain.energy import PROFILES
 from pondstack.planner.energy.consolidation import consolidate
 from pondstack.planner.energy.fleet import Fleet, Guest
 from pondstack.planner.energy.systems import Extends, System
@@ -78,14 +78,15 @@ def power_percent(fleet: Fleet, settings: Settings) -> float:
     Oasis come on top, as many as it needs.
     """
     profile = PROFILES[settings.power_profile]
+    suspended = profile.asleep_percent["s3"]
     awake = fleet.awake
     asleep = len(fleet.hosts) - len(awake)
     needed = math.ceil(fleet.remote_mib / fleet.mib)
-    total = sum(profile.awake_percent(host.used / fleet.cpus) for host in awake)
+    total = sum(profile.awake(host.used / fleet.cpus) for host in awake)
     if fleet.system.extends is Extends.IDLE:
-        return total + asleep * profile.suspended_percent + needed * settings.memory_server_percent
+        return total + asleep * suspended + needed * settings.memory_server_percent
     zombies = min(asleep, needed)
-    return total + zombies * profile.zombie_percent + (asleep - zombies) * profile.suspended_percent
+    return total + zombies * profile.asleep_percent["sz"] + (asleep - zombies) * suspended
 
 
 def _pass(fleet: Fleet, history: History, memory: Array, begin: int, end: int, settings: Settings) -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pondstack.consolidation.decision.power import PROFILES
+from pondstack.domain.energy import PROFILES
 from pondstack.planner.energy.consolidation import consolidate
 from pondstack.planner.energy.fleet import Fleet, Guest
 from pondstack.planner.energy.simulation import power_percent, simulate
@@ -30,12 +30,12 @@ def make_fleet(system: str, *residents: list[Guest], mib: int = 8 * GIB) -> Flee
 def test_table_3() -> None:
     """Zombieland, Table 3: idle with the card in use, Sz by its equation 1, S3 with the card."""
     assert PROFILES["hp"].idle_percent == 53.84
-    assert PROFILES["hp"].zombie_percent == pytest.approx((53.84 - 52.20) + (11.03 - 4.23) + 4.23)
-    assert PROFILES["dell"].zombie_percent == pytest.approx((44.77 - 42.33) + (8.71 - 1.97) + 1.97)
-    assert (PROFILES["hp"].suspended_percent, PROFILES["dell"].suspended_percent) == (11.03, 8.71)
-    assert PROFILES["hp"].awake_percent(0.0) == 53.84
-    assert PROFILES["hp"].awake_percent(0.5) == pytest.approx(76.92)
-    assert PROFILES["hp"].awake_percent(2.0) == 100.0
+    assert PROFILES["hp"].asleep_percent["sz"] == pytest.approx((53.84 - 52.20) + (11.03 - 4.23) + 4.23)
+    assert PROFILES["dell"].asleep_percent["sz"] == pytest.approx((44.77 - 42.33) + (8.71 - 1.97) + 1.97)
+    assert (PROFILES["hp"].asleep_percent["s3"], PROFILES["dell"].asleep_percent["s3"]) == (11.03, 8.71)
+    assert PROFILES["hp"].awake(0.0) == 53.84
+    assert PROFILES["hp"].awake(0.5) == pytest.approx(76.92)
+    assert PROFILES["hp"].awake(2.0) == 100.0
 
 
 def test_neat_empties_what_fits_whole() -> None:

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from pondstack.consolidation.decision import decider, power
+from pondstack.consolidation.decision import decider
 from pondstack.controller.pool import buffer_sizer, inventory
-from pondstack.domain import free_buffer, sizing
+from pondstack.domain import energy, free_buffer, sizing
 from pondstack.domain.sizing import Features, PondSpecs, StaticShare
 from pondstack.planner import cluster, dram
 from pondstack.planner.energy import consolidation, simulation
@@ -32,7 +32,7 @@ def test_buffer_and_inventory_are_production_s() -> None:
 def test_consolidation_is_production_s() -> None:
     """The plan, and what hosts take asleep and awake."""
     assert consolidation.decide is decider.decide
-    assert simulation.PROFILES is decider.PROFILES is power.PROFILES
+    assert simulation.PROFILES is energy.PROFILES
 
 
 @pytest.mark.parametrize("memory_mib", [1, 1023, 1024, 1792, 6826, 6827, 7168, 57344, 114688])
