@@ -95,7 +95,7 @@ def test_bug_2126767_what_was_asked_for_outlives_the_controller_that_took_it() -
     plans = MemoryLedger(store, take_over(store)).plans
     cloud = snapshot(host("a", 10.0), host("b", 50.0), server("one", "a"))
     sources: Any = (SimpleNamespace(read=lambda: (cloud, {})), SimpleNamespace(decide=decide))
-    decisions = Decisions(plans, *sources, lambda _plan: "")
+    decisions = Decisions(plans, *sources)
     for plan in plans.unattended():
         decisions.decide(plan)
     assert plans.get(uuid).state is PlanState.PROPOSED
@@ -140,7 +140,7 @@ def test_power_needs_neither_ironic_nor_maas() -> None:
     assert "maas" not in needed
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(3)))
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_the_host_is_chosen_by_a_rule_and_not_at_random(order: tuple[int, ...]) -> None:
     """The least loaded is emptied, and of the sleepers the least borrowed is woken, in whatever order they are told."""
     idle = [host("a", 12.0), host("b", 11.0), host("c", 13.0)]

@@ -51,6 +51,7 @@ def read(cloud: Cloud) -> Any:
     nova = SimpleNamespace(
         compute_services=lambda: [ComputeService(f"id-{name}", name, True, "", True) for name in hosts],
         placed=lambda: [PlacedServer(uuid, host, "", True) for uuid, (host, _) in servers.items()],
+        server_groups=list,
     )
     placement = SimpleNamespace(host_provider=str, inventories=hosts.get, allocations_of=claims.get)
     told = {"load_percent": 1.0, "cpus": 1000.0, "memory_mib": 1e9, "free_mib": 1e9}
