@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from pondstack.clients.nova import ComputeService
+from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.sleep.actor import Actor
 from pondstack.controller.sleep.keeper import SleepKeeper
 from pondstack.controller.sleep.observer import Observer
@@ -57,7 +58,14 @@ class Keeper:
             ledger, reader, *played, sleeper.hasty, sleeper.wakers, bmcs, escrows=False, down_seconds=DOWN_SECONDS
         )
         actor = Actor(
-            ledger, nova, sleeper.agents, sleeper.wakers, bmcs, admit=lambda: None, fence=lambda *_words: None
+            ledger,
+            nova,
+            sleeper.agents,
+            sleeper.wakers,
+            bmcs,
+            lends=HostLends(ledger, sleeper.agents, lambda: None),
+            admit=lambda: None,
+            fence=lambda *_words: None,
         )
         self._keeper = SleepKeeper(
             ledger, nova, sleeper.agents, observer, actor, limits=lambda: self._limits, executor=executor

@@ -3,7 +3,7 @@
 The calls are those of pondstack.clients.placement.Placement that the controller makes, and Nova's claims.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -193,6 +193,17 @@ class Placement:
         """Return all inventory records of a host."""
         self._answer()
         return dict(self.providers[uuid].records) if uuid in self.providers else {}
+
+    def candidates(self, amounts: Mapping[str, int], traits: Iterable[str]) -> set[str]:
+        """Return the hosts of which these amounts can be claimed now; no host has a trait here."""
+        self._answer()
+        return {uuid for uuid in self.providers if not list(traits) and self._admits(uuid, amounts)}
+
+    def _admits(self, uuid: str, amounts: Mapping[str, int]) -> bool:
+        provider = self.providers[uuid]
+        used = {MEMORY_CLASS: sum(provider.memory.values())}
+        free = {name: (item.total - item.reserved) * item.allocation_ratio for name, item in provider.records.items()}
+        return all(used.get(name, 0) + amount <= free.get(name, 0.0) for name, amount in amounts.items())
 
     def claim(
         self,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from pondstack.clients.nova import ComputeService, PlacedServer, ServerState
+from pondstack.clients.nova import ComputeService, PlacedServer, ServerGroup, ServerState
 from pondstack.domain.errors import Conflict, NotFound, Unavailable
 
 from ..invariants import Violation
@@ -76,6 +76,11 @@ class Cloud:
         """Return all servers."""
         self._answer()
         return [PlacedServer(item.uuid, item.host, item.busy, running=True) for item in self.servers.values()]
+
+    def server_groups(self) -> list[ServerGroup]:
+        """Return all groups of servers: there are none."""
+        self._answer()
+        return []
 
     def disable(self, service: ComputeService, reason: str) -> None:
         """Have nothing be placed on a host."""

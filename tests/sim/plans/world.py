@@ -81,12 +81,17 @@ class PlansWorld:
         resources.host_telemetry.hosts, resources.host_telemetry.guests = self._hosts, self._guests
 
     def stand_ins(self) -> dict[str, dict[str, Any]]:
-        """Return what to put in the place of names of the agent's modules."""
+        """Return what to put in the place of names of the agent's and the controller's modules."""
 
         def client(folder: "Path", *_arguments: Any) -> SimWakerClient:
             return SimWakerClient(self.rack, folder)
 
-        return {"pondstack_agent.power.endpoint": {"WakerClient": client}}
+        # It reads tables; nobody hears its messages here.
+        silent = {"TransitionNotifier": lambda *_arguments: SimpleNamespace(run=lambda: None)}
+        return {
+            "pondstack_agent.power.endpoint": {"WakerClient": client},
+            "pondstack.controller.consolidation.build": silent,
+        }
 
     def _hosts(self) -> dict[str, dict[str, list[Told]]]:
         """Return what hosts have measured lately; those that sleep tell nothing."""

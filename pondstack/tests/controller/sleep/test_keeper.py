@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from pondstack.clients.nova import ComputeService
+from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.sleep.actor import Actor
 from pondstack.controller.sleep.keeper import DEEPER_LOOK_SECONDS, SleepKeeper
 from pondstack.controller.sleep.observer import suspension
@@ -40,7 +41,10 @@ class Leader:
         }
         for host, buffers in (("a", 2), ("b", 5)):
             self.begin(host, buffers)
-        actor = Actor(self.ledger, self.nova, self, None, {}, admit=lambda: None, fence=lambda *_words: None)
+        lends = HostLends(self.ledger, self, lambda: None)
+        actor = Actor(
+            self.ledger, self.nova, self, None, {}, lends=lends, admit=lambda: None, fence=lambda *_words: None
+        )
         self.keeper = SleepKeeper(
             self.ledger,
             self.nova,
