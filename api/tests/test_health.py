@@ -6,6 +6,7 @@ import ssl
 import oslo_messaging
 import pytest
 from oslo_config import cfg
+from oslo_middleware import healthcheck as oslo_healthcheck
 
 from pondstack.domain.errors import Unavailable
 from pondstack_api.health import broker
@@ -44,7 +45,9 @@ def test_a_lease_that_nobody_renews(api):
     assert any(reason.startswith("leader: lease is 1") for reason in response.json()["reasons"])
 
 
-def test_who_leads_is_for_those_only_to_whom_the_operator_opens_the_details(api, tmp_path):
+def test_who_leads_is_for_those_only_to_whom_the_operator_opens_the_details(api, tmp_path, monkeypatch):
+    # It looks at every object of the process, and ends at a dead weak proxy that another test has left behind.
+    monkeypatch.setattr(oslo_healthcheck, "_find_objects", lambda _kind: [])
     assert "controller-1" not in health(api).text
     (tmp_path / "detailed").mkdir()
     detailed = ApiFixture(tmp_path / "detailed", healthcheck={"detailed": "true"})
