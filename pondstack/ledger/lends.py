@@ -60,10 +60,10 @@ class Lends:
         known = self._transactions.read(lambda tx: self._store.journal.recall(tx, _end_of(operation_id), END))
         return (int(known[1]["done_mib"]), str(known[1]["reason"])) if known else None
 
-    def before(self, operation_id: str) -> int:
-        """Return how much a host lent when a lend began, in MiB; 0 of one that is not known."""
+    def before(self, operation_id: str) -> int | None:
+        """Return how much a host lent when a lend began, in MiB; None: nobody knows any more."""
         known = self._transactions.read(lambda tx: self._store.journal.recall(tx, operation_id, BEGIN))
-        return int(known[1].get("lent_mib", 0)) if known else 0
+        return known[1].get("lent_mib") if known else None
 
     def step(self, lend: Lend, stage: LendStage, reason: str = "") -> Lend | None:
         """Note how far a lend is; returns it, None when it has ended or another one has come. No change, no write."""

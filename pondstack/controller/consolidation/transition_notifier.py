@@ -1,48 +1,23 @@
-"""Sends a message when a plan or a host's sleep begins, ends or fails: all that was not sent yet, whoever leads.
-
-As MitigationNotifier: a message that was sent and not noted is sent again, with the same event UUID.
-"""
-
-from collections.abc import Callable
-from functools import partial
+"""Sends a message when a plan or a host's sleep begins, ends or fails, and when a host is asleep or lost."""
 
 from sqlalchemy.orm import Session
 
-from pondstack.db.connection.engine import Database
+from pondstack.controller.notifier import Notifier
 from pondstack.db.store import transition_notices
-from pondstack.domain.errors import NotLeader
 from pondstack.telemetry.transition_events import TransitionEvent
 
 
-class TransitionNotifier:
-    """`send` returns when the message is safe. For one thread."""
+class TransitionNotifier(Notifier[TransitionEvent]):
+    """That of one leader."""
 
-    def __init__(
-        self, database: Database, send: Callable[[TransitionEvent], None], fence: Callable[[Session], object]
-    ) -> None:
-        """`fence(session)` raises NotLeader in the transaction of a former leader."""
-        self._database, self._send, self._fence = database, send, fence
-        self._ended = False
+    @staticmethod
+    def pending(session: Session) -> list[TransitionEvent]:
+        """Return those of which nobody was told."""
+        found = [*transition_notices.pending_plans(session), *transition_notices.pending_sleeps(session)]
+        return [TransitionEvent(subject, kind) for subject, kind in found]
 
-    def run(self) -> None:
-        """Send all there is; what fails stays for the next run. Raises NotLeader, Unavailable."""
-        if self._ended:
-            return
-        try:
-            for event in self._database.read(_pending):
-                self._database.read(self._fence)
-                self._send(event)
-                self._database.write(partial(self._note, event=event))
-        except NotLeader:
-            self._ended = True
-            raise
-
-    def _note(self, session: Session, event: TransitionEvent) -> None:
-        self._fence(session)
+    @staticmethod
+    def note(session: Session, event: TransitionEvent) -> None:
+        """Remember that one was sent, and forget those of what is forgotten."""
         transition_notices.note(session, event.subject.uuid, event.kind)
         transition_notices.prune(session)
-
-
-def _pending(session: Session) -> list[TransitionEvent]:
-    plans = [TransitionEvent(plan, kind) for plan, kind in transition_notices.pending_plans(session)]
-    return plans + [TransitionEvent(item, kind) for item, kind in transition_notices.pending_sleeps(session)]

@@ -3,12 +3,16 @@
 from collections.abc import Callable
 from typing import Any
 
+from oslo_log import log
+
 from pondstack.controller.lending.lenders import call_agent
 from pondstack.domain.admission import LendStage
 from pondstack.domain.errors import Conflict
 from pondstack.domain.lending import LenderKind
 from pondstack.ledger.ledger import Ledger
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
+
+LOG = log.getLogger(__name__)
 
 
 class HostLends:
@@ -48,7 +52,13 @@ class HostLends:
 
         Raises as call_agent.
         """
-        mib = self._lent_mib(host) - self._ledger.lends.before(operation_id)
+        before = self._ledger.lends.before(operation_id)
+        if before is None:
+            LOG.warning(
+                "Nobody knows any more what host %s had lent before: it goes on lending; see host reclaim", host
+            )
+            return False
+        mib = self._lent_mib(host) - before
         if mib <= 0:
             return False
         lend = self._ledger.lends.of_host(host)

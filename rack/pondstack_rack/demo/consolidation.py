@@ -100,10 +100,8 @@ class _Demonstration:
             kinds = [item["kind"] for item in plan["actions"] if item["host"] == self._sleeper]
             wanted = kinds[:1] == ["disable"] and "live-migrate" in kinds and kinds[-1:] == ["suspend"]
             step.check(wanted, "its actions are disable, live-migrate, suspend", told(plan))
-            effect = plan["effect"]
-            step.told.append(f"nothing moves before it is applied: a dry run of {effect['migrations']} migrations")
-            watts = f"{effect['saved_watts']:.0f} W (profile {effect['power_profile']})"
-            self._story.figure("power that a sleeping host would save", watts, "estimated")
+            moves = plan["effect"]["migrations"]
+            step.told.append(f"nothing moves before it is applied: a dry run of {moves} migrations")
             return plan
 
     def _sleeps(self, plan: Json, guest: VerifiedGuest) -> None:

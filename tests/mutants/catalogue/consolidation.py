@@ -20,7 +20,7 @@ MUTANTS = (
     Mutant(
         "all_taken_back_by_a_plan",
         "pondstack/controller/lending/host_lends.py",
-        "mib = self._lent_mib(host) - self._ledger.lends.before(operation_id)",
+        "mib = self._lent_mib(host) - before",
         "mib = self._lent_mib(host)",
         (f"{_LENDS}::test_what_it_had_lent_before_stays_lent",),
         "a plan that is cancelled takes memory back that an operator had lent",

@@ -125,9 +125,9 @@ MUTANTS = (
     ),
     Mutant(
         "noted_before_it_is_sent",
-        "pondstack/controller/leader/mitigation_notifier.py",
-        "                self._send(event)\n                self._database.write(partial(self._note, event=event))\n",
-        "                self._database.write(partial(self._note, event=event))\n                self._send(event)\n",
+        "pondstack/controller/notifier.py",
+        "                self._send(event)\n                self._database.write(partial(self._noted, event=event))\n",
+        "                self._database.write(partial(self._noted, event=event))\n                self._send(event)\n",
         (f"{_NOTICES}::test_what_could_not_be_sent_is_sent_later",),
         "a notification is lost with the broker",
     ),

@@ -73,6 +73,11 @@ def test_what_it_had_lent_before_stays_lent(world):
     assert not world.lends.take_back("h1", "op-1", "back"), "an operator has done it meanwhile"
 
 
+def test_nothing_is_taken_back_by_a_lend_that_nobody_knows(world):
+    assert not world.lends.take_back("h1", "op-forgotten", "back")
+    assert world.agents.reclaimed == []
+
+
 def test_a_host_without_memory_to_spare_is_refused(world):
     world.delegates(0)
     world.agents.lendable_mib = SIZE - 1
