@@ -9,7 +9,7 @@ from pathlib import Path
 from .qemu import ROOT, Files
 
 _FILES = ("setup.py", "setup.cfg", "pyproject.toml", "README.md")
-_FOLDERS = ("pondstack", "agent", "api", "rdma", "nova_plugins", "tempest_tests")
+_FOLDERS = ("pondstack", "agent", "api", "rdma", "nova_plugins", "tempest_tests", "watcher_plugin")
 _TESTS = ("tests/hardware", "tests/fixtures", "rdma/tests", "pondstack/tests/rpc", "bench")
 _RACK = Path("rack/pondstack_rack")
 """Test servers and what waits for processes; no part of the wheel."""
