@@ -7,6 +7,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from mmap import PAGESIZE
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,14 @@ class Lending:
         return self._lender.revoke(key) and self._lender.deregister(self._regions.pop(key))
 
     def available_bytes(self) -> int:
-        """Return the memory that this host has to give."""
+        """Return the memory that this host has to give.
+
+        With what CPUs keep of freed pages in lists of their own, which does not count as free: in a larger host more.
+        """
         (line,) = [line for line in Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemAvailable")]
-        return int(line.split()[1]) * 1024
+        words = [line.split() for line in Path("/proc/zoneinfo").read_text().splitlines()]
+        kept = sum(int(word[1]) for word in words if word[:1] == ["count:"])
+        return int(line.split()[1]) * 1024 + kept * PAGESIZE
 
 
 class Borrowing:
