@@ -13,8 +13,8 @@ class TransitionNotifier(Notifier[TransitionEvent]):
     @staticmethod
     def pending(session: Session) -> list[TransitionEvent]:
         """Return those of which nobody was told."""
-        found = [*transition_notices.pending_plans(session), *transition_notices.pending_sleeps(session)]
-        return [TransitionEvent(subject, kind) for subject, kind in found]
+        plans = [TransitionEvent(plan, kind) for plan, kind in transition_notices.pending_plans(session)]
+        return plans + [TransitionEvent(item, kind) for item, kind in transition_notices.pending_sleeps(session)]
 
     @staticmethod
     def note(session: Session, event: TransitionEvent) -> None:
