@@ -1,6 +1,7 @@
 """A memory cgroup for the processes of a turn, of version 1 or 2; it is removed again."""
 
 import contextlib
+import errno
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -36,16 +37,22 @@ class MemoryGroup:
     def remove(self) -> None:
         """Remove it, if it is there, with the processes left in it, such as one whose start was interrupted."""
         with deferred():
-            for pid in self._members():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-            if not wait_until(lambda: not self._members(), _END_SECONDS, 0.01):
+            if not wait_until(self._removed, _END_SECONDS, 0.01):
                 raise CannotMeasure(f"processes in {self._path} do not end: remove it when they have")
-            with contextlib.suppress(FileNotFoundError):
-                self._path.rmdir()
 
-    def _members(self) -> list[str]:
-        return _words(self._path / "cgroup.procs")
+    def _removed(self) -> bool:
+        """End who is in it and remove it; False: somebody is in it, as a child that moves in only now."""
+        for pid in _words(self._path / "cgroup.procs"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        try:
+            self._path.rmdir()
+        except FileNotFoundError:
+            return True
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+        return not self._path.exists()
 
     def take(self, pid: int) -> None:
         """Move a process in; what it allocates from now on counts."""
@@ -73,7 +80,10 @@ def memory_group(name: str) -> Iterator[MemoryGroup]:
         group.make()
         yield group
     finally:
-        group.remove()
+        try:
+            group.remove()
+        finally:  # of signals one is heard: it may have interrupted the removal before it deferred any
+            group.remove()
 
 
 def _words(path: Path) -> list[str]:

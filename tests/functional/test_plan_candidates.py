@@ -14,9 +14,11 @@ from pondstack.controller.consolidation.inputs import Inputs
 from pondstack.db.store.host_telemetry import Told
 from pondstack.domain.plan import Afterwards
 from pondstack.domain.rack import HostReport, RackView
+from pondstack_rack.wait import wait_until
 from tests.functional.base import NovaWithPondstack
 
 FAST = "CUSTOM_FAST"
+DEADLINE_SECONDS = 30.0
 
 
 class TestPlanCandidates(NovaWithPondstack):
@@ -74,11 +76,16 @@ class TestPlanCandidates(NovaWithPondstack):
             server = self._wait_for_state_change({"id": action.server_uuid}, "ACTIVE")
             assert server["OS-EXT-SRV-ATTR:host"] == action.destination
 
+    def set_traits(self, host: str, traits: list[str]) -> None:
+        """Have a host have these traits; Placement refuses it while nova-compute writes there, as after a migration."""
+        uuid = self._get_provider_uuid_by_name(host)
+        assert wait_until(lambda: self._set_provider_traits(uuid, traits).status == 200, DEADLINE_SECONDS)
+
     def test_traits(self) -> None:
         """The only fitting host but one lacks the trait; without that one there is no plan, and it says why."""
         self._create_trait(FAST)
         for host in ("host1", "host3"):
-            self._set_provider_traits(self._get_provider_uuid_by_name(host), [FAST])
+            self.set_traits(host, [FAST])
         flavor = self._create_flavor(
             memory_mb=1024, vcpu=1, disk=1, ephemeral=0, extra_spec={f"trait:{FAST}": "required"}
         )
@@ -89,7 +96,7 @@ class TestPlanCandidates(NovaWithPondstack):
         plan = self.decide(loads, [server["id"]])
         assert [item.destination for item in plan.actions] == ["", other]
         self.followed(plan)
-        self._set_provider_traits(self._get_provider_uuid_by_name(source), [])
+        self.set_traits(source, [])
         plan = self.decide({other: 1.0, "host2": 70.0, source: 40.0}, [server["id"]])
         assert plan.actions == ()
         assert plan.left_out[other] == f"server {server['id']} fits on no other host"

@@ -78,6 +78,7 @@ def running(host: EmulatedHost, name: str, argv: list[str], said: str) -> Iterat
 
 def read_more_than_fits(host: EmulatedHost, how: str, node: int, more_mib: int = 256) -> int:
     """Read a file that is larger than the free local memory; return the MiB of page cache that the pool has more."""
+    shell(host, "rm -f /var/tmp/large")  # first: what is cached of it would be free room that nobody counted
     before = on_node(host, node, "FilePages")
     # A file with nothing in it: the kernel caches its pages all the same.
     shell(host, f"truncate -s {on_node(host, 0, 'MemFree') + more_mib}M /var/tmp/large")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -216,6 +217,12 @@ def test_the_key_is_gone_with_the_export(plane: BlockPlane) -> None:
         assert not any(mirror.read())
 
 
+def is_locked_and_in_no_dump(pid: int) -> bool:
+    """Whether a mapping of a process is."""
+    flags = re.findall(r"VmFlags: (.*)", Path(f"/proc/{pid}/smaps").read_text())
+    return any({"dd", "lo"} <= set(each.split()) for each in flags)
+
+
 def test_its_memory_is_locked_and_its_key_in_no_dump(tmp_path: Path) -> None:
     """Of the program as it is installed: sanitizers lock nothing."""
     plane = BlockPlane(PROGRAM, tmp_path / "plane")
@@ -225,8 +232,8 @@ def test_its_memory_is_locked_and_its_key_in_no_dump(tmp_path: Path) -> None:
         keeper = plane.export(1)["keeper"]
         assert plane.process
         for pid in (keeper, plane.process.pid):
-            flags = re.findall(r"VmFlags: (.*)", Path(f"/proc/{pid}/smaps").read_text())
-            assert any({"dd", "lo"} <= set(each.split()) for each in flags), pid
+            # The keeper has begun when the export is answered, and is about to lock what the data plane has locked.
+            assert wait_until(partial(is_locked_and_in_no_dump, pid), DEADLINE_SECONDS), pid
     finally:
         plane.close()
 
