@@ -6,6 +6,7 @@ for it before it gives the buffer back: who else has the buffer would be seen in
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 from uuid import UUID, uuid5
@@ -31,6 +32,22 @@ ACCESS_SECONDS = 10.0
 EMPTY = bytes(36)
 
 
+@dataclass(frozen=True)
+class Return:
+    """What a loan has of one life of a lender, on its way back under one operation id."""
+
+    loan: Loan
+    lender: str
+    incarnation: str
+    operation_id: str
+
+    @property
+    def indexes(self) -> list[int]:
+        """Of the buffers."""
+        here = (self.lender, self.incarnation)
+        return sorted(index for lender, life, index in self.loan.buffers if (lender, life) == here)
+
+
 class Borrower:
     """Borrow, open the keys, acknowledge; later look at the bytes and give all back."""
 
@@ -41,6 +58,7 @@ class Borrower:
         self._transport = ShmTransport(folder=str(rack.shm))
         self.held: list[Loan] = []
         self.open: list[tuple[str, BorrowRequest]] = []
+        self._leaving: list[Return] = []
 
     def turn(self, think: Callable[[], None]) -> None:
         """One loan's life; what it holds when the run ends it keeps."""
@@ -134,34 +152,43 @@ class Borrower:
             loan.wrong.append(f"{where} holds {found!r} instead of {expected!r}")
 
     def drop(self) -> None:
-        """Give all back that is held."""
+        """Give all back that is held; what nobody answers for when the run ends is on its way until the next time."""
         while self.held:
             loan = self.held.pop()
             if loan.acknowledged is not None:
                 self._look(loan, loan.mark)
             loan.returned = self._recorder.now()
-            for lender, incarnation in sorted({(lender, life) for lender, life, _ in loan.buffers}):
-                self._give_back(loan, lender, incarnation)
+            lives = sorted({(lender, life) for lender, life, _ in loan.buffers})
+            self._leaving += [Return(loan, *life, self._caller.new_id()) for life in lives]
+        self._give_all_back()
 
-    def _give_back(self, loan: Loan, lender: str, incarnation: str) -> None:
-        indexes = sorted(index for host, life, index in loan.buffers if (host, life) == (lender, incarnation))
-        about = {"operation_id": self._caller.new_id(), "consumer_uuid": "", "allocation_uuid": loan.allocation_uuid}
-        named = {"allocation_uuid": loan.allocation_uuid, "lender": lender, "incarnation": incarnation}
+    def _give_all_back(self) -> None:
+        self._leaving = [item for item in self._leaving if not self._give_back(item)]
+
+    def _give_back(self, item: Return) -> bool:
+        """Tell whether it is known to be back."""
+        loan, indexes = item.loan, item.indexes
+        about = {"operation_id": item.operation_id, "consumer_uuid": "", "allocation_uuid": loan.allocation_uuid}
+        named = {"allocation_uuid": loan.allocation_uuid, "lender": item.lender, "incarnation": item.incarnation}
 
         def leave() -> None:
             gone = self._command(lambda epoch: self._agents.give_back(loan.host, epoch=epoch, indexes=indexes, **named))
             if gone:  # never opened, or closed before: the agent does not tell of it
                 # At each repetition it may be more of them, which is another operation then.
-                operation_id = str(uuid5(UUID(about["operation_id"]), str(gone)))
+                operation_id = str(uuid5(UUID(item.operation_id), str(gone)))
                 self._controller.release_buffers(operation_id=operation_id, host=loan.host, indexes=gone, **named)
 
-        if self._caller.persist(Kind.GIVE_BACK, loan.host, about, leave).outcome is Outcome.UNKNOWN:
+        if self._caller.persist(Kind.GIVE_BACK, loan.host, about, leave).outcome is not Outcome.UNKNOWN:
+            return True
+        if not self._caller.over.is_set():
             raise RuntimeError(f"allocation {loan.allocation_uuid} cannot be given back")
+        return False
 
     def settle(self) -> None:
-        """Ask again for what nobody knows the outcome of; what was given is held then."""
+        """Ask again for what nobody knows the outcome of: what was given is held then, what was to go back is back."""
         while self.open:
             self._borrow(*self.open.pop(), tries=float("inf"))
+        self._give_all_back()
 
 
 def lend(rack: Rack) -> None:
