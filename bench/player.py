@@ -30,21 +30,38 @@ class Target(Protocol):
     def fault(self, server: str) -> str:
         """Return why it is in ERROR."""
 
-    def pool_mib(self, server: str) -> int:
-        """Return how much pool memory Placement granted it."""
+    def place(self, server: str) -> tuple[str, int]:
+        """Return its host, and how much pool memory Placement granted it."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one request. `reason` is empty when it was placed and is gone again."""
+    """What became of one request. `reason` is empty when it was placed and is gone again.
+
+    `asked`, `seen`, `leaving`, `gone`: when it was asked for, seen started or refused, told to leave, and seen gone,
+    by time.monotonic().
+    """
 
     request: Request
     server: str = ""
     placed: bool = False
     reason: str = ""
+    host: str = ""
     pool_mib: int = 0
-    boot_seconds: float | None = None
-    delete_seconds: float | None = None
+    asked: float | None = None
+    seen: float | None = None
+    leaving: float | None = None
+    gone: float | None = None
+
+    @property
+    def boot_seconds(self) -> float | None:
+        """How long its start took, of one that was placed."""
+        return self.seen - self.asked if self.placed and self.seen is not None and self.asked is not None else None
+
+    @property
+    def delete_seconds(self) -> float | None:
+        """How long its end took, of one that was placed."""
+        return self.gone - self.leaving if self.placed and self.gone is not None and self.leaving is not None else None
 
     @property
     def rejected(self) -> bool:
@@ -143,24 +160,21 @@ class Player:
         return boot
 
     def _boot(self, outcome: Outcome, number: int) -> None:
-        begun = time.monotonic()
+        outcome.asked = time.monotonic()
         outcome.server = self._target.boot(outcome.request, number)
-        status, seen = self._watcher.wait(outcome.server, {"ACTIVE", "ERROR"}, self._answer)
+        status, outcome.seen = self._watcher.wait(outcome.server, {"ACTIVE", "ERROR"}, self._answer)
         if status == "ERROR":
             outcome.reason = self._target.fault(outcome.server)
             return
-        outcome.boot_seconds = seen - begun
         outcome.placed = True
-        outcome.pool_mib = self._target.pool_mib(outcome.server)
+        outcome.host, outcome.pool_mib = self._target.place(outcome.server)
 
     def _deleting(self, outcome: Outcome) -> Callable[[], None]:
         def delete() -> None:
-            begun = time.monotonic()
+            outcome.leaving = time.monotonic()
             try:
                 self._target.delete(outcome.server)
-                _, seen = self._watcher.wait(outcome.server, {"DELETED"}, self._answer)
-                if outcome.placed:
-                    outcome.delete_seconds = seen - begun
+                _, outcome.gone = self._watcher.wait(outcome.server, {"DELETED"}, self._answer)
             except (ClientException, TimeoutError) as error:
                 outcome.reason = f"delete: {_first_line(error)}"
             with self._changed:

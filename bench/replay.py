@@ -3,6 +3,7 @@
 Every request becomes a server of a flavor with pond:policy=auto and departs when its lifetime is over, both by a
 compressed clock. At the end the rack must be as it was: exit code 0 only then, and only if nothing but a lack of room
 refused a request, and only if every server got its split. See bench/replay.py --help; figures are printed last.
+COMPARE=planner has pondstack-planner's engine place the same requests, too: then each difference needs a reason.
 """
 
 import argparse
@@ -17,11 +18,13 @@ from pathlib import Path
 from keystoneauth1.exceptions import ClientException
 
 from bench import split_reasons, trace
+from bench.agreement.log import Log
+from bench.agreement.recorder import Recorder
 from bench.figures import Meter, percentile
 from bench.player import Outcome, Player
 from bench.watch import Watcher
 from pondstack.domain.sizing import STATIC_AUTO_PERCENT, Features, Policy, PondSpecs, StaticShare
-from pondstack.domain.units import DEFAULT_SLICE_MIB, GIB_MIB, RESOURCE_CLASS
+from pondstack.domain.units import DEFAULT_SLICE_MIB, GIB_MIB
 from pondstack_rack import proof
 from pondstack_rack.cloud_client import Cloud, NoRack, gone
 
@@ -37,8 +40,8 @@ DEFAULT_TRACE = Path("..", "shared", "data", "azure2017", "vm_requests.csv.gz")
 class Rack:
     """The player's target: fake computes of the rack, one flavor for each size, made when first needed."""
 
-    def __init__(self, cloud: Cloud, prefix: str) -> None:
-        self._cloud, self._prefix = cloud, prefix
+    def __init__(self, cloud: Cloud, prefix: str, recorder: Recorder) -> None:
+        self._cloud, self._prefix, self._recorder = cloud, prefix, recorder
         self._image = cloud.image()
         self._flavors: dict[tuple[int, int], str] = {}
 
@@ -51,6 +54,7 @@ class Rack:
 
     def boot(self, request: trace.Request, number: int) -> str:
         """Ask for a server and return its id."""
+        self._recorder.look()
         flavor = self._flavors[request.vcpus, request.memory_mib]
         return self._cloud.boot(f"{self._prefix}{number}", flavor, self._image)
 
@@ -63,9 +67,9 @@ class Rack:
         found = self._cloud.nova.get(f"/servers/{server}").json()["server"]
         return str(found.get("fault", {}).get("message") or "ERROR without a fault")
 
-    def pool_mib(self, server: str) -> int:
-        """Return how much pool memory Placement granted it."""
-        return self._cloud.claimed_mib(server, RESOURCE_CLASS)
+    def place(self, server: str) -> tuple[str, int]:
+        """Return its host, and how much pool memory Placement granted it."""
+        return self._recorder.place(server)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -91,6 +95,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--in-flight", type=_positive, default=8, help="boots and deletions at once (IN_FLIGHT)")
     parser.add_argument("--speed", type=float, default=10.0, help="seconds of the trace in one second (SPEED)")
     parser.add_argument("--seed", type=int, default=1, help="of what the trace leaves open (SEED)")
+    parser.add_argument("--log", type=Path, help="file for where and when each server was placed (LOG)")
+    parser.add_argument("--compare", choices=["planner"], help="who else places the same requests (COMPARE)")
     return parser.parse_args(arguments)
 
 
@@ -128,7 +134,8 @@ def _run(options: argparse.Namespace, cloud: Cloud, requests: list[trace.Request
     try:
         for provider in fakes.values():
             cloud.set_trait(provider, TRAIT, present=True)
-        rack = Rack(cloud, prefix)
+        recorder = Recorder(cloud, fakes)
+        rack = Rack(cloud, prefix, recorder)
         rack.prepare(requests)
         with (
             Watcher(lambda since: cloud.changed_servers(prefix, since), POLL_SECONDS) as watcher,
@@ -141,7 +148,19 @@ def _run(options: argparse.Namespace, cloud: Cloud, requests: list[trace.Request
     after, leaked, seconds = proof.settle(lambda: proof.look(cloud, prefix), before)
     _report(outcomes)
     lost = _report_splits(outcomes, cloud)
-    return _verdict(outcomes, before, after, leaked, seconds, lost)
+    verdict = _verdict(outcomes, before, after, leaked, seconds, lost)
+    if not options.log and not options.compare:
+        return verdict
+    log = recorder.log(f"{source}, {options.in_flight} in flight", outcomes, cloud.source_of_split)
+    if options.log:
+        log.write(options.log)
+    return max(verdict, _compare(log) if options.compare else 0)
+
+
+def _compare(log: Log) -> int:
+    from bench.agreement import comparison  # the planner's engine is compiled, and an extra
+
+    return comparison.report(log)
 
 
 def _clean(cloud: Cloud, prefix: str, fakes: dict[str, str]) -> None:

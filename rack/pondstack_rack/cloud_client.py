@@ -15,6 +15,7 @@ NOVA_MICROVERSION = "2.90"
 PLACEMENT_MICROVERSION = "1.38"
 MEMORY_MICROVERSION = "1.1"
 SPLITS_MICROVERSION = "1.9"
+BUFFERS_MICROVERSION = "1.8"
 DELETION_SECONDS = 30.0
 ATTEMPTS = 3
 """Reads and idempotent writes are repeated when a connection breaks or a service says 503."""
@@ -153,10 +154,23 @@ class Cloud:
         """Return the consumers that hold a part of a provider."""
         return set(self.placement.get(f"/resource_providers/{provider}/allocations").json()["allocations"])
 
+    def claimed(self, consumer: str) -> dict[str, dict[str, int]]:
+        """Return what a consumer claims: by provider, by resource class."""
+        allocations = self.placement.get(f"/allocations/{consumer}").json()["allocations"]
+        return {provider: dict(item["resources"]) for provider, item in allocations.items()}
+
     def claimed_mib(self, consumer: str, resource_class: str) -> int:
         """Return how much of a class a consumer claims, over all providers."""
-        allocations = self.placement.get(f"/allocations/{consumer}").json()["allocations"]
-        return sum(int(item["resources"].get(resource_class, 0)) for item in allocations.values())
+        return sum(int(item.get(resource_class, 0)) for item in self.claimed(consumer).values())
+
+    def free(self, provider: str) -> dict[str, int]:
+        """Return what Placement may still give out of a provider, by resource class."""
+        inventories = self.placement.get(f"/resource_providers/{provider}/inventories").json()["inventories"]
+        used = self.usages(provider)
+        return {
+            name: int((item["total"] - item["reserved"]) * item["allocation_ratio"]) - used.get(name, 0)
+            for name, item in inventories.items()
+        }
 
     def set_trait(self, provider: str, trait: str, *, present: bool) -> None:
         """Give a provider a trait or take it away; somebody else's update at the same time is repeated."""
@@ -186,6 +200,10 @@ class Cloud:
             found += answer[key]
             url = next((link["href"] for link in answer.get("links", []) if link["rel"] == "next"), None)
         return found
+
+    def pools(self) -> list[dict[str, Any]]:
+        """Return the pools with their free buffers, as far as one page has them."""
+        return list(self.memory.get("/pools", microversion=BUFFERS_MICROVERSION).json()["pools"])
 
     def source_of_split(self, consumer: str) -> str | None:
         """Return who or what decided the split of a server; None when nobody has told."""

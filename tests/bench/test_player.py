@@ -40,8 +40,8 @@ class Cloud:
     def fault(self, server: str) -> str:
         return f"No valid host was found for {server}"
 
-    def pool_mib(self, server: str) -> int:
-        return 1024 * (int(server) % 2)
+    def place(self, server: str) -> tuple[str, int]:
+        return f"h{int(server) % 2}", 1024 * (int(server) % 2)
 
     def poll(self, since: datetime) -> Iterator[dict[str, Any]]:
         assert since.tzinfo is UTC
@@ -76,6 +76,10 @@ def test_every_request_is_booted_and_departs() -> None:
     assert all(item.placed and not item.reason for item in outcomes)
     assert all(item.boot_seconds is not None and item.delete_seconds is not None for item in outcomes)
     assert sum(item.pool_mib for item in outcomes) == 10 * 1024
+    assert {(item.host, item.pool_mib) for item in outcomes} == {("h0", 0), ("h1", 1024)}
+    for item in outcomes:
+        times = [item.asked, item.seen, item.leaving, item.gone]
+        assert times == sorted(times, key=lambda at: float(at or 0))
     assert set(cloud.status.values()) == {"DELETED"}
 
 

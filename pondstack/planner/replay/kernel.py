@@ -35,31 +35,44 @@ def look(pools: Pools, slices: int, now: int, comforts: np.ndarray) -> None:
 
 
 @jit
+def fits(sockets: Sockets, socket: int, comforts: np.ndarray, cpu: int, local_mib: int, pool_mib: int) -> bool:
+    """Say whether the filters pass a socket."""
+    if sockets.cpu[socket] < cpu or sockets.local_mib[socket] < local_mib:
+        return False
+    pool = sockets.pool[socket]
+    return pool_mib == 0 or (pool >= 0 and comforts[pool] >= 0)
+
+
+@jit
+def weigh(
+    sockets: Sockets, socket: int, comforts: np.ndarray, pool_mib: int, most_cpu: int, most_ram: int, rules: Rules
+) -> float:
+    """Return the weight of a socket that fits; `most_cpu`, `most_ram`: of all that fit."""
+    pooled, pool = sockets.pooled_mib[socket], sockets.pool[socket]
+    ram = local_ram_mib(sockets.local_mib[socket] - pooled, pooled)
+    weight = rules.ram_weight * normalised(ram, most_ram)
+    weight += rules.cpu_weight * normalised(sockets.cpu[socket], most_cpu)
+    weight += rules.pool_weight * pool_weight(pool_mib, pool >= 0, comforts[pool] if pool_mib > 0 else 0.0)
+    return weight
+
+
+@jit
 def choose(
     sockets: Sockets, comforts: np.ndarray, cpu: int, local_mib: int, pool_mib: int, rules: Rules, fitting: Counts
 ) -> int:
     """Return the socket for a server, REJECTED where it fits on none. `fitting` is scratch."""
     count, most_cpu, most_ram = 0, 0, 0
     for socket in range(len(sockets.cpu)):
-        if sockets.cpu[socket] < cpu or sockets.local_mib[socket] < local_mib:
-            continue
-        if pool_mib > 0 and (sockets.pool[socket] < 0 or comforts[sockets.pool[socket]] < 0):
-            continue
-        fitting[count] = socket
-        count += 1
-        most_cpu = max(most_cpu, sockets.cpu[socket])
-        most_ram = max(most_ram, sockets.local_mib[socket])
+        if fits(sockets, socket, comforts, cpu, local_mib, pool_mib):
+            fitting[count] = socket
+            count += 1
+            most_cpu = max(most_cpu, sockets.cpu[socket])
+            most_ram = max(most_ram, sockets.local_mib[socket])
     best, best_weight = REJECTED, -np.inf
     for place in range(count):
-        socket = fitting[place]
-        pooled = sockets.pooled_mib[socket]
-        ram = local_ram_mib(sockets.local_mib[socket] - pooled, pooled)
-        pool = sockets.pool[socket]
-        weight = rules.ram_weight * normalised(ram, most_ram)
-        weight += rules.cpu_weight * normalised(sockets.cpu[socket], most_cpu)
-        weight += rules.pool_weight * pool_weight(pool_mib, pool >= 0, comforts[pool] if pool_mib > 0 else 0.0)
+        weight = weigh(sockets, fitting[place], comforts, pool_mib, most_cpu, most_ram, rules)
         if weight > best_weight:
-            best, best_weight = socket, weight
+            best, best_weight = fitting[place], weight
     return best
 
 

@@ -1,0 +1,140 @@
+"""The planner's engine on a replay's hosts and pools: a whole run by itself, and one decision in a given state.
+
+What sizes and places is production's: pondstack.domain.share and host_choice, as the planner compiles them.
+Times go in as milliseconds, vCPUs as thousandths.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bench.agreement.log import Log, first_looks
+from pondstack.planner.replay import kernel, sizes
+from pondstack.planner.replay.state import FOREVER, REJECTED, Moments, Pools, Result, Rules, Servers, Sockets
+from pondstack.planner.settings import Settings
+
+SETTINGS = Settings()
+EQUAL = 1e-9
+"""Weights that are as near are equal: sums of floats in another order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a server went; `host` "": nowhere."""
+
+    host: str
+    pool_mib: int
+
+
+@dataclass
+class State:
+    """What servers have of each host, what each pool has given, and who is being built where. By host, by pool."""
+
+    cpu: dict[str, int] = field(default_factory=dict)
+    local_mib: dict[str, int] = field(default_factory=dict)
+    pooled_mib: dict[str, int] = field(default_factory=dict)
+    held: dict[str, int] = field(default_factory=dict)
+    returning: dict[str, int] = field(default_factory=dict)
+    building: dict[str, int] = field(default_factory=dict)
+    buffer: dict[str, int] = field(default_factory=dict)
+
+
+class Engine:
+    """The engine for one log; of equal hosts the first of `order` is chosen."""
+
+    def __init__(self, log: Log, order: Sequence[str]) -> None:
+        self._log = log
+        self._looks = first_looks(log.looks)
+        known = {host.name: host for host in log.hosts}
+        self._hosts = [known[name] for name in order]
+        self._pools = list(self._looks)
+        self.slice_mib = max((look.slice_mib for look in self._looks.values()), default=SETTINGS.slice_mib)
+        memory = np.array([item.memory_mib for item in log.placements], np.int32)
+        self.wanted_mib = sizes.static(memory, log.static_percent, self.slice_mib)
+
+    def run(self) -> list[Place]:
+        """Replay all by itself: each starts when it was asked for and ends when it was told to leave."""
+        items = self._log.placements
+        start = np.array([_milliseconds(item.asked) for item in items], np.int64)
+        end = np.array([FOREVER if item.leaving is None else _milliseconds(item.leaving) for item in items], np.int64)
+        servers = Servers(
+            start,
+            np.maximum(end, start + 1),
+            np.argsort(end, kind="stable").astype(np.int32),
+            np.array([1000 * item.vcpus for item in items], np.int32),
+            np.array([item.memory_mib for item in items], np.int32),
+            self.wanted_mib,
+        )
+        count, none = len(items), np.zeros(0, np.int64)
+        result = Result(np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.float32))
+        before, moments = State(), Moments(none, none, none)
+        kernel.run(servers, self._sockets(before), self._rings(before), self._rules(), result, moments, 1)
+        return [
+            Place("", 0) if socket == REJECTED else Place(self._hosts[socket].name, int(slices) * self.slice_mib)
+            for socket, slices in zip(result.socket, result.slices, strict=True)
+        ]
+
+    def decide(self, number: int, state: State) -> tuple[Place, frozenset[str]]:
+        """Return where the planner puts a server in a state, and all hosts that weigh as much.
+
+        With `building` of the state it weighs as Nova does besides (IoOpsWeigher), which the planner does not know.
+        """
+        wanted = int(self.wanted_mib[number])
+        for pool_mib in dict.fromkeys((wanted, 0)):
+            best = self._best(number, pool_mib, state)
+            if best:
+                return Place(best[0], pool_mib), frozenset(best)
+        return Place("", 0), frozenset()
+
+    def _best(self, number: int, pool_mib: int, state: State) -> list[str]:
+        item, rules = self._log.placements[number], self._rules()
+        sockets, pools = self._sockets(state), self._rings(state)
+        comforts = np.zeros(max(1, len(self._pools)))
+        if pool_mib:
+            kernel.look(pools, pool_mib // self.slice_mib, 0, comforts)
+        cpu, local = 1000 * item.vcpus, item.memory_mib - pool_mib
+        fitting = [n for n in range(len(self._hosts)) if kernel.fits(sockets, n, comforts, cpu, local, pool_mib)]
+        if not fitting:
+            return []
+        most_cpu, most_ram = int(sockets.cpu[fitting].max()), int(sockets.local_mib[fitting].max())
+        names = [self._hosts[n].name for n in fitting]
+        most_built = max(state.building.get(name, 0) for name in names)
+        weights = [
+            kernel.weigh(sockets, n, comforts, pool_mib, most_cpu, most_ram, rules)
+            - kernel.normalised(state.building.get(name, 0), most_built)
+            for n, name in zip(fitting, names, strict=True)
+        ]
+        return [name for name, weight in zip(names, weights, strict=True) if weight >= max(weights) - EQUAL]
+
+    def _sockets(self, state: State) -> Sockets:
+        def free(totals: Sequence[int], used: Mapping[str, int], scale: int = 1) -> np.ndarray:
+            names = (host.name for host in self._hosts)
+            return np.array([scale * (n - used.get(name, 0)) for n, name in zip(totals, names, strict=True)], np.int32)
+
+        vcpus = free([host.vcpus for host in self._hosts], state.cpu, 1000)
+        local = free([host.memory_mib for host in self._hosts], state.local_mib)
+        pooled = np.array([state.pooled_mib.get(host.name, 0) for host in self._hosts], np.int32)
+        reach = [self._pools.index(host.pool) if host.pool in self._pools else -1 for host in self._hosts]
+        return Sockets(vcpus.copy(), vcpus, local, pooled, np.array(reach, np.int32))
+
+    def _rings(self, state: State) -> Pools:
+        """Return pools whose free slices were free before; those on their way back are ready late."""
+        looks = [self._looks[name] for name in self._pools]
+        total = np.array([look.free for look in looks], np.int32)
+        free = np.array([look.free - state.held.get(look.pool, 0) for look in looks], np.int32)
+        ready = free - np.array([state.returning.get(look.pool, 0) for look in looks], np.int32)
+        size, first = int(total.sum()), np.cumsum(np.concatenate([[0], total]), dtype=np.int64)
+        buffer = np.array([state.buffer.get(look.pool, look.buffer) for look in looks], np.int32)
+        heads = np.zeros(len(looks), np.int32)
+        return Pools(total, buffer, first, heads, free, ready, np.full(size, -1, np.int64), np.full(size, np.inf))
+
+    def _rules(self) -> Rules:
+        weights = (SETTINGS.cpu_weight_multiplier, SETTINGS.ram_weight_multiplier, SETTINGS.pool_weight_multiplier)
+        offline = SETTINGS.offline_ms_per_gib * self.slice_mib / 1024
+        # One slice after the other, in the milliseconds of this run.
+        return Rules(*map(float, weights), self.slice_mib, offline, True)
+
+
+def _milliseconds(seconds: float) -> int:
+    return round(1000 * seconds)
