@@ -108,6 +108,11 @@ class Placement:
         """Return the names of the providers that are in an aggregate, by UUID."""
         return self._names({"member_of": aggregate})
 
+    def usages(self, uuid: str) -> dict[str, int]:
+        """Return what consumers hold of a provider, by resource class."""
+        found = self._get(f"/resource_providers/{uuid}/usages")["usages"]
+        return {str(name): int(amount) for name, amount in found.items()}
+
     def with_trait(self, trait: str) -> dict[str, str]:
         """Return the names of the providers that have a trait, by UUID."""
         return self._names({"required": trait})

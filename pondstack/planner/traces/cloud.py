@@ -4,6 +4,7 @@ Where pondstack runs there, its history gives what each instance left untouched,
 The user has to be an administrator of Nova, or have the role that the installation of pondstack gives its own user.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -67,18 +68,27 @@ class Cloud:
             known = sum(item.untouched_percent is not None for item in found)
             notes.append(f"untouched memory is known of {known} instances, by pondstack's history")
         origin = NOVA if self._memory is None else PONDSTACK
-        return instances.imported(origin, found, window, options, origin, notes, self.hosts())
+        hosts, usage = self.hosts()
+        return instances.imported(origin, found, window, options, origin, [*notes, usage], hosts)
 
-    def hosts(self) -> Hosts:
-        """Return the hosts; raises Unavailable. What Placement may give out: ratios and reservations are counted."""
+    def hosts(self) -> tuple[Hosts, str]:
+        """Return the hosts, and a note on what is claimed of them; raises Unavailable.
+
+        Of what Placement may give out: ratios and reservations are counted.
+        """
         providers = self._placement.with_trait(COMPUTE_TRAIT)
-        vcpus, memory = 0.0, 0.0
+        vcpus, memory, claimed = 0.0, 0.0, Counter[str]()
         for uuid in providers:
+            claimed.update(self._placement.usages(uuid))
             for name, item in self._placement.inventories(uuid).items():
                 given = (item.total - item.reserved) * item.allocation_ratio
                 vcpus += given if name in ("VCPU", "PCPU") else 0.0
                 memory += given if name == "MEMORY_MB" else 0.0
-        return Hosts(len(providers), int(vcpus), int(memory))
+        note = (
+            f"Placement has {claimed['VCPU'] + claimed['PCPU']:,} of {vcpus:,.0f} vCPUs and "
+            f"{claimed['MEMORY_MB']:,} of {memory:,.0f} MiB of {len(providers)} hosts claimed now"
+        )
+        return Hosts(len(providers), int(vcpus), int(memory)), note
 
     def _facts(self, since: datetime) -> dict[str, InstanceFacts]:
         """Return what Nova knows by UUID; what it says later, of ends, counts."""

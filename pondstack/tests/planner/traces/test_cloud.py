@@ -61,6 +61,9 @@ def cloud(requests_mock: mocked.Mocker) -> Callable[..., Cloud]:
     }
     for uuid in ("h1", "h2"):
         requests_mock.get(f"{PLACEMENT}/resource_providers/{uuid}/inventories", json={"inventories": inventories})
+        requests_mock.get(
+            f"{PLACEMENT}/resource_providers/{uuid}/usages", json={"usages": {"VCPU": 2, "MEMORY_MB": 3072}}
+        )
     return lambda *, history=False: Cloud(
         service(NOVA), service(PLACEMENT), service(MEMORY, "1.12") if history else None
     )
@@ -77,7 +80,8 @@ def test_instances_of_a_window_with_their_ends_and_hosts(
     ]
     assert (found.trace.origin, found.trace.end_of_trace_seconds) == ("nova", 2 * DAY)
     assert found.hosts == Hosts(2, 192, 2 * 262_144)
-    assert "1 instances began before 2026-11-01 00:00 UTC" in found.notes[1]
+    assert found.notes[1] == "Placement has 4 of 192 vCPUs and 6,144 of 524,288 MiB of 2 hosts claimed now"
+    assert "1 instances began before 2026-11-01 00:00 UTC" in found.notes[2]
     asked = [request.qs for request in requests_mock.request_history if "servers" in request.path]
     assert asked[2]["changes-since"] == ["2026-11-01t00:00:00z"]
 
