@@ -33,6 +33,27 @@ OPTS: list[cfg.Opt] = [
         max=60.0,
         help="Seconds between the answer that the host will sleep, and its sleep: the answer has to leave the host.",
     ),
+    cfg.BoolOpt(
+        "doorbell",
+        default=True,
+        help="Whether pondstack-waker lends a page, by the transport of [lending], into which another host, connected "
+        "before this one slept, writes a token to wake it (lowpower-s0). Without it, or without a transport, this host "
+        "is woken over the bus, or out of band.",
+    ),
+    cfg.FloatOpt(
+        "doorbell_pause_seconds",
+        default=0.25,
+        min=0.01,
+        max=1.0,
+        help="Seconds between two looks of pondstack-waker at its doorbell; each wakes a CPU from its idle state.",
+    ),
+    cfg.FloatOpt(
+        "doorbell_seconds",
+        default=5.0,
+        min=0.1,
+        max=60.0,
+        help="Seconds that a connection of this host to another one's doorbell may take, and a ring.",
+    ),
     cfg.StrOpt("sys_folder", default="/sys", help="Where the kernel's sysfs is mounted."),
     cfg.StrOpt(
         "cgroup_folder",

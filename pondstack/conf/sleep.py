@@ -88,6 +88,14 @@ OPTIONS: list[cfg.Opt] = [
         max=600.0,
         help="Seconds that a host's agent or waker has for an answer while it is put to sleep or woken.",
     ),
+    cfg.IntOpt(
+        "doorbell_hosts",
+        default=2,
+        min=0,
+        max=16,
+        help="How many hosts that are awake are connected to the doorbell of one before it sleeps by a driver that has "
+        "one, so that one of them can wake it by RDMA; in vain it is called over the bus. 0: over the bus only.",
+    ),
     cfg.StrOpt(
         "bmc_file",
         default="",

@@ -76,7 +76,8 @@ class Work:
     service before, which stays so. `disabled_by`: the reason with which a plan had; that one gives way. `ending`: as
     what it ends, "": as AWAKE. `incarnation`: of the memory that it lent when it fell asleep. `calls`: how often it was
     called since it is to wake. `was_reset`: its power was cycled. `deeper`: the driver by which it is to sleep once it
-    has its memory back, or does; "": as it fell asleep.
+    has its memory back, or does; "": as it fell asleep. `ringers`: hosts that were connected to its doorbell before it
+    slept. `called_by`: by what it was called last.
     """
 
     mib: int | None = None
@@ -87,12 +88,15 @@ class Work:
     was_reset: bool = False
     disabled_by: str = ""
     deeper: str = ""
+    ringers: tuple[str, ...] = ()
+    called_by: str = ""
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> "Work":
         """Return what a row keeps; fields of a newer release are dropped."""
         known = {item.name for item in fields(cls)}
-        return cls(**{name: value for name, value in record.items() if name in known})
+        found = {name: value for name, value in record.items() if name in known}
+        return cls(**found | {"ringers": tuple(found.get("ringers", ()))})
 
     def to_record(self) -> dict[str, Any]:
         """Return what a row keeps."""

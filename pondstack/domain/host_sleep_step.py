@@ -92,7 +92,7 @@ class Limits:
 
 
 class Step(NamedTuple):
-    """`state`: the one to be in, the present one to stay. `ending`, `deeper`: see Work. None: as it is."""
+    """`state`: the one to be in, the present one to stay. `ending` and what follows: see Work. None: as it is."""
 
     act: Act
     state: SleepState
@@ -104,6 +104,8 @@ class Step(NamedTuple):
     was_reset: bool | None = None
     deeper: str | None = None
     driver: str | None = None
+    ringers: tuple[str, ...] | None = None
+    called_by: str | None = None
 
 
 def decide(item: HostSleep, seen: Seen, limits: Limits) -> Step:
@@ -186,7 +188,8 @@ def _asleep(_item: HostSleep, seen: Seen, limits: Limits) -> Step:
 def _waking(item: HostSleep, seen: Seen, limits: Limits) -> Step:
     word = seen.power
     if word is not None and word.state != "entering":
-        return Step(Act.WAIT, _S.RECLAIMING, item.reason if item.work.ending else "")
+        by = f"woken by {item.work.called_by}" if item.work.called_by else ""
+        return Step(Act.WAIT, _S.RECLAIMING, item.reason if item.work.ending else by)
     late = seen.seconds > limits.wake_seconds
     if late and seen.can_reset and not item.work.was_reset:
         return Step(Act.RESET, _S.WAKING, "it did not wake: its power is cycled, what it lent is lost", was_reset=True)

@@ -135,6 +135,8 @@ def _after(item: HostSleep, step: Step) -> HostSleep:
         calls=0 if moved else item.work.calls + step.called,
         was_reset=item.work.was_reset if step.was_reset is None else step.was_reset,
         deeper=item.work.deeper if step.deeper is None else step.deeper,
+        ringers=item.work.ringers if step.ringers is None else step.ringers,
+        called_by=item.work.called_by if step.called_by is None else step.called_by,
     )
     return replace(
         item,

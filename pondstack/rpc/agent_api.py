@@ -4,6 +4,7 @@ from typing import Any
 
 from pondstack.domain.requests import AssignRequest
 from pondstack.rpc import targets
+from pondstack.rpc.agent_doorbell_api import AgentDoorbellAPI
 from pondstack.rpc.agent_extension_api import AgentExtensionAPI
 from pondstack.rpc.agent_host_api import AgentHostAPI
 from pondstack.rpc.agent_lending_api import AgentLendingAPI
@@ -20,6 +21,7 @@ REVOKED_VERSION = "1.7"
 
 
 class AgentAPI(
+    AgentDoorbellAPI,
     AgentExtensionAPI,
     AgentHostAPI,
     AgentLendingAPI,

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from pondstack.clients.nova import ComputeService
 from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.sleep.actor import Actor
+from pondstack.controller.sleep.doorbells import Doorbells
 from pondstack.controller.sleep.keeper import SleepKeeper
 from pondstack.controller.sleep.observer import Observer
 from pondstack.db.connection.engine import Database
@@ -37,11 +39,17 @@ CONFIRM_SECONDS = 2.0
 
 
 class Keeper:
-    """One leader's. `bmc`: what it reaches the host by, out of band."""
+    """One leader's. `bmc`: what it reaches the host by, out of band; `ringers`: who is to ring for it."""
 
     def __init__(
-        self, sleeper: SleepingHost, database: Database, bmc: EmulatedBmc, executor: ThreadPoolExecutor
+        self,
+        sleeper: SleepingHost,
+        database: Database,
+        bmc: EmulatedBmc,
+        executor: ThreadPoolExecutor,
+        agents: "RingersAgents",
     ) -> None:
+        self.ringers: tuple[str, ...] = ()
         self.host, self.bmc = sleeper.name, bmc
         self._limits = Limits(
             suspend_seconds=STATE_SECONDS, confirm_seconds=CONFIRM_SECONDS, wake_seconds=STATE_SECONDS
@@ -66,6 +74,7 @@ class Keeper:
             lends=HostLends(ledger, sleeper.agents, lambda: None),
             admit=lambda: None,
             fence=lambda *_words: None,
+            doorbells=Doorbells(agents, agents, lambda _host: self.ringers),
         )
         self._keeper = SleepKeeper(
             ledger, nova, sleeper.agents, observer, actor, limits=lambda: self._limits, executor=executor
@@ -79,6 +88,16 @@ class Keeper:
     def wake(self) -> None:
         """Have it wake as an operator orders it."""
         self._keeper.wake(self.host)
+        self._until(SleepState.AWAKE)
+
+    def call(self) -> str:
+        """Order it, until the host was called; returns by what."""
+        self._keeper.wake(self.host)
+        assert wait_until(lambda: self._keeper.run() and self._sleep.work.called_by, STATE_SECONDS), self._sleep
+        return self._sleep.work.called_by
+
+    def until_awake(self) -> None:
+        """Go on until a host that was called is awake."""
         self._until(SleepState.AWAKE)
 
     def wake_until_reset(self) -> None:
@@ -102,12 +121,30 @@ class Keeper:
         assert wait_until(there, STATE_SECONDS), self._sleep
 
 
+class RingersAgents:
+    """The agents of a sleeper and of who rings for it; the latter is an object of a host, as its agent has it."""
+
+    def __init__(self, sleeper: SleepingHost, ringer: Any) -> None:
+        self.arm_doorbell = sleeper.agents.arm_doorbell
+        self._ringer = ringer
+
+    def connect_doorbell(self, _ringer: str, *, epoch: int, operation_id: str, sleeper: str, ring: Any) -> None:
+        """Connect."""
+        del epoch
+        self._ringer.connect(sleeper, operation_id, ring)
+
+    def ring_doorbell(self, _ringer: str, *, epoch: int, operation_id: str, sleeper: str) -> None:
+        """Ring."""
+        del epoch
+        self._ringer.ring(sleeper, operation_id)
+
+
 @contextmanager
-def keeper(sleeper: SleepingHost, folder: Path) -> Iterator[Keeper]:
-    """Have a leader for a host."""
+def keeper(sleeper: SleepingHost, folder: Path, ringer: Any) -> Iterator[Keeper]:
+    """Have a leader for a host; `ringer` rings for it."""
     database = Database.from_url(migrate(folder / "ledger.db"), retry_seconds=10)
     try:
         with ThreadPoolExecutor(1) as executor, emulated_bmc(sleeper.host) as bmc:
-            yield Keeper(sleeper, database, bmc, executor)
+            yield Keeper(sleeper, database, bmc, executor, RingersAgents(sleeper, ringer))
     finally:
         database.dispose()

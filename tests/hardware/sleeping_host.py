@@ -1,5 +1,7 @@
 """An emulated host whose agent lends and sleeps; each of its services has a control group, as under systemd."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from uuid import uuid4
 
 from oslo_config import cfg
@@ -7,6 +9,7 @@ from oslo_config import cfg
 from pondstack.domain.errors import Unavailable
 from pondstack.rpc.agent_api import AgentAPI
 from pondstack.rpc.waker_api import WakerAPI
+from pondstack_agent.power.program import WAKER
 from pondstack_rack.servers import LOOPBACK, RabbitMQServer
 from pondstack_rack.wait import wait_until
 from pondstack_rdma.model import Key, Ticket
@@ -122,6 +125,19 @@ class SleepingHost:
 
     def _cpus(self) -> str:
         return bytes(self.host.get("/sys/devices/system/cpu/online")).decode().strip()
+
+    @contextmanager
+    def without_bus(self) -> Iterator[None]:
+        """Have it reach no broker in the block; its RDMA device has a wire of its own."""
+        self.host.run(["ip", "route", "add", "blackhole", OUTSIDE]).check()
+        try:
+            yield
+        finally:
+            self.host.run(["ip", "route", "del", "blackhole", OUTSIDE]).check()
+
+    def said_by_waker(self) -> str:
+        """Return the log of its waker."""
+        return bytes(self.host.get(f"{STATE}/waker/{WAKER.log}")).decode(errors="replace")
 
     def kill_waker(self) -> None:
         """Have its waker die, as the kernel's out-of-memory killer would have it."""

@@ -198,9 +198,15 @@ def sleeper(
 
 
 @pytest.fixture(scope="module")
-def leader(sleeper: SleepingHost, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
+def ringing(hosts: Sequence[EmulatedHost]) -> Any:
+    """What the borrower's agent rings for other hosts with."""
+    return hosts[1].remote("tests.hardware.guest.rdma:Ringing")
+
+
+@pytest.fixture(scope="module")
+def leader(sleeper: SleepingHost, ringing: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keeper]:
     """What a controller has for it."""
-    with keeper(sleeper, tmp_path_factory.mktemp("keeper")) as leader:
+    with keeper(sleeper, tmp_path_factory.mktemp("keeper"), ringing) as leader:
         yield leader
 
 
@@ -235,6 +241,25 @@ def test_a_host_in_lowpower_s0_serves_and_is_woken_over_the_bus(
     assert wait_until(lambda: sleeper.counted() > before, POWER_SECONDS)
     assert leader.bmc.orders == []
     assert borrower.read_all(keys, SEED + 2)[1] == 0
+
+
+@pytest.mark.usefixtures("lent")
+def test_a_host_whose_bus_is_cut_is_woken_by_its_doorbell_and_by_no_other_token(
+    hosts: Sequence[EmulatedHost], sleeper: SleepingHost, leader: Keeper, ringing: Any, figures: Figures
+) -> None:
+    leader.ringers = (hosts[1].machine.name,)
+    leader.sleep("lowpower-s0")
+    assert wait_until(sleeper.stands_still, POWER_SECONDS), sleeper.groups()
+    with sleeper.without_bus():
+        ringing.forge(sleeper.name)
+        assert wait_until(lambda: "without the token" in sleeper.said_by_waker(), POWER_SECONDS)
+        assert sleeper.stands_still()
+        begun = time.monotonic()
+        assert leader.call().startswith("its doorbell")
+        assert wait_until(sleeper.is_whole, POWER_SECONDS), sleeper.said_by_waker()
+        figures.add("woken by its doorbell while the bus is cut", time.monotonic() - begun, "s")
+    leader.until_awake()
+    assert leader.bmc.orders == []
 
 
 def test_a_host_in_s3_does_not_serve_and_is_woken_by_its_bmc(

@@ -103,5 +103,7 @@ def agent_conf(host: str) -> SimpleNamespace:
         demotion="leave", promotion="leave", promote_limit_mib_per_second=0, watermark_scale_factor=0, interleave=""
     )
     lending = SimpleNamespace(transport="")
-    power = SimpleNamespace(waker_folder=f"/nowhere/{host}", launcher="", waker_timeout_seconds=1.0)
+    power = SimpleNamespace(
+        waker_folder=f"/nowhere/{host}", launcher="", waker_timeout_seconds=1.0, doorbell_seconds=1.0
+    )
     return SimpleNamespace(host=host, agent=agent, tiering=tiering, lending=lending, power=power, config_file=())

@@ -21,10 +21,13 @@ class WakerClient(HelperClient):
 
     def enter(self, operation_id: str, driver: str) -> dict[str, Any]:
         """Have the host sleep soon; raises BadRequest, HostUnusable, Conflict, Unavailable (no waker starts)."""
-        with self._lock:
-            if not self.runs:
-                self._start(*(word for file in self._files for word in ("--config-file", file)))
+        self._begin()
         return self._ask("enter", operation_id=operation_id, driver=driver)
+
+    def arm(self, operation_id: str, ringers: Sequence[str]) -> dict[str, Any]:
+        """Have other hosts ring for one sleep; raises HostUnusable (no doorbell), Unavailable."""
+        self._begin()
+        return self._ask("arm", operation_id=operation_id, ringers=list(ringers))
 
     def told(self) -> dict[str, Any]:
         """Return how far the newest transition is; nothing where no waker runs."""
@@ -32,3 +35,8 @@ class WakerClient(HelperClient):
             return self._ask("told")
         except HelperGone:
             return dict(NOTHING)
+
+    def _begin(self) -> None:
+        with self._lock:
+            if not self.runs:
+                self._start(*(word for file in self._files for word in ("--config-file", file)))

@@ -22,10 +22,13 @@ from pondstack.rpc.broker_permissions import PROCESSES  # noqa: E402
 from pondstack.rpc.identity.identity import Identity, Role  # noqa: E402
 from pondstack.rpc.transport import get_transport  # noqa: E402
 from pondstack_agent.helper.process import Ready, parser_of, run_helper  # noqa: E402
+from pondstack_agent.power.doorbell import Doorbell  # noqa: E402
 from pondstack_agent.power.drivers import load_power_drivers  # noqa: E402
 from pondstack_agent.power.program import WAKER  # noqa: E402
 from pondstack_agent.power.service import WakerEndpoint, WakerService  # noqa: E402
 from pondstack_agent.power.transition import PowerTransitions  # noqa: E402
+from pondstack_rdma.base import Transport  # noqa: E402
+from pondstack_rdma.transports import load_transport, options_of  # noqa: E402
 
 
 def main() -> int:
@@ -39,19 +42,29 @@ def main() -> int:
 def serve(folder: Path, files: list[str], ready: Ready) -> None:
     """Answer until told to end."""
     conf = configure(files)
-    transitions = PowerTransitions(load_power_drivers(conf, folder), conf.power.linger_seconds)
+    pause = conf.power.doorbell_pause_seconds
+    doorbell = Doorbell(transport(conf), f"{conf.host}-doorbell", lambda operation: transitions.rung(operation), pause)
+    drivers = load_power_drivers(conf, folder)
+    transitions = PowerTransitions(drivers, conf.power.linger_seconds, ended=doorbell.disarm)
     transitions.restore()
     bus = get_transport(conf, Identity(Role.AGENT, conf.host))
     server = bus.server(targets.waker_target(conf.host), [WakerEndpoint(transitions)])
     server.start(override_pool_size=1)
-    service = WakerService(folder, transitions)
+    service = WakerService(folder, transitions, doorbell)
     signal.signal(signal.SIGTERM, lambda _number, _frame: service.stop())
     ready.serves()
     service.serve()
     transitions.wake()
     server.stop()
     server.wait()
+    doorbell.close()
     bus.cleanup()
+
+
+def transport(conf: cfg.ConfigOpts) -> Transport | None:
+    """Return what the doorbell is lent by, None: there is none."""
+    group = conf.lending
+    return load_transport(group.transport, options_of(group)) if conf.power.doorbell and group.transport else None
 
 
 def configure(files: list[str]) -> cfg.ConfigOpts:

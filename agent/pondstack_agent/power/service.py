@@ -9,8 +9,9 @@ from typing import Any
 import oslo_messaging
 
 from pondstack.rpc.waker_api import WAKER_VERSION
-from pondstack_agent.helper.server import RequestHandler
+from pondstack_agent.helper.server import RequestHandler, Verb
 from pondstack_agent.helper.unix_socket import listen
+from pondstack_agent.power.doorbell import Doorbell
 from pondstack_agent.power.program import WAKER
 from pondstack_agent.power.transition import PowerTransitions
 from pondstack_agent.rpc_errors import answered
@@ -21,10 +22,11 @@ _PAUSE_SECONDS = 0.1
 class WakerService:
     """Listens in `folder` until `stop`."""
 
-    def __init__(self, folder: Path, transitions: PowerTransitions) -> None:
+    def __init__(self, folder: Path, transitions: PowerTransitions, doorbell: Doorbell) -> None:
         self._stop = threading.Event()
         self._listener = listen(folder, WAKER.socket)
-        self._handler = RequestHandler(WAKER, {"enter": transitions.enter, "told": transitions.told})
+        verbs: dict[str, Verb] = {"enter": transitions.enter, "told": transitions.told, "arm": doorbell.arm}
+        self._handler = RequestHandler(WAKER, verbs)
 
     def serve(self) -> None:
         """Answer until the end."""

@@ -22,15 +22,20 @@ class Phase(StrEnum):
 
 
 class PowerTransitions:
-    """Of one host, in its waker. `linger_seconds`: between the answer that it will sleep and its sleep. Thread-safe."""
+    """Of one host, in its waker. Thread-safe.
+
+    `linger_seconds`: between the answer that it will sleep and its sleep; `ended` hears of the operation of a sleep
+    that is over, or was none.
+    """
 
     def __init__(
         self,
         drivers: Mapping[str, PowerDriver],
         linger_seconds: float,
         start: Callable[[Callable[[], None]], object] | None = None,
+        ended: Callable[[str], object] = lambda _operation_id: None,
     ) -> None:
-        self._drivers, self._linger = drivers, linger_seconds
+        self._drivers, self._linger, self._ended = drivers, linger_seconds, ended
         self._start = start or (lambda work: threading.Thread(target=work, name="sleep", daemon=True).start())
         self._lock = threading.Lock()
         self._woken = threading.Event()
@@ -68,6 +73,12 @@ class PowerTransitions:
         self._woken.set()
         return self.told()
 
+    def rung(self, operation_id: str) -> None:
+        """Have the host wake from the sleep of one operation, and from no other one."""
+        with self._lock:
+            if operation_id == self._operation_id:
+                self._woken.set()
+
     def told(self) -> dict[str, Any]:
         """Return {"operation_id", "driver", "state", "reason", "drivers": {name: why not by it, "": it can}}."""
         refusals = {name: _refusal(driver) for name, driver in self._drivers.items()}
@@ -91,6 +102,7 @@ class PowerTransitions:
         with self._lock:
             if operation_id == self._operation_id:
                 self._phase, self._reason = phase, reason
+        self._ended(operation_id)
 
 
 def _refusal(driver: PowerDriver) -> str:

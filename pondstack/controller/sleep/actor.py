@@ -12,6 +12,7 @@ from pondstack.clients.bmc import Bmc
 from pondstack.clients.nova import Nova
 from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.lending.lenders import call_agent
+from pondstack.controller.sleep.doorbells import Doorbells
 from pondstack.controller.sleep.observer import operation, suspension
 from pondstack.domain.admission import LendStage
 from pondstack.domain.errors import BadRequest, HostUnusable, PondError
@@ -31,7 +32,10 @@ RETRY_SECONDS = 60.0
 
 
 class Actor:
-    """One leader's. `admit` wakes who has hosts lend; `fence` takes a dead host's memory from the rack."""
+    """One leader's. `admit` wakes who has hosts lend; `fence` takes a dead host's memory from the rack.
+
+    `doorbells` None: hosts are woken over the bus only.
+    """
 
     def __init__(
         self,
@@ -44,9 +48,10 @@ class Actor:
         lends: HostLends,
         admit: Callable[[], object],
         fence: Callable[[str, str], object],
+        doorbells: Doorbells | None = None,
     ) -> None:
         self._ledger, self._nova, self._agents, self._wakers, self._bmcs = ledger, nova, agents, wakers, bmcs
-        self._lends, self._admit, self._fence_host = lends, admit, fence
+        self._lends, self._admit, self._fence_host, self._doorbells = lends, admit, fence, doorbells
 
     def act(self, item: HostSleep, step: Step, seen: Seen) -> Step:
         """Do it, and return the step as it turned out. Raises Unavailable, Conflict: look again later."""
@@ -76,6 +81,9 @@ class Actor:
         return step
 
     def _suspend(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
+        """Tell it to, once others are connected to its doorbell: nobody is connected to a host that sleeps."""
+        if self._doorbells is not None and mode_of(item.driver).has_doorbell and not item.work.ringers:
+            step = step._replace(ringers=self._doorbells.connect(item, self._ledger.epoch))
         try:
             self._agents.suspend(item.host, epoch=self._ledger.epoch, operation_id=suspension(item), driver=item.driver)
         except (BadRequest, HostUnusable) as error:
@@ -86,23 +94,39 @@ class Actor:
 
     def _wake(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
         by_bus, bmc = mode_of(item.driver).wakes_by_bus, self._bmcs.get(item.host)
-        if by_bus and self._called(item.host):
-            return step
+        if by_bus and (by := self._called(item)):
+            return step._replace(called_by=by)
         if bmc is None:
             return step if by_bus else step._replace(reason=step.reason or NOTHING_WAKES)
         try:
             bmc.wake()
         except PondError as error:
             return step._replace(reason=error.message)
-        return step
+        return step._replace(called_by="its BMC")
 
-    def _called(self, host: str) -> bool:
+    def _called(self, item: HostSleep) -> str:
+        """Call its waker; returns by what, "": by nothing.
+
+        By turns, the doorbell first: nobody answers a ring, and a waker that did not hear it is called over the bus.
+        """
+        ways = (self._by_doorbell, self._by_bus)
+        found = (way(item) for way in (ways if item.work.calls % 2 == 0 else reversed(ways)))
+        by = next((name for name in found if name), "")
+        if by:
+            LOG.info("Host %s is called by %s", item.host, by)
+        return by
+
+    def _by_doorbell(self, item: HostSleep) -> str:
+        ringer = self._doorbells.ring(item, self._ledger.epoch) if self._doorbells is not None else ""
+        return f"its doorbell, which host {ringer} has rung" if ringer else ""
+
+    def _by_bus(self, item: HostSleep) -> str:
         try:
-            self._wakers.wake(host)
+            self._wakers.wake(item.host)
         except (PondError, oslo_messaging.MessagingException) as error:
-            LOG.info("The waker of host %s does not answer: %s", host, error)
-            return False
-        return True
+            LOG.info("The waker of host %s does not answer: %s", item.host, error)
+            return ""
+        return "the bus"
 
     def _reset(self, item: HostSleep, step: Step, _seen: Seen) -> Step:
         LOG.warning("Host %s does not wake: its power is cycled", item.host)

@@ -7,6 +7,7 @@ from pondstack.controller.gate import Gate
 from pondstack.controller.lending.host_lends import HostLends
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.sleep.actor import Actor
+from pondstack.controller.sleep.doorbells import Doorbells, ringers
 from pondstack.controller.sleep.endpoint import SleepEndpoint
 from pondstack.controller.sleep.keeper import SleepKeeper
 from pondstack.controller.sleep.observer import Observer
@@ -59,12 +60,19 @@ class HostSleeps:
                 escrows=resources.sealer is not None,
                 down_seconds=resources.conf.controller.agent_down_seconds,
             )
+            doorbells = Doorbells(
+                patient,
+                hasty,
+                lambda host: ringers(
+                    resources.reader.rack(), host, group.doorbell_hosts, resources.conf.controller.agent_down_seconds
+                ),
+            )
             self.keeper = SleepKeeper(
                 ledger,
                 nova,
                 patient,
                 observer,
-                Actor(ledger, nova, patient, wakers, bmcs, lends=lends, admit=admit, fence=fence),
+                Actor(ledger, nova, patient, wakers, bmcs, lends=lends, admit=admit, fence=fence, doorbells=doorbells),
                 limits=self._limits,
                 executor=executor,
                 changed=changed,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pondstack.domain.errors import PondError
+from pondstack_agent.power.ringer import Ringer
 from pondstack_rack.wait import Deadline
 from pondstack_rdma.errors import TransportGone, TransportTimeout
 from pondstack_rdma.model import Key, Operation, Read, Region, Ticket, Write
@@ -184,6 +185,18 @@ class Borrowing:
             self._link.write(self._key, at, data)
             self._wrong += self._link.read(self._key, at, 4096) != data
             self._passes += 1
+
+
+class Ringing(Ringer):
+    """Who rings for hosts that sleep, over this host's device."""
+
+    def __init__(self) -> None:
+        super().__init__(VerbsTransport(), SECONDS)
+
+    def forge(self, sleeper: str) -> None:
+        """Ring with another token, by the connection and the key that it has."""
+        known = self._connected[sleeper]
+        known.link.write(known.key, 0, known.token[::-1])
 
 
 class Waiting:

@@ -20,6 +20,8 @@ def sleep() -> SimpleNamespace:
         retry_seconds=1.0,
         call_seconds=0.6,
         stuck_seconds=60.0,
+        # No device of a history has RDMA.
+        doorbell_hosts=0,
         deeper_driver="",
         deeper_seconds=30.0,
     )
