@@ -93,7 +93,7 @@ class Keeper:
     def call(self) -> str:
         """Order it, until the host was called; returns by what."""
         self._keeper.wake(self.host)
-        assert wait_until(lambda: self._keeper.run() and self._sleep.work.called_by, STATE_SECONDS), self._sleep
+        assert wait_until(lambda: self._keeper.run() and bool(self._sleep.work.called_by), STATE_SECONDS), self._sleep
         return self._sleep.work.called_by
 
     def until_awake(self) -> None:

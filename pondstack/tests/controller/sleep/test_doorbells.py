@@ -49,7 +49,8 @@ class Agents:
 
     def suspend(self, host, *, epoch, operation_id, driver):
         self._tell("suspend", host, epoch)
-        assert (operation_id == self.operation or not self.operation) and driver
+        assert operation_id in (self.operation, suspension(ITEM)) or not self.operation
+        assert driver in ("lowpower-s0", "sz")
 
     def wake(self, host):
         self._tell("bus", host, None)
