@@ -3,6 +3,10 @@
 from tests.mutants.mutant import Mutant
 
 _LOW_POWER = "agent/pondstack_agent/power/low_power.py"
+_DOORBELL = "agent/pondstack_agent/power/doorbell.py"
+_DOORBELL_TESTS = "agent/tests/power/test_doorbell.py"
+_ACTOR = "pondstack/controller/sleep/actor.py"
+_ACTOR_TESTS = "pondstack/tests/controller/sleep/test_doorbells.py"
 _DRIVERS = "agent/tests/power/test_drivers.py"
 _DEEPER = "pondstack/domain/deeper_sleep.py"
 _DEEPER_TESTS = "pondstack/tests/domain/test_deeper_sleep.py"
@@ -31,6 +35,46 @@ MUTANTS = [
         "if False:",
         (f"{_DRIVERS}::test_a_host_that_its_watchdog_would_reset_stays_awake",),
         "a host is reset a minute after it fell asleep, and what it lent is lost",
+    ),
+    Mutant(
+        "any_bytes_ring",
+        _DOORBELL,
+        "if not hmac.compare_digest(found, self._token):",
+        "if found == SILENT:",
+        (f"{_DOORBELL_TESTS}::test_another_token_wakes_nobody_and_keeps_nobody_from_ringing",),
+        "who has no token wakes a host",
+    ),
+    Mutant(
+        "rung_for_a_former_sleep",
+        _DOORBELL,
+        "self._armed.operation_id != operation_id:",
+        "False:",
+        (f"{_DOORBELL_TESTS}::test_what_was_for_one_sleep_is_worth_nothing_for_the_next",),
+        "the token of a former sleep wakes a host",
+    ),
+    Mutant(
+        "rung_once_only",
+        _DOORBELL,
+        "self._rung(self.operation_id)\n        return SILENT\n",
+        "self._rung(self.operation_id)\n        return found\n",
+        (f"{_DOORBELL_TESTS}::test_who_is_connected_rings_as_often_as_it_takes",),
+        "a host that was rung for before it fell asleep is not woken by its doorbell",
+    ),
+    Mutant(
+        "told_to_sleep_before_anybody_can_ring",
+        _ACTOR,
+        "step = step._replace(ringers=self._doorbells.connect(item, self._ledger.epoch))",
+        "pass",
+        (f"{_ACTOR_TESTS}::test_others_are_connected_before_a_host_is_told_to_sleep",),
+        "no host has a doorbell",
+    ),
+    Mutant(
+        "rung_in_vain_for_ever",
+        _ACTOR,
+        "ways if item.work.calls % 2 == 0 else reversed(ways)",
+        "ways",
+        (f"{_ACTOR_TESTS}::test_who_did_not_wake_by_a_ring_is_called_over_the_bus_the_next_time",),
+        "a waker that does not hear its doorbell is never called over the bus",
     ),
     Mutant(
         "watts_that_nobody_measured",
