@@ -53,12 +53,12 @@ MUTANTS = [
         "the token of a former sleep wakes a host",
     ),
     Mutant(
-        "rung_once_only",
+        "rung_for_ever",
         _DOORBELL,
-        "self._rung(self.operation_id)\n        return SILENT\n",
-        "self._rung(self.operation_id)\n        return found\n",
+        "self._lender.store(self._region, 0, SILENT)",
+        "pass",
         (f"{_DOORBELL_TESTS}::test_who_is_connected_rings_as_often_as_it_takes",),
-        "a host that was rung for before it fell asleep is not woken by its doorbell",
+        "one ring is taken for many",
     ),
     Mutant(
         "told_to_sleep_before_anybody_can_ring",
