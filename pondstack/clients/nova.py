@@ -37,6 +37,9 @@ LIVE_MIGRATION_SECONDS = 300.0
 PAGE = 500
 NOVA_ROLE = "give it the role of etc/deploy/nova-policy.yaml (Installation), or admin"
 DELETED = "DELETED"
+NO_VALID_HOST = "No valid host was found"
+"""How Nova's fault begins of a server for which the scheduler found none; nova-conductor writes it untranslated."""
+RESOURCES = "resources:"
 GROUPED = re.compile(r"(?:resources|trait)[^:]+:")
 """Extra specs that ask Placement for a group of resources of its own (granular syntax)."""
 
@@ -84,6 +87,22 @@ class PlacedServer:
     busy: str
     running: bool
     traits: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UnplacedServer:
+    """A server that is on no host, because the scheduler found none when it was made; it stays in ERROR.
+
+    `claim`: what it would claim in Placement; of a flavor with memory elsewhere, all of its memory. `traits`: as
+    PlacedServer has them. `failed_at`: when that was.
+    """
+
+    uuid: str
+    project_id: str
+    flavor_name: str
+    claim: Mapping[str, int]
+    traits: tuple[str, ...] | None
+    failed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +251,22 @@ class Nova:
                 return found
             query["marker"] = servers[-1]["id"]
 
+    def unplaced(self, since: datetime) -> list[UnplacedServer]:
+        """Return all projects' servers for which no host was found since then, and that are there. Raises Unavailable."""
+        path, found = "/servers/detail", []
+        query: dict[str, Any] = {
+            "all_tenants": "True",
+            "limit": PAGE,
+            "status": "ERROR",
+            "changes-since": since.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        while True:
+            servers = self._get(self._http, path, query, "servers")
+            found += [item for item in map(_unplaced, servers) if item is not None and item.failed_at >= since]
+            if not servers:
+                return found
+            query["marker"] = servers[-1]["id"]
+
     def server_groups(self) -> list[ServerGroup]:
         """Return all projects' server groups; raises Unavailable."""
         path, found, seen = "/os-server-groups", [], 0
@@ -302,6 +337,31 @@ def _placed(server: Mapping[str, Any]) -> PlacedServer | None:
         return None
     busy = server.get("OS-EXT-STS:task_state") or (status if status in UNSETTLED else "")
     return PlacedServer(str(server["id"]), str(host), str(busy), status in RUNNING, _traits(server.get("flavor") or {}))
+
+
+def _unplaced(server: Mapping[str, Any]) -> UnplacedServer | None:
+    """Return a server that found no host; None: it failed otherwise, or says too little of itself."""
+    fault, flavor = server.get("fault") or {}, server.get("flavor") or {}
+    if server.get("OS-EXT-SRV-ATTR:hypervisor_hostname") or not str(fault.get("message")).startswith(NO_VALID_HOST):
+        return None
+    try:
+        failed_at = _time(fault["created"])
+        claim = _claim(flavor, from_image=bool(server.get("image")))
+        return failed_at and UnplacedServer(
+            str(server["id"]), server["tenant_id"], flavor["original_name"], claim, _traits(flavor), failed_at
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _claim(flavor: Mapping[str, Any], *, from_image: bool) -> dict[str, int]:
+    """Return what Nova claims for a flavor by itself: `resources:CLASS` replaces an amount, 0 takes the class out."""
+    swap_gib = -(-int(flavor.get("swap") or 0) // 1024)
+    disk = (int(flavor["disk"]) if from_image else 0) + int(flavor["ephemeral"]) + swap_gib
+    claim = {"VCPU": int(flavor["vcpus"]), "MEMORY_MB": int(flavor["ram"]), "DISK_GB": disk}
+    specs = flavor.get("extra_specs") or {}
+    claim |= {key[len(RESOURCES) :]: int(amount) for key, amount in specs.items() if key.startswith(RESOURCES)}
+    return {name: amount for name, amount in claim.items() if amount}
 
 
 def _traits(flavor: Mapping[str, Any]) -> tuple[str, ...] | None:

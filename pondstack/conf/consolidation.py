@@ -125,6 +125,22 @@ OPTIONS: list[cfg.Opt] = [
         max=1000000,
         help="How many hosts (a count) one plan empties at most.",
     ),
+    cfg.IntOpt(
+        "most_woken",
+        default=10,
+        min=0,
+        max=1000000,
+        help="How many hosts (a count) one plan wakes at most for servers for which Nova found no host.",
+    ),
+    cfg.FloatOpt(
+        "unplaced_seconds",
+        default=60.0,
+        min=0.0,
+        max=3600.0,
+        help="Seconds between two looks, while hosts sleep, for new servers for which Nova found no host; a "
+        "notification of Nova's brings one forward. A plan is made then that wakes sleeping hosts on which they would "
+        "fit: proposed, or with auto on applied. 0: none is made.",
+    ),
     cfg.StrOpt(
         "power_profile",
         default="hp",

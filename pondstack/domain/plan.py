@@ -196,6 +196,16 @@ class Plan:
         return frozenset(name for action in self.actions for name in action.hosts)
 
     @property
+    def cause(self) -> str:
+        """Why it was made without an operator, "": nothing to tell. It is its reason while it has no other."""
+        return str(self.inputs.get("cause", ""))
+
+    @property
+    def unplaced(self) -> tuple[dict[str, Any], ...]:
+        """The servers that it is to wake hosts for, which found none; as records."""
+        return tuple(self.inputs.get("unplaced", ()))
+
+    @property
     def is_open(self) -> bool:
         """Whether something may still become of it."""
         return self.state not in ENDED

@@ -56,6 +56,10 @@ class Plans:
             raise NotFound(f"there is no plan {uuid}; list the plans")
         return found
 
+    def recent(self, seconds: float) -> list[Plan]:
+        """Return those that were made within so many seconds, without their actions."""
+        return self._transactions.read(lambda tx: self._store.plans.recent(tx, seconds))
+
     def begun(self, kind: str, seconds: float) -> int:
         """Return how many actions of a kind consolidation began within so many seconds."""
         return self._transactions.read(lambda tx: self._store.plans.begun(tx, kind, seconds))
@@ -74,10 +78,12 @@ class Plans:
         settings: Mapping[str, Any],
         target: str = "",
         at_once: bool = False,
+        inputs: Mapping[str, Any] | None = None,
     ) -> str:
         """Have a plan decided; returns its UUID, a repetition the same one.
 
-        `at_once`: it is applied then. Raises Conflict where consolidation is frozen and this one would move something.
+        `at_once`: it is applied then. `inputs`: what is known before it is decided. Raises Conflict where
+        consolidation is frozen and this one would move something.
         """
 
         def work(tx: Transaction) -> dict[str, Any]:
@@ -93,6 +99,7 @@ class Plans:
                 at_once=at_once,
                 target=target,
                 settings=settings,
+                inputs=inputs or {},
             )
             self._store.plans.add(tx, new)
             return {"uuid": new.uuid, "kind": str(kind), "target": target, MOVES: []}
@@ -109,11 +116,11 @@ class Plans:
         *,
         inputs: Mapping[str, Any],
         left_out: Mapping[str, str],
-        reason: str = "",
     ) -> Plan:
         """Write down what a plan came to: proposed, or running where it is applied at once. Raises Overtaken."""
         state = PlanState.RUNNING if plan.at_once else PlanState.PROPOSED
-        after = replace(plan, state=state, effect=effect, inputs=inputs, left_out=left_out, reason=reason)
+        known = {**plan.inputs, **inputs}
+        after = replace(plan, state=state, effect=effect, inputs=known, left_out=left_out, reason=plan.cause)
 
         def work(tx: Transaction) -> Plan:
             self._check_present(tx, plan)
@@ -137,7 +144,7 @@ class Plans:
                 age = f"{plan.age_seconds:.0f} s ago, more than {most_seconds:g} s"
                 raise Conflict(f"plan {uuid} was decided {age}; make a new one")
             self._check_hosts(tx, plan)
-            self._move(tx, plan, replace(plan, state=PlanState.RUNNING, reason=""))
+            self._move(tx, plan, replace(plan, state=PlanState.RUNNING, reason=plan.cause))
             return {"uuid": uuid, MOVES: []}
 
         self._transactions.once(operation_id, APPLY, {"uuid": uuid}, work)

@@ -107,6 +107,11 @@ PLAN_MIGRATIONS = Described(
     "Live migrations of plans that this process saw the end of (done, failed; skipped: not begun, or for nothing)",
     ("state",),
 )
+UNPLACED_SERVERS = Described(
+    "pondstack_unplaced_servers_total",
+    _COUNTER,
+    "Servers for which Nova found no host while hosts slept, and for which this process made a plan to wake some",
+)
 HOST_SLEEPS = Described(
     "pondstack_host_sleeps",
     _GAUGE,
@@ -159,6 +164,7 @@ TABLE = (
     MITIGATION_SECONDS,
     PLANS_OPEN,
     PLAN_ENDS,
+    UNPLACED_SERVERS,
     PLAN_MIGRATIONS,
     HOST_SLEEPS,
     HOST_SLEEP_CHANGES,
@@ -194,6 +200,7 @@ class Counts:
             registry=None,
         )
         self._plan_ends, self._plan_migrations = _counter(PLAN_ENDS), _counter(PLAN_MIGRATIONS)
+        self._unplaced = _counter(UNPLACED_SERVERS)
         self._sleep_changes = _counter(HOST_SLEEP_CHANGES)
         self._unread = _counter(UNREAD)
         self._refused = _counter(REFUSED)
@@ -226,6 +233,10 @@ class Counts:
         """Note how long one took, from its begin."""
         self._seconds.labels(state, method).observe(seconds)
 
+    def unplaced(self, servers: int) -> None:
+        """Count servers that found no host."""
+        self._unplaced.inc(servers)
+
     def plan_ended(self, kind: PlanKind, state: PlanState) -> None:
         """Count a plan that came to its end."""
         self._plan_ends.labels(kind, state).inc()
@@ -252,7 +263,7 @@ class Counts:
 
     def collect(self) -> Iterator[Metric]:
         """Return all of them."""
-        plans = (self._plan_ends, self._plan_migrations, self._sleep_changes)
+        plans = (self._plan_ends, self._plan_migrations, self._unplaced, self._sleep_changes)
         counted = (self._decisions, self._changes, self._seconds, *plans, self._unread, self._refused, self._gave_way)
         for metric in counted:
             yield from metric.collect()

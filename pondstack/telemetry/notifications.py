@@ -24,6 +24,8 @@ EVENTS = (
     r"live_migration_\w+\.(end|error)|shelve_offload\.end)$"
 )
 """After these an instance may have no claim any more where it had one."""
+UNPLACED_EVENTS = r"^compute_task\.build_instances\.error$"
+"""After these a server may be there for which no host was found."""
 HISTORY_EVENTS = r"^instance\.(create|delete|resize_finish|resize_revert|rebuild|unshelve)\.end$"
 """These tell of a new instance, of its end, or of what it is from now on."""
 
@@ -51,6 +53,19 @@ class HintEndpoint:
     error = info
 
 
+class UnplacedEndpoint:
+    """Tells that there may be a server for which no host was found; which one, Nova's API says."""
+
+    filter_rule = oslo_messaging.NotificationFilter(event_type=UNPLACED_EVENTS)
+
+    def __init__(self, unplaced: Callable[[], object]) -> None:
+        self._unplaced = unplaced
+
+    def error(self, _context: Any, _publisher: str, _event_type: str, _payload: Any, _meta: Any) -> None:
+        """Take a notification."""
+        self._unplaced()
+
+
 class HistoryEndpoint:
     """Hands on what Nova says of an instance."""
 
@@ -72,18 +87,22 @@ class HistoryEndpoint:
 
 
 def start_listener(
-    conf: cfg.ConfigOpts, hint: Callable[[str], None], learn: Callable[[Sequence[InstanceFacts]], None]
+    conf: cfg.ConfigOpts,
+    hint: Callable[[str], None],
+    learn: Callable[[Sequence[InstanceFacts]], None],
+    unplaced: Callable[[], object],
 ) -> Any | None:
     """Return a running listener, to be stopped by the caller; `hint` gets UUIDs of instances, `learn` what they are.
+
+    `unplaced`: called where one may have found no host.
 
     None when the broker refuses it, as it does when Nova's exchange is durable and ours would not be, or the other way
     round: hints are worth a warning, not a controller.
     """
     transport = oslo_messaging.get_notification_transport(conf, url=conf.nova.notification_transport_url or None)
     target = oslo_messaging.Target(topic=TOPIC, exchange=conf.nova.notification_exchange)
-    listener = oslo_messaging.get_notification_listener(
-        transport, [target], [HintEndpoint(hint), HistoryEndpoint(learn)], executor="threading", pool=POOL
-    )
+    endpoints = [HintEndpoint(hint), HistoryEndpoint(learn), UnplacedEndpoint(unplaced)]
+    listener = oslo_messaging.get_notification_listener(transport, [target], endpoints, executor="threading", pool=POOL)
     try:
         listener.start()
     except oslo_messaging.MessagingException as error:

@@ -187,7 +187,7 @@ class Applier:
     def _end(self, plan: Plan) -> None:
         failed = [action for action in plan.actions if action.state is _A.FAILED]
         if not failed:
-            self._changed(self._plans.advance(plan, PlanState.DONE, ""))
+            self._changed(self._plans.advance(plan, PlanState.DONE, plan.cause))
             return
         names = ", ".join(sorted({action.chain for action in failed}))
         reason = f"{len(failed)} of {len(plan.actions)} actions failed, for {names}: {failed[0].reason}"

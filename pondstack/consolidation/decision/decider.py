@@ -13,9 +13,9 @@ from pondstack.consolidation.decision.draft import Draft, Move
 from pondstack.consolidation.decision.eligibility import left_out, residents_of
 from pondstack.consolidation.decision.groups import Groups
 from pondstack.consolidation.decision.reserve import Reserve
-from pondstack.consolidation.decision.rooms import MEMORY, Room, Rooms, Totals
+from pondstack.consolidation.decision.rooms import Room, Rooms, Totals
 from pondstack.consolidation.decision.settings import Settings
-from pondstack.consolidation.decision.snapshot import HostState, HostView, Snapshot, VmView
+from pondstack.consolidation.decision.snapshot import MEMORY, HostState, HostView, Snapshot, VmView
 from pondstack.domain.energy import saved_watts
 from pondstack.domain.errors import BadRequest
 from pondstack.domain.plan import Action, Afterwards, Effect
@@ -33,7 +33,8 @@ class Decision:
 def decide(snapshot: Snapshot, settings: Settings) -> Decision:
     """Return a plan over a snapshot; raises BadRequest for an algorithm that does not exist."""
     check(settings)
-    return _Decider(snapshot, settings).run()
+    decider = _Decider(snapshot, settings)
+    return decider.supply() if snapshot.unplaced else decider.run()
 
 
 def check(settings: Settings) -> None:
@@ -81,6 +82,32 @@ class _Decider:
             if name not in overloaded:
                 self._consider(self._hosts[name])
         return Decision(self._draft.actions(self._settings.afterwards), self._effect(), self._reasons)
+
+    def supply(self) -> Decision:
+        """Wake hosts, the least borrowed first, for servers for which Nova found none and that fit on no awake one.
+
+        Only claims count: what such a server will do is unknown, and Nova places it by its claim.
+        """
+        known = {name for host in self._snapshot.hosts.values() for name in host.capacity or {}}
+        self._reasons = {}
+        for name, host in self._snapshot.hosts.items():
+            if host.state is HostState.AWAKE and host.capacity is not None:
+                self._rooms.add(name, Room(_totals(host), 0.0, 0.0, _free(host)))
+        for server in sorted(self._snapshot.unplaced, key=lambda item: (-item.local_mib, item.uuid)):
+            claim = tuple(sorted(item for item in server.claim.items() if item[0] in known))
+            reason = server.fixed or self._supply(Demand(server, 0.0, 0, claim, False))
+            if reason:
+                self._reasons[server.uuid] = reason
+        return Decision(self._draft.actions(Afterwards.KEEP), self._effect(), self._reasons)
+
+    def _supply(self, demand: Demand) -> str:
+        """Find a place for a server that has none; returns why no host is woken for it."""
+        found = self._place(demand)
+        if found is not None:
+            return "" if found in self._draft.woken else f"host {found}, which is awake, has room for its claim"
+        if len(self._draft.woken) >= self._settings.most_woken:
+            return f"a plan wakes {self._settings.most_woken} hosts at most for servers that found no host"
+        return "" if self._wake(demand) else "it fits on no host that sleeps"
 
     # Rooms
 
@@ -275,7 +302,7 @@ def _totals(host: HostView) -> Totals:
 
 def _free(host: HostView) -> dict[str, int]:
     assert host.capacity is not None
-    return {name: amount - host.used.get(name, 0) for name, amount in host.capacity.items()}
+    return {name: host.claimable(name) - host.used.get(name, 0) for name in host.capacity}
 
 
 def _lendable(host: HostView, demands: list[Demand]) -> int:

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-from pondstack.consolidation.decision.rooms import MEMORY
-from pondstack.consolidation.decision.snapshot import HostState, HostView
+from pondstack.consolidation.decision.snapshot import MEMORY, HostState, HostView
 
 CLASSES = ("VCPU", MEMORY)
 
@@ -28,7 +27,7 @@ class Reserve:
 
     def allows_without(self, host: HostView) -> bool:
         """Return whether as much stays free when a host falls asleep whose servers are on the others then."""
-        return self._holds({name: self._capacity[name] - _amount(host, name) for name in CLASSES})
+        return self._holds({name: self._capacity[name] - host.claimable(name) for name in CLASSES})
 
     def add(self, host: HostView) -> None:
         """Have a sleeper be woken."""
@@ -40,16 +39,8 @@ class Reserve:
 
     def _change(self, host: HostView, sign: int) -> None:
         for name in CLASSES:
-            self._capacity[name] += sign * _amount(host, name)
+            self._capacity[name] += sign * host.claimable(name)
 
     def _holds(self, capacity: dict[str, float]) -> bool:
         share = self._percent / 100.0
         return share <= 0 or all(capacity[name] - self._used[name] >= share * capacity[name] for name in CLASSES)
-
-
-def _amount(host: HostView, name: str) -> float:
-    """Return what may be claimed of a host once it is awake: what it lends while it sleeps is not lent any more."""
-    amount = float((host.capacity or {}).get(name, 0))
-    if name == MEMORY and host.state is HostState.ASLEEP and host.memory_mib is not None:
-        return max(amount, host.memory_mib.value)
-    return amount

@@ -7,9 +7,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from pondstack.consolidation.decision.demand import Demand
-
-MEMORY = "MEMORY_MB"
-"""What every server of Nova's claims."""
+from pondstack.consolidation.decision.snapshot import MEMORY
 
 
 class Totals(NamedTuple):

@@ -18,7 +18,7 @@ class Settings:
     host's load for these. `metric_seconds`: the greatest age of a figure. `working_set_percent`: what of a working set
     has to fit locally. `worth_seconds`: a server that is predicted to end within that is not worth a migration.
     `least_awake`: hosts that stay awake at least; `reserve_percent`: what of awake hosts stays free in Placement;
-    `most_migrations`, `most_emptied`: of one plan.
+    `most_migrations`, `most_emptied`: of one plan; `most_woken`: of one for servers that found no host.
     `host_watts`: of a host at full load; `idle_percent`, `asleep_percent` of that by `power_profile`, the latter None:
     it has no figure of how hosts sleep here. `step_seconds`: between two readings of a load. `copy_mib_per_second`: how
     fast a live migration is taken to copy.
@@ -40,6 +40,7 @@ class Settings:
     reserve_percent: float = 0.0
     most_migrations: int = 1000
     most_emptied: int = 100
+    most_woken: int = 10
     afterwards: Afterwards = Afterwards.SUSPEND
     power_profile: str = "hp"
     host_watts: float = 250.0

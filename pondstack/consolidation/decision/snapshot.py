@@ -12,6 +12,10 @@ Question = tuple[tuple[tuple[str, int], ...], tuple[str, ...]]
 """What Placement is asked for a server: its claim, and the traits that its flavor wants."""
 
 
+MEMORY = "MEMORY_MB"
+"""What every server of Nova's claims."""
+
+
 class HostState(StrEnum):
     """AWAKE: it may give and take servers. ASLEEP: it lends memory and may be woken. CLOSED: it takes no part."""
 
@@ -53,6 +57,13 @@ class HostView:
     closed: str = ""
     provider_uuid: str = ""
 
+    def claimable(self, name: str) -> int:
+        """Return what may be claimed of it once it is awake: what it lends while it sleeps is not lent any more."""
+        amount = (self.capacity or {}).get(name, 0)
+        if name == MEMORY and self.state is HostState.ASLEEP and self.memory_mib is not None:
+            return max(amount, int(self.memory_mib.value))
+        return amount
+
 
 @dataclass(frozen=True, slots=True)
 class VmView:
@@ -92,9 +103,13 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of it. `candidates`: by server the hosts that it may move to; not in it: any. `groups`: by member."""
+    """All of it. `candidates`: by server the hosts that it may move to; not in it: any. `groups`: by member.
+
+    `unplaced`: servers for which Nova found no host; hosts are only woken for these then.
+    """
 
     hosts: Mapping[str, HostView]
     servers: tuple[VmView, ...]
     candidates: Mapping[str, frozenset[str]] = field(default_factory=dict)
     groups: Mapping[str, Group] = field(default_factory=dict)
+    unplaced: tuple[VmView, ...] = ()

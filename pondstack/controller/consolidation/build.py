@@ -1,6 +1,6 @@
 """Joins what a leader has for consolidation: its thread, what decides, what carries out, its RPC endpoint."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,12 +21,14 @@ from pondstack.controller.consolidation.decisions import Decisions
 from pondstack.controller.consolidation.endpoint import PlanEndpoint
 from pondstack.controller.consolidation.inputs import Inputs
 from pondstack.controller.consolidation.transition_notifier import TransitionNotifier
+from pondstack.controller.consolidation.unplaced import Pace as UnplacedPace
+from pondstack.controller.consolidation.unplaced import Unplaced, cause, record
 from pondstack.controller.gate import Gate
 from pondstack.controller.resources import ControllerResources
 from pondstack.controller.workers import PeriodicWorker
 from pondstack.db.store import SQL
 from pondstack.domain.energy import profile_of
-from pondstack.domain.errors import BadRequest, Conflict
+from pondstack.domain.errors import BadRequest, Conflict, Unavailable
 from pondstack.domain.plan import Action, ActionKind, Afterwards, Plan, PlanKind, PlanState, PlanTrigger
 from pondstack.domain.quiet_hours import QuietHours
 from pondstack.ledger.ledger import Ledger
@@ -68,6 +70,7 @@ class Consolidation:
         self._teller = PeriodicWorker("transition notifier", NOTIFY_SECONDS, notifier.run)
         self._applier: Applier | None = None
         self._decisions: Decisions | None = None
+        self._unplaced: Unplaced | None = None
         nova, placement = resources.servers, resources.placement
         if nova is not None and placement is not None:
             self._applier = Applier(
@@ -87,6 +90,7 @@ class Consolidation:
                 executor,
             )
             self._decisions = Decisions(ledger.plans, inputs, Candidates(placement))
+            self._unplaced = Unplaced(nova, ledger.plans, ledger.host_sleeps, self._unplaced_pace, resources.clock, now)
         self.endpoint = PlanEndpoint(planning=self, store_readings=resources.host_telemetry.write, gate=gate)
 
     # What operators ask for
@@ -168,6 +172,11 @@ class Consolidation:
         self._worker.stop(STOP_SECONDS)
         self._teller.stop(STOP_SECONDS)
 
+    def unplaced(self) -> None:
+        """Take a hint that Nova has found no host for a server."""
+        if self._unplaced is not None:
+            self._unplaced.hint()
+
     def _wake(self) -> None:
         self._looks = True
         self._worker.wake()
@@ -175,6 +184,7 @@ class Consolidation:
     def _round(self) -> None:
         """Look, unless nothing is under way: all of this epoch's have begun here."""
         self._consider()
+        self._consider_unplaced()
         if not self._looks or self._applier is None or self._decisions is None:
             return
         self._looks, still = False, True
@@ -196,14 +206,34 @@ class Consolidation:
         self._auto_at = self._clock() + group.auto_seconds
         if self._plans.frozen() is not None or self._plans.unattended():
             return
-        settings = self._settings({})
+        self._create_by_policy(self._settings({}), at_once=True)
+
+    def _consider_unplaced(self) -> None:
+        """Make a plan that wakes hosts for servers that found none, and apply it where [consolidation] auto is on."""
+        if self._unplaced is None or not self._unplaced.is_due:
+            return
+        if self._is_quiet() or self._plans.frozen() is not None:
+            return
+        try:
+            found = self._unplaced.new()
+        except Unavailable as error:
+            LOG.debug("Whether servers found no host is unknown: %s", error.message)
+            return
+        if found:
+            settings = replace(self._settings({}), afterwards=Afterwards.KEEP)
+            inputs = {"cause": cause(found), "unplaced": [record(item) for item in found]}
+            self._create_by_policy(settings, at_once=bool(self._group.auto), inputs=inputs)
+            self._counts.unplaced(len(found))
+
+    def _create_by_policy(self, settings: Settings, *, at_once: bool, inputs: Mapping[str, Any] | None = None) -> None:
         self._plans.create(
             str(uuid4()),
             PlanKind.CONSOLIDATE,
             trigger=PlanTrigger.POLICY,
             afterwards=settings.afterwards,
             settings=settings.to_record(),
-            at_once=True,
+            at_once=at_once,
+            inputs=inputs,
         )
         self._looks = True
 
@@ -211,6 +241,9 @@ class Consolidation:
         moment = self._now().time()
         hours = [QuietHours.parse(text, "[consolidation] quiet_hours") for text in self._group.quiet_hours]
         return any(item.cover(moment) for item in hours)
+
+    def _unplaced_pace(self) -> UnplacedPace:
+        return UnplacedPace(self._group.unplaced_seconds, self._group.plan_seconds)
 
     def _pace(self) -> Pace:
         group = self._group

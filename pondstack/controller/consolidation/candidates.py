@@ -33,6 +33,7 @@ class Candidates:
             found = decide(_narrowed(snapshot, told), settings)
             moved = {action.server_uuid for action in found.actions if action.server_uuid}
             servers = [server for server in snapshot.servers if server.uuid in moved]
+            servers += [server for server in snapshot.unplaced if not server.fixed]
             new = dict.fromkeys(server.question for server in servers if server.question not in told)
             if not new:
                 return found
@@ -41,7 +42,8 @@ class Candidates:
                     told[question] = self._ask(question, snapshot.hosts)
             if None in new:
                 snapshot = _fixed(snapshot, {None: UNKNOWN})
-        unasked = {server.question: UNASKED for server in snapshot.servers if server.question not in told}
+        every = (*snapshot.servers, *snapshot.unplaced)
+        unasked = {server.question: UNASKED for server in every if server.question not in told}
         unasked[None] = UNKNOWN
         return decide(_narrowed(_fixed(snapshot, unasked), told), settings)
 
@@ -71,7 +73,7 @@ def _narrowed(snapshot: Snapshot, told: Mapping[Question, frozenset[str] | None]
     """Return a snapshot with what Placement said of servers like these."""
     some = {question: names for question, names in told.items() if names is not None}
     candidates = dict(snapshot.candidates)
-    for server in snapshot.servers if some else ():
+    for server in (*snapshot.servers, *snapshot.unplaced) if some else ():
         names = some.get(server.question) if server.question is not None else None
         if names is not None:
             reach = candidates.get(server.uuid)
@@ -86,4 +88,5 @@ def _fixed(snapshot: Snapshot, reasons: Mapping[Question | None, str]) -> Snapsh
         reason = reasons.get(server.question)
         return server if server.fixed or reason is None else replace(server, fixed=reason)
 
-    return replace(snapshot, servers=tuple(map(stay, snapshot.servers)))
+    servers, unplaced = tuple(map(stay, snapshot.servers)), tuple(map(stay, snapshot.unplaced))
+    return replace(snapshot, servers=servers, unplaced=unplaced)

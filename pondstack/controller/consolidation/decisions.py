@@ -1,5 +1,6 @@
 """Decides the plans that were asked for: reads their inputs, calls the pure decision, writes down what it came to."""
 
+from dataclasses import replace
 from typing import Any
 
 from oslo_log import log
@@ -9,6 +10,7 @@ from pondstack.consolidation.decision.settings import Settings
 from pondstack.consolidation.decision.snapshot import VmView
 from pondstack.controller.consolidation.candidates import Candidates
 from pondstack.controller.consolidation.inputs import Inputs
+from pondstack.controller.consolidation.unplaced import view
 from pondstack.domain.errors import BadRequest, Conflict, NotFound, NotLeader, PondError
 from pondstack.domain.plan import Action, ActionKind, Effect, Plan, PlanKind, PlanState
 from pondstack.ledger.plans import Overtaken, Plans
@@ -49,6 +51,8 @@ class Decisions:
         settings = Settings.from_record(plan.settings)
         check(settings)
         snapshot, inputs = self._inputs.read()
+        if plan.unplaced:
+            snapshot = replace(snapshot, unplaced=tuple(map(view, plan.unplaced)))
         found = self._candidates.decide(snapshot, settings)
         return found.actions, found.effect, inputs, dict(found.left_out)
 

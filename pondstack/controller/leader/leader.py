@@ -114,7 +114,9 @@ class Leader:
             self._periodic = periodic
         threading.Thread(target=periodic.start, name="reconciler", daemon=True).start()
         if self._conf.nova.notifications:
-            listener = start_listener(self._conf, self.reconciler.hint, self._resources.history.record)
+            listener = start_listener(
+                self._conf, self.reconciler.hint, self._resources.history.record, self._parts.consolidation.unplaced
+            )
             if listener is not None:
                 self._add_server(listener)
 

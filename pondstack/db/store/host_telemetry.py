@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from oslo_db.exception import DBDuplicateEntry
 from oslo_log import log
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, func, insert, select, tuple_
 from sqlalchemy.orm import Session
 
 from pondstack.db.connection.clock import now_seconds
@@ -45,11 +45,13 @@ class HostTelemetry:
             LOG.info("A batch of readings of host %s came twice", host)
 
     def tidy(self) -> None:
-        """Forget what is old."""
+        """Forget what is old, but the newest reading of each metric of a host: one that sleeps tells nothing more."""
         rows, keep = table(HostTelemetryRow), self._keep_seconds()
-        self._database.write(
-            lambda session: session.execute(delete(rows).where(rows.c.taken_at < now_seconds() - keep)).close()
-        )
+        key = (rows.c.host, rows.c.metric)
+        newest = select(*key, func.max(rows.c.taken_at).label("taken_at")).group_by(*key).subquery()
+        superseded = tuple_(*key, rows.c.taken_at).not_in(select(newest.c.host, newest.c.metric, newest.c.taken_at))
+        old = rows.c.taken_at < now_seconds() - keep
+        self._database.write(lambda session: session.execute(delete(rows).where(old, superseded)).close())
 
     def hosts(self) -> dict[str, dict[str, list[Told]]]:
         """Return all that is kept, by host and metric, the newest last."""

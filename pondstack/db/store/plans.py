@@ -89,6 +89,13 @@ def begun(session: Session, kind: str, seconds: float) -> int:
     return int(session.execute(query.where(PlanRow.kind == str(PlanKind.CONSOLIDATE))).scalar_one())
 
 
+def recent(session: Session, seconds: float) -> list[Plan]:
+    """Return those that were made within so many seconds, without their actions."""
+    now = _now(session)
+    query = select(PlanRow).where(PlanRow.created_at >= now - seconds).order_by(PlanRow.created_at, PlanRow.uuid)
+    return [_plan(row, (), now) for row in session.execute(query).scalars()]
+
+
 def prune(session: Session, keep_seconds: float) -> int:
     """Forget those that ended, or were proposed and never applied, longer ago; returns how many."""
     ended = [str(state) for state in (*ENDED, PlanState.PROPOSED)]

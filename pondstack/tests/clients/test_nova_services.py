@@ -1,5 +1,7 @@
 """Compute services as Nova's API tells and takes them."""
 
+from datetime import UTC, datetime
+
 import pytest
 from keystoneauth1 import adapter, session
 from keystoneauth1.token_endpoint import Token
@@ -91,3 +93,47 @@ def test_server_groups_are_those_of_all_projects_and_all_pages(nova, requests_mo
     assert nova.server_groups() == [ServerGroup("g1", "anti-affinity", frozenset({"vm-1", "vm-2"}))]
     assert asked.last_request.qs["all_projects"] == ["true"]
     assert asked.last_request.qs["offset"] == ["1"]
+
+
+FAULT = {
+    "code": 500,
+    "message": "No valid host was found. There are too few",
+    "created": "2026-11-27T06:00:00Z",
+}
+SINCE = datetime(2026, 11, 27, 5, 50, tzinfo=UTC)
+
+
+def unplaced(uuid, **changes):
+    flavor = {"original_name": "m1", "vcpus": 2, "ram": 512, "disk": 5, "ephemeral": 1, "swap": 1500, "extra_specs": {}}
+    return {"id": uuid, "tenant_id": "blue", "image": {"id": "i"}, "flavor": flavor, "fault": FAULT, **changes}
+
+
+def answer_pages(requests_mock, *servers):
+    return requests_mock.get(f"{URL}/servers/detail", [{"json": {"servers": list(servers)}}, {"json": {"servers": []}}])
+
+
+def test_servers_that_found_no_host(nova, requests_mock):
+    volume = unplaced("v2", image="")
+    volume["flavor"] = volume["flavor"] | {"extra_specs": {"resources:VCPU": "0", "trait:CUSTOM_X": "required"}}
+    asked = answer_pages(requests_mock, unplaced("v1"), volume)
+    first, second = nova.unplaced(SINCE)
+    assert (first.uuid, first.project_id, first.flavor_name, first.traits) == ("v1", "blue", "m1", ())
+    assert first.claim == {"VCPU": 2, "MEMORY_MB": 512, "DISK_GB": 8}
+    assert (second.claim, second.traits) == ({"MEMORY_MB": 512, "DISK_GB": 3}, ("CUSTOM_X",))
+    query = asked.request_history[0].qs
+    assert (query["status"], query["changes-since"]) == (["error"], ["2026-11-27t05:50:00z"])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"fault": FAULT | {"message": "Build of instance aborted"}},
+        {"fault": FAULT | {"created": "2026-11-27T05:49:59Z"}},
+        {"fault": None},
+        {"OS-EXT-SRV-ATTR:hypervisor_hostname": "h1"},
+        {"flavor": {}},
+    ],
+)
+def test_what_failed_otherwise_or_before_is_none_of_them(nova, requests_mock, changes):
+    answer_pages(requests_mock, unplaced("v1", **changes))
+    assert nova.unplaced(SINCE) == []

@@ -47,7 +47,8 @@ def bus(rabbitmq, exchange, learned):
         if uuid.startswith("bad"):
             raise Unavailable("the database is away")
 
-    listener = notifications.start_listener(configuration(rabbitmq, exchange), take, learned.put)
+    conf = configuration(rabbitmq, exchange)
+    listener = notifications.start_listener(conf, take, learned.put, lambda: hints.put("unplaced"))
     nova = configuration(rabbitmq, exchange)
     nova.set_override("control_exchange", exchange)
     transport = oslo_messaging.get_notification_transport(nova)
@@ -73,15 +74,17 @@ def test_hints(bus):
     wanted = str(uuid4())
     notifier.info({}, "instance.live_migration_rollback.end", payload(wanted))
     notifier.error({}, "instance.create.error", payload("in error"))
-    assert sorted(hints.get(timeout=30) for _ in range(3)) == sorted(["bad-luck", wanted, "in error"])
+    notifier.error({}, "compute_task.migrate_server.error", payload("not built"))
+    notifier.error({}, "compute_task.build_instances.error", payload("found no host"))
+    assert sorted(hints.get(timeout=30) for _ in range(4)) == sorted(["bad-luck", wanted, "in error", "unplaced"])
     assert hints.empty()
 
 
 def test_an_exchange_of_another_kind_costs_the_hints_only(rabbitmq, exchange, caplog):
-    plain = notifications.start_listener(configuration(rabbitmq, exchange), print, print)
+    plain = notifications.start_listener(configuration(rabbitmq, exchange), print, print, print)
     quorum = configuration(rabbitmq, exchange)
     quorum.set_override("rabbit_quorum_queue", True, "oslo_messaging_rabbit")
-    assert notifications.start_listener(quorum, print, print) is None
+    assert notifications.start_listener(quorum, print, print, print) is None
     assert "No hints from Nova" in caplog.text
     plain.stop()
     plain.wait()

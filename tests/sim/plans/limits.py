@@ -38,6 +38,7 @@ def consolidation(history: History) -> SimpleNamespace:
             "metric_seconds": 10.0,
             "plan_seconds": 15.0,
             "idle_seconds": 8.0,
+            "unplaced_seconds": 2.0,
             "least_awake": rng.choice((1, 1, 2)),
             "migrations_per_hour": rng.choice((2, 4, 60)),
             "migrations_at_a_time": rng.choice((1, 2)),

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from pondstack.clients.nova import ComputeService, PlacedServer, ServerGroup, ServerState
+from pondstack.clients.nova import ComputeService, PlacedServer, ServerGroup, ServerState, UnplacedServer
 from pondstack.domain.errors import Conflict, NotFound, Unavailable
 
 from ..invariants import Violation
@@ -49,6 +50,7 @@ class Cloud:
         self._world, self._rack = world, world.rack
         self.services = {host: Service() for host in world.rack.history.hosts}
         self.servers: dict[str, Server] = {}
+        self.lost: list[UnplacedServer] = []
         self.down_until = self.lossy_until = 0.0
         self.at_work = 0
         self.process = world.rack.scheduler.process("nova")
@@ -76,6 +78,11 @@ class Cloud:
         """Return all servers."""
         self._answer()
         return [PlacedServer(item.uuid, item.host, item.busy, running=True) for item in self.servers.values()]
+
+    def unplaced(self, _since: datetime) -> list[UnplacedServer]:
+        """Return the servers for which no host was found."""
+        self._answer()
+        return list(self.lost)
 
     def server_groups(self) -> list[ServerGroup]:
         """Return all groups of servers: there are none."""
@@ -158,6 +165,9 @@ class Cloud:
         host = self._schedule(mib, set())
         if host is None:
             scheduler.faults["no valid host"] += 1
+            uuid = str(UUID(int=len(self.lost) + 1))
+            claim = {"MEMORY_MB": mib}
+            self.lost.append(UnplacedServer(uuid, "tenant", f"m{mib}", claim, (), datetime.fromtimestamp(0, UTC)))
             return
         server = Server(str(UUID(int=self._rng.getrandbits(128), version=4)), host, mib, cpus)
         if not self._claim(server.uuid, host, mib):

@@ -172,6 +172,7 @@ class PlansWorld:
         tables = transaction.tables
         if transaction.touched(tables.plans):
             self._check_plans(memory_plans.unattended(transaction))
+            self._check_unplaced(list(tables.plans.values()))
         if transaction.touched(tables.host_sleeps):
             open_ = [item.host for item in host_sleeps.unended(transaction)]
             if len(set(open_)) < len(open_):
@@ -187,6 +188,11 @@ class PlansWorld:
         for name in hosts:
             if self.rack.hosts[name].asleep and self.wakers[name].runs and not self._unheard():
                 raise Violation("fenced_alive", f"{name} is fenced, and it serves")
+
+    def _check_unplaced(self, plans: list[Plan]) -> None:
+        served = [str(item["uuid"]) for plan in plans for item in plan.unplaced]
+        if len(set(served)) < len(served):
+            raise Violation("woken_twice", f"of {served} one has two plans")
 
     def _check_plans(self, plans: list[Plan]) -> None:
         owners: dict[str, str] = {}
