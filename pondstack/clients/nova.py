@@ -252,7 +252,7 @@ class Nova:
             query["marker"] = servers[-1]["id"]
 
     def unplaced(self, since: datetime) -> list[UnplacedServer]:
-        """Return all projects' servers for which no host was found since then, and that are there. Raises Unavailable."""
+        """Return all projects' servers for which no host was found since then. Raises Unavailable."""
         path, found = "/servers/detail", []
         query: dict[str, Any] = {
             "all_tenants": "True",

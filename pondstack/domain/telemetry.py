@@ -73,6 +73,8 @@ class HostMetric(StrEnum):
     """What its kernel has to hand out (MemTotal)."""
     FREE_MIB = "free_mib"
     """What can be had without swapping (MemAvailable)."""
+    MOST_LENT_MIB = "most_lent_mib"
+    """What it lends at most in all ([lending] most_mib); none where it has no bound."""
 
 
 class Source(StrEnum):

@@ -64,6 +64,11 @@ class Plans:
         """Return how many actions of a kind consolidation began within so many seconds."""
         return self._transactions.read(lambda tx: self._store.plans.begun(tx, kind, seconds))
 
+    def free_at(self, kind: str, seconds: float) -> float | None:
+        """Return when the first of those that begun() counts is out of its window, by the store's clock; None: none."""
+        first = self._transactions.read(lambda tx: self._store.plans.first_begun(tx, kind, seconds))
+        return None if first is None else first + seconds
+
     def frozen(self) -> Freeze | None:
         """Return since when consolidation is frozen, and why; None: it is not."""
         return self._transactions.read(self._store.plans.frozen)

@@ -34,10 +34,12 @@ Views = Callable[[], Sequence[Mapping[str, Any]]]
 
 
 class HostLoadLook:
-    """Looks at the host's own CPUs and memory."""
+    """Looks at the host's own CPUs and memory. `most_lent_mib`: what it may lend in all, 0: there is no bound."""
 
-    def __init__(self, outbox: HostOutbox, proc: Path = PROC, played: Played = as_it_is) -> None:
-        self._outbox, self._proc, self._played = outbox, proc, played
+    def __init__(
+        self, outbox: HostOutbox, proc: Path = PROC, played: Played = as_it_is, most_lent_mib: int = 0
+    ) -> None:
+        self._outbox, self._proc, self._played, self._most_lent_mib = outbox, proc, played, most_lent_mib
         self._before: tuple[int, int] | None = None
 
     def run(self) -> None:
@@ -55,6 +57,8 @@ class HostLoadLook:
         amounts = _amounts((self._proc / "meminfo").read_text())
         self._outbox.add(HostMetric.MEMORY_MIB, amounts["MemTotal"] / 1024)
         self._outbox.add(HostMetric.FREE_MIB, amounts["MemAvailable"] / 1024)
+        if self._most_lent_mib:
+            self._outbox.add(HostMetric.MOST_LENT_MIB, self._most_lent_mib)
 
 
 def _times(text: str) -> tuple[int, int, int]:

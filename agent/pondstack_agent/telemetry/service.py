@@ -58,14 +58,15 @@ class Telemetry:
         source = Source.SYNTHETIC if synthetic else Source.MEASURED
         outbox, own = Outbox(time.monotonic, source), HostOutbox(time.monotonic, source)
         load = HostTraceFile(Path(group.host_trace_file), conf.host).load_percent if group.host_trace_file else as_it_is
+        most: int = conf.lending.most_mib
         if synthetic:
             looks: list[Look] = [
                 (group.memory_seconds, _synthetic(group.trace_file, outbox, played).run),
-                (min(group.load_seconds, group.memory_seconds), SyntheticLoadLook(outbox, own, played, load).run),
+                (min(group.load_seconds, group.memory_seconds), SyntheticLoadLook(outbox, own, played, load, most).run),
             ]
         else:
             looks = self._looks(conf, outbox)
-            looks.append((group.load_seconds, HostLoadLook(own, played=load).run))
+            looks.append((group.load_seconds, HostLoadLook(own, played=load, most_lent_mib=most).run))
         looks.append((group.batch_seconds, TelemetrySender(conf.host, controller, outbox, own).run))
         tasks = [_task(seconds, run) for seconds, run in looks]
         self._worker: Any = periodics.PeriodicWorker(

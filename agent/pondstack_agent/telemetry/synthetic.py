@@ -101,9 +101,17 @@ class SyntheticLook:
 class SyntheticLoadLook:
     """Plays the load of every guest, and that of a host that has nothing but these guests."""
 
-    def __init__(self, outbox: Outbox, own: HostOutbox, guests: PlayedGuests, played: Played = as_it_is) -> None:
-        """`played`: the host's load in place of the one that its guests make."""
+    def __init__(
+        self,
+        outbox: Outbox,
+        own: HostOutbox,
+        guests: PlayedGuests,
+        played: Played = as_it_is,
+        most_lent_mib: int = 0,
+    ) -> None:
+        """`played`: the host's load in place of the one that its guests make; `most_lent_mib`: as HostLoadLook."""
         self._outbox, self._own, self._guests, self._played = outbox, own, guests, played
+        self._most_lent_mib = most_lent_mib
 
     def run(self) -> None:
         """Look once."""
@@ -117,3 +125,5 @@ class SyntheticLoadLook:
         self._own.add(HostMetric.LOAD_PERCENT, min(100.0, load if played is None else played))
         self._own.add(HostMetric.MEMORY_MIB, HOST_MIB)
         self._own.add(HostMetric.FREE_MIB, max(0, HOST_MIB - HOST_OWN_MIB - local_mib))
+        if self._most_lent_mib:
+            self._own.add(HostMetric.MOST_LENT_MIB, self._most_lent_mib)

@@ -12,11 +12,12 @@ from pondstack.domain.plan import OURS, Action, Plan, PlanKind, reason_of
 
 
 class Is(Enum):
-    """Whether a condition holds: not yet (WAITING), or not by itself any more (FALSE)."""
+    """Whether a condition holds: not yet (WAITING), not by itself any more (FALSE), or not by a next try (NEVER)."""
 
     TRUE = "true"
     WAITING = "waiting"
     FALSE = "false"
+    NEVER = "never"
 
 
 class Condition(NamedTuple):

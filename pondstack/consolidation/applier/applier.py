@@ -5,6 +5,7 @@ That an action begins is written down before it does; what became of it is looke
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from oslo_log import log
 
@@ -83,6 +84,9 @@ class Applier:
             self._end(present)
         elif frozen is not None:
             self._say(present, f"consolidation is frozen: {frozen.reason}")
+        elif plan.kind is PlanKind.CONSOLIDATE:
+            waits = any(_waits(action) for chain in chains(present.actions) for action in due(chain))
+            self._say(present, (self._budget() if waits else "") or present.cause)
         return began
 
     def _room(self, plan: Plan, moving: int) -> int:
@@ -91,6 +95,15 @@ class Applier:
         if plan.kind is PlanKind.CONSOLIDATE:
             room = min(room, pace.migrations_per_hour - self._plans.begun(str(ActionKind.MIGRATE), HOUR))
         return room
+
+    def _budget(self) -> str:
+        """Return what a plan waits for whose migrations the hourly budget holds back, "": it does not."""
+        most = self._pace().migrations_per_hour
+        if self._plans.begun(str(ActionKind.MIGRATE), HOUR) < most:
+            return ""
+        left = f"[consolidation] migrations_per_hour ({most}) is used up"
+        free_at = self._plans.free_at(str(ActionKind.MIGRATE), HOUR)
+        return f"{left}; the next may begin at {_moment(free_at)}" if most and free_at is not None else left
 
     # One action
 
@@ -130,6 +143,8 @@ class Applier:
         done = _asked(self._handlers()[action.kind].post_condition, plan, action)
         if done.holds is Is.TRUE:
             self._note(plan, action, _A.DONE, done.reason)
+        elif done.holds is Is.NEVER:
+            self._note(plan, action, _A.FAILED, done.reason)
         elif done.holds is Is.FALSE:
             self._again(plan, action, done.reason)
 
@@ -210,6 +225,14 @@ def _asked(look: Callable[[Plan, Action], Condition], plan: Plan, action: Action
         raise
     except (Conflict, NotFound, BadRequest) as error:
         return Condition(Is.FALSE, error.message)
+
+
+def _waits(action: Action) -> bool:
+    return action.kind is ActionKind.MIGRATE and action.state is _A.PENDING
+
+
+def _moment(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _is_moving(action: Action) -> bool:

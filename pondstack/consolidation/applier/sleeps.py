@@ -30,6 +30,10 @@ class Sleeps(Protocol):
         """Return the sleep that began by an operation."""
 
 
+WOKEN = frozenset({SleepState.AWAKE, SleepState.ABORTED})
+"""How a sleep ends that somebody has called back; one that came to nothing by itself has FAILED."""
+
+
 def operation_of(plan: Plan, action: Action) -> str:
     """Return the operation of one try of an action: whoever repeats it begins nothing anew."""
     return str(uuid5(UUID(plan.uuid), f"{action.number} {action.tries}"))
@@ -59,6 +63,8 @@ class Suspend:
             return Condition(Is.FALSE, "it was not begun")
         if mine.is_open:  # one that turns round, too: a next try, or the end of the plan, comes once it is awake
             return Condition(Is.WAITING, mine.reason)
+        if mine.state in WOKEN:
+            return Condition(Is.NEVER, "it was woken by others than this plan, and stays awake")
         return Condition(Is.FALSE, mine.reason or f"its sleep is {mine.state}")
 
     def revert(self, plan: Plan, action: Action) -> bool:

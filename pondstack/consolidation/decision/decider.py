@@ -306,11 +306,15 @@ def _free(host: HostView) -> dict[str, int]:
 
 
 def _lendable(host: HostView, demands: list[Demand]) -> int:
-    """Return what a host could lend once it is empty: what is free, and what its servers had, of what it has."""
+    """Return what a host could lend more once it is empty: what is free, and what its servers had.
+
+    What it lends already is neither free nor theirs; with that it lends no more than it may.
+    """
     assert host.free_mib is not None
     assert host.memory_mib is not None
     had = sum(demand.server.local_mib for demand in demands)
-    return int(min(host.memory_mib.value, host.free_mib.value + had))
+    most = host.memory_mib.value if host.most_mib is None else min(host.memory_mib.value, host.most_mib)
+    return max(0, int(min(most - host.lends_mib, host.free_mib.value + had)))
 
 
 def drain(name: str, servers: list[VmView]) -> tuple[Action, ...]:

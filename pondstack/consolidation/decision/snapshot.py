@@ -39,7 +39,8 @@ class HostView:
 
     `cpus`: how many it has; None: unknown. `free_mib`: memory that is free by its kernel. `capacity`, `used`: what
     Placement lets be claimed of it (ratio and reserve counted) and what is claimed; None: Placement does not know it.
-    `lent_mib`: what others have borrowed of it. `closed`: why it takes no part, as its state says. `provider_uuid`: its
+    `lent_mib`: what others have borrowed of it; `lends_mib`: what it lends in all; `most_mib`: what it may (None: all).
+    `closed`: why it takes no part, as its state says. `provider_uuid`: its
     resource provider.
     """
 
@@ -54,6 +55,8 @@ class HostView:
     capacity: Amounts | None = None
     used: Amounts = field(default_factory=dict)
     lent_mib: int = 0
+    lends_mib: int = 0
+    most_mib: float | None = None
     closed: str = ""
     provider_uuid: str = ""
 

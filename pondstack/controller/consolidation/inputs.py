@@ -13,7 +13,7 @@ from pondstack.db.store.host_telemetry import HostTelemetry, Told
 from pondstack.domain.history import Selection
 from pondstack.domain.host_sleep import SleepState
 from pondstack.domain.rack import RackView
-from pondstack.domain.states import OWNED
+from pondstack.domain.states import OWNED, SliceState
 from pondstack.domain.telemetry import HostMetric, Metric, Source
 from pondstack.ledger.reader import HistoryReader
 from pondstack.prediction.lifetime import Remainders
@@ -24,6 +24,8 @@ SAMPLE_SECONDS = 7 * 24 * 3600.0
 WINDOW = timedelta(days=30)
 MOST_LIVES = 10_000
 MEMORY = "MEMORY_MB"
+LENT = frozenset(SliceState) - {SliceState.QUARANTINED}
+"""States of a buffer that its lender has set aside."""
 
 
 class Claimed(NamedTuple):
@@ -133,6 +135,10 @@ def _host(
         lent_mib=sum(
             aged.item.size_mib for aged in rack.lent.buffers if aged.item.lender == name and aged.item.state in OWNED
         ),
+        lends_mib=sum(
+            aged.item.size_mib for aged in rack.lent.buffers if aged.item.lender == name and aged.item.state in LENT
+        ),
+        most_mib=bound.value if (bound := _newest(mine.get(HostMetric.MOST_LENT_MIB))) else None,
         closed=closed,
         provider_uuid=claimed.provider_uuid if claimed else "",
     )

@@ -89,6 +89,15 @@ def begun(session: Session, kind: str, seconds: float) -> int:
     return int(session.execute(query.where(PlanRow.kind == str(PlanKind.CONSOLIDATE))).scalar_one())
 
 
+def first_begun(session: Session, kind: str, seconds: float) -> float | None:
+    """Return when the first of the actions that begun() counts was begun last; None: it counts none."""
+    row = PlanActionRow
+    query = select(func.min(row.begun_at)).select_from(row).join(PlanRow, PlanRow.uuid == row.plan_uuid)
+    query = query.where(row.kind == kind, row.begun_at > now_seconds() - seconds)
+    first = session.execute(query.where(PlanRow.kind == str(PlanKind.CONSOLIDATE))).scalar_one()
+    return None if first is None else float(first)
+
+
 def recent(session: Session, seconds: float) -> list[Plan]:
     """Return those that were made within so many seconds, without their actions."""
     now = _now(session)

@@ -50,7 +50,7 @@ class Cloud:
         self._world, self._rack = world, world.rack
         self.services = {host: Service() for host in world.rack.history.hosts}
         self.servers: dict[str, Server] = {}
-        self.lost: list[UnplacedServer] = []
+        self.lost: list[tuple[float, UnplacedServer]] = []
         self.down_until = self.lossy_until = 0.0
         self.at_work = 0
         self.process = world.rack.scheduler.process("nova")
@@ -80,9 +80,10 @@ class Cloud:
         return [PlacedServer(item.uuid, item.host, item.busy, running=True) for item in self.servers.values()]
 
     def unplaced(self, _since: datetime) -> list[UnplacedServer]:
-        """Return the servers for which no host was found."""
+        """Return the servers for which no host was found lately, by the clock of the history."""
         self._answer()
-        return list(self.lost)
+        since = self._rack.scheduler.now - self._world.consolidation_conf.plan_seconds
+        return [item for at, item in self.lost if at >= since]
 
     def server_groups(self) -> list[ServerGroup]:
         """Return all groups of servers: there are none."""
@@ -167,7 +168,8 @@ class Cloud:
             scheduler.faults["no valid host"] += 1
             uuid = str(UUID(int=len(self.lost) + 1))
             claim = {"MEMORY_MB": mib}
-            self.lost.append(UnplacedServer(uuid, "tenant", f"m{mib}", claim, (), datetime.fromtimestamp(0, UTC)))
+            failed = UnplacedServer(uuid, "tenant", f"m{mib}", claim, (), datetime.fromtimestamp(0, UTC))
+            self.lost.append((scheduler.now, failed))
             return
         server = Server(str(UUID(int=self._rng.getrandbits(128), version=4)), host, mib, cpus)
         if not self._claim(server.uuid, host, mib):

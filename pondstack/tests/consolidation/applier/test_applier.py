@@ -1,6 +1,8 @@
 """Plans carried out against a Nova that a test plays: each refusal, a cancel and a fail-over at each step."""
 
+import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from uuid import uuid4
 
 import pytest
@@ -51,9 +53,19 @@ def test_so_many_migrations_at_a_time(world):
 
 def test_so_many_migrations_an_hour_and_drains_beside_them(world):
     world.pace = replace(world.pace, migrations_per_hour=1)
-    world.begin(DISABLE, *moves())
+    waits = world.begin(DISABLE, *moves())
     world.rounds()
     assert len(world.nova.asked) == 1
+    until = re.fullmatch(
+        r"\[consolidation\] migrations_per_hour \(1\) is used up; the next may begin at (.*)Z", world.plan(waits).reason
+    )
+    assert until
+    moment = datetime.fromisoformat(until[1]).replace(tzinfo=UTC)
+    assert 3500 < moment.timestamp() - world.store.clock() <= 3600
+    world.pace = replace(world.pace, migrations_per_hour=60)
+    world.round()
+    assert world.plan(waits).reason == ""
+    world.pace = replace(world.pace, migrations_per_hour=0)
     other = world.begin(replace(DISABLE, chain="c", host="c"), kind=PlanKind.DRAIN)
     world.rounds()
     assert world.plan(other).state is S.DONE

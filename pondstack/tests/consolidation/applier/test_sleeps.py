@@ -56,6 +56,21 @@ def test_the_next_leader_waits_for_the_same_sleep(world):
     assert world.plan(uuid).state is S.DONE
 
 
+@pytest.mark.parametrize(("there", "end"), [((Z.LENDING, Z.SUSPENDING), Z.ABORTED), (THERE, Z.AWAKE)])
+def test_a_host_that_an_operator_wakes_meanwhile_is_not_put_to_sleep_again(world, there, end):
+    uuid = world.begin(DISABLE, SUSPEND)
+    world.rounds()
+    world.sleeps.go("a", *there)
+    first = world.sleeps.newest("a").uuid
+    world.sleeps.wake("a", "00000000-0000-0000-0000-00000000000b")
+    world.rounds()
+    world.sleeps.go("a", *BACK, end)
+    world.rounds()
+    plan = world.plan(uuid)
+    assert (plan.state, world.states(uuid), world.sleeps.newest("a").uuid) == (S.FAILED, ["reverted", "failed"], first)
+    assert "it was woken by others than this plan, and stays awake" in plan.reason
+
+
 def test_a_sleep_that_failed_is_tried_again_and_then_given_up(world):
     uuid = world.begin(DISABLE, SUSPEND)
     for _ in range(2):

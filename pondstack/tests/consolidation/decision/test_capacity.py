@@ -1,6 +1,7 @@
 """Whatever the cloud: a plan never claims more than Placement has, nor loads a destination beyond its threshold."""
 
 from collections import Counter
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +12,7 @@ from pondstack.consolidation.decision.settings import Settings
 from pondstack.consolidation.decision.snapshot import HostState, Reading, Snapshot
 from pondstack.domain.plan import ActionKind, Afterwards
 
-from .builders import host, server
+from .builders import host, server, snapshot
 
 CLASSES = ("VCPU", "MEMORY_MB", "CUSTOM_POND_REMOTE_MB")
 
@@ -92,3 +93,13 @@ def test_a_plan_loads_no_destination_beyond_its_limit_and_empties_none(cloud, ch
         assert {item.server_uuid for item in moves if item.host == name} == {
             item.uuid for item in cloud.servers if item.host == name
         }
+
+
+def test_what_a_host_lends_already_is_no_gain():
+    idle = replace(host("b", 1.0), free_mib=Reading(60_000.0, 0.0), lends_mib=30_000)
+    settings = Settings(afterwards=Afterwards.LEND)
+    gained = [
+        decide(snapshot(host("a", 30.0), replace(idle, most_mib=most)), settings).effect.gained_mib
+        for most in (None, 50_000.0, 30_000.0, 10_000.0)
+    ]
+    assert gained == [60_000, 20_000, 0, 0]
