@@ -347,7 +347,9 @@ def _unplaced(server: Mapping[str, Any]) -> UnplacedServer | None:
     try:
         failed_at = _time(fault["created"])
         claim = _claim(flavor, from_image=bool(server.get("image")))
-        return failed_at and UnplacedServer(
+        if failed_at is None:
+            return None
+        return UnplacedServer(
             str(server["id"]), server["tenant_id"], flavor["original_name"], claim, _traits(flavor), failed_at
         )
     except (KeyError, TypeError, ValueError):

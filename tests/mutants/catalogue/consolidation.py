@@ -16,7 +16,69 @@ _INPUTS = "pondstack/tests/controller/consolidation/test_inputs.py"
 
 _LENDS = "pondstack/tests/controller/lending/test_host_lends.py"
 
+_SUPPLY = "pondstack/tests/consolidation/decision/test_supply.py"
+_UNPLACED = "pondstack/tests/controller/consolidation/test_unplaced.py"
+_SLEEPS = "pondstack/tests/consolidation/applier/test_sleeps.py"
+_CAPACITY = "pondstack/tests/consolidation/decision/test_capacity.py"
+_RECENT = "pondstack/tests/db/store/test_recent_plans.py"
+
 MUTANTS = (
+    Mutant(
+        "woken_for_a_server_that_fits",
+        "pondstack/consolidation/decision/decider.py",
+        "if host.state is HostState.AWAKE and host.capacity is not None:",
+        "if host.state is HostState.CLOSED and host.capacity is not None:",
+        (f"{_SUPPLY}::test_nobody_is_woken_while_an_awake_host_has_room",),
+        "hosts are woken for servers that were refused for something else than room",
+    ),
+    Mutant(
+        "lent_memory_of_a_sleeper_is_gone",
+        "pondstack/consolidation/decision/snapshot.py",
+        "return max(amount, int(self.memory_mib.value))",
+        "return amount",
+        (f"{_SUPPLY}::test_memory_that_a_sleeper_lends_counts",),
+        "a sleeper that lends all of its memory is never woken for a server",
+    ),
+    Mutant(
+        "a_plan_for_each_look",
+        "pondstack/controller/consolidation/unplaced.py",
+        "if item.uuid not in known",
+        "if item.uuid not in ()",
+        (f"{_UNPLACED}::test_each_server_has_one_plan_whoever_leads",),
+        "the next leader wakes hosts for the same servers again",
+    ),
+    Mutant(
+        "a_plan_beside_one_that_stands",
+        "pondstack/controller/consolidation/unplaced.py",
+        "return state is not PlanState.PROPOSED or age_seconds <= pace.within_seconds",
+        "return state is not PlanState.PROPOSED",
+        (f"{_UNPLACED}::test_a_proposed_plan_holds_the_next_one_back_while_it_may_be_applied",),
+        "in dry run each look proposes a plan",
+    ),
+    Mutant(
+        "an_operators_wake_is_undone",
+        "pondstack/consolidation/applier/sleeps.py",
+        'return Condition(Is.NEVER, "it was woken',
+        'return Condition(Is.FALSE, "it was woken',
+        (f"{_SLEEPS}::test_a_host_that_an_operator_wakes_meanwhile_is_not_put_to_sleep_again",),
+        "the plan's second try puts a host to sleep that an operator has woken",
+    ),
+    Mutant(
+        "lent_memory_is_gained_again",
+        "pondstack/consolidation/decision/decider.py",
+        "most - host.lends_mib",
+        "most",
+        (f"{_CAPACITY}::test_what_a_host_lends_already_is_no_gain",),
+        "a plan promises memory that the host lends already",
+    ),
+    Mutant(
+        "sleepers_are_forgotten",
+        "pondstack/db/store/host_telemetry.py",
+        "where(old, superseded)",
+        "where(old)",
+        (f"{_RECENT}::test_the_newest_reading_of_a_host_that_sleeps_is_kept",),
+        "after two hours of sleep a host is never woken by a plan",
+    ),
     Mutant(
         "all_taken_back_by_a_plan",
         "pondstack/controller/lending/host_lends.py",
